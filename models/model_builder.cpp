@@ -1,0 +1,108 @@
+#include "models/model_builder.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace lockstep {
+
+Activation ModelBuilder::add_input(std::int64_t elements) {
+  activations_.push_back({.elements = elements, .needs_gradient = false});
+  return {.id = activations_.size() - 1, .elements = elements};
+}
+
+Activation ModelBuilder::add_activation(std::int64_t elements) {
+  activations_.push_back({.elements = elements});
+  return {.id = activations_.size() - 1, .elements = elements};
+}
+
+std::int64_t ModelBuilder::keep(const Activation& activation) {
+  return std::exchange(activations_[activation.id].is_kept, true) ? 0 : activation.elements;
+}
+
+void ModelBuilder::add_parameter(const std::string& name, std::vector<std::int64_t> shape) {
+  const std::int64_t elements =
+      std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  const bool is_new =
+      parameter_by_name_.emplace(name, static_cast<std::uint32_t>(model_.parameters.size())).second;
+  LOCKSTEP_CHECK(is_new, "a parameter is registered once");
+  model_.parameters.push_back({.name = name, .shape = std::move(shape), .elements = elements});
+}
+
+void ModelBuilder::add_buffer(const std::string& name, std::int64_t elements, int element_bytes) {
+  model_.buffers.push_back({.name = name, .elements = elements, .element_bytes = element_bytes});
+}
+
+std::uint32_t ModelBuilder::parameter(std::string_view name) const {
+  const auto found = parameter_by_name_.find(name);
+  LOCKSTEP_CHECK(found != parameter_by_name_.end(), "a layer names a registered parameter");
+  return found->second;
+}
+
+void ModelBuilder::begin_block() {
+  LOCKSTEP_CHECK(!in_block_, "blocks do not nest");
+  in_block_ = true;
+}
+
+void ModelBuilder::end_block() {
+  in_block_ = false;
+  ++next_block_;
+}
+
+void ModelBuilder::add_layer(Layer layer, const std::vector<Activation>& inputs) {
+  for (const Activation& input : inputs) {
+    ActivationState& state = activations_[input.id];
+    const bool was_read = std::exchange(state.is_read, true);
+    if (was_read && state.needs_gradient) {
+      layer.backward_elements += 3 * input.elements;  // read both gradients, write their sum
+      layer.backward_kernels += 1;
+    }
+  }
+  layer.block = in_block_ ? next_block_ : -1;
+  model_.layers.push_back(std::move(layer));
+}
+
+Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& input) {
+  const bool needs_input_gradient = activations_[input.id].needs_gradient;
+  const Activation output = add_activation(matmul.output_elements);
+  const std::int64_t flops = 2 * matmul.multiply_adds;
+  const std::int64_t traffic = input.elements + output.elements;
+  const int bias_kernels = matmul.bias.empty() ? 0 : 1;
+  const std::int64_t weights =
+      parameter_elements(matmul.weight) + (matmul.bias.empty() ? 0 : parameter_elements(matmul.bias));
+  add_layer({.name = matmul.name,
+             .kind = LayerKind::matmul,
+             .split = matmul.split,
+             .parameters = completed_parameters(matmul),
+             .forward_flops = flops,
+             .backward_input_flops = needs_input_gradient ? flops : 0,
+             .backward_weight_flops = flops,
+             .forward_elements = traffic,
+             .backward_elements = traffic * (needs_input_gradient ? 2 : 1) + bias_kernels * output.elements,
+             .saved_elements = keep(input),
+             .weight_elements = weights,
+             .gradient_elements = weights,
+             .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels},
+            {input});
+  return output;
+}
+
+std::vector<std::uint32_t> ModelBuilder::completed_parameters(const Matmul& matmul) const {
+  std::vector<std::uint32_t> completed;
+  if (matmul.completes_weight)
+    completed.push_back(parameter(matmul.weight));
+  if (!matmul.bias.empty())
+    completed.push_back(parameter(matmul.bias));
+  if (matmul.is_linear)
+    std::ranges::reverse(completed);
+  return completed;
+}
+
+Model ModelBuilder::finish() {
+  return std::move(model_);
+}
+
+}  // namespace lockstep

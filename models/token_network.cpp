@@ -1,0 +1,222 @@
+#include "models/token_network.h"
+
+#include <ranges>
+#include <utility>
+
+namespace lockstep {
+
+Tokens TokenNetwork::tokens(std::int64_t count, std::int64_t width) {
+  return {.activation = builder_.add_activation(count * width), .count = count, .width = width};
+}
+
+Tokens TokenNetwork::embedding(const std::string& name, const std::vector<std::string>& tables,
+                               const Tokens& shape) {
+  const std::int64_t elements = shape.activation.elements;
+  const auto lookups = static_cast<int>(tables.size());
+  Layer layer{.name = name,
+              .split = TensorSplit::row,
+              .forward_elements = (2 * lookups + 3 * (lookups - 1)) * elements,
+              .backward_elements = 2 * lookups * elements,
+              .forward_kernels = 2 * lookups - 1,
+              .backward_kernels = 2 * lookups};  // clear the table's gradient, add the rows
+  for (const std::string& table : tables | std::views::reverse) {
+    layer.parameters.push_back(builder_.parameter(table));
+    layer.gradient_elements += builder_.parameter_elements(table);
+  }
+  builder_.add_layer(std::move(layer), {});
+  return shape;
+}
+
+std::string TokenNetwork::bias_of(const Linear& linear) const {
+  const std::string bias = linear.bias.empty() ? linear.name + ".bias" : linear.bias;
+  return builder_.has_parameter(bias) ? bias : "";
+}
+
+Tokens TokenNetwork::linear(const Linear& linear, const Tokens& input) {
+  const std::int64_t outputs = input.count * linear.outputs;
+  const Activation output =
+      builder_.add_matmul({.name = linear.name,
+                           .weight = linear.weight.empty() ? linear.name + ".weight" : linear.weight,
+                           .bias = bias_of(linear),
+                           .multiply_adds = input.width * outputs,
+                           .output_elements = outputs,
+                           .split = linear.split,
+                           .completes_weight = linear.completes_weight},
+                          input.activation);
+  return {.activation = output, .count = input.count, .width = linear.outputs};
+}
+
+Tokens TokenNetwork::norm(const std::string& name, const Tokens& input) {
+  const std::int64_t elements = input.activation.elements;
+  Layer layer{.name = name,
+              .parameters = {builder_.parameter(name + ".weight")},
+              .forward_elements = 2 * elements,
+              .backward_elements = 5 * elements,
+              .saved_elements = builder_.keep(input.activation),
+              .backward_kernels = 2};  // input; weight and bias
+  if (builder_.has_parameter(name + ".bias"))
+    layer.parameters.push_back(builder_.parameter(name + ".bias"));
+  layer.weight_elements = layer.gradient_elements =
+      input.width * static_cast<std::int64_t>(layer.parameters.size());
+  builder_.add_layer(std::move(layer), {input.activation});
+  return tokens(input.count, input.width);
+}
+
+Tokens TokenNetwork::dropout(const std::string& name, const Tokens& input) {
+  const std::int64_t elements = input.activation.elements;
+  builder_.add_layer({.name = name,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 2 * elements,
+                      .saved_bytes = elements},
+                     {input.activation});
+  return tokens(input.count, input.width);
+}
+
+Tokens TokenNetwork::residual(const std::string& name, const Tokens& path, const Tokens& skip,
+                              bool has_dropout) {
+  const std::int64_t elements = path.activation.elements;
+  const std::int64_t dropped = has_dropout ? elements : 0;
+  builder_.add_layer({.name = name,
+                      .forward_elements = 3 * elements + 2 * dropped,
+                      .backward_elements = 2 * dropped,
+                      .saved_bytes = dropped,
+                      .forward_kernels = has_dropout ? 2 : 1,
+                      .backward_kernels = has_dropout ? 1 : 0},
+                     {path.activation, skip.activation});
+  return tokens(path.count, path.width);
+}
+
+Tokens TokenNetwork::activation(const std::string& name, const Tokens& input, TensorSplit split) {
+  const std::int64_t elements = input.activation.elements;
+  builder_.add_layer({.name = name,
+                      .split = split,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 3 * elements,
+                      .saved_elements = builder_.keep(input.activation)},
+                     {input.activation});
+  return tokens(input.count, input.width);
+}
+
+Tokens TokenNetwork::gated_activation(const std::string& name, const Tokens& gate, const Tokens& up) {
+  const std::int64_t elements = gate.activation.elements;
+  const std::int64_t kept = builder_.keep(gate.activation) + builder_.keep(up.activation) + elements;
+  builder_.add_layer({.name = name,
+                      .split = TensorSplit::local,
+                      .forward_elements = 5 * elements,
+                      .backward_elements = 9 * elements,
+                      .saved_elements = kept,
+                      .forward_kernels = 2,
+                      .backward_kernels = 3},
+                     {gate.activation, up.activation});
+  return tokens(gate.count, gate.width);
+}
+
+Tokens TokenNetwork::rotary_embedding(const std::string& name, const Tokens& input) {
+  const std::int64_t elements = input.activation.elements;
+  builder_.add_layer({.name = name,
+                      .split = TensorSplit::local,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 2 * elements},
+                     {input.activation});
+  return tokens(input.count, input.width);
+}
+
+std::int64_t TokenNetwork::keep_all(const std::vector<Activation>& activations) {
+  std::int64_t kept = 0;
+  for (const Activation& activation : activations) kept += builder_.keep(activation);
+  return kept;
+}
+
+Tokens TokenNetwork::attention(const Attention& attention, const std::vector<Tokens>& inputs) {
+  std::vector<Activation> activations;
+  for (const Tokens& input : inputs) activations.push_back(input.activation);
+  const std::int64_t count = inputs.front().count;
+  if (!attention.is_fused)
+    return unfused_attention(attention, activations, count);
+
+  Layer layer = fused_attention(attention, count);
+  layer.saved_elements = keep_all(activations);
+  builder_.add_layer(std::move(layer), activations);
+  return tokens(count, attention.width);
+}
+
+// Backward computes the scores again: five products where forward has two.
+Layer TokenNetwork::fused_attention(const Attention& attention, std::int64_t count) const {
+  const std::int64_t product = 2 * count * count * attention.width;
+  const std::int64_t queries = count * attention.width;
+  const std::int64_t keys = count * attention.kv_width;
+  return {.name = attention.name,
+          .kind = LayerKind::attention,
+          .split = TensorSplit::local,
+          .forward_flops = 2 * product,
+          .backward_input_flops = 5 * product,
+          .forward_elements = 2 * queries + 2 * keys,
+          .backward_elements = 4 * queries + 4 * keys,
+          .backward_kernels = 3};  // row sums, the products, conversion of the query gradient
+}
+
+Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::vector<Activation>& inputs,
+                                       std::int64_t count) {
+  const std::int64_t product = 2 * count * count * attention.width;
+  const std::int64_t operands = count * (attention.width + attention.kv_width);
+  const std::int64_t square = attention.heads * count * count;
+  const Tokens scores = tokens(count, attention.heads * count);
+  const Layer multiply{.name = attention.name,
+                       .kind = LayerKind::attention,
+                       .split = TensorSplit::local,
+                       .forward_flops = product,
+                       .backward_input_flops = 2 * product,
+                       .forward_elements = operands + square,
+                       .backward_elements = 2 * (operands + square),
+                       .backward_kernels = 2};
+
+  Layer queries_times_keys = multiply;
+  queries_times_keys.name += ".scores";
+  queries_times_keys.saved_elements = keep_all(inputs);
+  builder_.add_layer(std::move(queries_times_keys), inputs);
+
+  const Tokens weights = masked_softmax(attention, scores);
+  Layer weights_times_values = multiply;
+  weights_times_values.name += ".values";
+  weights_times_values.saved_elements = builder_.keep(weights.activation);
+  builder_.add_layer(std::move(weights_times_values), {weights.activation});
+  return tokens(count, attention.width);
+}
+
+// Scale, mask and softmax (and dropout), each a kernel of its own.
+Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
+  const std::int64_t square = scores.activation.elements;
+  const Tokens weights = tokens(scores.count, scores.width);
+  builder_.add_layer({.name = attention.name + ".softmax",
+                      .split = TensorSplit::local,
+                      .forward_elements = 6 * square,
+                      .backward_elements = 7 * square,
+                      .saved_elements = builder_.keep(weights.activation),
+                      .forward_kernels = 3,
+                      .backward_kernels = 3},
+                     {scores.activation});
+  if (!attention.has_dropout)
+    return weights;
+
+  builder_.add_layer({.name = attention.name + ".dropout",
+                      .split = TensorSplit::local,
+                      .forward_elements = 2 * square,
+                      .backward_elements = 2 * square,
+                      .saved_bytes = square},
+                     {weights.activation});
+  return tokens(scores.count, scores.width);
+}
+
+void TokenNetwork::cross_entropy(const std::string& name, const Tokens& logits) {
+  const std::int64_t elements = logits.activation.elements;
+  builder_.add_layer({.name = name,
+                      .split = TensorSplit::local,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 2 * elements,
+                      .saved_elements = elements,
+                      .forward_kernels = 2,
+                      .backward_kernels = 2},
+                     {logits.activation});
+}
+
+}  // namespace lockstep

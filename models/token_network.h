@@ -1,0 +1,78 @@
+// The operations of a transformer, each one layer (attention without a fused kernel: three).
+//
+// Problem:   sequences, unlike images, have no size to track but costs that depend on dropout, on fusion and
+//            on which weights have a bias.
+// Idea:      parameters are registered beforehand; an operation finds "NAME.weight" and "NAME.bias" itself
+// and
+//            has a bias exactly if one is registered.
+// Cost:      one pass over memory per kernel; GELU is one kernel, as in every fused implementation.
+//            Everything kept in a layer without fusion adds up to Korthikanti's s*b*h*(34 + 5*a*s/h) bytes.
+// Reference: Korthikanti et al. 2205.05198 section 4.1; Dao 2307.08691 (fused attention).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model_builder.h"
+#include "sim/plan/model.h"
+
+namespace lockstep {
+
+struct Tokens {
+  Activation activation;
+  std::int64_t count = 0;  // per sample
+  std::int64_t width = 0;
+};
+
+struct Linear {
+  std::string name;
+  std::int64_t outputs = 0;
+  TensorSplit split = TensorSplit::replicated;
+  std::string weight = {};  // empty: NAME.weight
+  std::string bias = {};    // empty: NAME.bias, if there is one
+  bool completes_weight = true;
+};
+
+struct Attention {
+  std::string name;
+  std::int64_t width = 0;     // of the queries, all heads together
+  std::int64_t kv_width = 0;  // of the keys; the values are as wide
+  std::int64_t heads = 0;
+  bool is_fused = true;
+  bool has_dropout = false;
+};
+
+class TokenNetwork {
+ public:
+  explicit TokenNetwork(ModelBuilder& builder) : builder_(builder) {}
+
+  Tokens tokens(std::int64_t count, std::int64_t width);
+
+  // The sum of rows of each table; the first table is completed last in backward.
+  Tokens embedding(const std::string& name, const std::vector<std::string>& tables, const Tokens& shape);
+  Tokens linear(const Linear& linear, const Tokens& input);
+  Tokens norm(const std::string& name, const Tokens& input);
+  Tokens dropout(const std::string& name, const Tokens& input);
+  // path + skip, with dropout of the path.
+  Tokens residual(const std::string& name, const Tokens& path, const Tokens& skip, bool has_dropout);
+  Tokens activation(const std::string& name, const Tokens& input, TensorSplit split);
+  // activation(gate) * up
+  Tokens gated_activation(const std::string& name, const Tokens& gate, const Tokens& up);
+  Tokens rotary_embedding(const std::string& name, const Tokens& input);
+  // Inputs hold queries, keys and values, joined or apart.
+  Tokens attention(const Attention& attention, const std::vector<Tokens>& inputs);
+  void cross_entropy(const std::string& name, const Tokens& logits);
+
+ private:
+  Layer fused_attention(const Attention& attention, std::int64_t count) const;
+  Tokens unfused_attention(const Attention& attention, const std::vector<Activation>& inputs,
+                           std::int64_t count);
+  Tokens masked_softmax(const Attention& attention, const Tokens& scores);
+  std::int64_t keep_all(const std::vector<Activation>& activations);
+  std::string bias_of(const Linear& linear) const;
+
+  ModelBuilder& builder_;
+};
+
+}  // namespace lockstep

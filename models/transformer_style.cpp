@@ -1,0 +1,205 @@
+#include "models/transformer_style.h"
+
+#include <array>
+#include <string_view>
+
+#include "models/instance_keys.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::int64_t largest_size = 1 << 20;
+constexpr std::int64_t longest_sequence = 1 << 24;
+
+TransformerStyle gpt2_style() {
+  return {.block = {.names = {.query_key_value = "attn.c_attn",
+                              .projection = "attn.c_proj",
+                              .up = "mlp.c_fc",
+                              .down = "mlp.c_proj",
+                              .norm_1 = "ln_1",
+                              .norm_2 = "ln_2"},
+                    .stores_transposed = true},
+          .names = {.words = "transformer.wte",
+                    .positions = "transformer.wpe",
+                    .blocks = "transformer.h",
+                    .final_norm = "transformer.ln_f",
+                    .output = "lm_head"}};
+}
+
+TransformerStyle mpt_style() {
+  return {.block = {.names = {.query_key_value = "attn.Wqkv",
+                              .projection = "attn.out_proj",
+                              .up = "ffn.up_proj",
+                              .down = "ffn.down_proj",
+                              .norm_1 = "norm_1",
+                              .norm_2 = "norm_2"},
+                    .has_dropout = false},
+          .names = {.words = "transformer.wte",
+                    .positions = "transformer.wpe",
+                    .blocks = "transformer.blocks",
+                    .final_norm = "transformer.norm_f",
+                    .output = "lm_head"},
+          .fuses_attention = true};
+}
+
+TransformerStyle bert_style() {
+  return {.block = {.names = {.query = "attention.self.query",
+                              .key = "attention.self.key",
+                              .value = "attention.self.value",
+                              .projection = "attention.output.dense",
+                              .up = "intermediate.dense",
+                              .down = "output.dense",
+                              .norm_1 = "attention.output.LayerNorm",
+                              .norm_2 = "output.LayerNorm"},
+                    .order = BlockOrder::norm_after_part,
+                    .is_post_norm = true},
+          .names = {.words = "embeddings.word_embeddings",
+                    .positions = "embeddings.position_embeddings",
+                    .token_types = "embeddings.token_type_embeddings",
+                    .embedding_norm = "embeddings.LayerNorm",
+                    .blocks = "encoder.layer"},
+          .is_causal = false};
+}
+
+TransformerStyle llama_style() {
+  return {.block = {.names = {.query = "self_attn.q_proj",
+                              .key = "self_attn.k_proj",
+                              .value = "self_attn.v_proj",
+                              .projection = "self_attn.o_proj",
+                              .gate = "mlp.gate_proj",
+                              .up = "mlp.up_proj",
+                              .down = "mlp.down_proj",
+                              .norm_1 = "input_layernorm",
+                              .norm_2 = "post_attention_layernorm"},
+                    .order = BlockOrder::norms_last,
+                    .has_biases = false,
+                    .has_dropout = false,
+                    .is_rotary = true},
+          .names = {.words = "model.embed_tokens",
+                    .positions = "model.embed_positions",
+                    .blocks = "model.layers",
+                    .final_norm = "model.norm",
+                    .output = "lm_head"},
+          .ties_embedding = false,
+          .learns_positions = false,
+          .fuses_attention = true};
+}
+
+struct NamedStyle {
+  std::string_view name;
+  TransformerStyle (*make)();
+};
+
+constexpr std::array<NamedStyle, 4> styles = {
+    {{"gpt2", gpt2_style}, {"bert", bert_style}, {"llama", llama_style}, {"mpt", mpt_style}}};
+
+TransformerStyle style_named(std::string_view name) {
+  for (const NamedStyle& style : styles) {
+    if (style.name == name)
+      return style.make();
+  }
+  return gpt2_style();  // one_of has recorded the mistake
+}
+
+TransformerStyle read_style_name(const JsonReader& json, const TransformerSizes& sizes) {
+  const auto found = json.optional("style");
+  if (!found)
+    return style_named(sizes.kv_heads == sizes.heads ? "gpt2" : "llama");
+  std::array<std::string, styles.size()> names;
+  for (std::size_t index = 0; index < styles.size(); ++index) names[index] = styles[index].name;
+  return style_named(found->one_of(names));
+}
+
+TransformerStyle read_style(const JsonReader& json, const TransformerSizes& sizes) {
+  TransformerStyle style = read_style_name(json, sizes);
+  style.block.has_dropout = flag_or(json, "dropout", style.block.has_dropout);
+  style.block.has_biases = flag_or(json, "biases", style.block.has_biases);
+  style.learns_positions = flag_or(json, "learned_positions", style.learns_positions);
+  if (!flag_or(json, "gated_ffn", style.block.is_gated())) {
+    style.block.names.gate.clear();
+  } else if (!style.block.is_gated()) {
+    style.block.names.gate = "mlp.gate_proj";
+  }
+  // BERT has no untied form: its projection exists only in pretraining, where it is tied.
+  if (!style.names.output.empty()) {
+    style.ties_embedding = flag_or(json, "tied_embedding", style.ties_embedding);
+  }
+  if (const auto attention = json.optional("attention")) {
+    const std::array<std::string, 2> kinds = {"fused", "unfused"};
+    style.fuses_attention = attention->one_of(kinds) == "fused";
+  }
+  return style;
+}
+
+TransformerSizes read_sizes(const JsonReader& json) {
+  TransformerSizes sizes{.layers = required_count(json, "layers", 10'000),
+                         .hidden = required_count(json, "hidden", largest_size),
+                         .heads = required_count(json, "heads", largest_size),
+                         .vocabulary = required_count(json, "vocabulary", 10 * largest_size)};
+  sizes.kv_heads = count_or(json, "kv_heads", sizes.heads, largest_size);
+  sizes.ffn = count_or(json, "ffn", 4 * sizes.hidden, 8 * largest_size);
+  if (sizes.hidden % sizes.heads != 0)
+    json.required("heads").problem("does not divide \"hidden\"");
+  if (sizes.heads % sizes.kv_heads != 0)
+    json.problem("\"kv_heads\" does not divide \"heads\"");
+  return sizes;
+}
+
+std::int64_t read_sequence_length(const JsonReader& json, const ModelRequest& request) {
+  const std::int64_t own = required_count(json, "sequence_length", longest_sequence);
+  return request.sequence_length.value_or(own);
+}
+
+std::int64_t read_positions(const JsonReader& json, std::int64_t sequence_length) {
+  const auto found = json.optional("positions");
+  if (!found)
+    return sequence_length;
+  const std::int64_t positions = count_of(*found, longest_sequence);
+  if (sequence_length > positions)
+    found->problem("fewer learned positions than the sequence is long");
+  return positions;
+}
+
+void read_masked_words(const JsonReader& json, TransformerConfig& config) {
+  const std::array<std::string, 2> objectives = {"encoder", "pretraining"};
+  const auto objective = json.optional("objective");
+  const bool is_pretraining = objective && objective->one_of(objectives) == "pretraining";
+  config.objective = is_pretraining ? Objective::masked_words : Objective::encoder;
+  config.token_types = count_or(json, "token_types", 2, 1024);
+  config.predictions = config.sequence_length;
+  if (is_pretraining) {
+    config.predictions = count_or(json, "predictions", config.sequence_length, config.sequence_length);
+  }
+}
+
+// An estimate from above: operations and bytes of one sequence must stay far below 2^63.
+void check_total(const JsonReader& json, TransformerConfig& config) {
+  const TransformerSizes& sizes = config.sizes;
+  const auto length = static_cast<double>(config.sequence_length);
+  const auto hidden = static_cast<double>(sizes.hidden);
+  const double block = length * hidden * (16 * hidden + 24 * static_cast<double>(sizes.ffn) + 16 * length);
+  const double output = 8 * length * hidden * static_cast<double>(sizes.vocabulary);
+  if (static_cast<double>(sizes.layers) * block + output > 1e18) {
+    json.problem("these sizes make a model of more than 1e18 operations per sequence");
+    config.sequence_length = config.predictions = 1;  // what is written after a mistake must not overflow
+  }
+}
+
+}  // namespace
+
+TransformerConfig read_transformer(const JsonReader& json, const ModelRequest& request) {
+  TransformerConfig config{.sizes = read_sizes(json)};
+  config.style = read_style(json, config.sizes);
+  config.sequence_length = read_sequence_length(json, request);
+  config.sizes.causal = config.style.is_causal;
+  config.sizes.fused_attention = config.style.fuses_attention;
+  if (config.style.learns_positions)
+    config.positions = read_positions(json, config.sequence_length);
+  if (!config.style.is_causal)
+    read_masked_words(json, config);
+  check_total(json, config);
+  return config;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+// Vision transformer, as torchvision/models/vision_transformer.py (Dosovitskiy et al. 2010.11929).
+//
+// Keys: "layers", "hidden", "heads", "ffn", "patch_size", "image_size" (224), "classes" (1000), "attention"
+// (fused, unfused). Dropout is 0, as torchvision trains it.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+#include "models/image_network.h"
+#include "models/instance_keys.h"
+#include "models/token_network.h"
+#include "models/transformer_block.h"
+#include "sim/base/registry.h"
+#include "sim/plan/model_family.h"
+
+namespace lockstep {
+
+namespace {
+
+BlockStyle vision_style() {
+  return {.names = {.query_key_value = "self_attention.in_proj",
+                    .projection = "self_attention.out_proj",
+                    .up = "mlp.0",
+                    .down = "mlp.3",
+                    .norm_1 = "ln_1",
+                    .norm_2 = "ln_2"},
+          .has_dropout = false,
+          .joined_separator = '_'};
+}
+
+TransformerSizes read_sizes(const JsonReader& json) {
+  TransformerSizes sizes{.layers = required_count(json, "layers", 1000),
+                         .hidden = required_count(json, "hidden", 1 << 16),
+                         .heads = required_count(json, "heads", 1 << 16),
+                         .causal = false};
+  sizes.kv_heads = sizes.heads;
+  sizes.ffn = count_or(json, "ffn", 4 * sizes.hidden, 1 << 18);
+  if (sizes.hidden % sizes.heads != 0)
+    json.required("heads").problem("does not divide \"hidden\"");
+  if (const auto attention = json.optional("attention")) {
+    const std::array<std::string, 2> kinds = {"fused", "unfused"};
+    sizes.fused_attention = attention->one_of(kinds) == "fused";
+  }
+  return sizes;
+}
+
+std::string block_name(std::int64_t index) {
+  return fmt::format("encoder.layers.encoder_layer_{}", index);
+}
+
+void register_encoder(ModelBuilder& builder, const TransformerSizes& sizes, std::int64_t tokens) {
+  const BlockStyle style = vision_style();
+  builder.add_parameter("encoder.pos_embedding", {1, tokens, sizes.hidden});
+  for (std::int64_t index = 0; index < sizes.layers; ++index) {
+    register_block(builder, style, sizes, block_name(index));
+  }
+  register_norm(builder, style, "encoder.ln", sizes.hidden);
+}
+
+// Puts the class token before the patches and adds the positions.
+Tokens write_embedding(ModelBuilder& builder, const FeatureMap& patches, std::int64_t tokens) {
+  const Tokens output = TokenNetwork(builder).tokens(tokens, patches.channels);
+  const std::int64_t elements = output.activation.elements;
+  const std::int64_t embedded = elements + patches.channels;
+  builder.add_layer(
+      {.name = "encoder.embedding",
+       .parameters = {builder.parameter("encoder.pos_embedding"), builder.parameter("class_token")},
+       .forward_elements = 4 * elements,
+       .backward_elements = elements,
+       .weight_elements = embedded,
+       .gradient_elements = embedded,
+       .forward_kernels = 2,
+       .backward_kernels = 2},
+      {patches.activation});
+  return output;
+}
+
+Model build_vision_transformer(JsonReader& json, const ModelRequest&) {
+  const TransformerSizes sizes = read_sizes(json);
+  const ImageTask task = read_image_task(json, 32);
+  const std::int64_t patch_size = required_count(json, "patch_size", 32);
+  const std::int64_t patches_per_side = task.image_size / patch_size;
+  const std::int64_t token_count = patches_per_side * patches_per_side + 1;
+
+  ImageNetwork images;
+  ModelBuilder& builder = images.builder();
+  builder.add_parameter("class_token", {1, 1, sizes.hidden});
+  const FeatureMap patches = images.convolution(
+      "conv_proj", images.image(3, task.image_size),
+      {.channels = sizes.hidden, .kernel = {patch_size, patch_size}, .stride = patch_size, .bias = true});
+  register_encoder(builder, sizes, token_count);
+  register_linear(builder, vision_style(), "heads.head", sizes.hidden, task.classes);
+
+  TokenNetwork network(builder);
+  const BlockStyle style = vision_style();
+  Tokens stream = write_embedding(builder, patches, token_count);
+  for (std::int64_t index = 0; index < sizes.layers; ++index) {
+    stream = write_block(builder, style, sizes, block_name(index), stream);
+  }
+  network.norm("encoder.ln", stream);
+  const Tokens class_token = network.tokens(1, sizes.hidden);
+  network.cross_entropy("loss", network.linear({.name = "heads.head", .outputs = task.classes}, class_token));
+  Model model = images.finish();
+  model.transformer = sizes;
+  return model;
+}
+
+const Registration<ModelFamily> registration{
+    "vision_transformer",
+    ModelFamily{.build = build_vision_transformer, .description = "ViT image classifiers"}};
+
+}  // namespace
+
+}  // namespace lockstep

@@ -1,0 +1,73 @@
+#pragma once
+
+// The contract of a collective algorithm: who sends how much to whom, and after what.
+//
+// Problem:   every algorithm must run alone, inside any strategy, folded or not, at either fidelity.
+// Idea:      a writer appends, for each representative rank, a pair of joins on its lane (the collective holds
+//            the lane between them) and the transfers in between, and returns the closing joins.
+//            At fidelity `step` every step of every ring is a transfer; at `flow` one coupled transfer
+//            stands for all of them.
+// Invariant: on every rank the closing join ends no earlier than that rank holds the result. Bytes are
+//            those of the data; the protocol's flags are added here, where they reach the wire.
+// Reference: Patarasuk and Yuan 2009 (ring); nccl-tests doc/PERFORMANCE.md (bus bandwidth).
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/base/registry.h"
+#include "sim/plan/communicator.h"
+#include "sim/plan/fidelity.h"
+#include "sim/plan/plan_writer.h"
+
+namespace lockstep {
+
+enum class CollectiveOp : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce };
+
+struct CollectiveRequest {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Bytes bytes;  // as nccl-tests counts them: for all_gather and reduce_scatter the whole gathered buffer
+  const Communicator& world;
+  Fidelity fidelity = Fidelity::flow;
+  std::uint8_t protocol = 0;        // index into world.protocols
+  std::span<const LaneId> lanes;    // by representative, in the writer's order
+  std::span<const OpId> after;      // by representative: when its part is ready
+};
+
+// By representative: the join that ends when the rank holds the result; and the opening joins.
+struct CollectiveOps {
+  std::vector<OpId> begin;
+  std::vector<OpId> end;
+};
+
+struct Collective {
+  CollectiveOps (*write)(PlanWriter& writer, const CollectiveRequest& request);
+  bool (*supports)(CollectiveOp op);
+  std::string description;
+};
+
+// The protocol the library would choose: the one that promises the least time by `world`'s own figures.
+// `forced` names one, or is "auto".
+std::uint8_t choose_protocol(const Communicator& world, CollectiveOp op, Bytes bytes, const std::string& forced);
+
+// nccl-tests' factor from algorithm to bus bandwidth, as numerator / denominator over n ranks.
+struct BusFactor {
+  std::int64_t numerator;
+  std::int64_t denominator;
+};
+BusFactor bus_factor(CollectiveOp op, std::int64_t ranks);
+
+// nccl-tests spellings accepted: "all_reduce" or "allreduce". Null when there is no such operation.
+const CollectiveOp* find_collective_op(std::string_view name);
+std::string_view collective_op_name(CollectiveOp op);
+std::vector<std::string> collective_op_names();
+
+// The steps a chain of dependent messages has, and what each carries, on rings over n ranks.
+struct RingSteps {
+  std::int64_t count;
+  Bytes bytes;  // on the wire, per ring and step
+};
+RingSteps ring_steps(const CollectiveRequest& request);
+
+}  // namespace lockstep

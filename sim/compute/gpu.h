@@ -1,0 +1,37 @@
+#pragma once
+
+// A GPU as its profile states it: peaks, memory, and how much of a peak a kernel of some size reaches.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/plan/precision.h"
+
+namespace lockstep {
+
+// Achieved over peak, in parts per million (calibrated ratios become integers at load), for a GEMM of so
+// many FLOPs; linear in the logarithm of the FLOPs between points, flat beyond them.
+struct EfficiencyPoint {
+  Flops flops;
+  std::int64_t parts_per_million;
+};
+
+struct GpuSpec {
+  std::string name;
+  std::string source;
+  std::map<Precision, FlopRate> peak;  // dense matrix peak by the precision of the multiplication
+  FlopRate vector_peak;
+  Bytes memory;
+  Bandwidth memory_bandwidth;
+  std::int64_t memory_efficiency_ppm = 850'000;
+  std::int64_t sms = 1;
+  std::int64_t tdp_milliwatts = 0;
+  Duration kernel_launch;  // the shortest time a kernel occupies its stream
+  Duration host_launch;    // what the host thread spends on launching one
+  std::map<Precision, std::vector<EfficiencyPoint>> matmul_efficiency;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,177 @@
+#include "sim/engine/executor.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+#include "sim/engine/event_queue.h"
+#include "sim/network/flow_network.h"
+
+namespace lockstep {
+namespace {
+
+// What an event means. A completion carries its flow's ticket above these two bits.
+enum EventTag : std::uint32_t { start_tag = 0, end_tag = 1, completion_tag = 2, tag_bits = 2, tag_mask = 3 };
+
+class Executor {
+ public:
+  Executor(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes)
+      : plan_(plan), routes_(routes), network_(capacities, routes), waiting_for_(plan.dependency_count) {
+    timeline_.start.resize(plan.size());
+    timeline_.end.resize(plan.size());
+    pools_.reserve(plan.lanes.size());
+    for (const Lane& lane : plan.lanes)
+      pools_.push_back({.free_slots = lane.slots, .is_pool = lane.slots > 1});
+  }
+
+  Timeline run() {
+    for (std::uint32_t op = 0; op < plan_.size(); ++op)
+      if (waiting_for_[op] == 0)
+        schedule_start(OpId{op});
+    Event event;
+    while (queue_.advance()) {
+      while (queue_.next(event))
+        handle(event);
+      for (const Completion& completion : network_.solve(queue_.now()))
+        queue_.push(completion.time, completion.slot, completion.ticket << tag_bits | completion_tag);
+    }
+    LOCKSTEP_CHECK(ended_ == plan_.size(), "every op ends: the plan has no dependency cycle");
+    return std::move(timeline_);
+  }
+
+ private:
+  void handle(const Event& event) {
+    switch (event.tag & tag_mask) {
+      case start_tag:
+        ++timeline_.events;
+        return start(OpId{event.subject});
+      case end_tag:
+        ++timeline_.events;
+        return end(OpId{event.subject});
+      default:
+        return complete(event.subject, event.tag >> tag_bits);
+    }
+  }
+
+  void schedule_start(OpId op) { queue_.push(queue_.now(), op.index, start_tag); }
+  void schedule_end(OpId op, Duration after) { queue_.push(queue_.now() + after, op.index, end_tag); }
+
+  // A lane with several slots: the next op that takes one waits here until one is returned. At most one
+  // op waits, because each such op starts only after the one before it on its lane has.
+  struct SlotPool {
+    std::uint32_t free_slots;
+    bool is_pool;
+    OpId waiting = no_op;
+  };
+
+  bool takes_slot(OpId op) const { return changes_slots(op) && plan_.amount[op.index] > 0; }
+  bool returns_slot(OpId op) const { return changes_slots(op) && plan_.amount[op.index] < 0; }
+  bool changes_slots(OpId op) const {
+    return plan_.kind[op.index] == OpKind::join && pools_[plan_.lane[op.index].index].is_pool;
+  }
+
+  bool must_wait_for_slot(OpId op) {
+    if (!takes_slot(op))
+      return false;
+    SlotPool& pool = pools_[plan_.lane[op.index].index];
+    if (pool.free_slots == 0) {
+      pool.waiting = op;
+      return true;
+    }
+    --pool.free_slots;
+    return false;
+  }
+
+  void return_slot(OpId op) {
+    SlotPool& pool = pools_[plan_.lane[op.index].index];
+    ++pool.free_slots;
+    if (pool.waiting == no_op)
+      return;
+    const OpId next = pool.waiting;
+    pool.waiting = no_op;
+    start(next);
+  }
+
+  void start(OpId op) {
+    if (must_wait_for_slot(op))
+      return;
+    const Time now = queue_.now();
+    timeline_.start[op.index] = now;
+    switch (plan_.kind[op.index]) {
+      case OpKind::delay:
+        return schedule_end(op, Duration::picoseconds(plan_.amount[op.index]));
+      case OpKind::join:
+        return schedule_end(op, Duration::zero());
+      case OpKind::transfer:
+        return network_.start(op, route_of(op), plan_.amount[op.index], now);
+    }
+  }
+
+  // The last byte has left: the lane is free, the receiver has it one latency later.
+  void complete(std::uint32_t slot, std::uint32_t ticket) {
+    OpId op = no_op;
+    if (!network_.finish(slot, ticket & ticket_mask_, op))
+      return;
+    release_lane(op);
+    const Duration latency = routes_.latency(route_of(op));
+    if (latency > Duration::zero())
+      return schedule_end(op, latency);
+    ++timeline_.events;
+    settle(op);
+  }
+
+  void end(OpId op) {
+    if (plan_.kind[op.index] == OpKind::join && plan_.amount[op.index] != 0)
+      take_or_return(op);
+    if (plan_.kind[op.index] != OpKind::transfer)
+      release_lane(op);
+    settle(op);
+  }
+
+  void take_or_return(OpId op) {
+    if (plan_.path[op.index] != no_path)
+      network_.reserve(route_of(op), plan_.amount[op.index]);
+    if (returns_slot(op))
+      return_slot(op);
+  }
+
+  void settle(OpId op) {
+    timeline_.end[op.index] = queue_.now();
+    ++ended_;
+    const std::uint32_t last = plan_.successor_begin[op.index + 1];
+    for (std::uint32_t next = plan_.successor_begin[op.index]; next < last; ++next)
+      satisfy(plan_.successors[next]);
+  }
+
+  void satisfy(OpId op) {
+    LOCKSTEP_CHECK(waiting_for_[op.index] > 0, "an op waits for as many ends as it has dependencies");
+    if (--waiting_for_[op.index] == 0)
+      schedule_start(op);
+  }
+
+  void release_lane(OpId op) {
+    const OpId next = plan_.next_in_lane[op.index];
+    if (next != no_op)
+      satisfy(next);
+  }
+
+  RouteId route_of(OpId op) const { return RouteId{plan_.path[op.index].index}; }
+
+  static constexpr std::uint32_t ticket_mask_ = 0xffffffffu >> tag_bits;
+
+  const Plan& plan_;
+  const RouteTable& routes_;
+  EventQueue queue_;
+  FlowNetwork network_;
+  std::vector<std::uint32_t> waiting_for_;
+  std::vector<SlotPool> pools_;
+  Timeline timeline_;
+  std::size_t ended_ = 0;
+};
+
+}  // namespace
+
+Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes) {
+  return Executor(plan, capacities, routes).run();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,190 @@
+#include "sim/network/flow_network.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/base/check.h"
+
+namespace lockstep {
+
+FlowNetwork::FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes)
+    : routes_(routes), free_slot_(routes.size(), none) {
+  links_.reserve(capacities.size());
+  for (const Bandwidth capacity : capacities)
+    links_.push_back({.capacity = capacity.count()});
+}
+
+std::uint32_t FlowNetwork::make_slot(RouteId route) {
+  const auto slot = static_cast<std::uint32_t>(flows_.size());
+  Flow flow;
+  flow.route = route;
+  flow.first_use = static_cast<std::uint32_t>(uses_.size());
+  for (const LinkUse& use : routes_.uses(route))
+    if (use.multiplicity > 0)
+      uses_.push_back({.link = use.link.index, .multiplicity = use.multiplicity, .slot = slot});
+  flow.last_use = static_cast<std::uint32_t>(uses_.size());
+  flows_.push_back(flow);
+  return slot;
+}
+
+std::uint32_t FlowNetwork::take_slot(RouteId route) {
+  std::uint32_t& head = free_slot_[route.index];
+  if (head == none)
+    return make_slot(route);
+  const std::uint32_t slot = head;
+  head = flows_[slot].next_free;
+  return slot;
+}
+
+void FlowNetwork::touch(std::uint32_t link) {
+  if (links_[link].is_dirty)
+    return;
+  links_[link].is_dirty = true;
+  dirty_.push_back(link);
+}
+
+void FlowNetwork::link_in(std::uint32_t index) {
+  Use& use = uses_[index];
+  std::uint32_t& head = links_[use.link].first_use;
+  use.previous = none;
+  use.next = head;
+  if (head != none)
+    uses_[head].previous = index;
+  head = index;
+}
+
+void FlowNetwork::unlink(std::uint32_t index) {
+  const Use& use = uses_[index];
+  if (use.previous == none)
+    links_[use.link].first_use = use.next;
+  else
+    uses_[use.previous].next = use.next;
+  if (use.next != none)
+    uses_[use.next].previous = use.previous;
+}
+
+void FlowNetwork::start(OpId op, RouteId route, std::int64_t amount, Time now) {
+  const std::uint32_t slot = take_slot(route);
+  Flow& flow = flows_[slot];
+  flow.op = op;
+  flow.remaining = amount;
+  flow.rate = 0;
+  flow.updated = now;
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
+    link_in(use);
+    touch(uses_[use].link);
+  }
+}
+
+bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
+  Flow& flow = flows_[slot];
+  if (flow.ticket != ticket)
+    return false;
+  ++flow.ticket;
+  op = flow.op;
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
+    unlink(use);
+    touch(uses_[use].link);
+  }
+  flow.next_free = free_slot_[flow.route.index];
+  free_slot_[flow.route.index] = slot;
+  return true;
+}
+
+void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
+  for (const LinkUse& use : routes_.uses(route)) {
+    if (use.reserved == 0)
+      continue;
+    links_[use.link.index].reserved += sign * use.reserved;
+    touch(use.link.index);
+  }
+}
+
+std::int64_t FlowNetwork::open_capacity(const LinkState& link) const {
+  // However much is reserved, a link keeps a sixteenth: nothing ever stands still for good.
+  return std::max(link.capacity - link.reserved, link.capacity / 16);
+}
+
+void FlowNetwork::visit_link(std::uint32_t link) {
+  if (links_[link].visited == epoch_)
+    return;
+  links_[link].visited = epoch_;
+  component_links_.push_back(link);
+}
+
+void FlowNetwork::visit_flow(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  if (flow.visited == epoch_)
+    return;
+  flow.visited = epoch_;
+  component_flows_.push_back(slot);
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
+    visit_link(uses_[use].link);
+}
+
+void FlowNetwork::collect_component(std::uint32_t link) {
+  component_links_.clear();
+  component_flows_.clear();
+  visit_link(link);
+  for (std::size_t next = 0; next < component_links_.size(); ++next)
+    for (std::uint32_t use = links_[component_links_[next]].first_use; use != none; use = uses_[use].next)
+      visit_flow(uses_[use].slot);
+}
+
+std::int64_t FlowNetwork::rate_alone(const Flow& flow) const {
+  std::int64_t rate = std::numeric_limits<std::int64_t>::max();
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
+    rate = std::min(rate, open_capacity(links_[uses_[use].link]) / uses_[use].multiplicity);
+  return std::max<std::int64_t>(rate, 1);
+}
+
+void FlowNetwork::set_rate(std::uint32_t slot, std::int64_t rate, Time now) {
+  Flow& flow = flows_[slot];
+  if (flow.rate == rate)
+    return;
+  if (flow.rate != 0)
+    flow.remaining -= moved_in(now - flow.updated, Bandwidth{flow.rate}).count();
+  flow.remaining = std::max<std::int64_t>(flow.remaining, 0);
+  flow.updated = now;
+  flow.rate = rate;
+  ++flow.ticket;
+  completions_.push_back({now + time_to_move(Bytes{flow.remaining}, Bandwidth{rate}), slot, flow.ticket});
+}
+
+void FlowNetwork::solve_component(Time now) {
+  if (component_flows_.size() == 1) {
+    const std::uint32_t slot = component_flows_.front();
+    set_rate(slot, rate_alone(flows_[slot]), now);
+    return;
+  }
+  problem_.clear();
+  for (const std::uint32_t link : component_links_)
+    links_[link].local = problem_.add_link(open_capacity(links_[link]));
+  for (const std::uint32_t slot : component_flows_) {
+    share_uses_.clear();
+    for (std::uint32_t use = flows_[slot].first_use; use < flows_[slot].last_use; ++use)
+      share_uses_.push_back({links_[uses_[use].link].local, uses_[use].multiplicity});
+    problem_.add_flow(share_uses_);
+  }
+  const std::span<const std::int64_t> rates = problem_.solve();
+  for (std::size_t i = 0; i < component_flows_.size(); ++i)
+    set_rate(component_flows_[i], rates[i], now);
+}
+
+std::span<const Completion> FlowNetwork::solve(Time now) {
+  completions_.clear();
+  if (dirty_.empty())
+    return completions_;
+  ++epoch_;
+  for (const std::uint32_t link : dirty_) {
+    links_[link].is_dirty = false;
+    if (links_[link].visited == epoch_ || links_[link].first_use == none)
+      continue;
+    collect_component(link);
+    solve_component(now);
+  }
+  dirty_.clear();
+  return completions_;
+}
+
+}  // namespace lockstep

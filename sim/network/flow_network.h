@@ -1,0 +1,106 @@
+#pragma once
+
+// The flows in progress, and how fast each goes.
+//
+// Problem:   transfers begin and end all the time, and each change may alter the rate of others.
+// Idea:      remember which links were touched during an instant; at its end, re-solve only the
+//            connected components (flows that share links, links that share flows) around them.
+//            A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
+// Invariant: between two solves every rate is constant, and on each link the rates times their
+//            multiplicities stay within capacity less what is reserved.
+// Cost:      a flow alone on its links costs O(its links); else one fair-share problem per component.
+//            Nothing is allocated once every route has been used.
+// Reference: fair_share.h.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/network/fair_share.h"
+#include "sim/network/route_table.h"
+#include "sim/plan/plan.h"
+
+namespace lockstep {
+
+// A promise that flow `slot` ends at `time`, unless its rate changes first (`ticket` then differs).
+struct Completion {
+  Time time;
+  std::uint32_t slot;
+  std::uint32_t ticket;
+};
+
+class FlowNetwork {
+ public:
+  FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes);
+
+  // A transfer of `amount` units begins on `route`. Its rate is known after the next `solve`.
+  void start(OpId op, RouteId route, std::int64_t amount, Time now);
+  // True when this completion still holds. Its flow has then left the network; `op` is set to its op.
+  bool finish(std::uint32_t slot, std::uint32_t ticket, OpId& op);
+  // Takes (+1) or returns (-1) the capacity that `route` reserves.
+  void reserve(RouteId route, std::int64_t sign);
+  // Settles the rates at the end of an instant. The span is valid until the next call.
+  std::span<const Completion> solve(Time now);
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffff;
+
+  struct LinkState {
+    std::int64_t capacity;
+    std::int64_t reserved = 0;
+    std::uint32_t first_use = none;
+    std::uint32_t visited = 0;  // epoch of the last search that came by
+    std::uint32_t local = 0;    // its number in the fair-share problem at hand
+    bool is_dirty = false;
+  };
+  // One use of a link by a flow slot: a node of the link's doubly linked list.
+  struct Use {
+    std::uint32_t link;
+    std::uint32_t multiplicity;
+    std::uint32_t slot;
+    std::uint32_t previous = none;
+    std::uint32_t next = none;
+  };
+  // A slot belongs to one route for good, so its uses are laid out once.
+  struct Flow {
+    OpId op;
+    RouteId route;
+    std::int64_t remaining = 0;
+    std::int64_t rate = 0;  // 0: not yet solved
+    Time updated;
+    std::uint32_t ticket = 0;
+    std::uint32_t visited = 0;
+    std::uint32_t first_use = 0;
+    std::uint32_t last_use = 0;  // one past
+    std::uint32_t next_free = none;
+  };
+
+  std::uint32_t take_slot(RouteId route);
+  std::uint32_t make_slot(RouteId route);
+  void touch(std::uint32_t link);
+  void link_in(std::uint32_t use);
+  void unlink(std::uint32_t use);
+  std::int64_t open_capacity(const LinkState& link) const;
+  void collect_component(std::uint32_t link);
+  void visit_link(std::uint32_t link);
+  void visit_flow(std::uint32_t slot);
+  void solve_component(Time now);
+  std::int64_t rate_alone(const Flow& flow) const;
+  void set_rate(std::uint32_t slot, std::int64_t rate, Time now);
+
+  const RouteTable& routes_;
+  std::vector<LinkState> links_;
+  std::vector<Use> uses_;
+  std::vector<Flow> flows_;
+  std::vector<std::uint32_t> free_slot_;  // by route: head of the list of idle slots
+  std::vector<std::uint32_t> dirty_;
+  std::vector<std::uint32_t> component_links_;
+  std::vector<std::uint32_t> component_flows_;
+  std::vector<ShareUse> share_uses_;
+  std::vector<Completion> completions_;
+  FairShareProblem problem_;
+  std::uint32_t epoch_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,153 @@
+#include "sim/network/node_graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+
+#include "sim/base/check.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t unreachable = std::numeric_limits<std::int64_t>::max();
+
+// A path's cost orders classes of link: one PCIe hop outweighs any NVLink path, one socket link any PCIe
+// path. Among equals the fewest hops win.
+std::int64_t hop_cost(LinkClass link_class) {
+  switch (link_class) {
+    case LinkClass::nvlink:
+      return 1;
+    case LinkClass::pcie:
+      return 100;
+    case LinkClass::socket:
+      return 10'000;
+    case LinkClass::network:
+      return 1'000'000;
+  }
+  return unreachable;
+}
+
+}  // namespace
+
+NodeGraph::NodeGraph(const MachineSpec& machine, std::int64_t gpus_in_use)
+    : gpus_(static_cast<std::size_t>(gpus_in_use)) {
+  for (std::size_t index = 0; index < gpus_; ++index)
+    add_vertex("gpu" + std::to_string(index));
+  add_gpu_links(machine);
+  add_host(machine);
+  add_nics(machine);
+  find_paths();
+  find_nearest_nics();
+}
+
+std::uint32_t NodeGraph::add_vertex(std::string name) {
+  names_.push_back(std::move(name));
+  return static_cast<std::uint32_t>(names_.size() - 1);
+}
+
+void NodeGraph::connect(std::uint32_t a, std::uint32_t b, const LinkSpec& link, std::int64_t count) {
+  const Bandwidth bandwidth = link.bandwidth * count;
+  links_.push_back({a, b, link.link_class, bandwidth, link.latency});
+  links_.push_back({b, a, link.link_class, bandwidth, link.latency});
+}
+
+void NodeGraph::add_gpu_links(const MachineSpec& machine) {
+  const GpuLinks& gpu_links = machine.gpu_links;
+  if (gpu_links.kind == GpuLinkKind::nvswitch) {
+    const std::uint32_t nvswitch = add_vertex("nvswitch");
+    for (std::size_t index = 0; index < gpus_; ++index)
+      connect(gpu(index), nvswitch, gpu_links.link, gpu_links.links_per_gpu);
+  }
+  if (gpu_links.kind == GpuLinkKind::mesh) {
+    for (std::size_t a = 0; a < gpus_; ++a)
+      for (std::size_t b = a + 1; b < gpus_; ++b)
+        if (gpu_links.matrix[a][b] > 0)
+          connect(gpu(a), gpu(b), gpu_links.link, gpu_links.matrix[a][b]);
+  }
+}
+
+void NodeGraph::add_host(const MachineSpec& machine) {
+  if (!machine.host.pcie)
+    return;
+  for (std::int64_t index = 0; index < machine.host.sockets; ++index)
+    sockets_.push_back(add_vertex("socket" + std::to_string(index)));
+  for (std::size_t index = 1; index < sockets_.size(); ++index)
+    connect(sockets_[index - 1], sockets_[index], machine.host.socket_link.value_or(*machine.host.pcie));
+  gpu_host_.assign(gpus_, 0);
+  for (std::size_t index = 0; index < gpus_; ++index)
+    gpu_host_[index] = host_of_gpu(machine, index);
+  for (const auto& below : machine.host.pcie_switches) {
+    const std::uint32_t pcie_switch = add_vertex("pcie_switch" + std::to_string(below.front()));
+    connect(pcie_switch, host_of_gpu(machine, static_cast<std::size_t>(below.front())), *machine.host.pcie);
+    for (const std::int64_t index : below)
+      if (static_cast<std::size_t>(index) < gpus_)
+        gpu_host_[static_cast<std::size_t>(index)] = pcie_switch;
+  }
+  for (std::size_t index = 0; index < gpus_; ++index)
+    connect(gpu(index), gpu_host_[index], *machine.host.pcie);
+}
+
+// The first half of the GPUs sits on socket 0, and so on.
+std::uint32_t NodeGraph::host_of_gpu(const MachineSpec& machine, std::size_t index) const {
+  const auto gpus = static_cast<std::size_t>(machine.gpus);
+  return sockets_[std::min(index * sockets_.size() / gpus, sockets_.size() - 1)];
+}
+
+void NodeGraph::add_nics(const MachineSpec& machine) {
+  for (std::size_t index = 0; index < machine.nics.size(); ++index) {
+    nics_.push_back(add_vertex("nic" + std::to_string(index)));
+    if (!machine.host.pcie)
+      continue;
+    const auto& near = machine.nics[index].gpus;
+    const std::size_t closest = near.empty() ? 0 : static_cast<std::size_t>(near.front());
+    const std::uint32_t host = closest < gpus_ ? gpu_host_[closest] : host_of_gpu(machine, closest);
+    connect(nics_.back(), host, *machine.host.pcie);
+  }
+}
+
+void NodeGraph::find_paths() {
+  paths_.assign(names_.size(), std::vector<std::vector<std::uint32_t>>(names_.size()));
+  cost_.assign(names_.size(), std::vector<std::int64_t>(names_.size(), unreachable));
+  for (std::uint32_t source = 0; source < names_.size(); ++source)
+    find_paths_from(source);
+}
+
+void NodeGraph::find_paths_from(std::uint32_t source) {
+  using Entry = std::pair<std::int64_t, std::uint32_t>;  // cost, vertex
+  std::vector<std::int64_t>& cost = cost_[source];
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> frontier;
+  cost[source] = 0;
+  frontier.emplace(0, source);
+  while (!frontier.empty()) {
+    const auto [so_far, vertex] = frontier.top();
+    frontier.pop();
+    if (so_far > cost[vertex] || (vertex < gpus_ && vertex != source))
+      continue;  // stale, or a third GPU, which does not forward
+    for (std::uint32_t link = 0; link < links_.size(); ++link) {
+      if (links_[link].from != vertex || so_far + hop_cost(links_[link].link_class) >= cost[links_[link].to])
+        continue;
+      const std::uint32_t to = links_[link].to;
+      cost[to] = so_far + hop_cost(links_[link].link_class);
+      paths_[source][to] = paths_[source][vertex];
+      paths_[source][to].push_back(link);
+      frontier.emplace(cost[to], to);
+    }
+  }
+}
+
+void NodeGraph::find_nearest_nics() {
+  nearest_nic_.assign(gpus_, 0);
+  for (std::size_t index = 0; index < gpus_ && !nics_.empty(); ++index) {
+    std::vector<std::size_t> nearest;
+    for (std::size_t candidate = 0; candidate < nics_.size(); ++candidate) {
+      const auto costs = [&](std::size_t which) { return cost_[index][nics_[which]]; };
+      if (nearest.empty() || costs(candidate) < costs(nearest.front()))
+        nearest = {candidate};
+      else if (costs(candidate) == costs(nearest.front()))
+        nearest.push_back(candidate);
+    }
+    nearest_nic_[index] = nearest[index % nearest.size()];
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,231 @@
+#include "sim/network/ring_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "sim/network/routing.h"
+#include "sim/network/topology.h"
+
+namespace lockstep {
+namespace {
+
+using Cycle = std::vector<std::uint32_t>;
+
+class CycleSearch {
+ public:
+  explicit CycleSearch(const LinkMatrix& matrix) : free_(matrix), size_(matrix.size()) {
+    for (const auto& row : matrix) {
+      const std::int64_t degree = std::accumulate(row.begin(), row.end(), std::int64_t{0});
+      bound_ = std::min(bound_, static_cast<std::size_t>(degree / 2));
+    }
+  }
+
+  std::vector<Cycle> run() {
+    if (bound_ > 0)
+      extend_set();
+    return best_;
+  }
+
+ private:
+  // Tries every next cycle; true once the bound is reached.
+  bool extend_set() {
+    if (found_.size() > best_.size())
+      best_ = found_;
+    if (best_.size() == bound_ || ++tries_ > most_tries)
+      return true;
+    Cycle cycle{0};
+    return extend_cycle(cycle, 1u);
+  }
+
+  bool extend_cycle(Cycle& cycle, std::uint32_t visited) {
+    const std::uint32_t last = cycle.back();
+    if (cycle.size() == size_)
+      return close_cycle(cycle);
+    for (std::uint32_t next = 1; next < size_; ++next) {
+      if ((visited >> next & 1u) != 0 || free_[last][next] == 0)
+        continue;
+      take(last, next, -1);
+      cycle.push_back(next);
+      const bool is_done = extend_cycle(cycle, visited | 1u << next);
+      cycle.pop_back();
+      take(last, next, +1);
+      if (is_done)
+        return true;
+    }
+    return false;
+  }
+
+  bool close_cycle(const Cycle& cycle) {
+    if (free_[cycle.back()][0] == 0)
+      return false;
+    take(cycle.back(), 0, -1);
+    found_.push_back(cycle);
+    const bool is_done = extend_set();
+    found_.pop_back();
+    take(cycle.back(), 0, +1);
+    return is_done;
+  }
+
+  void take(std::uint32_t a, std::uint32_t b, std::int64_t change) {
+    free_[a][b] += change;
+    free_[b][a] += change;
+  }
+
+  static constexpr std::size_t most_tries = 20'000;
+
+  LinkMatrix free_;
+  std::size_t size_;
+  std::size_t bound_ = 64;
+  std::size_t tries_ = 0;
+  std::vector<Cycle> found_;
+  std::vector<Cycle> best_;
+};
+
+Cycle natural_order(std::uint32_t gpus) {
+  Cycle order(gpus);
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
+}
+
+Cycle rotated_to_start_at(Cycle order, std::uint32_t gpu) {
+  std::rotate(order.begin(), std::find(order.begin(), order.end(), gpu), order.end());
+  return order;
+}
+
+LinkMatrix leading_part(const LinkMatrix& matrix, std::size_t size) {
+  LinkMatrix part(size, std::vector<std::int64_t>(size));
+  for (std::size_t row = 0; row < size; ++row)
+    std::copy_n(matrix[row].begin(), size, part[row].begin());
+  return part;
+}
+
+// The cycles rings may follow inside a node: on a mesh those its links allow, else any order will do.
+std::vector<Cycle> node_cycles(const Topology& topology, const MachineSpec& machine) {
+  const std::uint32_t gpus = topology.gpus_per_node();
+  if (machine.gpu_links.kind == GpuLinkKind::mesh && gpus > 1) {
+    const auto found = find_disjoint_cycles(leading_part(machine.gpu_links.matrix, gpus));
+    if (!found.empty())
+      return found;
+  }
+  return {natural_order(gpus)};
+}
+
+// NCCL runs two channels along each ring it finds, and up to 24 over a switch (reference 1.6).
+std::uint32_t channels_of(const MachineSpec& machine, bool has_one_node) {
+  if (machine.library == LibraryKind::gloo)
+    return 1;
+  return machine.gpu_links.kind == GpuLinkKind::nvswitch && has_one_node ? 24 : 2;
+}
+
+void add_ring(std::vector<RingPattern>& rings, const Cycle& order, std::uint32_t channels) {
+  rings.push_back(ring_pattern(order, channels));
+}
+
+std::vector<RingPattern> rings_in_node(const Topology& topology, const MachineSpec& machine) {
+  std::vector<RingPattern> rings;
+  const std::uint32_t channels = channels_of(machine, true);
+  for (const Cycle& cycle : node_cycles(topology, machine)) {
+    add_ring(rings, cycle, channels);
+    if (machine.gpu_links.kind == GpuLinkKind::mesh && cycle.size() > 2)
+      add_ring(rings, {cycle.rbegin(), cycle.rend()}, channels);
+  }
+  return rings;
+}
+
+std::uint32_t gpu_beside_nic(const Topology& topology, const MachineSpec& machine, std::uint32_t nic) {
+  const std::uint32_t gpus = topology.gpus_per_node();
+  const auto& near = machine.nics[nic].gpus;
+  if (!near.empty() && static_cast<std::uint32_t>(near.front()) < gpus)
+    return static_cast<std::uint32_t>(near.front());
+  return nic * gpus / topology.nics_per_node();
+}
+
+// Between nodes each NIC carries one ring, which enters the node at the GPU beside it.
+std::vector<RingPattern> rings_across_nodes(const Topology& topology, const MachineSpec& machine) {
+  const std::vector<Cycle> cycles = node_cycles(topology, machine);
+  std::vector<RingPattern> rings;
+  for (std::uint32_t nic = 0; nic < topology.nics_per_node(); ++nic) {
+    const std::uint32_t entry = gpu_beside_nic(topology, machine, nic);
+    add_ring(rings, rotated_to_start_at(cycles[nic % cycles.size()], entry), channels_of(machine, false));
+  }
+  return rings;
+}
+
+Duration step_cost(const ProtocolCost& protocol, LinkClass link_class) {
+  const auto found = protocol.step.find(link_class);
+  return found == protocol.step.end() ? Duration::zero() : found->second;
+}
+
+struct HopClasses {
+  LinkClass in_node = LinkClass::nvlink;
+  LinkClass across = LinkClass::nvlink;
+};
+
+HopClasses classify_hops(const Topology& topology, const Communicator& world) {
+  HopClasses classes;
+  for (std::uint32_t local = 0; local < world.gpus_per_node && world.ranks() > 1; ++local) {
+    const Rank rank{local};
+    const Rank next = world.next(0, rank);
+    const bool stays = world.node_of(next) == 0;
+    const LinkClass hop = topology.hop(rank, next, topology.nics_per_node() > 0 ? topology.nic_of_ring(0) : 0)
+                              .slowest_class;
+    classes.across = std::max(classes.across, hop);
+    if (stays)
+      classes.in_node = std::max(classes.in_node, hop);
+  }
+  return classes;
+}
+
+// What the narrowest hop leaves to one ring.
+Bandwidth narrowest_hop(const Topology& topology, const Communicator& world) {
+  Bandwidth narrowest{std::numeric_limits<std::int64_t>::max()};
+  if (world.ranks() < 2)
+    return narrowest;
+  const std::vector<std::uint32_t> crossings = count_crossings(topology, world);
+  for (const LinkId link : topology.links().ids())
+    if (crossings[link.index] > 0)
+      narrowest = std::min(narrowest, share(topology.links()[link].bandwidth, crossings[link.index]));
+  return narrowest;
+}
+
+// A forced number of channels keeps as many rings as it can and spreads over them.
+void limit_channels(std::vector<RingPattern>& rings, std::uint32_t channels) {
+  if (rings.size() > channels)
+    rings.resize(channels);
+  const auto count = static_cast<std::uint32_t>(rings.size());
+  for (std::uint32_t ring = 0; ring < count; ++ring)
+    rings[ring].channels = channels / count + (ring < channels % count ? 1 : 0);
+}
+
+}  // namespace
+
+std::vector<Cycle> find_disjoint_cycles(const LinkMatrix& matrix) {
+  if (matrix.size() < 2)
+    return {};
+  if (matrix.size() == 2)
+    return std::vector<Cycle>(static_cast<std::size_t>(matrix[0][1]), natural_order(2));
+  return CycleSearch(matrix).run();
+}
+
+Communicator find_world(const Topology& topology, const WorldOptions& options) {
+  const MachineSpec& machine = options.machine;
+  const Calibration& calibration = options.calibration;
+  Communicator world;
+  world.nodes = topology.nodes();
+  world.gpus_per_node = topology.gpus_per_node();
+  world.rings = topology.nodes() == 1 ? rings_in_node(topology, machine) : rings_across_nodes(topology, machine);
+  if (options.channels)
+    limit_channels(world.rings, static_cast<std::uint32_t>(*options.channels));
+  world.ring_bandwidth = narrowest_hop(topology, world);
+  const HopClasses classes = classify_hops(topology, world);
+  for (const ProtocolCost& protocol : calibration.protocols)
+    world.protocols.push_back({.name = protocol.name,
+                               .payload_ppm = protocol.payload_ppm,
+                               .launch = calibration.collective_launch + protocol.launch,
+                               .step = step_cost(protocol, classes.across),
+                               .step_in_node = step_cost(protocol, classes.in_node)});
+  return world;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#pragma once
+
+// From who talks to whom to which links that loads.
+//
+// Problem:   a plan names ranks; the engine needs links, how often each is crossed, and latencies.
+// Idea:      every path becomes a route once. Under folding only representative links remain, and a
+//            multiplicity says how many alike transfers cross one of them. A coupled transfer (a whole
+//            collective as one flow) crosses every link of every hop; its latency is what the longest chain
+//            of its steps takes beyond the bytes themselves.
+// Invariant: the load on a representative link equals the load on each link it stands for.
+// Cost:      linear in ranks times rings.
+
+#include <span>
+#include <vector>
+
+#include "sim/network/calibration.h"
+#include "sim/network/route_table.h"
+#include "sim/network/topology.h"
+#include "sim/plan/communicator.h"
+#include "sim/plan/plan.h"
+#include "sim/plan/roles.h"
+
+namespace lockstep {
+
+// Ranks and links by class; without folding everything stands for itself.
+struct Symmetry {
+  Roles roles;
+  std::vector<LinkId> representative_link;  // by link
+
+  LinkId representative(LinkId link) const { return representative_link[link.index]; }
+  bool is_representative(LinkId link) const { return representative(link) == link; }
+};
+
+struct RoutingInput {
+  const Plan& plan;
+  const Topology& topology;
+  const Communicator& world;
+  const Calibration& calibration;
+  const Symmetry& symmetry;
+  std::int64_t compute_slowdown_ppm = 1'000'000;  // of kernels while a collective holds its lane
+};
+
+// One route for every path of the plan, in the same order.
+RouteTable route_paths(const RoutingInput& input);
+
+// How often the rings of `world` cross each link, all ranks together: by link.
+std::vector<std::uint32_t> count_crossings(const Topology& topology, const Communicator& world);
+
+// The NIC that ring `ring` leaves a node by.
+std::uint32_t nic_of_ring(const Topology& topology, std::uint32_t ring);
+
+}  // namespace lockstep

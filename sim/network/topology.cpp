@@ -1,0 +1,151 @@
+#include "sim/network/topology.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+
+const FabricKind* find_fabric_kind(const std::string& kind) {
+  const FabricKind* found = Registry<FabricKind>::find(kind);
+  LOCKSTEP_CHECK(found != nullptr, "load accepts only fabric kinds that are registered");
+  return found;
+}
+
+}  // namespace
+
+Topology::Topology(const TopologyOptions& options)
+    : node_(options.machine, options.gpus_per_node),
+      fabric_(options.fabric),
+      fabric_kind_(find_fabric_kind(options.fabric.kind)),
+      efficiency_ppm_(options.calibration.efficiency_ppm),
+      nodes_(options.nodes),
+      gpus_per_node_(options.gpus_per_node) {
+  add_node_links();
+  add_nic_links(options.machine);
+  add_compute_links(options.slowdown_ppm);
+  first_fabric_link_ = static_cast<std::uint32_t>(links_.size());
+  if (nodes_ > 1)
+    fabric_kind_->build(*this);
+}
+
+Bandwidth Topology::effective(LinkClass link_class, Bandwidth wire) const {
+  const auto found = efficiency_ppm_.find(link_class);
+  if (found == efficiency_ppm_.end())
+    return wire;
+  // Split so that terabytes per second times a million stay within 64 bits.
+  return Bandwidth{wire.count() / million * found->second + wire.count() % million * found->second / million};
+}
+
+void Topology::add_node_links() {
+  links_.reserve(nodes_ * (node_.links().size() + 2 * nics_per_node() + gpus_per_node_));
+  for (std::uint32_t node = 0; node < nodes_; ++node)
+    for (const NodeLink& link : node_.links())
+      links_.push_back({effective(link.link_class, link.bandwidth), link.latency, link.link_class});
+}
+
+void Topology::add_nic_links(const MachineSpec& machine) {
+  first_nic_link_ = static_cast<std::uint32_t>(links_.size());
+  for (const NicSpec& nic : machine.nics)
+    nic_links_.push_back(nic.link);
+  for (std::uint32_t node = 0; node < nodes_; ++node)
+    for (const LinkSpec& nic : nic_links_) {
+      // A hop pays its wire's latency once, where it leaves.
+      const Bandwidth bandwidth = effective(LinkClass::network, nic.bandwidth);
+      links_.push_back({bandwidth, nic.latency, LinkClass::network});
+      links_.push_back({bandwidth, Duration::zero(), LinkClass::network});
+    }
+}
+
+void Topology::add_compute_links(const std::vector<std::int64_t>& slowdown_ppm) {
+  first_compute_link_ = static_cast<std::uint32_t>(links_.size());
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
+    const std::int64_t slowdown = slowdown_ppm.empty() ? million : slowdown_ppm[rank];
+    links_.push_back(
+        {Bandwidth{full_compute_rate.count() / slowdown * million}, Duration::zero(), LinkClass::nvlink});
+  }
+}
+
+LinkId Topology::add_fabric_link(const Link& link, std::string name) {
+  fabric_link_names_.push_back(std::move(name));
+  return links_.push_back(link);
+}
+
+LinkId Topology::egress(Port port) const {
+  return LinkId{first_nic_link_ + 2 * (port.node * nics_per_node() + port.nic)};
+}
+
+LinkId Topology::ingress(Port port) const { return LinkId{egress(port).index + 1}; }
+
+void Topology::append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to,
+                                HopRoute& route) const {
+  const auto first = node * static_cast<std::uint32_t>(node_.links().size());
+  for (const std::uint32_t link : node_.path(from, to)) {
+    const LinkId id{first + link};
+    route.links.push_back(id);
+    route.latency += links_[id].latency;
+    route.slowest_class = std::max(route.slowest_class, links_[id].link_class);
+  }
+}
+
+// A GPU that is not close to the NIC hands over to the GPU that is, when NVLink joins the two (NCCL's PXN):
+// the message then stays off the links between sockets.
+std::uint32_t Topology::vertex_beside_nic(Rank rank, std::uint32_t nic) const {
+  const std::uint32_t own = node_.gpu(rank.index % gpus_per_node_);
+  for (std::uint32_t gpu = 0; gpu < gpus_per_node_; ++gpu) {
+    const auto& to_nic = node_.path(gpu, node_.nic(nic));
+    const auto& own_to_nic = node_.path(own, node_.nic(nic));
+    const auto& to_gpu = node_.path(own, gpu);
+    const bool is_closer = to_nic.size() < own_to_nic.size();
+    const bool has_nvlink = !to_gpu.empty() && node_.links()[to_gpu.back()].link_class == LinkClass::nvlink;
+    if (is_closer && has_nvlink)
+      return gpu;
+  }
+  return own;
+}
+
+HopRoute Topology::hop(Rank source, Rank destination, std::uint32_t nic) const {
+  HopRoute route;
+  const std::uint32_t from_node = source.index / gpus_per_node_;
+  const std::uint32_t to_node = destination.index / gpus_per_node_;
+  const std::uint32_t from = node_.gpu(source.index % gpus_per_node_);
+  const std::uint32_t to = node_.gpu(destination.index % gpus_per_node_);
+  if (from_node == to_node) {
+    append_node_path(from_node, from, to, route);
+    return route;
+  }
+  const std::uint32_t beside = vertex_beside_nic(source, nic);
+  append_node_path(from_node, from, beside, route);
+  append_node_path(from_node, beside, node_.nic(nic), route);
+  route.links.push_back(egress({from_node, nic}));
+  route.latency += nic_links_[nic].latency;
+  fabric_kind_->route(*this, {from_node, nic}, {to_node, nic}, route.links, route.latency);
+  route.links.push_back(ingress({to_node, nic}));
+  const std::uint32_t arrives = vertex_beside_nic(destination, nic);
+  append_node_path(to_node, node_.nic(nic), arrives, route);
+  append_node_path(to_node, arrives, to, route);
+  route.slowest_class = LinkClass::network;
+  return route;
+}
+
+std::string Topology::link_name(LinkId link) const {
+  const auto per_node = static_cast<std::uint32_t>(node_.links().size());
+  if (link.index < first_nic_link_) {
+    const NodeLink& inside = node_.links()[link.index % per_node];
+    return "node" + std::to_string(link.index / per_node) + ": " + node_.vertex_name(inside.from) + " -> " +
+           node_.vertex_name(inside.to);
+  }
+  if (link.index < first_compute_link_) {
+    const std::uint32_t port = (link.index - first_nic_link_) / 2;
+    return "node" + std::to_string(port / nics_per_node()) + ": nic" + std::to_string(port % nics_per_node()) +
+           ((link.index - first_nic_link_) % 2 == 0 ? " out" : " in");
+  }
+  if (link.index < first_fabric_link_)
+    return "rank " + std::to_string(link.index - first_compute_link_) + " compute";
+  return fabric_link_names_[link.index - first_fabric_link_];
+}
+
+}  // namespace lockstep

@@ -1,0 +1,133 @@
+#pragma once
+
+// Every link of the cluster, and the way from any rank to any other.
+//
+// Problem:   a message between ranks crosses links inside two nodes and a fabric between them.
+// Idea:      all nodes are copies of one node graph, so link e of node n has id n * links_per_node + e.
+//            NIC ports and what the fabric adds follow; last comes one link per rank that stands for its
+//            compute capacity, so that kernels and collectives share it like any other.
+// Invariant: a route crosses each link at most once; latencies lie on links, bandwidths in bytes/s.
+// Cost:      building is linear in nodes; a route is a few table look-ups.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/registry.h"
+#include "sim/base/units.h"
+#include "sim/network/calibration.h"
+#include "sim/network/machine.h"
+#include "sim/network/node_graph.h"
+#include "sim/network/route_table.h"
+#include "sim/plan/communicator.h"
+
+namespace lockstep {
+
+// Work units per second of a GPU that nothing disturbs: one unit of kernel work is one picosecond.
+inline constexpr Bandwidth full_compute_rate{1'000'000'000'000};
+
+struct Link {
+  Bandwidth bandwidth;  // what a library gets out of it
+  Duration latency;
+  LinkClass link_class = LinkClass::network;
+};
+
+// A port of the fabric: NIC `nic` of node `node`.
+struct Port {
+  std::uint32_t node;
+  std::uint32_t nic;
+};
+
+class Topology;
+
+// A kind of fabric: adds its inner links, then says what a message from port to port crosses beyond the two
+// NIC links, and the extra latency of its switches.
+struct FabricKind {
+  void (*build)(Topology& topology);
+  void (*route)(const Topology& topology, Port from, Port to, std::vector<LinkId>& links, Duration& latency);
+  std::string description;
+};
+
+// What a hop between two ranks crosses.
+struct HopRoute {
+  std::vector<LinkId> links;
+  Duration latency;
+  LinkClass slowest_class = LinkClass::nvlink;
+};
+
+struct TopologyOptions {
+  const MachineSpec& machine;
+  const FabricSpec& fabric;
+  const Calibration& calibration;
+  std::uint32_t nodes;
+  std::uint32_t gpus_per_node;
+  std::vector<std::int64_t> slowdown_ppm;  // by rank; empty: nobody is slow
+};
+
+class Topology {
+ public:
+  explicit Topology(const TopologyOptions& options);
+
+  std::uint32_t nodes() const { return nodes_; }
+  std::uint32_t gpus_per_node() const { return gpus_per_node_; }
+  std::uint32_t nics_per_node() const { return static_cast<std::uint32_t>(node_.nic_count()); }
+  std::uint32_t ranks() const { return nodes_ * gpus_per_node_; }
+  const NodeGraph& node() const { return node_; }
+  const FabricSpec& fabric() const { return fabric_; }
+  const IdVector<LinkId, Link>& links() const { return links_; }
+  // "node 3: gpu1 -> nvswitch", for people.
+  std::string link_name(LinkId link) const;
+
+  LinkId compute_link(Rank rank) const { return LinkId{first_compute_link_ + rank.index}; }
+  bool is_compute(LinkId link) const {
+    return link.index >= first_compute_link_ && link.index < first_compute_link_ + ranks();
+  }
+  // NIC 0.. of the node that serves a ring: rings are dealt round the NICs.
+  std::uint32_t nic_of_ring(std::uint32_t ring) const { return ring % nics_per_node(); }
+  HopRoute hop(Rank source, Rank destination, std::uint32_t nic) const;
+  // The NIC a lone message between these ranks would use.
+  std::uint32_t nearest_nic(Rank rank) const {
+    return static_cast<std::uint32_t>(node_.nearest_nic(rank.index % gpus_per_node_));
+  }
+
+  // For fabrics: adds an inner link; `first_fabric_link` is where theirs begin.
+  LinkId add_fabric_link(const Link& link, std::string name);
+  std::uint32_t first_fabric_link() const { return first_fabric_link_; }
+  Bandwidth nic_bandwidth(std::uint32_t nic) const { return nic_links_[nic].bandwidth; }
+  // What a library gets out of a wire of this class.
+  Bandwidth effective(LinkClass link_class, Bandwidth wire) const;
+
+ private:
+  void add_node_links();
+  void add_nic_links(const MachineSpec& machine);
+  void add_compute_links(const std::vector<std::int64_t>& slowdown_ppm);
+  void append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to, HopRoute& route) const;
+  std::uint32_t vertex_beside_nic(Rank rank, std::uint32_t nic) const;
+  LinkId egress(Port port) const;
+  LinkId ingress(Port port) const;
+
+  NodeGraph node_;
+  const FabricSpec& fabric_;
+  const FabricKind* fabric_kind_;
+  std::map<LinkClass, std::int64_t> efficiency_ppm_;
+  std::uint32_t nodes_;
+  std::uint32_t gpus_per_node_;
+  std::vector<LinkSpec> nic_links_;
+  IdVector<LinkId, Link> links_;
+  std::uint32_t first_nic_link_ = 0;
+  std::uint32_t first_compute_link_ = 0;
+  std::uint32_t first_fabric_link_ = 0;
+  std::vector<std::string> fabric_link_names_;
+};
+
+// The rings a library would run over all ranks (ring_search.cpp), and what its chooser may know.
+struct WorldOptions {
+  const MachineSpec& machine;
+  const Calibration& calibration;
+  std::optional<std::int64_t> channels;  // as NCCL_MAX_NCHANNELS and NCCL_MIN_NCHANNELS force it
+};
+Communicator find_world(const Topology& topology, const WorldOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#include "sim/plan/communicator.h"
+
+namespace lockstep {
+
+RingPattern ring_pattern(std::vector<std::uint32_t> local_order, std::uint32_t channels) {
+  RingPattern pattern{.local_order = std::move(local_order), .position = {}, .channels = channels};
+  pattern.position.resize(pattern.local_order.size());
+  for (std::uint32_t place = 0; place < pattern.local_order.size(); ++place)
+    pattern.position[pattern.local_order[place]] = place;
+  return pattern;
+}
+
+std::uint32_t Communicator::channels() const {
+  std::uint32_t sum = 0;
+  for (const RingPattern& ring : rings)
+    sum += ring.channels;
+  return sum;
+}
+
+Rank Communicator::next(std::uint32_t ring, Rank rank) const {
+  const RingPattern& pattern = rings[ring];
+  const std::uint32_t place = pattern.position[local_of(rank)] + 1;
+  if (place < gpus_per_node)
+    return rank_at(node_of(rank), pattern.local_order[place]);
+  return rank_at((node_of(rank) + 1) % nodes, pattern.local_order.front());
+}
+
+Rank Communicator::previous(std::uint32_t ring, Rank rank) const {
+  const RingPattern& pattern = rings[ring];
+  const std::uint32_t place = pattern.position[local_of(rank)];
+  if (place > 0)
+    return rank_at(node_of(rank), pattern.local_order[place - 1]);
+  return rank_at((node_of(rank) + nodes - 1) % nodes, pattern.local_order.back());
+}
+
+}  // namespace lockstep

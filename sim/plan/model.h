@@ -1,0 +1,105 @@
+// A neural network as the simulator sees it: tensors to reduce, work to do, bytes to keep.
+//
+// Problem:   training strategies need gradient sizes and their order, the roofline needs work per kernel,
+//            memory needs what backward keeps; none of them may know what a ResNet is.
+// Idea:      one flat list of layers in forward order, one per operation that launches kernels; families
+//            under models/ write it, everybody else reads it.
+// Invariant: work is per sample (one image, one sequence) and counts one pass over memory per kernel;
+//            weights count once per batch. Each parameter belongs to exactly one layer: the one whose
+//            backward completes its gradient (a tied tensor: the last of them). All sums fit int64.
+// Reference: Korthikanti et al. 2205.05198 (activations), torchvision and Hugging Face (names, order).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct ParameterTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t elements = 0;
+};
+
+struct BufferTensor {
+  std::string name;
+  std::int64_t elements = 0;
+  int element_bytes = 4;
+};
+
+// matmul: convolution, linear. vector: everything bound by memory: norm, activation, pooling, softmax,
+// residual, embedding, loss.
+enum class LayerKind : std::uint8_t { matmul, attention, vector };
+
+// How tensor parallelism cuts a layer over t ranks (Megatron's scheme):
+//   replicated: every rank does all of it (norms, dropout, residuals; sequence parallelism cuts these);
+//   column:     weights, work and output divided by t, the kept input is not; backward sums its input
+//   gradient; row:        weights, work and kept input divided by t; forward sums its output over the ranks;
+//   local:      everything divided by t, nothing to sum (attention by heads, activations).
+enum class TensorSplit : std::uint8_t { replicated, column, row, local };
+
+struct Layer {
+  std::string name;
+  LayerKind kind = LayerKind::vector;
+  TensorSplit split = TensorSplit::replicated;
+  int block = -1;  // the transformer layer or residual block it belongs to; -1 outside of all
+
+  // Tensors whose gradient is complete when this layer's backward ends, in the order autograd adds them.
+  std::vector<std::uint32_t> parameters = {};
+
+  // Per sample. A multiply-add is 2 operations; vector layers count none.
+  std::int64_t forward_flops = 0;
+  std::int64_t backward_input_flops = 0;   // B: gradient of the input
+  std::int64_t backward_weight_flops = 0;  // W: gradient of the weights
+  std::int64_t forward_elements = 0;       // activations read and written
+  std::int64_t backward_elements = 0;      // activations and their gradients read and written, B and W
+  std::int64_t saved_elements = 0;         // activations kept for backward that no earlier layer keeps
+  std::int64_t saved_bytes = 0;  // kept whatever the precision: dropout masks (1 B), pool indices (8 B)
+
+  // Per batch.
+  std::int64_t weight_elements = 0;    // parameters read by forward, and again by B
+  std::int64_t gradient_elements = 0;  // parameter gradients written by backward
+
+  int forward_kernels = 1;
+  int backward_kernels = 1;
+};
+
+// What a strategy that cuts inside a transformer needs: heads to divide, states to exchange.
+struct TransformerSizes {
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocabulary = 0;
+  bool causal = true;  // FLOPs below count the full square, as MFU does; fused kernels skip half of it
+  bool fused_attention = true;  // no sequence x sequence matrix is ever stored
+};
+
+struct Model {
+  std::string name;
+  std::string family;
+  std::string source;
+  std::vector<ParameterTensor> parameters;  // in registration order, PyTorch names
+  std::vector<BufferTensor> buffers;
+  std::vector<Layer> layers;           // in forward order
+  std::int64_t tokens_per_sample = 0;  // 0 for images
+  std::optional<TransformerSizes> transformer;
+};
+
+std::int64_t parameter_count(const Model& model);
+std::int64_t buffer_bytes(const Model& model);
+
+// Per sample, over all layers. Backward is B and W together.
+std::int64_t forward_flops(const Model& model);
+std::int64_t backward_flops(const Model& model);
+
+// One more than the highest block index.
+int block_count(const Model& model);
+
+// Parameter indices in the order their gradients become ready in backward.
+std::vector<std::uint32_t> gradient_ready_order(const Model& model);
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+#include "sim/plan/plan.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+#include "sim/plan/timeline.h"
+
+namespace lockstep {
+
+const Section& section_of(const Plan& plan, OpId op) {
+  const auto after = std::upper_bound(plan.sections.begin(), plan.sections.end(), op,
+                                      [](OpId wanted, const Section& s) { return wanted < s.first; });
+  LOCKSTEP_CHECK(after != plan.sections.begin(), "every op is written in a section");
+  return *std::prev(after);
+}
+
+Time Timeline::finish() const {
+  return end.empty() ? Time{} : *std::max_element(end.begin(), end.end());
+}
+
+}  // namespace lockstep

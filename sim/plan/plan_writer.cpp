@@ -1,0 +1,145 @@
+#include "sim/plan/plan_writer.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+
+namespace lockstep {
+
+LaneId PlanWriter::lane(const Lane& lane) {
+  last_in_lane_.push_back(no_op);
+  return plan_.lanes.push_back(lane);
+}
+
+LaneId PlanWriter::new_channel_lane(Rank rank, std::uint32_t channel) {
+  return lane({.rank = rank, .kind = LaneKind::channel, .index = channel});
+}
+
+PathId PlanWriter::hop_path(Rank source, Rank destination, std::uint32_t channel, std::uint8_t protocol) {
+  const auto [found, is_new] =
+      hop_paths_.emplace(std::array{source.index, destination.index, channel, std::uint32_t{protocol}}, no_path);
+  if (is_new)
+    found->second = add_path({.kind = PathKind::hop,
+                              .rank = source,
+                              .destination = destination,
+                              .channel = channel,
+                              .protocol = protocol});
+  return found->second;
+}
+
+PathId PlanWriter::coupled_path(const Path& path) {
+  // A handful of bucket sizes a plan: a linear search is enough.
+  for (const PathId id : plan_.paths.ids())
+    if (plan_.paths[id] == path)
+      return id;
+  return add_path(path);
+}
+
+PathId PlanWriter::add_path(const Path& path) { return plan_.paths.push_back(path); }
+
+PathId PlanWriter::kernel_path(Rank rank) {
+  const auto [found, is_new] = kernel_paths_.emplace(rank.index, no_path);
+  if (is_new)
+    found->second = add_path({.kind = PathKind::kernel, .rank = rank});
+  return found->second;
+}
+
+void PlanWriter::section(std::string_view name, Category category) {
+  const auto [found, is_new] =
+      name_index_.emplace(std::string(name), static_cast<std::uint32_t>(plan_.names.size()));
+  if (is_new)
+    plan_.names.emplace_back(name);
+  plan_.sections.push_back({OpId{static_cast<std::uint32_t>(plan_.size())}, found->second, category});
+}
+
+OpId PlanWriter::delay(LaneId lane, Duration duration, std::span<const OpId> after) {
+  return append(OpKind::delay, lane, duration.picoseconds(), no_path, after);
+}
+
+OpId PlanWriter::kernel(LaneId lane, const KernelWork& work, std::span<const OpId> after) {
+  const PathId path = kernel_path(plan_.lanes[lane].rank);
+  const OpId op = append(OpKind::transfer, lane, 0, path, after);
+  plan_.kernel_of.emplace_back(op, plan_.kernels.push_back(work));
+  return op;
+}
+
+OpId PlanWriter::transfer(LaneId lane, PathId path, Bytes bytes, std::span<const OpId> after) {
+  return append(OpKind::transfer, lane, bytes.count(), path, after);
+}
+
+OpId PlanWriter::join(LaneId lane, std::span<const OpId> after) {
+  return append(OpKind::join, lane, 0, no_path, after);
+}
+
+OpId PlanWriter::take(LaneId lane, PathId path, std::span<const OpId> after) {
+  return append(OpKind::join, lane, 1, path, after);
+}
+
+OpId PlanWriter::give_back(LaneId lane, PathId path, std::span<const OpId> after) {
+  return append(OpKind::join, lane, -1, path, after);
+}
+
+void PlanWriter::depend(OpId op, OpId on) {
+  if (on == no_op)
+    return;
+  edges_.emplace_back(on, op);
+  ++plan_.dependency_count[op.index];
+}
+
+void PlanWriter::reserve(std::size_t ops) {
+  plan_.kind.reserve(ops);
+  plan_.lane.reserve(ops);
+  plan_.amount.reserve(ops);
+  plan_.path.reserve(ops);
+  plan_.next_in_lane.reserve(ops);
+  plan_.dependency_count.reserve(ops);
+  edges_.reserve(ops);
+}
+
+bool PlanWriter::keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const {
+  // In a pool of slots only the ops that take a slot are ordered; the rest follow their dependencies.
+  return plan_.lanes[lane].slots == 1 || (kind == OpKind::join && amount > 0);
+}
+
+void PlanWriter::follow_lane(LaneId lane, OpId op) {
+  OpId& last = last_in_lane_[lane.index];
+  if (last != no_op) {
+    plan_.next_in_lane[last.index] = op;
+    ++plan_.dependency_count[op.index];
+  }
+  last = op;
+}
+
+OpId PlanWriter::append(OpKind kind, LaneId lane, std::int64_t amount, PathId path,
+                        std::span<const OpId> after) {
+  const OpId op{static_cast<std::uint32_t>(plan_.size())};
+  plan_.kind.push_back(kind);
+  plan_.lane.push_back(lane);
+  plan_.amount.push_back(amount);
+  plan_.path.push_back(path);
+  plan_.next_in_lane.push_back(no_op);
+  plan_.dependency_count.push_back(0);
+  if (keeps_lane_order(lane, kind, amount))
+    follow_lane(lane, op);
+  for (const OpId on : after)
+    depend(op, on);
+  return op;
+}
+
+Plan PlanWriter::finish() && {
+  plan_.successor_begin.assign(plan_.size() + 1, 0);
+  for (const auto& [on, op] : edges_)
+    ++plan_.successor_begin[on.index + 1];
+  for (std::size_t op = 0; op < plan_.size(); ++op)
+    plan_.successor_begin[op + 1] += plan_.successor_begin[op];
+  plan_.successors.resize(edges_.size());
+  // Fill from the back: each op's offset then ends where its list begins, and equal ops keep their order.
+  for (auto edge = edges_.rbegin(); edge != edges_.rend(); ++edge)
+    plan_.successors[--plan_.successor_begin[edge->first.index + 1]] = edge->second;
+  for (std::size_t op = 0; op < plan_.size(); ++op)
+    plan_.successor_begin[op] = plan_.successor_begin[op + 1];
+  plan_.successor_begin[plan_.size()] = static_cast<std::uint32_t>(edges_.size());
+  return std::move(plan_);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,85 @@
+#pragma once
+
+// How writers append to a plan.
+//
+// Problem:   every strategy and collective needs the same bookkeeping: lanes in order, dependencies, names.
+// Idea:      each call appends one op and returns its id. An op follows the one written before it on its
+//            lane; further dependencies are given by id. `finish` turns them into flat successor lists.
+// Invariant: writers are called for representatives only; `representative(rank)` says whose ops stand for
+//            another rank's, so a writer that asks for its neighbour's op never knows about folding.
+// Cost:      amortised O(1) an op and a dependency; 8 bytes a dependency until `finish`.
+
+#include <array>
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sim/plan/plan.h"
+#include "sim/plan/roles.h"
+
+namespace lockstep {
+
+class PlanWriter {
+ public:
+  explicit PlanWriter(const Roles& roles) : roles_(roles) {}
+
+  // The ranks a writer writes for, one per role.
+  std::span<const Rank> representatives() const { return roles_.representatives; }
+  // Where in `representatives()` the one that stands for `rank` is.
+  std::size_t representative_index(Rank rank) const { return roles_.role_of[rank.index]; }
+
+  LaneId lane(const Lane& lane);
+  // A lane of the rank's own for one collective's transfers on one channel.
+  LaneId new_channel_lane(Rank rank, std::uint32_t channel = 0);
+
+  // Paths are made at first use and shared by every op that asks for the same.
+  PathId kernel_path(Rank rank);
+  PathId hop_path(Rank source, Rank destination, std::uint32_t channel, std::uint8_t protocol);
+  PathId coupled_path(const Path& path);
+
+  // What follows is charged to `category` and shown under `name`.
+  void section(std::string_view name, Category category);
+
+  // Dependencies may name `no_op`, which is no dependency.
+  OpId delay(LaneId lane, Duration duration, std::span<const OpId> after = {});
+  OpId kernel(LaneId lane, const KernelWork& work, std::span<const OpId> after = {});
+  OpId transfer(LaneId lane, PathId path, Bytes bytes, std::span<const OpId> after = {});
+  OpId join(LaneId lane, std::span<const OpId> after = {});
+  // A join that takes (+1) or returns (-1) a slot of its lane and what `path` reserves.
+  OpId take(LaneId lane, PathId path, std::span<const OpId> after = {});
+  OpId give_back(LaneId lane, PathId path, std::span<const OpId> after = {});
+  void depend(OpId op, OpId on);
+
+  // Room for ops to come, so that large plans do not copy themselves while growing.
+  void reserve(std::size_t ops);
+  std::size_t size() const { return plan_.size(); }
+  Plan finish() &&;
+
+ private:
+  PathId add_path(const Path& path);
+  OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
+  void follow_lane(LaneId lane, OpId op);
+  bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
+
+  const Roles& roles_;
+  Plan plan_;
+  std::vector<std::pair<OpId, OpId>> edges_;  // (on, op)
+  std::vector<OpId> last_in_lane_;
+  std::map<std::uint32_t, PathId> kernel_paths_;
+  std::map<std::array<std::uint32_t, 4>, PathId> hop_paths_;
+  std::unordered_map<std::string, std::uint32_t> name_index_;
+};
+
+// One dependency or a few, without naming a container.
+struct After {
+  After(std::initializer_list<OpId> ops) : ids(ops) {}
+  operator std::span<const OpId>() const { return ids; }
+  std::vector<OpId> ids;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#pragma once
+
+// How numbers are kept and multiplied.
+
+#include <cstdint>
+
+namespace lockstep {
+
+enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, amp_fp16, amp_bf16, fp8 };
+
+// Bytes of one activation element: half under AMP and in half precision.
+constexpr std::int64_t activation_bytes(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+    case Precision::tf32:
+      return 4;
+    case Precision::fp8:
+    case Precision::fp16:
+    case Precision::bf16:
+    case Precision::amp_fp16:
+    case Precision::amp_bf16:
+      return 2;
+  }
+  return 4;
+}
+
+// Bytes of one parameter and of its gradient: AMP keeps both in fp32.
+constexpr std::int64_t parameter_bytes(Precision precision) {
+  switch (precision) {
+    case Precision::fp16:
+    case Precision::bf16:
+    case Precision::fp8:
+      return 2;
+    case Precision::fp32:
+    case Precision::tf32:
+    case Precision::amp_fp16:
+    case Precision::amp_bf16:
+      return 4;
+  }
+  return 4;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+#pragma once
+
+// When everything happened: a start and an end for every op of a plan, indexed alike.
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/plan/plan.h"
+
+namespace lockstep {
+
+struct Timeline {
+  std::vector<Time> start;
+  std::vector<Time> end;     // when dependents may go on; a transfer's last byte has arrived
+  std::uint64_t events = 0;  // starts and ends taken from the queue
+
+  Time finish() const;  // the latest end
+};
+
+}  // namespace lockstep

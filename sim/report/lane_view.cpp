@@ -1,0 +1,62 @@
+#include "sim/report/lane_view.h"
+
+#include <algorithm>
+
+namespace lockstep {
+
+std::vector<Stretch> busy_stretches(const Plan& plan, const Timeline& timeline, LaneId lane, OpId first,
+                                    OpId last) {
+  std::vector<Stretch> stretches;
+  for (std::uint32_t op = first.index; op < last.index; ++op)
+    if (plan.lane[op] == lane && timeline.end[op] > timeline.start[op])
+      stretches.push_back({timeline.start[op], timeline.end[op], OpId{op}});
+  return stretches;
+}
+
+std::vector<Stretch> held_stretches(const Plan& plan, const Timeline& timeline, LaneId lane, OpId first,
+                                    OpId last) {
+  // +1 where a collective takes the lane, -1 where it returns it; takes first at one instant.
+  std::vector<std::pair<Time, std::int64_t>> changes;
+  for (std::uint32_t op = first.index; op < last.index; ++op)
+    if (plan.lane[op] == lane && plan.kind[op] == OpKind::join && plan.amount[op] != 0)
+      changes.emplace_back(timeline.end[op], -plan.amount[op]);
+  std::sort(changes.begin(), changes.end());
+  std::vector<Stretch> stretches;
+  std::int64_t active = 0;
+  for (const auto& [time, change] : changes) {
+    if (active == 0 && change < 0)
+      stretches.push_back({time, time, no_op});
+    active -= change;
+    stretches.back().end = time;
+  }
+  return stretches;
+}
+
+Time lane_end(const Plan& plan, const Timeline& timeline, LaneId lane, OpId first, OpId last) {
+  Time end;
+  for (std::uint32_t op = first.index; op < last.index; ++op)
+    if (plan.lane[op] == lane)
+      end = std::max(end, timeline.end[op]);
+  return end;
+}
+
+Duration total(const std::vector<Stretch>& stretches) {
+  Duration sum;
+  for (const Stretch& stretch : stretches)
+    sum += stretch.end - stretch.start;
+  return sum;
+}
+
+Duration common(const std::vector<Stretch>& a, const std::vector<Stretch>& b) {
+  Duration sum;
+  auto other = b.begin();
+  for (const Stretch& stretch : a) {
+    while (other != b.end() && other->end <= stretch.start)
+      ++other;
+    for (auto next = other; next != b.end() && next->start < stretch.end; ++next)
+      sum += std::min(stretch.end, next->end) - std::max(stretch.start, next->start);
+  }
+  return sum;
+}
+
+}  // namespace lockstep

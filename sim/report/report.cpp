@@ -1,0 +1,311 @@
+#include "sim/report/report.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+#include "sim/base/quantity_text.h"
+#include "sim/collectives/collective.h"
+#include "sim/compute/roofline.h"
+#include "sim/report/critical_path.h"
+#include "sim/report/lane_view.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+
+// The measured iterations of one rank: the warm-up is iteration 0.
+class RankView {
+ public:
+  RankView(const Run& run, std::size_t representative)
+      : run_(run), representative_(representative), compute_(lane_of(LaneKind::compute)),
+        communication_(lane_of(LaneKind::communication)) {
+    for (const IterationOps& iteration : run.iterations)
+      ends_.push_back(lane_end(run.plan, run.timeline, compute_, iteration.first, iteration.last));
+  }
+
+  std::size_t iterations() const { return ends_.size() - 1; }
+  Time start_of(std::size_t iteration) const { return ends_[iteration - 1]; }
+  Time end_of(std::size_t iteration) const { return ends_[iteration]; }
+  Duration length(std::size_t iteration) const { return end_of(iteration) - start_of(iteration); }
+  std::size_t representative() const { return representative_; }
+
+  std::vector<Stretch> busy(std::size_t iteration) const {
+    const IterationOps& ops = run_.iterations[iteration];
+    return busy_stretches(run_.plan, run_.timeline, compute_, ops.first, ops.last);
+  }
+  std::vector<Stretch> communicating(std::size_t iteration) const {
+    const IterationOps& ops = run_.iterations[iteration];
+    return held_stretches(run_.plan, run_.timeline, communication_, ops.first, ops.last);
+  }
+
+ private:
+  LaneId lane_of(LaneKind kind) const {
+    std::size_t seen = 0;
+    for (const LaneId lane : run_.plan.lanes.ids())
+      if (run_.plan.lanes[lane].kind == kind && seen++ == representative_)
+        return lane;
+    LOCKSTEP_CHECK(false, "every representative has a lane of each kind");
+    return LaneId{};
+  }
+
+  const Run& run_;
+  std::size_t representative_;
+  LaneId compute_;
+  LaneId communication_;
+  std::vector<Time> ends_;
+};
+
+// The rank whose compute lane ends last, the first of those that tie.
+std::size_t critical_representative(const Run& run) {
+  std::size_t critical = 0;
+  std::size_t index = 0;
+  Time latest;
+  const IterationOps& last = run.iterations.back();
+  for (const LaneId lane : run.plan.lanes.ids()) {
+    if (run.plan.lanes[lane].kind != LaneKind::compute)
+      continue;
+    const Time end = lane_end(run.plan, run.timeline, lane, last.first, last.last);
+    if (end > latest) {
+      latest = end;
+      critical = index;
+    }
+    ++index;
+  }
+  return critical;
+}
+
+Duration& part_of(Breakdown& breakdown, Category category) {
+  switch (category) {
+    case Category::forward:
+      return breakdown.forward;
+    case Category::backward:
+      return breakdown.backward;
+    case Category::recompute:
+      return breakdown.recompute;
+    case Category::optimizer:
+      return breakdown.optimizer;
+    case Category::gradient_copy:
+      return breakdown.gradient_copy;
+    case Category::host_overhead:
+      return breakdown.host_overhead;
+    case Category::communication:
+      return breakdown.exposed_communication;
+    case Category::pipeline_bubble:
+      return breakdown.pipeline_bubble;
+    case Category::input_stall:
+      return breakdown.input_stall;
+    case Category::checkpoint:
+      return breakdown.checkpoint;
+    case Category::other:
+      break;
+  }
+  return breakdown.other;
+}
+
+// Of one iteration: what the compute lane did, and the rest as exposed communication.
+Breakdown break_down(const Run& run, const RankView& view, std::size_t iteration) {
+  Breakdown breakdown;
+  const std::vector<Stretch> busy = view.busy(iteration);
+  for (const Stretch& stretch : busy)
+    part_of(breakdown, section_of(run.plan, stretch.op).category) += stretch.end - stretch.start;
+  breakdown.exposed_communication += view.length(iteration) - total(busy);
+  return breakdown;
+}
+
+Bandwidth bus_bandwidth(Bytes bytes, Duration time, CollectiveOp op, std::int64_t ranks) {
+  if (time == Duration::zero())
+    return Bandwidth{0};
+  const BusFactor factor = bus_factor(op, ranks);
+  const Bytes on_bus{bytes.count() / factor.denominator * factor.numerator};
+  // Bytes per picosecond, turned round: the rate that moves these bytes in this time.
+  return Bandwidth{static_cast<std::int64_t>(static_cast<Unsigned128>(on_bus.count()) * 1'000'000'000'000u /
+                                             static_cast<Unsigned128>(time.picoseconds()))};
+}
+
+std::vector<BucketReport> report_buckets(const Run& run, const RankView& view, std::int64_t ranks) {
+  std::vector<BucketReport> buckets;
+  const Time start = view.start_of(view.iterations());
+  const auto since = [&](OpId op) { return run.timeline.end[op.index] - start; };
+  for (const BucketOps& ops : run.iterations.back().buckets) {
+    BucketReport bucket{.index = ops.index,
+                        .bytes = ops.bytes,
+                        .parameters = ops.parameters,
+                        .ready = since(ops.ready[view.representative()]),
+                        .start = since(ops.collective.begin[view.representative()]),
+                        .end = since(ops.collective.end[view.representative()]),
+                        .algorithm = ops.algorithm,
+                        .protocol = ops.protocol,
+                        .busbw = Bandwidth{0}};
+    bucket.busbw =
+        bus_bandwidth(ops.bytes_on_wire, bucket.end - bucket.start, CollectiveOp::all_reduce, ranks);
+    buckets.push_back(std::move(bucket));
+  }
+  return buckets;
+}
+
+void measure_iterations(Report& report, const Run& run, const RankView& view) {
+  std::vector<Duration> lengths;
+  for (std::size_t iteration = 1; iteration <= view.iterations(); ++iteration)
+    lengths.push_back(view.length(iteration));
+  const auto count = static_cast<std::int64_t>(lengths.size());
+  const Duration whole = view.end_of(view.iterations()) - view.end_of(0);
+  report.iteration = Duration::picoseconds(whole.picoseconds() / count);
+  std::sort(lengths.begin(), lengths.end());
+  const auto quantile = [&](std::size_t percent) { return lengths[(lengths.size() - 1) * percent / 100]; };
+  report.p5 = quantile(5);
+  report.p50 = quantile(50);
+  report.p95 = quantile(95);
+  report.breakdown = break_down(run, view, view.iterations());
+}
+
+void measure_communication(Report& report, const RankView& view) {
+  const std::vector<Stretch> communicating = view.communicating(view.iterations());
+  report.communication_total = total(communicating);
+  report.communication_overlapped = common(communicating, view.busy(view.iterations()));
+}
+
+// What a rank sends: on rings every rank sends as much as each link of its ring carries.
+Bytes sent_per_rank(const Report& report, std::int64_t ranks) {
+  const BusFactor factor = bus_factor(CollectiveOp::all_reduce, ranks);
+  Bytes sent;
+  for (const BucketReport& bucket : report.buckets)
+    sent += Bytes{bucket.bytes.count() * factor.numerator / factor.denominator};
+  return sent;
+}
+
+std::int64_t activation_bytes_kept(const Scenario& scenario) {
+  std::int64_t bytes = 0;
+  for (const Layer& layer : scenario.model.model.layers)
+    bytes += layer.saved_elements * activation_bytes(scenario.model.precision) + layer.saved_bytes;
+  return bytes * scenario.model.batch_per_gpu;
+}
+
+bool is_mixed(Precision precision) {
+  return precision == Precision::amp_fp16 || precision == Precision::amp_bf16;
+}
+
+MemoryUse measure_memory(const Scenario& scenario, const Simulation& simulation) {
+  const Bytes half{is_mixed(scenario.model.precision) ? parameter_count(scenario.model.model) * 2 : 0};
+  return memory_use({.job = simulation.job,
+                     .world = simulation.cluster->world,
+                     .activations = Bytes{activation_bytes_kept(scenario)},
+                     .half_copies = half});
+}
+
+std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration iteration) {
+  if (scenario.model.model.layers.empty() || iteration == Duration::zero())
+    return std::nullopt;
+  const double step = 3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
+                      static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation);
+  if (step == 0)
+    return std::nullopt;
+  const FlopRate peak = matmul_peak(scenario.cluster.gpu, scenario.model.precision);
+  return step / iteration.in_seconds() / static_cast<double>(peak.count());
+}
+
+// The link that the communication of one iteration keeps busy longest.
+std::string busiest_link(const Simulation& simulation) {
+  const Topology& topology = simulation.cluster->topology;
+  const std::vector<std::uint32_t> crossings = count_crossings(topology, simulation.cluster->world);
+  std::string name;
+  Duration longest;
+  for (const LinkId link : topology.links().ids()) {
+    if (crossings[link.index] == 0)
+      continue;
+    const Duration busy =
+        time_to_move(Bytes{1'000'000'000}, share(topology.links()[link].bandwidth, crossings[link.index]));
+    if (busy > longest) {
+      longest = busy;
+      name = topology.link_name(link);
+    }
+  }
+  return name;
+}
+
+void add_verdicts(Report& report, const Scenario& scenario, const Simulation& simulation) {
+  report.memory = measure_memory(scenario, simulation);
+  report.memory_capacity = scenario.cluster.gpu.memory;
+  const bool fits = report.memory.total() <= report.memory_capacity;
+  if (!fits)
+    report.warnings.push_back("out of memory: one GPU would need " + format_bytes(report.memory.total()) +
+                              " and has " + format_bytes(report.memory_capacity));
+  if (fits && report.iteration > Duration::zero())
+    report.scaling_efficiency = single_gpu_time(scenario).in_seconds() / report.iteration.in_seconds();
+  report.mfu = model_flops_utilisation(scenario, report.iteration);
+  if (scenario.cluster.ranks() > 1)
+    report.bottleneck_link = busiest_link(simulation);
+}
+
+// Every communication figure at one end of its residual band: slower links and dearer steps, or the reverse.
+Scenario shifted(const Scenario& scenario, std::int64_t communication_ppm, std::int64_t compute_ppm) {
+  Scenario moved = scenario;
+  Calibration& calibration = moved.cluster.calibration;
+  for (const LinkClass link_class :
+       {LinkClass::nvlink, LinkClass::pcie, LinkClass::socket, LinkClass::network}) {
+    std::int64_t& efficiency = calibration.efficiency_ppm.try_emplace(link_class, million).first->second;
+    efficiency = efficiency * million / (million + communication_ppm);
+  }
+  for (ProtocolCost& protocol : calibration.protocols) {
+    protocol.launch = scaled(protocol.launch, million + communication_ppm, million);
+    for (auto& [link_class, step] : protocol.step)
+      step = scaled(step, million + communication_ppm, million);
+  }
+  calibration.collective_launch = scaled(calibration.collective_launch, million + communication_ppm, million);
+  moved.compute.scale_ppm = moved.compute.scale_ppm * (million + compute_ppm) / million;
+  return moved;
+}
+
+Duration iteration_at(const Scenario& scenario, std::int64_t communication_ppm, std::int64_t compute_ppm) {
+  const Scenario moved = shifted(scenario, communication_ppm, compute_ppm);
+  const Simulation simulation = simulate(moved);
+  return summarise(moved, simulation).iteration;
+}
+
+void add_band(Report& report, const Scenario& scenario) {
+  const auto& communication = scenario.cluster.calibration.communication_residual;
+  if (!communication) {
+    report.warnings.push_back("no calibration residuals are known for " + scenario.cluster.calibration.name +
+                              ": iteration_time_low_s and iteration_time_high_s are null");
+    return;
+  }
+  const ResidualBand compute = scenario.cluster.calibration.compute_residual.value_or(ResidualBand{});
+  // An anchored step is measured: it has no band of its own.
+  const bool is_anchored = scenario.compute.single_gpu_iteration || scenario.model.measured;
+  report.iteration_low = iteration_at(scenario, communication->low_ppm, is_anchored ? 0 : compute.low_ppm);
+  report.iteration_high = iteration_at(scenario, communication->high_ppm, is_anchored ? 0 : compute.high_ppm);
+}
+
+}  // namespace
+
+Report summarise(const Scenario& scenario, const Simulation& simulation) {
+  const Run& run = simulation.steady;
+  const RankView view(run, critical_representative(run));
+  const std::int64_t ranks = scenario.cluster.ranks();
+  Report report;
+  report.name = scenario.name;
+  measure_iterations(report, run, view);
+  report.first_iteration = simulation.first.timeline.finish().since_start();
+  report.samples_per_iteration =
+      scenario.model.batch_per_gpu * scenario.training.gradient_accumulation * ranks;
+  if (scenario.model.model.tokens_per_sample > 0)
+    report.tokens_per_iteration = report.samples_per_iteration * scenario.model.model.tokens_per_sample;
+  measure_communication(report, view);
+  report.buckets = report_buckets(run, view, ranks);
+  report.bytes_per_gpu = sent_per_rank(report, ranks);
+  report.critical_path =
+      find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
+  report.warnings = scenario.warnings;
+  add_verdicts(report, scenario, simulation);
+  report.events = run.timeline.events + simulation.first.timeline.events;
+  report.ranks_simulated = simulation.cluster->symmetry.roles.representatives.size();
+  return report;
+}
+
+Report predict(const Scenario& scenario) {
+  Report report = summarise(scenario, simulate(scenario));
+  add_band(report, scenario);
+  return report;
+}
+
+}  // namespace lockstep

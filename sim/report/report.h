@@ -1,0 +1,73 @@
+#pragma once
+
+// What a run means: iteration time, where it goes, and why.
+//
+// Problem:   a timeline is millions of starts and ends; a person wants a few numbers that add up.
+// Idea:      look along one rank, the one that finishes last. Its compute lane is either busy, charged to the
+//            category of what runs, or waiting, which is exposed communication. An iteration reaches from
+//            the end of the one before to its own end.
+// Invariant: the breakdown adds up to the iteration time to the picosecond; nothing in a report depends on
+//            clocks, paths or threads.
+// Cost:      linear in the ops of the measured iterations.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/scenario/simulate.h"
+#include "sim/training/memory.h"
+
+namespace lockstep {
+
+struct Breakdown {
+  Duration forward, backward, recompute, optimizer, gradient_copy, host_overhead, exposed_communication,
+      pipeline_bubble, input_stall, straggler_wait, checkpoint, other;
+};
+
+struct BucketReport {
+  std::uint32_t index = 0;
+  Bytes bytes;
+  std::uint32_t parameters = 0;
+  Duration ready, start, end;  // from the start of the iteration
+  std::string algorithm;
+  std::string protocol;
+  Bandwidth busbw;
+};
+
+struct PathItem {
+  std::string what;
+  Duration start, end;  // from the start of the iteration
+};
+
+struct Report {
+  std::string name;
+  Duration iteration;
+  Duration first_iteration;
+  std::optional<Duration> iteration_low, iteration_high;
+  Duration p5, p50, p95;
+  std::int64_t samples_per_iteration = 0;
+  std::optional<std::int64_t> tokens_per_iteration;
+  std::optional<double> scaling_efficiency;
+  std::optional<double> mfu;
+  Breakdown breakdown;
+  Bytes bytes_per_gpu;  // sent by one rank per iteration
+  Duration communication_total, communication_overlapped;
+  std::vector<BucketReport> buckets;
+  MemoryUse memory;
+  Bytes memory_capacity;
+  std::vector<PathItem> critical_path;
+  std::string bottleneck_link;  // empty without communication
+  std::vector<std::string> warnings;
+  std::uint64_t events = 0;
+  std::size_t ranks_simulated = 0;
+};
+
+Report summarise(const Scenario& scenario, const Simulation& simulation);
+
+// The whole way: simulate, and again at the low and high ends of the calibration residuals.
+Report predict(const Scenario& scenario);
+
+}  // namespace lockstep

@@ -1,0 +1,151 @@
+#include "sim/scenario/describe_job.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+KernelWork stated(Duration duration) { return {.work_class = WorkClass::fixed, .duration = duration}; }
+
+WorkClass work_class(LayerKind kind) {
+  return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;
+}
+
+// Bytes a parameter, its gradient and the optimizer's states are read and written per step (fp32 masters):
+// SGD reads weight and gradient and writes the weight; momentum and Adam move one and two states both ways;
+// LAMB walks the update twice for its norms.
+std::int64_t optimizer_bytes_per_parameter(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::none:
+      return 0;
+    case Optimizer::sgd:
+      return 12;
+    case Optimizer::momentum:
+      return 20;
+    case Optimizer::adam:
+    case Optimizer::adamw:
+      return 28;
+    case Optimizer::lamb:
+      return 44;
+  }
+  return 0;
+}
+
+// One fused launch updates about this many tensors (PyTorch's multi-tensor apply).
+constexpr std::int64_t tensors_per_launch = 48;
+
+KernelWork optimizer_work(const Model& model, Optimizer optimizer) {
+  if (optimizer == Optimizer::none)
+    return stated(Duration::zero());
+  const auto tensors = static_cast<std::int64_t>(model.parameters.size());
+  return {.work_class = WorkClass::optimizer,
+          .bytes = parameter_count(model) * optimizer_bytes_per_parameter(optimizer),
+          .launches = (tensors + tensors_per_launch - 1) / tensors_per_launch};
+}
+
+class LayerPricer {
+ public:
+  explicit LayerPricer(const ModelUse& use)
+      : batch_(use.batch_per_gpu), element_bytes_(activation_bytes(use.precision)) {}
+
+  KernelWork forward(const Layer& layer) const {
+    return {.work_class = work_class(layer.kind),
+            .flops = layer.forward_flops * batch_,
+            .bytes = (layer.forward_elements * batch_ + layer.weight_elements) * element_bytes_,
+            .launches = layer.forward_kernels};
+  }
+
+  KernelWork backward(const Layer& layer) const {
+    return {.work_class = work_class(layer.kind),
+            .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
+            .bytes = (layer.backward_elements * batch_ + layer.weight_elements + layer.gradient_elements) *
+                     element_bytes_,
+            .launches = layer.backward_kernels};
+  }
+
+ private:
+  std::int64_t batch_;
+  std::int64_t element_bytes_;
+};
+
+void add_modelled_layers(Job& job, const ModelUse& use) {
+  const LayerPricer pricer(use);
+  for (std::size_t index = 0; index < use.model.layers.size(); ++index) {
+    const Layer& layer = use.model.layers[index];
+    LayerWork work{.name = layer.name,
+                   .forward = pricer.forward(layer),
+                   .backward = pricer.backward(layer),
+                   .gradients = layer.parameters};
+    if (index < use.stated.size() && use.stated[index]) {
+      work.forward = stated(use.stated[index]->forward);
+      work.backward = stated(use.stated[index]->backward);
+    }
+    job.layers.push_back(std::move(work));
+  }
+}
+
+std::vector<std::uint32_t> ready_order(const MeasuredModel& measured) {
+  std::vector<std::uint32_t> order(measured.parameters.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return measured.parameters[a].gradient_ready < measured.parameters[b].gradient_ready;
+  });
+  return order;
+}
+
+// One stretch of backward per gradient, in reverse since backward walks the layers from the last; whatever
+// backward does after the last gradient stands first of all, together with the whole forward.
+void add_measured_layers(Job& job, const MeasuredModel& measured) {
+  Duration so_far;
+  for (const std::uint32_t index : ready_order(measured)) {
+    const MeasuredParameter& parameter = measured.parameters[index];
+    const Duration ready = std::max(so_far, std::min(parameter.gradient_ready, measured.backward));
+    job.layers.push_back({.name = parameter.name,
+                          .forward = stated(Duration::zero()),
+                          .backward = stated(ready - so_far),
+                          .gradients = {index}});
+    so_far = ready;
+  }
+  job.layers.push_back({.name = "model",
+                        .forward = stated(measured.forward),
+                        .backward = stated(measured.backward - so_far),
+                        .gradients = {}});
+  std::reverse(job.layers.begin(), job.layers.end());
+}
+
+void add_model(Job& job, const Scenario& scenario) {
+  const ModelUse& use = scenario.model;
+  const std::int64_t bytes = parameter_bytes(use.precision);
+  for (const ParameterTensor& tensor : use.model.parameters)
+    job.gradients.push_back({tensor.name, Bytes{tensor.elements * bytes}, static_cast<std::uint32_t>(bytes)});
+  job.buffer_tensors = static_cast<std::int64_t>(use.model.buffers.size());
+  job.buffer_bytes = Bytes{buffer_bytes(use.model)};
+  add_modelled_layers(job, use);
+  job.optimizer = optimizer_work(use.model, scenario.training.optimizer);
+}
+
+void add_measured(Job& job, const MeasuredModel& measured) {
+  for (const MeasuredParameter& parameter : measured.parameters)
+    job.gradients.push_back({parameter.name, Bytes{parameter.elements * parameter.element_bytes},
+                             static_cast<std::uint32_t>(parameter.element_bytes)});
+  add_measured_layers(job, measured);
+  job.optimizer = stated(measured.optimizer);
+}
+
+}  // namespace
+
+Job describe_job(const Scenario& scenario) {
+  Job job;
+  job.training = scenario.training;
+  job.communication = scenario.communication;
+  job.fidelity = scenario.simulation.fidelity;
+  job.per_bucket = scenario.cluster.calibration.host_per_bucket;
+  if (scenario.model.measured)
+    add_measured(job, *scenario.model.measured);
+  else
+    add_model(job, scenario);
+  return job;
+}
+
+}  // namespace lockstep

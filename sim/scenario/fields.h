@@ -1,0 +1,77 @@
+#pragma once
+
+// Fields of a JSON object that may be left out: the value that stands there, else the default.
+//
+// Ratios become whole parts per million here, once, so that nothing behind load is a floating-point number
+// (rounding half up).
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/json_reader.h"
+
+namespace lockstep {
+
+inline constexpr std::int64_t million = 1'000'000;
+
+struct IntegerRange {
+  std::int64_t minimum;
+  std::int64_t maximum;
+};
+
+struct RatioRange {
+  double minimum;
+  double maximum;
+};
+
+inline bool boolean_or(const JsonReader& json, std::string_view key, bool fallback) {
+  const auto found = json.optional(key);
+  return found ? found->boolean() : fallback;
+}
+
+inline std::int64_t integer_or(const JsonReader& json, std::string_view key, std::int64_t fallback,
+                               IntegerRange range) {
+  const auto found = json.optional(key);
+  return found ? found->integer(range.minimum, range.maximum) : fallback;
+}
+
+inline std::string text_or(const JsonReader& json, std::string_view key, std::string fallback) {
+  const auto found = json.optional(key);
+  return found ? found->text() : fallback;
+}
+
+inline Duration duration_or(const JsonReader& json, std::string_view key, Duration fallback) {
+  const auto found = json.optional(key);
+  return found ? found->duration() : fallback;
+}
+
+inline std::string name_or(const JsonReader& json, std::string_view key, std::string fallback,
+                           const std::vector<std::string>& valid) {
+  const auto found = json.optional(key);
+  return found ? found->one_of(valid) : fallback;
+}
+
+inline std::int64_t parts_per_million(const JsonReader& json, RatioRange range, std::string_view meaning) {
+  const double ratio = json.number(range.minimum, range.maximum, meaning);
+  return static_cast<std::int64_t>(std::floor(ratio * static_cast<double>(million) + 0.5));
+}
+
+inline std::int64_t parts_per_million_or(const JsonReader& json, std::string_view key, std::int64_t fallback,
+                                         RatioRange range) {
+  const auto found = json.optional(key);
+  return found ? parts_per_million(*found, range, "a ratio") : fallback;
+}
+
+// Keys of the contract whose meaning is not simulated yet: saying so is better than a silent default.
+inline void refuse_unsupported(const JsonReader& json, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    if (const auto found = json.optional(key)) {
+      found->problem("not supported yet: take this key out");
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,359 @@
+#include "sim/scenario/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/base/error.h"
+#include "sim/base/nearest_name.h"
+#include "sim/scenario/fields.h"
+#include "sim/scenario/read_training.h"
+#include "sim/scenario/spelling.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double largest_count = 4611686018427387904.0;  // 2^62
+constexpr double bytes_per_op = 60;
+constexpr double most_plan_bytes = 2e9;
+constexpr double mebibyte = 1048576;
+constexpr double most_channels = 64;
+constexpr double lowest_efficiency = 1e-6;  // of the curves that load accepts
+
+using Problem = std::optional<std::string>;
+
+double seconds(Duration duration) {
+  return duration.in_seconds();
+}
+double ratio(std::int64_t parts) {
+  return static_cast<double>(parts) / static_cast<double>(million);
+}
+double as_double(std::int64_t count) {
+  return static_cast<double>(count);
+}
+
+double gradient_bytes(const ModelUse& use) {
+  double bytes = 0;
+  for (const ParameterTensor& parameter : use.model.parameters) {
+    bytes += 8 * as_double(parameter.elements);
+  }
+  return bytes;
+}
+
+double bucket_count(const Scenario& scenario) {
+  const double cap = scenario.training.bucket_cap_mb * mebibyte;
+  const double tensors = as_double(static_cast<std::int64_t>(scenario.model.model.parameters.size()));
+  return std::min(tensors, gradient_bytes(scenario.model) / 2 / cap + 2);
+}
+
+// How many ranks are simulated one by one. A straggler anywhere in a ring tells its members apart.
+double simulated_ranks(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  const double ranks = as_double(cluster.ranks());
+  const double stragglers = as_double(static_cast<std::int64_t>(cluster.stragglers.size()));
+  const bool is_step = scenario.simulation.fidelity == Fidelity::step;
+  if (!scenario.simulation.fold || (is_step && stragglers > 0)) {
+    return ranks;
+  }
+  return std::min(ranks, as_double(cluster.gpus_per_node) * (1 + 2 * stragglers));
+}
+
+double op_count(const Scenario& scenario) {
+  const auto layers = static_cast<std::int64_t>(
+      std::max(scenario.model.model.layers.size(), scenario.model.model.parameters.size()));
+  const double compute = 2 * as_double(layers) * as_double(scenario.training.gradient_accumulation);
+  const bool is_step = scenario.simulation.fidelity == Fidelity::step;
+  const double steps = is_step ? 2 * as_double(scenario.cluster.ranks() - 1) : 2;
+  const double iterations = 1 + as_double(scenario.simulation.iterations);
+  return simulated_ranks(scenario) * iterations * (compute + steps * bucket_count(scenario));
+}
+
+Problem memory_problem(const Scenario& scenario) {
+  const double bytes = op_count(scenario) * bytes_per_op;
+  if (bytes <= most_plan_bytes) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "/simulation: found a simulation that needs about {:.0f} GB of memory, expected at most 2 GB; use "
+      "fidelity "
+      "\"flow\", folding (no --no-fold), fewer nodes, fewer "
+      "iterations or a smaller gradient_accumulation",
+      bytes / 1e9);
+}
+
+std::vector<LinkSpec> links_of(const ClusterSpec& cluster) {
+  std::vector<LinkSpec> links;
+  if (cluster.machine.gpu_links.link.bandwidth > Bandwidth{0}) {
+    links.push_back(cluster.machine.gpu_links.link);
+  }
+  for (const auto& link : {cluster.machine.host.pcie, cluster.machine.host.socket_link}) {
+    if (link) {
+      links.push_back(*link);
+    }
+  }
+  for (const NicSpec& nic : cluster.machine.nics) {
+    links.push_back(nic.link);
+  }
+  for (const auto& link : cluster.fabric.links) {
+    links.push_back(link.link);
+  }
+  return links;
+}
+
+double efficiency(const Calibration& calibration, LinkClass link_class) {
+  const auto found = calibration.efficiency_ppm.find(link_class);
+  return found == calibration.efficiency_ppm.end() ? 1 : ratio(found->second);
+}
+
+// The least a flow gets of the slowest link, in bytes/s.
+double smallest_share(const Scenario& scenario) {
+  double slowest = largest_count;
+  for (const LinkSpec& link : links_of(scenario.cluster)) {
+    slowest = std::min(slowest, as_double(link.bandwidth.count()) *
+                                    efficiency(scenario.cluster.calibration, link.link_class));
+  }
+  const double flows = as_double(scenario.cluster.gpus_per_node) *
+                       as_double(scenario.communication.collectives_in_flight) * most_channels;
+  return slowest / flows / scenario.cluster.fabric.oversubscription;
+}
+
+Problem share_problem(const Scenario& scenario) {
+  if (smallest_share(scenario) >= 1) {
+    return std::nullopt;
+  }
+  return "/cluster/machine: found a link so slow that a flow's share of it may fall under 1 B/s; expected "
+         "faster links";
+}
+
+struct Work {
+  double flops = 0;
+  double bytes = 0;
+  double kernels = 0;
+  double stated_seconds = 0;
+};
+
+Work work_of(const ModelUse& use) {
+  const double batch = as_double(use.batch_per_gpu);
+  Work work;
+  for (const Layer& layer : use.model.layers) {
+    work.flops += batch * (as_double(layer.forward_flops) + as_double(layer.backward_input_flops) +
+                           as_double(layer.backward_weight_flops));
+    const double elements = as_double(layer.forward_elements) + as_double(layer.backward_elements) +
+                            as_double(layer.saved_elements);
+    work.bytes +=
+        8 * (batch * elements + 3 * as_double(layer.weight_elements)) + batch * as_double(layer.saved_bytes);
+    work.kernels += layer.forward_kernels + layer.backward_kernels;
+  }
+  for (const auto& times : use.stated) {
+    work.stated_seconds += times ? seconds(times->forward) + seconds(times->backward) : 0;
+  }
+  return work;
+}
+
+Problem work_problem(const Scenario& scenario) {
+  const Work work = work_of(scenario.model);
+  if (work.flops < largest_count && work.bytes < largest_count) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "/model/batch_per_gpu: found {}, which makes {:.3g} FLOPs and {:.3g} bytes an iteration on one GPU; "
+      "expected "
+      "less than 2^62 of each",
+      scenario.model.batch_per_gpu, work.flops, work.bytes);
+}
+
+double lowest_peak(const GpuSpec& gpu) {
+  double lowest = largest_count;
+  for (const auto& [precision, peak] : gpu.peak) {
+    lowest = std::min(lowest, as_double(peak.count()));
+  }
+  return lowest;
+}
+
+double priced_seconds(const Scenario& scenario) {
+  const GpuSpec& gpu = scenario.cluster.gpu;
+  const Work work = work_of(scenario.model);
+  const double rate = std::max(1.0, lowest_peak(gpu) * lowest_efficiency);
+  const double memory_rate =
+      std::max(1.0, as_double(gpu.memory_bandwidth.count()) * ratio(gpu.memory_efficiency_ppm));
+  const double optimizer = 64 * gradient_bytes(scenario.model) / memory_rate;
+  return work.stated_seconds + optimizer + work.flops / rate + work.bytes / memory_rate +
+         work.kernels * seconds(gpu.kernel_launch + gpu.host_launch);
+}
+
+double compute_seconds(const Scenario& scenario) {
+  const double micro_batches = as_double(scenario.training.gradient_accumulation);
+  if (scenario.compute.single_gpu_iteration) {
+    return seconds(*scenario.compute.single_gpu_iteration);
+  }
+  if (scenario.model.measured) {
+    const MeasuredModel& measured = *scenario.model.measured;
+    return micro_batches * (seconds(measured.forward) + seconds(measured.backward)) +
+           seconds(measured.optimizer);
+  }
+  return micro_batches * priced_seconds(scenario);
+}
+
+double slowdown(const Scenario& scenario) {
+  const Calibration& calibration = scenario.cluster.calibration;
+  const double by_channels =
+      ratio(calibration.sm_interference_ppm) * most_channels / as_double(scenario.cluster.gpu.sms);
+  const double by_neighbours = ratio(calibration.compute_slowdown_ppm) + by_channels;
+  const double stated = ratio(scenario.compute.slowdown_during_communication_ppm.value_or(million));
+  constexpr double most_deviations = 6;  // the slowest of a million normal draws is under that
+  const double slowest_rank = 1 + most_deviations * ratio(calibration.rank_variation_ppm);
+  double straggler = 1;
+  for (const Straggler& found : scenario.cluster.stragglers) {
+    straggler = std::max(straggler, ratio(found.slowdown_ppm));
+  }
+  return std::max(by_neighbours, stated) * slowest_rank * straggler *
+         std::max(1.0, ratio(scenario.compute.scale_ppm));
+}
+
+// One step of a ring: the costliest protocol, and the latency of everything that a hop may cross.
+double step_seconds(const ClusterSpec& cluster) {
+  double step = 0;
+  for (const ProtocolCost& protocol : cluster.calibration.protocols) {
+    step = std::max(step, seconds(protocol.launch));
+    for (const auto& [link_class, cost] : protocol.step) {
+      step = std::max(step, seconds(cost));
+    }
+  }
+  constexpr double most_crossings = 8;
+  double latency = most_crossings * seconds(cluster.fabric.hop_latency);
+  for (const LinkSpec& link : links_of(cluster)) {
+    latency = std::max(latency, most_crossings * seconds(link.latency));
+  }
+  return step + latency;
+}
+
+double communication_seconds(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  const double steps = 2 * as_double(cluster.ranks());
+  const double tensors = as_double(static_cast<std::int64_t>(scenario.model.model.parameters.size()));
+  const double fixed =
+      seconds(cluster.calibration.collective_launch) + seconds(cluster.calibration.host_per_bucket);
+  const double copy_rate =
+      cluster.calibration.copy_bandwidth ? as_double(cluster.calibration.copy_bandwidth->count()) : 1e9;
+  const double bytes = 2 * gradient_bytes(scenario.model);
+  return bucket_count(scenario) * (fixed + steps * step_seconds(cluster)) +
+         2 * tensors * seconds(cluster.calibration.copy_per_tensor) + bytes / copy_rate +
+         bytes / std::max(1.0, smallest_share(scenario) * most_channels);
+}
+
+Problem time_problem(const Scenario& scenario) {
+  const double one = compute_seconds(scenario) * slowdown(scenario) + communication_seconds(scenario);
+  const double total = (1 + as_double(scenario.simulation.iterations)) * one;
+  if (total * as_double(picoseconds_per_second) < largest_count) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "/simulation/iterations: found {}, which could take {:.3g} s of simulated time; expected less than "
+      "2^62 ps "
+      "(53 days)",
+      scenario.simulation.iterations, total);
+}
+
+Precision multiplication(Precision precision) {
+  switch (precision) {
+    case Precision::amp_fp16:
+      return Precision::fp16;
+    case Precision::amp_bf16:
+      return Precision::bf16;
+    default:
+      return precision;
+  }
+}
+
+bool is_priced(const ModelUse& use) {
+  for (std::size_t layer = 0; layer < use.model.layers.size(); ++layer) {
+    if (use.model.layers[layer].forward_flops > 0 && (use.stated.empty() || !use.stated[layer])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Problem precision_problem(const Scenario& scenario) {
+  const auto& peak = scenario.cluster.gpu.peak;
+  if (!is_priced(scenario.model) || peak.contains(multiplication(scenario.model.precision))) {
+    return std::nullopt;
+  }
+  std::string valid;
+  for (const auto& spelling : precision_spellings) {
+    if (peak.contains(multiplication(spelling.value))) {
+      valid += (valid.empty() ? "" : ", ") + std::string(spelling.name);
+    }
+  }
+  return fmt::format("/model/precision: found \"{}\", for which GPU {} states no peak; valid: {}",
+                     name_of(scenario.model.precision, precision_spellings), scenario.cluster.gpu.name,
+                     valid);
+}
+
+Problem protocol_problem(const Scenario& scenario) {
+  const std::string& wanted = scenario.communication.protocol;
+  const std::vector<std::string> readable = valid_protocols();
+  std::vector<std::string> valid{"auto"};
+  for (const ProtocolCost& protocol : scenario.cluster.calibration.protocols) {
+    if (std::find(readable.begin(), readable.end(), protocol.name) != readable.end()) {
+      valid.push_back(protocol.name);
+    }
+  }
+  if (std::find(valid.begin(), valid.end(), wanted) != valid.end()) {
+    return std::nullopt;
+  }
+  return fmt::format("/communication/protocol: found \"{}\", which calibration {} does not know; {}", wanted,
+                     scenario.cluster.calibration.name, describe_choices(wanted, valid));
+}
+
+// A mesh may leave pairs of GPUs without a link only where PCIe joins them.
+bool is_joined(const MachineSpec& machine, std::int64_t gpus) {
+  if (gpus == 1 || machine.host.pcie || machine.gpu_links.kind == GpuLinkKind::nvswitch) {
+    return true;
+  }
+  if (machine.gpu_links.kind != GpuLinkKind::mesh) {
+    return false;
+  }
+  for (std::int64_t a = 0; a < gpus; ++a) {
+    for (std::int64_t b = 0; b < a; ++b) {
+      if (machine.gpu_links.matrix[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] == 0) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+Problem joining_problem(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  if (is_joined(cluster.machine, cluster.gpus_per_node)) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "/cluster/gpus_per_node: found {}, but machine {} states no way between its GPUs; expected host.pcie, "
+      "or 1",
+      cluster.gpus_per_node, cluster.machine.name);
+}
+
+}  // namespace
+
+std::vector<std::string> find_limit_problems(const Scenario& scenario) {
+  std::vector<std::string> problems;
+  for (const Problem& problem :
+       {precision_problem(scenario), protocol_problem(scenario), joining_problem(scenario),
+        work_problem(scenario), share_problem(scenario), time_problem(scenario), memory_problem(scenario)}) {
+    if (problem) {
+      problems.push_back(*problem);
+    }
+  }
+  return problems;
+}
+
+void check_memory(const Scenario& scenario) {
+  if (const Problem problem = memory_problem(scenario)) {
+    throw ConfigError(*problem);
+  }
+}
+
+}  // namespace lockstep

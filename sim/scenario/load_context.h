@@ -1,0 +1,64 @@
+#pragma once
+
+// What the readers of one scenario share: where profiles are, what went wrong, and where each value came
+// from.
+//
+// Problem:   a scenario is spread over several files, but its mistakes are reported together and its origins
+//            are printed for the one resolved scenario.
+// Idea:      a reader gets two positions: a JsonReader in the file it reads, and a Place in the resolved
+//            scenario it fills. Notes and problems of every file end up in one context.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/base/json_reader.h"
+#include "sim/scenario/profile_store.h"
+
+namespace lockstep {
+
+struct LoadContext {
+  const ProfileStore& store;
+  std::string folder;                      // of the scenario, for relative paths
+  std::vector<std::string> problems = {};  // of the other files, each line once
+  std::vector<std::string> warnings = {};
+  std::map<std::string, std::string> origins = {};  // JSON pointer in the resolved scenario -> where from
+
+  void add_problems(const std::vector<std::string>& lines);
+};
+
+struct Place {
+  LoadContext& context;
+  std::string pointer;
+
+  Place operator/(std::string_view key) const;
+  void note(std::string origin) const { context.origins[pointer] = std::move(origin); }
+};
+
+// The file that the string `json` names. Records what is wrong: no such name at `json`, bad JSON in the file.
+std::optional<JsonDocument> open_profile(const JsonReader& json, const Place& place, ProfileKind kind);
+
+// A name, a path or an inline object.
+template <class T>
+T read_named(const JsonReader& json, const Place& place, ProfileKind kind,
+             T (*read)(const JsonReader&, const Place&)) {
+  if (json.is_object()) {
+    return read(json, place);
+  }
+  if (!json.is_string()) {
+    json.expected(std::string("the name of a ") + std::string(noun_of(kind)) + ", a path or an object");
+    return T{};
+  }
+  std::optional<JsonDocument> document = open_profile(json, place, kind);
+  if (!document) {
+    return T{};
+  }
+  T value = read(document->root(), place);
+  place.context.add_problems(document->problems());
+  return value;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+#pragma once
+
+// Where named profiles lie: GPUs, links, machines, fabrics, calibrations and models.
+//
+// Problem:   a name in a scenario may mean a shipped file, a user's own data directory, or a path.
+// Idea:      a list of roots, first hit wins: --data, LOCKSTEP_DATA, the install prefix, the source tree.
+// What
+//            ends in .json or holds a '/' is a path: from the working directory, else from the scenario's
+//            folder.
+// Invariant: read-only and safe to share between threads; a file is read once and then remembered.
+// Cost:      one parse a file, then a map look-up: sweeps load thousands of scenarios from one store.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+enum class ProfileKind : std::uint8_t { gpu, link, machine, fabric, calibration, model };
+
+// "GPU", "link", ...: the kind as a message says it.
+std::string_view noun_of(ProfileKind kind);
+
+struct Profile {
+  const nlohmann::ordered_json* value;  // lives as long as the store
+  std::string file;                     // for errors: where it was found
+  std::string label;                    // for results: the same on every machine
+};
+
+class ProfileStore {
+ public:
+  // `data_directory` is --data; empty: none. Throws ConfigError when it is not a directory.
+  explicit ProfileStore(const std::string& data_directory = "");
+  ProfileStore(const ProfileStore&) = delete;
+  ProfileStore& operator=(const ProfileStore&) = delete;
+
+  // Of all roots, sorted, without duplicates.
+  std::vector<std::string> names(ProfileKind kind) const;
+  // Empty when there is no such name or file. Throws ConfigError when it is there and is not JSON.
+  std::optional<Profile> open(ProfileKind kind, const std::string& name_or_path,
+                              const std::string& scenario_folder = "") const;
+
+  static bool is_path(std::string_view name_or_path);
+
+ private:
+  std::optional<Profile> open_named(ProfileKind kind, const std::string& name) const;
+  std::optional<Profile> open_path(const std::string& path, const std::string& scenario_folder) const;
+  const nlohmann::ordered_json* read(const std::string& file) const;
+
+  std::vector<std::string> roots_;
+  mutable std::mutex mutex_;  // guards what is remembered
+  mutable std::map<std::string, std::unique_ptr<const nlohmann::ordered_json>> values_;
+  mutable std::map<ProfileKind, std::vector<std::string>> names_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,227 @@
+#include "sim/scenario/read_calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/error.h"
+#include "sim/scenario/fields.h"
+#include "sim/scenario/spelling.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr RatioRange share_range{0.001, 2};
+constexpr RatioRange slowdown_range{1, 100};
+constexpr RatioRange residual_range{-0.999, 100};
+
+// {"nvlink": ..., "network": ...}
+template <class T, class Read>
+std::map<LinkClass, T> read_by_class(const std::optional<JsonReader>& json, Read read) {
+  std::map<LinkClass, T> values;
+  if (!json) {
+    return values;
+  }
+  for (const auto& spelling : link_class_spellings) {
+    if (const auto member = json->optional(spelling.name)) {
+      values[spelling.value] = read(*member);
+    }
+  }
+  json->finish();
+  return values;
+}
+
+std::int64_t read_share(const JsonReader& json) {
+  return parts_per_million(json, share_range, "of the wire");
+}
+Duration read_duration(const JsonReader& json) {
+  return json.duration();
+}
+
+ProtocolCost read_protocol(const JsonReader& json) {
+  ProtocolCost protocol;
+  protocol.name = json.required("name").text();
+  protocol.payload_ppm = parts_per_million_or(json, "payload", million, {0.001, 1});
+  protocol.launch = duration_or(json, "launch", Duration::zero());
+  protocol.launch = duration_or(json, "launch", Duration::zero());
+  protocol.step = read_by_class<Duration>(json.optional("step"), read_duration);
+  json.finish();
+  return protocol;
+}
+
+std::vector<ProtocolCost> read_protocols(const JsonReader& json) {
+  std::vector<ProtocolCost> protocols;
+  for (const JsonReader& element : json.elements()) {
+    protocols.push_back(read_protocol(element));
+  }
+  if (protocols.empty()) {
+    json.expected("at least one protocol");
+  }
+  return protocols;
+}
+
+std::optional<ResidualBand> read_band(const std::optional<JsonReader>& json) {
+  if (!json) {
+    return std::nullopt;
+  }
+  ResidualBand band;
+  band.low_ppm = parts_per_million(json->required("low"), residual_range, "measured over predicted, minus 1");
+  band.high_ppm =
+      parts_per_million(json->required("high"), residual_range, "measured over predicted, minus 1");
+  json->finish();
+  if (band.low_ppm > band.high_ppm) {
+    json->problem("expected low to be at most high");
+  }
+  return band;
+}
+
+void read_gradient_copy(const JsonReader& json, Calibration& calibration) {
+  calibration.copy_per_tensor = duration_or(json, "per_tensor", Duration::zero());
+  if (const auto bandwidth = json.optional("bandwidth")) {
+    calibration.copy_bandwidth = bandwidth->bandwidth();
+  }
+  json.finish();
+}
+
+void read_residuals(const JsonReader& json, Calibration& calibration) {
+  calibration.communication_residual = read_band(json.optional("communication"));
+  calibration.compute_residual = read_band(json.optional("compute"));
+  json.finish();
+}
+
+// Nothing is known: the wire as it is, and no cost beyond it.
+Calibration neutral_calibration() {
+  Calibration calibration;
+  calibration.name = "neutral";
+  calibration.source = "nothing was measured: the library gets all of every wire and each step is free";
+  calibration.protocols.emplace_back().name = "simple";
+  return calibration;
+}
+
+// What a shipped machine says about itself, as far as kinship goes.
+struct Kin {
+  std::string machine;
+  std::string calibration;
+  std::string gpu;
+  std::string links;
+  std::string library;
+};
+
+std::string text_at(const ordered_json& json, const char* key) {
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool contains(const std::vector<std::string>& sorted, const std::string& name) {
+  return std::binary_search(sorted.begin(), sorted.end(), name);
+}
+
+// Of the shipped machines, those with a calibration of their own.
+std::vector<Kin> find_kin(const ProfileStore& store) {
+  const std::vector<std::string> calibrations = store.names(ProfileKind::calibration);
+  std::vector<Kin> kin;
+  for (const std::string& name : store.names(ProfileKind::machine)) {
+    const auto profile = store.open(ProfileKind::machine, name);
+    const std::string stated = text_at(*profile->value, "calibration");
+    const std::string calibration = stated.empty() ? name : stated;
+    if (!contains(calibrations, calibration)) {
+      continue;
+    }
+    const bool has_links = profile->value->is_object() && profile->value->contains("gpu_links");
+    kin.push_back({.machine = name,
+                   .calibration = calibration,
+                   .gpu = text_at(*profile->value, "gpu"),
+                   .links = has_links ? text_at((*profile->value)["gpu_links"], "kind") : "",
+                   .library = text_at(*profile->value, "library")});
+  }
+  return kin;
+}
+
+std::string family_of(const std::string& gpu) {
+  return gpu.substr(0, gpu.find('_'));
+}
+
+// Higher is nearer; each line outweighs those below it. None for a machine of another kind of library.
+std::optional<int> kinship(const Kin& kin, const MachineSpec& machine, const std::string& library) {
+  if ((kin.library == "gloo") != (library == "gloo")) {
+    return std::nullopt;
+  }
+  const bool has_same_links = kin.links == name_of(machine.gpu_links.kind, gpu_link_spellings);
+  return (kin.library == library ? 8 : 0) + (kin.gpu == machine.gpu ? 4 : 0) +
+         (family_of(kin.gpu) == family_of(machine.gpu) ? 2 : 0) + (has_same_links ? 1 : 0);
+}
+
+std::optional<std::string> nearest_calibration(const MachineSpec& machine, LibraryKind kind,
+                                               const ProfileStore& store) {
+  const std::string library = name_of(kind, library_spellings);
+  const std::vector<std::string> calibrations = store.names(ProfileKind::calibration);
+  if (kind == LibraryKind::gloo && contains(calibrations, "cpu_gloo")) {
+    return "cpu_gloo";
+  }
+  std::optional<std::string> nearest;
+  int best = -1;
+  for (const Kin& kin : find_kin(store)) {
+    const auto score = kinship(kin, machine, library);
+    if (score && *score > best) {
+      best = *score;
+      nearest = kin.calibration;
+    }
+  }
+  return nearest;
+}
+
+Calibration open_calibration(const std::string& name, const Place& place) {
+  JsonDocument document = JsonDocument::from_value(name, "calibration");
+  return read_named(document.root(), place, ProfileKind::calibration, read_calibration);
+}
+
+}  // namespace
+
+Calibration read_calibration(const JsonReader& json, const Place&) {
+  Calibration calibration;
+  calibration.name = json.required("name").text();
+  calibration.source = text_or(json, "source", "");
+  json.optional("sources");
+  calibration.collective_launch = duration_or(json, "collective_launch", Duration::zero());
+  calibration.efficiency_ppm = read_by_class<std::int64_t>(json.optional("link_efficiency"), read_share);
+  calibration.protocols = read_protocols(json.required("protocols"));
+  calibration.sm_interference_ppm = parts_per_million_or(json, "sm_interference", 0, {0, 100});
+  calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
+  calibration.compute_slowdown_ppm = parts_per_million_or(json, "compute_slowdown", million, slowdown_range);
+  calibration.sm_interference_ppm = parts_per_million_or(json, "sm_interference", 0, {0, 100});
+  calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
+  if (const auto copy = json.optional("gradient_copy")) {
+    read_gradient_copy(*copy, calibration);
+  }
+  calibration.host_per_bucket = duration_or(json, "host_per_bucket", Duration::zero());
+  if (const auto residuals = json.optional("residuals")) {
+    read_residuals(*residuals, calibration);
+  }
+  json.finish();
+  return calibration;
+}
+
+Calibration find_calibration(const MachineSpec& machine, LibraryKind library, const Place& place) {
+  LoadContext& context = place.context;
+  const bool is_at_home = machine.library == library;
+  if (is_at_home && contains(context.store.names(ProfileKind::calibration), machine.name)) {
+    return open_calibration(machine.name, place);
+  }
+  const auto nearest = nearest_calibration(machine, library, context.store);
+  if (!nearest) {
+    context.warnings.push_back(fmt::format(
+        "machine {} is uncalibrated and has no relative: wires are taken as perfect", machine.name));
+    place.note("default (nothing measured)");
+    return neutral_calibration();
+  }
+  context.warnings.push_back(fmt::format("machine {} is uncalibrated{}: using {}", machine.name,
+                                         is_at_home ? "" : " for this library", *nearest));
+  return open_calibration(*nearest, place);
+}
+
+}  // namespace lockstep

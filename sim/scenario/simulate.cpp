@@ -1,0 +1,207 @@
+#include "sim/scenario/simulate.h"
+
+#include "sim/base/check.h"
+#include "sim/base/random.h"
+#include "sim/compute/rank_variation.h"
+#include "sim/compute/roofline.h"
+#include "sim/engine/executor.h"
+#include "sim/scenario/describe_job.h"
+#include "sim/scenario/roles.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+
+// A fraction of stragglers is drawn rank by rank, keyed by the seed, so that the draw depends on nothing else.
+bool is_straggler(const Straggler& straggler, std::int64_t rank, std::int64_t seed) {
+  if (straggler.rank)
+    return *straggler.rank == rank;
+  const std::uint64_t draw =
+      keyed_random(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(rank), 0);
+  return static_cast<std::int64_t>(draw % million) < straggler.fraction_ppm;
+}
+
+std::vector<std::int64_t> slowdown_by_rank(const Scenario& scenario) {
+  std::vector<std::int64_t> slowdown(static_cast<std::size_t>(scenario.cluster.ranks()), million);
+  for (const Straggler& straggler : scenario.cluster.stragglers)
+    for (std::int64_t rank = 0; rank < scenario.cluster.ranks(); ++rank)
+      if (is_straggler(straggler, rank, scenario.simulation.seed))
+        slowdown[static_cast<std::size_t>(rank)] = straggler.slowdown_ppm;
+  return slowdown;
+}
+
+Topology build_topology(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  return Topology({.machine = cluster.machine,
+                   .fabric = cluster.fabric,
+                   .calibration = cluster.calibration,
+                   .nodes = static_cast<std::uint32_t>(cluster.nodes),
+                   .gpus_per_node = static_cast<std::uint32_t>(cluster.gpus_per_node),
+                   .slowdown_ppm = slowdown_by_rank(scenario)});
+}
+
+Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world) {
+  if (!scenario.simulation.fold)
+    return no_symmetry(topology);
+  return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));
+}
+
+RankLanes make_lanes(PlanWriter& writer, const Job& job) {
+  RankLanes lanes;
+  for (const Rank rank : writer.representatives()) {
+    lanes.compute.push_back(writer.lane({.rank = rank, .kind = LaneKind::compute}));
+    lanes.communication.push_back(
+        writer.lane({.rank = rank,
+                     .kind = LaneKind::communication,
+                     .slots = static_cast<std::uint32_t>(job.communication.collectives_in_flight)}));
+  }
+  return lanes;
+}
+
+struct WrittenPlan {
+  Plan plan;
+  std::vector<IterationOps> iterations;
+};
+
+WrittenPlan write_plan(const Job& job, const Cluster& cluster, std::int64_t iterations, bool is_first) {
+  const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
+  LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
+  PlanWriter writer(cluster.symmetry.roles);
+  const RankLanes lanes = make_lanes(writer, job);
+  WrittenPlan written;
+  for (std::int64_t iteration = 0; iteration < iterations; ++iteration)
+    written.iterations.push_back(strategy->write_iteration({.writer = writer,
+                                                            .job = job,
+                                                            .world = cluster.world,
+                                                            .lanes = lanes,
+                                                            .is_first_iteration = is_first}));
+  written.plan = std::move(writer).finish();
+  return written;
+}
+
+CopyCost copy_cost(const Scenario& scenario) {
+  const Calibration& calibration = scenario.cluster.calibration;
+  // Without a measured copy every byte is read once and written once.
+  const Bandwidth both_ways = share(achieved_memory_bandwidth(scenario.cluster.gpu), 2);
+  return {calibration.copy_per_tensor, calibration.copy_bandwidth.value_or(both_ways)};
+}
+
+Pricing pricing_of(const Scenario& scenario) {
+  return {.gpu = scenario.cluster.gpu, .precision = scenario.model.precision, .copy = copy_cost(scenario)};
+}
+
+// What the model's own kernels are multiplied by: the user's scale, and the anchor over what they add up to.
+struct WorkScale {
+  std::int64_t numerator = 1;
+  std::int64_t denominator = 1;
+};
+
+Duration modelled_step(const Scenario& scenario, const Job& job) {
+  const Pricing pricing = pricing_of(scenario);
+  Duration micro_batch;
+  for (const LayerWork& layer : job.layers)
+    micro_batch += kernel_time(pricing, layer.forward) + kernel_time(pricing, layer.backward);
+  return micro_batch * job.training.gradient_accumulation + kernel_time(pricing, job.optimizer);
+}
+
+WorkScale single_gpu_scale(const Scenario& scenario, const Job& job) {
+  const auto& anchor = scenario.compute.single_gpu_iteration;
+  if (!anchor)
+    return {scenario.compute.scale_ppm, million};
+  return {anchor->picoseconds(), std::max<std::int64_t>(modelled_step(scenario, job).picoseconds(), 1)};
+}
+
+// No two GPUs are equally fast, and a synchronous step lasts as long as the slowest of n: everybody is
+// charged the expected excess, rank_variation times the expected maximum of n normal draws.
+std::int64_t slowest_rank_ppm(const Scenario& scenario) {
+  const std::int64_t ranks = scenario.cluster.ranks();
+  return million +
+         scenario.cluster.calibration.rank_variation_ppm * expected_maximum_ppm(ranks) / million;
+}
+
+Duration scaled_by(const WorkScale& scale, std::int64_t slowest_ppm, Duration duration) {
+  return scaled(scaled(duration, scale.numerator, scale.denominator), slowest_ppm, million);
+}
+
+// Kernels become work units (picoseconds of an undisturbed GPU). Scaled work is rounded along the running
+// sum, so that the anchored step is met to the picosecond.
+void price(Plan& plan, const Scenario& scenario, const WorkScale& scale) {
+  const Pricing pricing = pricing_of(scenario);
+  const std::int64_t slowest_ppm = slowest_rank_ppm(scenario);
+  std::map<std::uint32_t, std::pair<Duration, Duration>> so_far;  // by compute lane: unscaled, scaled
+  for (const auto& [op, kernel] : plan.kernel_of) {
+    const KernelWork& work = plan.kernels[kernel];
+    Duration time = kernel_time(pricing, work);
+    if (work.is_model_work) {
+      auto& [plain, stretched] = so_far[plan.lane[op.index].index];
+      plain += time;
+      const Duration reached = scaled_by(scale, slowest_ppm, plain);
+      time = reached - stretched;
+      stretched = reached;
+    }
+    plan.amount[op.index] = time.picoseconds();
+  }
+}
+
+// A collective's channels hold SMs from the kernels beside it, and its copies their memory bandwidth.
+std::int64_t slowdown_during_communication(const Scenario& scenario, const Communicator& world) {
+  if (scenario.compute.slowdown_during_communication_ppm)
+    return *scenario.compute.slowdown_during_communication_ppm;
+  const Calibration& calibration = scenario.cluster.calibration;
+  const std::int64_t taken = calibration.sm_interference_ppm * world.channels() / scenario.cluster.gpu.sms;
+  return calibration.compute_slowdown_ppm + taken;
+}
+
+std::vector<Bandwidth> capacities(const Topology& topology) {
+  std::vector<Bandwidth> result;
+  result.reserve(topology.links().size());
+  for (const Link& link : topology.links())
+    result.push_back(link.bandwidth);
+  return result;
+}
+
+Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
+  Run run;
+  run.plan = std::move(written.plan);
+  run.iterations = std::move(written.iterations);
+  price(run.plan, scenario, single_gpu_scale(scenario, job));
+  run.routes = route_paths({.plan = run.plan,
+                            .topology = cluster.topology,
+                            .world = cluster.world,
+                            .calibration = scenario.cluster.calibration,
+                            .symmetry = cluster.symmetry,
+                            .compute_slowdown_ppm = slowdown_during_communication(scenario, cluster.world)});
+  run.timeline = lockstep::run(run.plan, capacities(cluster.topology), run.routes);
+  return run;
+}
+
+}  // namespace
+
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
+  Topology topology = build_topology(scenario);
+  Communicator world = find_world(topology, {.machine = scenario.cluster.machine,
+                                             .calibration = scenario.cluster.calibration,
+                                             .channels = scenario.communication.channels});
+  Symmetry symmetry = find_roles(scenario, topology, world);
+  return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry));
+}
+
+Duration single_gpu_time(const Scenario& scenario) {
+  const Job job = describe_job(scenario);
+  const WorkScale scale = single_gpu_scale(scenario, job);
+  return scaled(modelled_step(scenario, job), scale.numerator, scale.denominator);
+}
+
+Simulation simulate(const Scenario& scenario) {
+  Simulation simulation;
+  simulation.job = describe_job(scenario);
+  simulation.cluster = build_cluster(scenario);
+  const Cluster& cluster = *simulation.cluster;
+  simulation.first = run_plan(write_plan(simulation.job, cluster, 1, true), scenario, simulation.job, cluster);
+  simulation.steady = run_plan(write_plan(simulation.job, cluster, scenario.simulation.iterations + 1, false),
+                               scenario, simulation.job, cluster);
+  return simulation;
+}
+
+}  // namespace lockstep

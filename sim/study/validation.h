@@ -1,0 +1,81 @@
+#pragma once
+
+// Predicted against measured, case by case.
+//
+// Problem:   a simulator is worth what it predicts of runs it has not seen.
+// Idea:      a measurements file lists scenarios with what was measured. Each is predicted; errors are signed
+//            and grouped, fitted and held-out apart, beside three predictors that know no mechanism at all.
+// Invariant: which cases count is decided by the file (a caution of the data's own source), never by our
+//            error. Groups are never pooled.
+// Cost:      one simulation a case, two more for the naive predictors.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// What a predictor without a model of overlap would say: compute alone; compute, then communication;
+// whichever of the two is longer.
+struct NaivePredictions {
+  double no_communication = 0;
+  double no_overlap = 0;
+  double perfect_overlap = 0;
+};
+
+struct ValidationCase {
+  std::string name;
+  std::string group;
+  std::string split;    // "fit" or "heldout"
+  std::string caution;  // not empty: printed, but outside the means, for the reason the data's source gives
+  double measured_s = 0;
+  double predicted_s = 0;
+  std::optional<double> low_s;
+  std::optional<double> high_s;
+  NaivePredictions naive;
+
+  double error_percent() const { return (predicted_s / measured_s - 1) * 100; }
+};
+
+struct ErrorSummary {
+  std::size_t cases = 0;
+  double mean_absolute = 0;
+  double median_absolute = 0;
+  double p90_absolute = 0;
+  double bias = 0;
+};
+
+struct GroupSummary {
+  std::string group;
+  std::string split;
+  ErrorSummary ours;
+  double no_communication = 0;  // mean absolute errors in percent
+  double no_overlap = 0;
+  double perfect_overlap = 0;
+
+  double best_naive() const;
+  // Not worse than half the best naive error, where that exceeds 3 %.
+  bool shows_skill() const;
+};
+
+struct Validation {
+  std::vector<ValidationCase> cases;
+  std::vector<GroupSummary> groups;
+};
+
+struct ValidationOptions {
+  std::vector<std::string> files;  // lockstep.measurements/1
+  std::string data_directory;
+};
+
+// Throws ConfigError with every problem of the files.
+Validation validate(const ValidationOptions& options);
+
+nlohmann::ordered_json to_json(const Validation& validation);
+std::string to_text(const Validation& validation);
+// The table the README shows, in Markdown.
+std::string to_markdown(const Validation& validation);
+
+}  // namespace lockstep

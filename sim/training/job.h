@@ -1,0 +1,48 @@
+#pragma once
+
+// What a strategy has to get done: the work of one rank's step, its gradients, and its options.
+//
+// A job says how much, never how long: kernels carry FLOPs and bytes (or the duration a measurement states),
+// gradients carry bytes. Layers stand in forward order; backward walks them from the last.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/plan/communicator.h"
+#include "sim/plan/plan.h"
+#include "sim/training/bucketing.h"
+#include "sim/training/options.h"
+
+namespace lockstep {
+
+struct Gradient {
+  std::string name;
+  Bytes bytes;
+  std::uint32_t element_bytes = 4;
+};
+
+struct LayerWork {
+  std::string name;
+  KernelWork forward;
+  KernelWork backward;
+  std::vector<std::uint32_t> gradients;  // complete when backward ends, in the order they are accumulated
+};
+
+struct Job {
+  std::vector<LayerWork> layers;
+  std::vector<Gradient> gradients;  // in registration order
+  KernelWork optimizer;
+  std::int64_t buffer_tensors = 0;  // batch norm statistics and the like
+  Bytes buffer_bytes;
+  Duration per_bucket;  // events and flattening around one bucket's launch, on the compute stream
+  TrainingSpec training;
+  CommunicationSpec communication;
+  Fidelity fidelity = Fidelity::flow;
+};
+
+// Gradient indices in the order backward completes them.
+std::vector<std::uint32_t> gradient_order(const Job& job);
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#pragma once
+
+// What one GPU must hold during a step, by category.
+//
+// Problem:   a layout that is fast on paper is worthless when it does not fit.
+// Idea:      add up what lives at the peak: weights, gradients, optimizer states, what backward keeps,
+//            buckets and the library's buffers, the framework's own share.
+// Reference: Rajbhandari et al. 1910.02054 (states), reference section 5 (NCCL and CUDA context).
+
+#include <cstdint>
+
+#include "sim/base/units.h"
+#include "sim/training/job.h"
+
+namespace lockstep {
+
+struct MemoryUse {
+  Bytes parameters;
+  Bytes gradients;
+  Bytes optimizer_states;
+  Bytes activations;
+  Bytes communication_buffers;
+  Bytes framework;
+
+  Bytes total() const {
+    return parameters + gradients + optimizer_states + activations + communication_buffers + framework;
+  }
+};
+
+// `activations` is what backward keeps of one micro-batch; `half_copies` the bytes of low-precision weights
+// that AMP casts and keeps beside its fp32 ones.
+struct MemoryInput {
+  const Job& job;
+  const Communicator& world;
+  Bytes activations;
+  Bytes half_copies;
+};
+MemoryUse memory_use(const MemoryInput& input);
+
+}  // namespace lockstep

@@ -1,0 +1,138 @@
+// Convolutional networks against torchvision: order, buffers, operations.
+
+#include <doctest/doctest.h>
+
+#include "tests/models/instance.h"
+
+namespace lockstep {
+
+namespace {
+
+double giga_multiply_adds(const Model& model) {
+  return static_cast<double>(forward_flops(model)) / 2e9;
+}
+
+double mega_multiply_adds(const Model& model, std::string_view layer) {
+  return static_cast<double>(layer_named(model, layer).forward_flops) / 2e6;
+}
+
+// In MiB of fp32 gradients: the first limit is 1, the others 25; a bucket closes after it reaches its limit.
+std::vector<double> ddp_buckets(const Model& model) {
+  std::vector<double> buckets = {0};
+  for (const std::uint32_t index : gradient_ready_order(model)) {
+    if (buckets.back() >= (buckets.size() == 1 ? 1 : 25))
+      buckets.push_back(0);
+    buckets.back() += static_cast<double>(model.parameters[index].elements) * 4 / (1 << 20);
+  }
+  return buckets;
+}
+
+}  // namespace
+
+TEST_CASE("ResNet-50 registers its 161 tensors as torchvision does") {
+  const Model model = shipped_model("resnet50");
+  REQUIRE(model.parameters.size() == 161);
+  const std::vector<std::string> first = {
+      "conv1.weight",          "bn1.weight",          "bn1.bias",
+      "layer1.0.conv1.weight", "layer1.0.bn1.weight", "layer1.0.bn1.bias"};
+  for (std::size_t index = 0; index < first.size(); ++index)
+    CHECK(model.parameters[index].name == first[index]);
+  CHECK(model.parameters[10].name == "layer1.0.bn3.weight");
+  CHECK(model.parameters[12].name == "layer1.0.downsample.0.weight");
+  CHECK(model.parameters[13].name == "layer1.0.downsample.1.weight");
+  CHECK(model.parameters[159].name == "fc.weight");
+  CHECK(model.parameters[160].name == "fc.bias");
+  CHECK(model.parameters[0].shape == std::vector<std::int64_t>{64, 3, 7, 7});
+}
+
+// 53 batch norms; torch.nn.BatchNorm2d has running_mean, running_var (fp32) and num_batches_tracked (int64).
+TEST_CASE("ResNet-50 has three buffers per batch norm") {
+  const Model model = shipped_model("resnet50");
+  CHECK(model.buffers.size() == 53 * 3);
+  CHECK(model.buffers[0].name == "bn1.running_mean");
+  CHECK(model.buffers[2].name == "bn1.num_batches_tracked");
+  constexpr std::int64_t channels = 26'560;  // half of the batch norms' 53,120 parameters
+  CHECK(buffer_bytes(model) == 2 * channels * 4 + 53 * 8);
+}
+
+// 224 x 224: output positions times inputs times outputs, for example 112*112 * 3*7*7 * 64 = 118.0 M.
+TEST_CASE("ResNet-50's convolutions cost what their sizes say") {
+  const Model model = shipped_model("resnet50");
+  CHECK(mega_multiply_adds(model, "conv1") == doctest::Approx(118.0).epsilon(0.001));
+  CHECK(mega_multiply_adds(model, "layer1.0.conv1") == doctest::Approx(12.8).epsilon(0.005));
+  CHECK(mega_multiply_adds(model, "layer1.0.downsample.0") == doctest::Approx(51.4).epsilon(0.001));
+  for (const std::string stage : {"layer2", "layer3", "layer4"}) {
+    CAPTURE(stage);
+    CHECK(mega_multiply_adds(model, stage + ".0.conv1") == doctest::Approx(102.8).epsilon(0.001));
+    CHECK(mega_multiply_adds(model, stage + ".0.downsample.0") == doctest::Approx(102.8).epsilon(0.001));
+    CHECK(mega_multiply_adds(model, stage + ".1.conv1") == doctest::Approx(51.4).epsilon(0.001));
+    CHECK(mega_multiply_adds(model, stage + ".0.conv2") == doctest::Approx(115.6).epsilon(0.001));
+    CHECK(mega_multiply_adds(model, stage + ".1.conv3") == doctest::Approx(51.4).epsilon(0.001));
+  }
+}
+
+// torchvision's "_ops" of each model's weights, in 10^9 multiply-adds; Inception v3 without the auxiliary
+// classifier.
+TEST_CASE("image networks cost the published operations") {
+  const std::vector<std::pair<std::string, double>> published = {{"alexnet", 0.714},
+                                                                 {"vgg16", 15.47},
+                                                                 {"vgg19", 19.632},
+                                                                 {"resnet18", 1.814},
+                                                                 {"resnet34", 3.664},
+                                                                 {"resnet50", 4.089},
+                                                                 {"resnet101", 7.801},
+                                                                 {"resnet152", 11.514},
+                                                                 {"densenet121", 2.834},
+                                                                 {"vit_b_16", 17.564},
+                                                                 {"resnext101_32x8d", 16.414},
+                                                                 {"resnext50_32x4d", 4.23},
+                                                                 {"efficientnet_b0", 0.386},
+                                                                 {"efficientnet_b4", 4.394}};
+  for (const auto& [name, operations] : published) {
+    CAPTURE(name);
+    CHECK(giga_multiply_adds(shipped_model(name)) == doctest::Approx(operations).epsilon(0.002));
+  }
+  const Model inference = model_from(R"({"family": "inception_v3", "auxiliary_classifier": false})");
+  CHECK(giga_multiply_adds(inference) == doctest::Approx(5.713).epsilon(0.001));
+}
+
+// torchvision/models/inception.py; the auxiliary classifier has 27,161,264 - 23,834,568 parameters.
+TEST_CASE("Inception v3 without its auxiliary classifier has 23.8 million parameters") {
+  const Model model = model_from(R"({"family": "inception_v3", "auxiliary_classifier": false})");
+  CHECK(parameter_count(model) == 23'834'568);
+}
+
+// 53 convolutions, 53 batch norms, 49 activations, 16 sums: 52 of the 53 inputs of convolutions are
+// activations kept once, and every batch norm keeps the convolution's output.
+TEST_CASE("ResNet-50 keeps each convolution's output and each activation once") {
+  const Model model = shipped_model("resnet50");
+  std::int64_t convolution_outputs = 0;
+  std::int64_t activations = 0;
+  std::int64_t kept = 0;
+  for (const Layer& layer : model.layers) {
+    kept += layer.saved_elements;
+    if (layer.name.find("bn") != std::string::npos || layer.name.ends_with("downsample.1")) {
+      convolution_outputs += layer.forward_elements / 3;
+    }
+    if (layer.name.find("relu") != std::string::npos)
+      activations += layer.forward_elements / 2;
+  }
+  constexpr std::int64_t image = 3 * 224 * 224;
+  constexpr std::int64_t stem_pooled = 64 * 56 * 56;
+  constexpr std::int64_t classifier = 2048 + 1000;  // input of fc, log-probabilities
+  CHECK(kept == image + convolution_outputs + activations + stem_pooled + classifier);
+}
+
+// Computed by hand from DDP's rule (a bucket closes after the tensor that reaches its limit).
+TEST_CASE("gradients become ready in the order that gives PyTorch's DDP buckets") {
+  const std::vector<double> resnet50 = ddp_buckets(shipped_model("resnet50"));
+  const std::vector<double> expected = {7.82, 30.04, 25.04, 25.32, 9.27};
+  REQUIRE(resnet50.size() == expected.size());
+  for (std::size_t index = 0; index < expected.size(); ++index) {
+    CHECK(resnet50[index] == doctest::Approx(expected[index]).epsilon(0.001));
+  }
+  CHECK(ddp_buckets(shipped_model("vgg16")).size() == 6);
+  CHECK(ddp_buckets(shipped_model("bert_large")).size() == 38);
+}
+
+}  // namespace lockstep

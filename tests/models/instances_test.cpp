@@ -1,0 +1,194 @@
+// Laws that every shipped model obeys, and the published counts of each.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/base/error.h"
+#include "sim/base/registry.h"
+#include "tests/models/instance.h"
+
+namespace lockstep {
+
+namespace {
+
+struct Published {
+  std::string name;
+  std::int64_t parameters;
+};
+
+}  // namespace
+
+TEST_CASE("every name of the contract is shipped, with its source") {
+  const std::vector<std::string> required = {"alexnet",         "vgg16",       "vgg19",
+                                             "resnet18",        "resnet34",    "resnet50",
+                                             "resnet101",       "resnet152",   "resnext50_32x4d",
+                                             "inception_v3",    "densenet121", "efficientnet_b0",
+                                             "efficientnet_b4", "vit_b_16",    "resnext101_32x8d",
+                                             "bert_base",       "bert_large",  "gpt2",
+                                             "gpt2_medium",     "gpt2_large",  "gpt2_xl",
+                                             "gpt3_175b",       "mpt_125m",    "mpt_350m",
+                                             "mpt_760m",        "mpt_1b",      "mpt_3b",
+                                             "mpt_7b",          "mpt_13b",     "mpt_30b",
+                                             "mpt_70b",         "llama2_7b",   "llama2_13b",
+                                             "llama2_70b",      "llama3_8b",   "llama3_70b",
+                                             "llama3_405b"};
+  for (const std::string& name : required) {
+    CAPTURE(name);
+    const Model model = shipped_model(name);
+    CHECK(model.name == name);
+    CHECK(!model.source.empty());
+  }
+}
+
+TEST_CASE("a tensor has as many elements as its shape says, and a name of its own") {
+  for (const std::string& name : shipped_model_names()) {
+    CAPTURE(name);
+    const Model model = shipped_model(name);
+    std::set<std::string> names;
+    for (const ParameterTensor& parameter : model.parameters) {
+      std::int64_t product = 1;
+      for (const std::int64_t extent : parameter.shape) product *= extent;
+      CHECK(parameter.elements == product);
+      CHECK(parameter.elements > 0);
+      names.insert(parameter.name);
+    }
+    CHECK(names.size() == model.parameters.size());
+  }
+}
+
+TEST_CASE("every parameter's gradient is completed by exactly one layer") {
+  for (const std::string& name : shipped_model_names()) {
+    CAPTURE(name);
+    const Model model = shipped_model(name);
+    std::vector<std::uint32_t> order = gradient_ready_order(model);
+    std::ranges::sort(order);
+    CHECK(order.size() == model.parameters.size());
+    for (std::uint32_t index = 0; index < order.size(); ++index) CHECK(order[index] == index);
+  }
+}
+
+TEST_CASE("backward costs a matmul twice its forward, except where no gradient flows into the data") {
+  for (const std::string& name : shipped_model_names()) {
+    CAPTURE(name);
+    const Model model = shipped_model(name);
+    bool is_first = model.tokens_per_sample == 0;
+    for (const Layer& layer : model.layers) {
+      if (layer.kind != LayerKind::matmul)
+        continue;
+      CAPTURE(layer.name);
+      CHECK(layer.backward_weight_flops == layer.forward_flops);
+      CHECK(layer.backward_input_flops == (is_first ? 0 : layer.forward_flops));
+      is_first = false;
+    }
+  }
+}
+
+TEST_CASE("attention's backward is twice its forward, and one product more when fused") {
+  for (const std::string& name : shipped_model_names()) {
+    CAPTURE(name);
+    const Model model = shipped_model(name);
+    for (const Layer& layer : model.layers) {
+      if (layer.kind != LayerKind::attention)
+        continue;
+      const std::int64_t recomputed = model.transformer->fused_attention ? layer.forward_flops / 2 : 0;
+      CHECK(layer.backward_input_flops == 2 * layer.forward_flops + recomputed);
+      CHECK(layer.backward_weight_flops == 0);
+    }
+  }
+}
+
+TEST_CASE("no cost is negative and every layer launches a kernel") {
+  for (const std::string& name : shipped_model_names()) {
+    CAPTURE(name);
+    for (const Layer& layer : shipped_model(name).layers) {
+      CAPTURE(layer.name);
+      CHECK(std::min({layer.forward_flops, layer.backward_input_flops, layer.backward_weight_flops}) >= 0);
+      CHECK(std::min({layer.backward_elements, layer.saved_elements, layer.saved_bytes}) >= 0);
+      CHECK(layer.forward_elements > 0);
+      CHECK(layer.forward_kernels > 0);
+      CHECK(layer.backward_kernels >= 0);
+    }
+  }
+}
+
+// A matmul needs its input in backward: it keeps it, or another reader of the same tensor came first.
+TEST_CASE("something is kept before every matmul's backward") {
+  for (const std::string& name : shipped_model_names()) {
+    CAPTURE(name);
+    std::int64_t kept = 0;
+    for (const Layer& layer : shipped_model(name).layers) {
+      kept += layer.saved_elements;
+      if (layer.kind == LayerKind::matmul)
+        CHECK(kept > 0);
+    }
+  }
+}
+
+TEST_CASE("blocks are numbered in order and stand together") {
+  for (const std::string& name : shipped_model_names()) {
+    CAPTURE(name);
+    int last = -1;
+    for (const Layer& layer : shipped_model(name).layers) {
+      if (layer.block == -1)
+        continue;
+      CHECK((layer.block == last || layer.block == last + 1));
+      last = layer.block;
+    }
+  }
+}
+
+// torchvision: "num_params" of each model's weights; Inception v3 counts its auxiliary classifier. Hugging
+// Face: the checkpoints' counts. MPT: "NumParams" at 2048 tokens in llm-foundry's
+// scripts/train/benchmarking/README.md.
+TEST_CASE("parameter counts are the published ones") {
+  const std::vector<Published> published = {
+      {"alexnet", 61'100'840},          {"vgg16", 138'357'544},          {"vgg19", 143'667'240},
+      {"resnet18", 11'689'512},         {"resnet34", 21'797'672},        {"resnet50", 25'557'032},
+      {"resnet101", 44'549'160},        {"resnet152", 60'192'808},       {"resnext50_32x4d", 25'028'904},
+      {"resnext101_32x8d", 88'791'336}, {"inception_v3", 27'161'264},    {"densenet121", 7'978'856},
+      {"efficientnet_b0", 5'288'548},   {"efficientnet_b4", 19'341'616}, {"vit_b_16", 86'567'656},
+      {"bert_base", 109'482'240},       {"bert_large", 335'141'888},     {"gpt2", 124'439'808},
+      {"gpt2_medium", 354'823'168},     {"gpt2_large", 774'030'080},     {"gpt2_xl", 1'557'611'200},
+      {"llama2_7b", 6'738'415'616},     {"llama2_13b", 13'015'864'320},  {"llama2_70b", 68'976'648'192},
+      {"llama3_8b", 8'030'261'248},     {"llama3_70b", 70'553'706'496},  {"llama3_405b", 405'853'388'800},
+      {"mpt_760m", 760'470'528},        {"mpt_1b", 1'315'950'592},       {"mpt_3b", 2'651'837'440},
+      {"mpt_7b", 6'658'859'008},        {"mpt_13b", 12'853'954'560},     {"mpt_30b", 29'975'214'080},
+      {"mpt_70b", 64'862'437'376}};
+  for (const auto& [name, parameters] : published) {
+    CAPTURE(name);
+    CHECK(parameter_count(shipped_model(name)) == parameters);
+  }
+}
+
+TEST_CASE("a key that no family knows is an error") {
+  CHECK_THROWS_AS(model_from(R"({"family": "vgg", "depths": [1], "depth": 3})"), ConfigError);
+  CHECK_THROWS_AS(model_from(R"({"family": "vgg19"})"), ConfigError);
+}
+
+TEST_CASE("more stages than an image can be halved is an error") {
+  CHECK_THROWS_AS(model_from(R"({"family": "vgg", "depths": [1, 1, 1, 1, 1, 1]})"), ConfigError);
+}
+
+TEST_CASE("a wrong value is an error and never a crash") {
+  const std::vector<std::string> values = {"null", "0", "-1", "1e18", "\"x\"", "[]", "[[]]", "{}", "true"};
+  const std::vector<std::string> keys = {"depths", "block",  "image_size", "layers",          "hidden",
+                                         "heads",  "style",  "vocabulary", "sequence_length", "width_percent",
+                                         "family", "groups", "patch_size", "growth_rate",     "attention"};
+  for (const auto& [family, entry] : Registry<ModelFamily>::all()) {
+    for (const std::string& key : keys) {
+      for (const std::string& value : values) {
+        const std::string other = key == "family" ? "" : R"("family": ")" + family + R"(", )";
+        CHECK_THROWS_AS(model_from("{" + other + "\"" + key + "\": " + value + ", \"unknown\": 1}"),
+                        ConfigError);
+      }
+    }
+  }
+}
+
+TEST_CASE("an image too small for the network is an error") {
+  CHECK_THROWS_AS(model_from(R"({"family": "alexnet", "image_size": 32})"), ConfigError);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,169 @@
+// Transformers against Hugging Face, llm-foundry and Korthikanti et al.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "tests/models/instance.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view plain_form = R"({"family": "transformer", "layers": 2, "hidden": 64, "heads": 8,
+    "kv_heads": 8, "ffn": 256, "vocabulary": 1000, "sequence_length": 32})";
+
+}  // namespace
+
+TEST_CASE("GPT-2 registers its tensors as Hugging Face does") {
+  const Model model = shipped_model("gpt2");
+  REQUIRE(model.parameters.size() == 148);
+  const std::vector<std::string> first = {"transformer.wte.weight",
+                                          "transformer.wpe.weight",
+                                          "transformer.h.0.ln_1.weight",
+                                          "transformer.h.0.ln_1.bias",
+                                          "transformer.h.0.attn.c_attn.weight",
+                                          "transformer.h.0.attn.c_attn.bias",
+                                          "transformer.h.0.attn.c_proj.weight",
+                                          "transformer.h.0.attn.c_proj.bias",
+                                          "transformer.h.0.ln_2.weight"};
+  for (std::size_t index = 0; index < first.size(); ++index)
+    CHECK(model.parameters[index].name == first[index]);
+  CHECK(model.parameters[4].shape == std::vector<std::int64_t>{768, 2304});
+  CHECK(model.parameters[147].name == "transformer.ln_f.bias");
+}
+
+TEST_CASE("tensor counts of language models are the published ones") {
+  CHECK(shipped_model("gpt2_medium").parameters.size() == 292);
+  CHECK(shipped_model("gpt2_large").parameters.size() == 436);
+  CHECK(shipped_model("gpt2_xl").parameters.size() == 580);
+  CHECK(shipped_model("bert_base").parameters.size() == 199);
+  CHECK(shipped_model("bert_large").parameters.size() == 391);
+  CHECK(shipped_model("llama2_7b").parameters.size() == 1 + 32 * 9 + 2);
+}
+
+TEST_CASE("a tied embedding is completed last in backward, by the embedding and not by the projection") {
+  const Model model = shipped_model("gpt2");
+  CHECK(gradient_ready_order(model).back() == 0);
+  CHECK(model.layers.front().parameters.back() == 0);
+  const Layer& projection = layer_named(model, "lm_head");
+  CHECK(projection.parameters.empty());
+  CHECK(projection.weight_elements == 50257 * 768);
+}
+
+// BertForPreTraining of Hugging Face: 7 tensors more than BertModel.
+TEST_CASE("BERT's pretraining heads add the projection to the vocabulary") {
+  constexpr std::string_view bert_large = R"({"family": "transformer", "style": "bert", "layers": 24,
+      "hidden": 1024, "heads": 16, "ffn": 4096, "vocabulary": 30522, "sequence_length": 128,
+      "positions": 512, "objective": "pretraining"})";
+  const Model model = model_from(bert_large);
+  CHECK(model.parameters.size() == 398);
+  CHECK(parameter_count(model) == 336'226'108);
+  CHECK(model.parameters[0].name == "bert.embeddings.word_embeddings.weight");
+  CHECK(layer_named(model, "cls.predictions.decoder").forward_flops == 2LL * 128 * 1024 * 30522);
+}
+
+// V h + positions h + L (12 h^2 + 13 h) + 2 h with V 50257, h 12288, L 96, 2048 positions.
+TEST_CASE("GPT-3 has the parameters of GPT-2's formula at its sizes") {
+  constexpr std::int64_t hidden = 12288;
+  constexpr std::int64_t expected =
+      (50257 + 2048) * hidden + 96 * (12 * hidden * hidden + 13 * hidden) + 2 * hidden;
+  CHECK(parameter_count(shipped_model("gpt3_175b")) == expected);
+}
+
+// llm-foundry's benchmark table: NumParams of 7b at each SeqLen; the positions are learned.
+TEST_CASE("MPT learns as many positions as the sequence is long") {
+  const std::vector<std::pair<std::int64_t, std::int64_t>> published = {
+      {1024, 6'654'664'704}, {2048, 6'658'859'008}, {8192, 6'684'024'832}, {65536, 6'918'905'856}};
+  for (const auto& [length, parameters] : published) {
+    const Model model = shipped_model("mpt_7b", {.sequence_length = length});
+    CHECK(model.tokens_per_sample == length);
+    CHECK(parameter_count(model) == parameters);
+  }
+}
+
+// Per token and layer 2 (4 h^2 + 2 h f) = 24 h^2 at f = 4 h, and 4 s h of attention; 2 h V of projection.
+TEST_CASE("forward operations follow the formula of the sizes") {
+  const Model model = shipped_model("gpt2");
+  constexpr std::int64_t s = 1024;
+  constexpr std::int64_t h = 768;
+  CHECK(forward_flops(model) == 12 * (24 * s * h * h + 4 * s * s * h) + 2 * s * h * 50257);
+}
+
+// The same with grouped keys and three feed-forward matrices.
+TEST_CASE("Llama 3 405B's operations fit in 64 bits and follow the formula") {
+  const Model model = shipped_model("llama3_405b");
+  constexpr std::int64_t s = 8192;
+  constexpr std::int64_t h = 16384;
+  constexpr std::int64_t weights = 2 * h * h + 2 * h * (h / 16) + 3 * h * 53248;
+  CHECK(forward_flops(model) == 126 * (2 * s * weights + 4 * s * s * h) + 2 * s * h * 128256);
+  CHECK(backward_flops(model) > 2 * forward_flops(model));
+}
+
+// Korthikanti et al. 2205.05198, section 4.1: s b h (34 + 5 a s / h) bytes at 16 bits, b = 1.
+TEST_CASE("a layer without fused attention keeps exactly Korthikanti's bytes") {
+  for (const std::string name : {"gpt2", "gpt2_xl", "gpt3_175b", "bert_large"}) {
+    CAPTURE(name);
+    const Model model = shipped_model(name);
+    const std::int64_t s = model.tokens_per_sample;
+    const auto [layers, h, a, kv_heads, ffn, vocabulary, causal, fused] = *model.transformer;
+    for (int block = 1; block < layers; ++block) {
+      CHECK(saved_bytes_of_block(model, block) == 34 * s * h + 5 * a * s * s);
+    }
+  }
+}
+
+// The same paper, equation 2 and section 4.2.1: s b h (10 + 24 / t + 5 a s / (h t)).
+TEST_CASE("tensor parallelism divides 24 of the 34 kept bytes per element") {
+  const Model model = shipped_model("gpt2");
+  constexpr std::int64_t s = 1024;
+  constexpr std::int64_t h = 768;
+  std::int64_t whole = 0;
+  std::int64_t divided = 0;
+  for (const Layer& layer : model.layers) {
+    if (layer.block != 1)
+      continue;
+    const bool divides = layer.split == TensorSplit::row || layer.split == TensorSplit::local;
+    (divides ? divided : whole) += 2 * layer.saved_elements + layer.saved_bytes;
+  }
+  CHECK(whole == 10 * s * h);
+  CHECK(divided == 24 * s * h + 5 * 12 * s * s);
+}
+
+TEST_CASE("fused attention keeps nothing of the size of the sequence squared") {
+  const Model unfused = model_from(plain_form);
+  std::string text(plain_form);
+  text.replace(text.rfind('}'), 1, R"(, "attention": "fused"})");
+  const Model fused = model_from(text);
+  const std::int64_t square = 8 * 32 * 32;
+  CHECK(saved_bytes_of_block(unfused, 1) - saved_bytes_of_block(fused, 1) == 5 * square);
+  CHECK(forward_flops(unfused) == forward_flops(fused));
+}
+
+TEST_CASE("the plain form is GPT-2's style, and Llama's when keys are grouped") {
+  CHECK(model_from(plain_form).parameters[0].name == "transformer.wte.weight");
+  std::string grouped(plain_form);
+  grouped.replace(grouped.find("\"kv_heads\": 8"), 13, "\"kv_heads\": 2");
+  const Model model = model_from(grouped);
+  CHECK(model.parameters[0].name == "model.embed_tokens.weight");
+  CHECK(model.parameters[2].shape == std::vector<std::int64_t>{64 * 2 / 8, 64});
+}
+
+TEST_CASE("a sequence longer than the learned positions is an error") {
+  CHECK_THROWS_AS(shipped_model("gpt2", {.sequence_length = 2048}), ConfigError);
+  CHECK(shipped_model("gpt2", {.sequence_length = 512}).tokens_per_sample == 512);
+}
+
+TEST_CASE("heads that do not divide are an error") {
+  std::string text(plain_form);
+  text.replace(text.find("\"heads\": 8"), 10, "\"heads\": 7");
+  CHECK_THROWS_AS(model_from(text), ConfigError);
+}
+
+TEST_CASE("sizes whose operations would not fit in 64 bits are an error") {
+  CHECK_THROWS_AS(model_from(R"({"family": "transformer", "layers": 10000, "hidden": 1048576, "heads": 1,
+      "vocabulary": 1000, "sequence_length": 16777216})"),
+                  ConfigError);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,213 @@
+// Flows in progress: when each ends, derived by hand above each case.
+
+#include "sim/network/flow_network.h"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <vector>
+
+#include "sim/engine/event_queue.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t giga = 1'000'000'000;
+
+// A network driven by an event queue, as the executor drives it, with starts given in advance.
+class Harness {
+ public:
+  Harness(std::vector<Bandwidth> capacities, std::vector<std::vector<LinkUse>> routes)
+      : capacities_(std::move(capacities)) {
+    for (const auto& uses : routes)
+      routes_.add(uses, Duration::zero());
+  }
+
+  void start_at(Duration time, std::uint32_t route, std::int64_t amount) {
+    starts_.push_back({route, amount});
+    queue_.push(Time{} + time, static_cast<std::uint32_t>(starts_.size() - 1), start_tag);
+  }
+  void reserve_at(Duration time, std::uint32_t route, bool takes) {
+    queue_.push(Time{} + time, route, takes ? take_tag : return_tag);
+  }
+
+  // When each start has moved its amount, in the order of the starts.
+  std::vector<Duration> run() {
+    FlowNetwork network(capacities_, routes_);
+    std::vector<Duration> ends(starts_.size());
+    Event event{};
+    while (queue_.advance()) {
+      while (queue_.next(event))
+        handle(network, event, ends);
+      ++instants_;
+      for (const Completion& completion : network.solve(queue_.now())) {
+        ++promises_;
+        queue_.push(completion.time, completion.slot, completion.ticket + first_ticket);
+      }
+    }
+    return ends;
+  }
+
+  std::size_t promises() const { return promises_; }
+
+ private:
+  enum : std::uint32_t { start_tag = 0, take_tag = 1, return_tag = 2, first_ticket = 3 };
+  struct Start {
+    std::uint32_t route;
+    std::int64_t amount;
+  };
+
+  void handle(FlowNetwork& network, const Event& event, std::vector<Duration>& ends) {
+    if (event.tag == start_tag) {
+      const Start& start = starts_[event.subject];
+      network.start(OpId{event.subject}, RouteId{start.route}, start.amount, queue_.now());
+    } else if (event.tag == take_tag || event.tag == return_tag) {
+      network.reserve(RouteId{event.subject}, event.tag == take_tag ? 1 : -1);
+    } else {
+      OpId op;
+      if (network.finish(event.subject, event.tag - first_ticket, op))
+        ends[op.index] = queue_.now().since_start();
+    }
+  }
+
+  std::vector<Bandwidth> capacities_;
+  RouteTable routes_;
+  EventQueue queue_;
+  std::vector<Start> starts_;
+  std::size_t instants_ = 0;
+  std::size_t promises_ = 0;
+};
+
+LinkUse crossing(std::uint32_t link, std::uint32_t multiplicity = 1) {
+  return {.link = LinkId{link}, .multiplicity = multiplicity};
+}
+
+TEST_CASE("A flow alone ends when its bytes have passed its narrowest link") {
+  Harness harness({Bandwidth{giga}, Bandwidth{3 * giga}}, {{crossing(0), crossing(1)}});
+  harness.start_at(Duration::zero(), 0, 1'000'001);
+  CHECK(harness.run()[0] == time_to_move(Bytes{1'000'001}, Bandwidth{giga}));
+}
+
+// 1 byte at 3 GB/s lasts 333.3 ps: up to 334.
+TEST_CASE("A completion rounds up to the next picosecond") {
+  Harness harness({Bandwidth{3 * giga}}, {{crossing(0)}});
+  harness.start_at(Duration::zero(), 0, 1);
+  CHECK(harness.run()[0] == Duration::picoseconds(334));
+}
+
+// Two flows of S bytes on a link of C, the second starting after T = 0.5 S / C.
+// Until T the first moves C T = S/2 alone. Then both run at C/2; the first needs S/2 / (C/2) = S/C more and
+// ends at T + S/C = 1.5 S/C. The second has moved S/2 by then and the rest takes S/2 / C: it ends at
+// 1.5 S/C + 0.5 S/C = 2 S/C, as it must: 2 S bytes passed a link that never rested.
+TEST_CASE("A flow that joins half way shares the rest and ends when the link has carried both") {
+  const std::int64_t size = 1'000'000;
+  const Duration alone = time_to_move(Bytes{size}, Bandwidth{giga});
+  Harness harness({Bandwidth{giga}}, {{crossing(0)}, {crossing(0)}});
+  harness.start_at(Duration::zero(), 0, size);
+  harness.start_at(scaled(alone, 1, 2), 1, size);
+  const auto ends = harness.run();
+  CHECK(ends[0] == scaled(alone, 3, 2));
+  CHECK(ends[1] == alone * 2);
+}
+
+// n flows of S bytes start together: each gets C/n, all end at n S / C.
+TEST_CASE("Rates are solved once an instant, after the last of its starts") {
+  const std::int64_t flows = 4;
+  std::vector<std::vector<LinkUse>> routes(static_cast<std::size_t>(flows), {crossing(0)});
+  Harness harness({Bandwidth{giga}}, routes);
+  for (std::uint32_t flow = 0; flow < flows; ++flow)
+    harness.start_at(Duration::microseconds(1), flow, 1'000);
+  const Duration together = time_to_move(Bytes{1'000 * flows}, Bandwidth{giga});
+  for (const Duration end : harness.run())
+    CHECK(end == Duration::microseconds(1) + together);
+  // One promise a flow: no flow was ever given a rate that a later start of its instant took away.
+  CHECK(harness.promises() == static_cast<std::size_t>(flows));
+}
+
+TEST_CASE("A flow whose rate does not change is not promised again") {
+  Harness harness({Bandwidth{giga}, Bandwidth{giga}}, {{crossing(0)}, {crossing(1)}});
+  harness.start_at(Duration::zero(), 0, 10'000);
+  harness.start_at(Duration::microseconds(1), 1, 1'000);
+  const auto ends = harness.run();
+  CHECK(ends[0] == time_to_move(Bytes{10'000}, Bandwidth{giga}));
+  CHECK(ends[1] == Duration::microseconds(1) + time_to_move(Bytes{1'000}, Bandwidth{giga}));
+  CHECK(harness.promises() == 2);
+}
+
+// A flow of multiplicity m has C/m: m equal transfers were folded into it.
+TEST_CASE("A folded flow moves its own bytes at its share of the link") {
+  const std::uint32_t m = 8;
+  Harness harness({Bandwidth{giga}}, {{crossing(0, m)}});
+  harness.start_at(Duration::zero(), 0, 1'000'000);
+  CHECK(harness.run()[0] == time_to_move(Bytes{1'000'000}, share(Bandwidth{giga}, m)));
+}
+
+// One route used again and again: the slot is taken anew each time.
+TEST_CASE("A route may carry several flows at once and again later") {
+  Harness harness({Bandwidth{giga}}, {{crossing(0)}});
+  harness.start_at(Duration::zero(), 0, 1'000);
+  harness.start_at(Duration::zero(), 0, 1'000);
+  harness.start_at(Duration::microseconds(5), 0, 1'000);
+  const Duration one = time_to_move(Bytes{1'000}, Bandwidth{giga});
+  CHECK(harness.run() == std::vector<Duration>{one * 2, one * 2, Duration::microseconds(5) + one});
+}
+
+TEST_CASE("A flow of no bytes ends the instant it starts") {
+  Harness harness({Bandwidth{giga}}, {{crossing(0)}});
+  harness.start_at(Duration::microseconds(3), 0, 0);
+  CHECK(harness.run()[0] == Duration::microseconds(3));
+}
+
+// The capacity kept is C / f, so work W takes f W / C. With f = 5/4 a kernel of W = 10^9 units at 10^12 per
+// second takes 1 ms alone and 1.25 ms while the reservation lasts.
+TEST_CASE("A reservation slows what crosses the link by exactly its factor") {
+  const std::int64_t capacity = 1'000 * giga;
+  const std::int64_t kept = capacity / 5 * 4;
+  Harness harness({Bandwidth{capacity}},
+                  {{crossing(0)}, {{.link = LinkId{0}, .multiplicity = 0, .reserved = capacity - kept}}});
+  harness.reserve_at(Duration::zero(), 1, true);
+  harness.start_at(Duration::zero(), 0, giga);
+  CHECK(harness.run()[0] == scaled(Duration::milliseconds(1), 5, 4));
+}
+
+// The reservation lasts from 0.2 to 0.7 ms: 0.2 ms of work is done before it, 0.5 x 4/5 = 0.4 ms of work
+// within it, and 0.4 ms is left: the end is at 0.7 + 0.4 = 1.1 ms.
+TEST_CASE("A reservation that is given back slows only what ran beside it") {
+  const std::int64_t capacity = 1'000 * giga;
+  Harness harness({Bandwidth{capacity}},
+                  {{crossing(0)}, {{.link = LinkId{0}, .multiplicity = 0, .reserved = capacity / 5}}});
+  harness.start_at(Duration::zero(), 0, giga);
+  harness.reserve_at(Duration::microseconds(200), 1, true);
+  harness.reserve_at(Duration::microseconds(700), 1, false);
+  CHECK(harness.run()[0] == Duration::microseconds(1'100));
+}
+
+TEST_CASE("However much is reserved, a sixteenth of a link stays open") {
+  const std::int64_t capacity = 16 * giga;
+  Harness harness({Bandwidth{capacity}},
+                  {{crossing(0)}, {{.link = LinkId{0}, .multiplicity = 0, .reserved = capacity}}});
+  harness.reserve_at(Duration::zero(), 1, true);
+  harness.reserve_at(Duration::zero(), 1, true);
+  harness.start_at(Duration::zero(), 0, 1'000);
+  CHECK(harness.run()[0] == time_to_move(Bytes{1'000}, Bandwidth{capacity / 16}));
+}
+
+// Whatever the starts, a link that never rests is done when all its bytes have passed; each change of rate
+// rounds a flow's rest up by less than a byte and its end by less than a picosecond.
+TEST_CASE("A busy link finishes when it has carried every byte") {
+  const std::int64_t size = 1'000'000;
+  const int flows = 5;
+  Harness harness({Bandwidth{giga}}, std::vector<std::vector<LinkUse>>(flows, {crossing(0)}));
+  for (std::uint32_t flow = 0; flow < flows; ++flow)
+    harness.start_at(Duration::microseconds(100) * flow, flow, size);
+  Duration last;
+  for (const Duration end : harness.run())
+    last = std::max(last, end);
+  const Duration all = time_to_move(Bytes{size * flows}, Bandwidth{giga});
+  const Duration byte = time_to_move(Bytes{1}, Bandwidth{giga});
+  CHECK(last >= all);
+  CHECK(last <= all + byte * (2 * flows * flows));
+}
+
+}  // namespace
+}  // namespace lockstep

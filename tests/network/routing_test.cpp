@@ -1,0 +1,114 @@
+// Paths to routes: links, multiplicities, latencies, reservations.
+
+#include "sim/network/routing.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/plan/plan_writer.h"
+#include "sim/scenario/roles.h"
+#include "tests/support/clusters.h"
+
+namespace lockstep {
+namespace {
+
+const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100), Duration::nanoseconds(500));
+const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10), Duration::microseconds(2));
+
+RouteTable routes_of(const TestCluster& cluster, const Plan& plan, const Symmetry& symmetry) {
+  return route_paths({.plan = plan,
+                      .topology = cluster.topology(),
+                      .world = cluster.world(),
+                      .calibration = cluster.calibration(),
+                      .symmetry = symmetry});
+}
+
+Plan plan_with_path(const Path& path) {
+  Plan plan;
+  plan.paths.push_back(path);
+  return plan;
+}
+
+TEST_CASE("A kernel runs on its rank's own compute link") {
+  const TestCluster cluster(switch_machine(2, nvlink), 1);
+  const Plan plan = plan_with_path({.kind = PathKind::kernel, .rank = Rank{1}});
+  const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
+  REQUIRE(routes.uses(RouteId{0}).size() == 1);
+  CHECK(routes.uses(RouteId{0})[0].link == cluster.topology().compute_link(Rank{1}));
+  CHECK(routes.latency(RouteId{0}) == Duration::zero());
+}
+
+TEST_CASE("A hop crosses its links once each and pays their latency") {
+  const TestCluster cluster(switch_machine(4, nvlink), 1);
+  const Plan plan = plan_with_path({.kind = PathKind::hop, .rank = Rank{0}, .destination = Rank{1}});
+  const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
+  CHECK(routes.uses(RouteId{0}).size() == 2);
+  for (const LinkUse& use : routes.uses(RouteId{0}))
+    CHECK(use.multiplicity == 1);
+  CHECK(routes.latency(RouteId{0}) == nvlink.latency * 2);
+}
+
+TEST_CASE("A protocol's step cost comes on top of the wire's latency, by the slowest class of the hop") {
+  Calibration calibration;
+  calibration.protocols = {
+      {.name = "simple",
+       .step = {{LinkClass::nvlink, Duration::microseconds(3)}, {LinkClass::network, Duration::microseconds(7)}}}};
+  MachineSpec machine = switch_machine(2, nvlink);
+  machine.nics = {{nic_link, {0, 1}}};
+  const TestCluster cluster(machine, 2, {}, calibration);
+  Plan plan = plan_with_path({.kind = PathKind::hop, .rank = Rank{0}, .destination = Rank{1}});
+  plan.paths.push_back({.kind = PathKind::hop, .rank = Rank{1}, .destination = Rank{2}});
+  const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
+  CHECK(routes.latency(RouteId{0}) == nvlink.latency * 2 + Duration::microseconds(3));
+  CHECK(routes.latency(RouteId{1}) == nic_link.latency + Duration::microseconds(7));
+}
+
+// Over one switch of n ranks every up and down link is crossed by one hop of the ring.
+TEST_CASE("A coupled transfer crosses every link of its rings as often as their hops do") {
+  const std::int64_t gpus = 4;
+  const TestCluster cluster(switch_machine(gpus, nvlink), 1);
+  const Plan plan = plan_with_path({.kind = PathKind::coupled});
+  const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
+  CHECK(routes.uses(RouteId{0}).size() == static_cast<std::size_t>(2 * gpus));
+  for (const LinkUse& use : routes.uses(RouteId{0}))
+    CHECK(use.multiplicity == 1);
+}
+
+TEST_CASE("Folded, a coupled transfer keeps one link of each class and its load") {
+  const TestCluster cluster(switch_machine(8, nvlink), 1);
+  const std::vector<std::int64_t> alike(8, 0);
+  const Symmetry symmetry = find_symmetry(cluster.topology(), cluster.world(), Fidelity::flow, alike);
+  const RouteTable routes = routes_of(cluster, plan_with_path({.kind = PathKind::coupled}), symmetry);
+  REQUIRE(routes.uses(RouteId{0}).size() == 1);
+  CHECK(routes.uses(RouteId{0})[0].multiplicity == 1);
+}
+
+// n - 1 ring hops inside a node and one out of it: the NIC is crossed by one hop of each ring that uses it.
+TEST_CASE("Crossings count the hops of all rings over each link") {
+  MachineSpec machine = switch_machine(4, nvlink);
+  machine.nics = {{nic_link, {0, 1, 2, 3}}};
+  const TestCluster cluster(machine, 3);
+  const auto crossings = count_crossings(cluster.topology(), cluster.world());
+  for (const LinkId link : cluster.topology().links().ids()) {
+    if (cluster.topology().is_compute(link))
+      CHECK(crossings[link.index] == 0);
+    else if (cluster.topology().links()[link].link_class == LinkClass::network)
+      CHECK(crossings[link.index] == cluster.world().rings.size());
+  }
+}
+
+// A kernel's link keeps C / f of its capacity while a collective is held; the rest is reserved.
+TEST_CASE("What a collective takes from a rank's kernels is reserved on its compute link") {
+  const TestCluster cluster(switch_machine(2, nvlink), 1);
+  const Plan plan = plan_with_path({.kind = PathKind::kernel, .rank = Rank{0}});
+  const Symmetry symmetry = no_symmetry(cluster.topology());
+  const RouteTable routes = route_paths({.plan = plan,
+                                         .topology = cluster.topology(),
+                                         .world = cluster.world(),
+                                         .calibration = cluster.calibration(),
+                                         .symmetry = symmetry,
+                                         .compute_slowdown_ppm = 1'250'000});
+  CHECK(routes.uses(RouteId{0})[0].reserved == full_compute_rate.count() / 5);
+}
+
+}  // namespace
+}  // namespace lockstep

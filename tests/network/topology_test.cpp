@@ -1,0 +1,121 @@
+#include "sim/network/topology.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "sim/base/check.h"
+#include "tests/support/clusters.h"
+
+namespace lockstep {
+namespace {
+
+const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100), Duration::nanoseconds(500));
+const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10), Duration::microseconds(2));
+
+MachineSpec two_gpus_one_nic() {
+  MachineSpec machine = switch_machine(2, nvlink);
+  machine.nics = {{nic_link, {0, 1}}};
+  return machine;
+}
+
+TEST_CASE("A hop inside a node crosses the node's own links") {
+  const TestCluster cluster(two_gpus_one_nic(), 3);
+  CHECK(cluster.links_between(4, 5) ==
+        std::vector<std::string>{"node2: gpu0 -> nvswitch", "node2: nvswitch -> gpu1"});
+}
+
+// Latencies lie on links: two NVLinks of 500 ns.
+TEST_CASE("A hop's latency is the sum of its links'") {
+  const TestCluster cluster(two_gpus_one_nic(), 1);
+  CHECK(cluster.topology().hop(Rank{0}, Rank{1}, 0).latency == nvlink.latency * 2);
+}
+
+TEST_CASE("A hop between nodes leaves by a NIC and enters by one, and pays the wire once") {
+  const TestCluster cluster(two_gpus_one_nic(), 2);
+  CHECK(cluster.links_between(1, 2) == std::vector<std::string>{"node0: nic0 out", "node1: nic0 in"});
+  const HopRoute hop = cluster.topology().hop(Rank{1}, Rank{2}, 0);
+  CHECK(hop.latency == nic_link.latency);
+  CHECK(hop.slowest_class == LinkClass::network);
+}
+
+TEST_CASE("A route crosses each link at most once") {
+  MachineSpec machine = mesh_machine(dgx1v_matrix(), nvlink);
+  machine.host = pcie_machine(8, {{0, 1}, {2, 3}, {4, 5}, {6, 7}}).host;
+  for (const std::int64_t gpu : {0, 2, 4, 6})
+    machine.nics.push_back({nic_link, {gpu, gpu + 1}});
+  const TestCluster cluster(machine, 2);
+  for (std::uint32_t from = 0; from < 16; ++from)
+    for (std::uint32_t to = 0; to < 16; ++to)
+      for (std::uint32_t nic = 0; nic < 4; ++nic) {
+        const HopRoute hop = cluster.topology().hop(Rank{from}, Rank{to}, nic);
+        CHECK(std::set<LinkId>(hop.links.begin(), hop.links.end()).size() == hop.links.size());
+      }
+}
+
+// A GPU far from the NIC hands over by NVLink to the one beside it (PXN) instead of crossing the sockets.
+TEST_CASE("A message to a far NIC goes by NVLink to the GPU beside it") {
+  MachineSpec machine = mesh_machine(dgx1v_matrix(), nvlink);
+  machine.host = pcie_machine(8, {{0, 1}, {2, 3}, {4, 5}, {6, 7}}).host;
+  machine.nics = {{nic_link, {0, 1}}};
+  const TestCluster cluster(machine, 2);
+  for (const std::string& link : cluster.links_between(4, 8 + 4)) {
+    INFO(link);
+    CHECK(link.find("socket0 -> socket1") == std::string::npos);
+    CHECK(link.find("socket1 -> socket0") == std::string::npos);
+  }
+}
+
+TEST_CASE("Efficiency takes its part of every wire of its class and of no other") {
+  Calibration calibration;
+  calibration.efficiency_ppm = {{LinkClass::network, 800'000}};
+  const TestCluster cluster(two_gpus_one_nic(), 2, {}, calibration);
+  const Topology& topology = cluster.topology();
+  for (const LinkId link : topology.links().ids()) {
+    if (topology.is_compute(link))
+      continue;
+    const bool is_network = topology.links()[link].link_class == LinkClass::network;
+    CHECK(topology.links()[link].bandwidth ==
+          (is_network ? Bandwidth{nic_link.bandwidth.count() / 10 * 8} : nvlink.bandwidth));
+  }
+}
+
+TEST_CASE("Every rank has a compute link of its own, slower for a straggler") {
+  const MachineSpec machine = switch_machine(4, nvlink);
+  const FabricSpec fabric;
+  const Calibration calibration;
+  const Topology topology({.machine = machine,
+                           .fabric = fabric,
+                           .calibration = calibration,
+                           .nodes = 1,
+                           .gpus_per_node = 4,
+                           .slowdown_ppm = {1'000'000, 1'250'000, 1'000'000, 2'000'000}});
+  CHECK(topology.links()[topology.compute_link(Rank{0})].bandwidth == full_compute_rate);
+  CHECK(topology.links()[topology.compute_link(Rank{1})].bandwidth ==
+        Bandwidth{full_compute_rate.count() / 5 * 4});
+  CHECK(topology.links()[topology.compute_link(Rank{3})].bandwidth == share(full_compute_rate, 2));
+}
+
+TEST_CASE("Every link has a name of its own") {
+  for (const auto& [kind, fabric_kind] : Registry<FabricKind>::all()) {
+    if (kind == "torus" || kind == "dragonfly" || kind == "graph")
+      continue;  // they need a shape of their own
+    FabricSpec fabric;
+    fabric.kind = kind;
+    fabric.ports_per_leaf = 2;
+    const TestCluster cluster(two_gpus_one_nic(), 4, fabric);
+    std::set<std::string> names;
+    for (const LinkId link : cluster.topology().links().ids())
+      names.insert(cluster.topology().link_name(link));
+    CHECK(names.size() == cluster.topology().links().size());
+  }
+}
+
+TEST_CASE("A fabric kind that is not registered is a mistake of load") {
+  FabricSpec fabric;
+  fabric.kind = "no such kind";
+  CHECK_THROWS_AS(TestCluster(two_gpus_one_nic(), 2, fabric), InternalError);
+}
+
+}  // namespace
+}  // namespace lockstep

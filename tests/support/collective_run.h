@@ -1,0 +1,90 @@
+// One collective alone on a cluster: its plan, when everything in it happened, and what each link carried.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/collectives/collective.h"
+#include "sim/engine/executor.h"
+#include "sim/network/routing.h"
+#include "sim/scenario/roles.h"
+#include "sim/scenario/simulate.h"
+
+namespace lockstep {
+
+struct CollectiveCase {
+  std::string algorithm = "ring";
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Bytes bytes;
+  Fidelity fidelity = Fidelity::step;
+  bool fold = false;
+  std::uint8_t protocol = 0;
+};
+
+struct CollectiveRun {
+  Plan plan;
+  RouteTable routes;
+  Timeline timeline;
+  CollectiveOps ops;
+  Duration time() const { return timeline.finish().since_start(); }
+};
+
+struct WrittenCollective {
+  Plan plan;
+  CollectiveOps ops;
+};
+
+inline WrittenCollective write_collective(const Communicator& world, const Roles& roles,
+                                          const CollectiveCase& wanted) {
+  PlanWriter writer(roles);
+  std::vector<LaneId> lanes;
+  for (const Rank rank : writer.representatives())
+    lanes.push_back(writer.lane({.rank = rank, .kind = LaneKind::communication}));
+  writer.section("collective", Category::communication);
+  const Collective* algorithm = Registry<Collective>::find(wanted.algorithm);
+  CollectiveOps ops = algorithm->write(writer, {.op = wanted.op,
+                                                .bytes = wanted.bytes,
+                                                .world = world,
+                                                .fidelity = wanted.fidelity,
+                                                .protocol = wanted.protocol,
+                                                .lanes = lanes,
+                                                .after = {}});
+  return {std::move(writer).finish(), std::move(ops)};
+}
+
+inline std::vector<Bandwidth> link_capacities(const Topology& topology) {
+  std::vector<Bandwidth> capacities;
+  for (const Link& link : topology.links())
+    capacities.push_back(link.bandwidth);
+  return capacities;
+}
+
+inline CollectiveRun run_collective(const Topology& topology, const Communicator& world,
+                                    const Calibration& calibration, const CollectiveCase& wanted) {
+  const std::vector<std::int64_t> alike(topology.ranks(), 0);
+  const Symmetry symmetry =
+      wanted.fold ? find_symmetry(topology, world, wanted.fidelity, alike) : no_symmetry(topology);
+  WrittenCollective written = write_collective(world, symmetry.roles, wanted);
+  CollectiveRun run{.plan = std::move(written.plan), .routes = {}, .timeline = {}, .ops = std::move(written.ops)};
+  run.routes = route_paths({.plan = run.plan,
+                            .topology = topology,
+                            .world = world,
+                            .calibration = calibration,
+                            .symmetry = symmetry});
+  run.timeline = lockstep::run(run.plan, link_capacities(topology), run.routes);
+  return run;
+}
+
+// Bytes that crossed each link, of an unfolded run.
+inline std::vector<std::int64_t> bytes_by_link(const CollectiveRun& run, std::size_t links) {
+  std::vector<std::int64_t> bytes(links);
+  for (std::size_t op = 0; op < run.plan.size(); ++op)
+    if (run.plan.kind[op] == OpKind::transfer)
+      for (const LinkUse& use : run.routes.uses(RouteId{run.plan.path[op].index}))
+        bytes[use.link.index] += run.plan.amount[op] * use.multiplicity;
+  return bytes;
+}
+
+}  // namespace lockstep
