@@ -41,6 +41,12 @@ struct Calibration {
   std::int64_t compute_slowdown_ppm = 1'000'000;  // of kernels while a collective runs, whatever its size
   // And for each part of the SMs its channels occupy: 1 + interference * channels / SMs.
   std::int64_t sm_interference_ppm = 0;
+  // A library that runs on the rank's own core (Gloo) takes this much of its time per byte sent, in
+  // picoseconds, and at most `core_share_ppm` of it while the core computes.
+  std::int64_t core_time_per_byte_ps = 0;
+  std::int64_t core_share_ppm = 500'000;
+  // Time per byte that the host cannot hide behind the wire, in picoseconds: added to the wire's own.
+  std::int64_t unhidden_per_byte_ps = 0;
   // Spread of the ranks' own speed (standard deviation over mean): a step lasts as long as the slowest.
   std::int64_t rank_variation_ppm = 0;
   Duration copy_per_tensor;                       // one gradient into or out of its bucket, beyond its bytes

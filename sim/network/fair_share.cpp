@@ -11,6 +11,7 @@ void FairShareProblem::clear() {
   links_.clear();
   use_begin_.clear();
   uses_.clear();
+  weights_.clear();
 }
 
 std::uint32_t FairShareProblem::add_link(std::int64_t capacity) {
@@ -18,12 +19,13 @@ std::uint32_t FairShareProblem::add_link(std::int64_t capacity) {
   return static_cast<std::uint32_t>(links_.size() - 1);
 }
 
-std::uint32_t FairShareProblem::add_flow(std::span<const ShareUse> uses) {
+std::uint32_t FairShareProblem::add_flow(std::span<const ShareUse> uses, std::int64_t weight) {
   LOCKSTEP_CHECK(!uses.empty(), "a flow crosses at least one link");
   use_begin_.push_back(static_cast<std::uint32_t>(uses_.size()));
   uses_.insert(uses_.end(), uses.begin(), uses.end());
   for (const ShareUse& use : uses)
-    links_[use.link].crossing += use.multiplicity;
+    links_[use.link].crossing += use.multiplicity * weight;
+  weights_.push_back(weight);
   return static_cast<std::uint32_t>(use_begin_.size() - 1);
 }
 
@@ -39,12 +41,13 @@ bool FairShareProblem::is_full(std::uint32_t link, std::int64_t offer) const {
   return links_[link].crossing > 0 && links_[link].remaining / links_[link].crossing == offer;
 }
 
-void FairShareProblem::freeze(std::uint32_t flow, std::int64_t rate) {
-  rates_[flow] = std::max<std::int64_t>(rate, 1);
+void FairShareProblem::freeze(std::uint32_t flow, std::int64_t offer) {
+  const std::int64_t weight = weights_[flow];
+  rates_[flow] = std::max<std::int64_t>(offer * weight, 1);
   for (std::uint32_t use = use_begin_[flow]; use < use_begin_[flow + 1]; ++use) {
     LinkState& link = links_[uses_[use].link];
-    link.remaining -= rate * uses_[use].multiplicity;
-    link.crossing -= uses_[use].multiplicity;
+    link.remaining -= offer * weight * uses_[use].multiplicity;
+    link.crossing -= uses_[use].multiplicity * weight;
   }
 }
 

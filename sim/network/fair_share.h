@@ -7,7 +7,8 @@
 // Idea:      progressive filling. Every link offers floor(remaining / crossing) to each share that
 //            crosses it; the links that offer least are full: their flows are frozen at that rate and
 //            subtracted everywhere, and the rest is offered again. All links at the least offer freeze
-//            together, so the result does not depend on the order of links or flows.
+//            together, so the result does not depend on the order of links or flows. A flow of weight w
+//            goes w times as fast as its offer: weights say who gets how much of what both want.
 // Invariant: no link carries more than its capacity; a flow of multiplicity m takes m shares, exactly
 //            as m equal flows would, so folding symmetric flows changes no rate by a single byte.
 // Cost:      O(levels * (links + uses)); levels is the number of distinct rates.
@@ -32,7 +33,7 @@ class FairShareProblem {
   // Links are numbered from 0 in the order they are added; capacity in units per second.
   std::uint32_t add_link(std::int64_t capacity);
   // Flows are numbered likewise. `uses` is copied. A flow that crosses no link is an error.
-  std::uint32_t add_flow(std::span<const ShareUse> uses);
+  std::uint32_t add_flow(std::span<const ShareUse> uses, std::int64_t weight = 1);
   // Rates in units per second, one a flow. Every rate is at least 1: a link is never asked to share
   // less than one unit per second (`load` refuses such scenarios).
   std::span<const std::int64_t> solve();
@@ -45,12 +46,13 @@ class FairShareProblem {
   std::int64_t least_offer() const;
   bool is_full(std::uint32_t link, std::int64_t offer) const;
   std::size_t freeze_flows_on_full_links(std::int64_t offer);
-  void freeze(std::uint32_t flow, std::int64_t rate);
+  void freeze(std::uint32_t flow, std::int64_t offer);
 
   std::vector<LinkState> links_;
   std::vector<bool> full_;
   std::vector<std::uint32_t> use_begin_;
   std::vector<ShareUse> uses_;
+  std::vector<std::int64_t> weights_;
   std::vector<std::int64_t> rates_;  // 0 while not frozen
 };
 

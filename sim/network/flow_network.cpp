@@ -164,7 +164,7 @@ void FlowNetwork::solve_component(Time now) {
     share_uses_.clear();
     for (std::uint32_t use = flows_[slot].first_use; use < flows_[slot].last_use; ++use)
       share_uses_.push_back({links_[uses_[use].link].local, uses_[use].multiplicity});
-    problem_.add_flow(share_uses_);
+    problem_.add_flow(share_uses_, routes_.weight(flows_[slot].route));
   }
   const std::span<const std::int64_t> rates = problem_.solve();
   for (std::size_t i = 0; i < component_flows_.size(); ++i)

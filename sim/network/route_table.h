@@ -25,10 +25,12 @@ struct LinkUse {
 // Routes stand in the order of the plan's paths: RouteId i belongs to PathId i.
 class RouteTable {
  public:
-  RouteId add(std::span<const LinkUse> uses, Duration latency) {
+  // `weight`: how fast a transfer on this route goes for each share it is offered (fair_share.h).
+  RouteId add(std::span<const LinkUse> uses, Duration latency, std::int64_t weight = 1) {
     begin_.push_back(static_cast<std::uint32_t>(uses_.size()));
     uses_.insert(uses_.end(), uses.begin(), uses.end());
     latency_.push_back(latency);
+    weight_.push_back(weight);
     return RouteId{static_cast<std::uint32_t>(latency_.size() - 1)};
   }
   std::span<const LinkUse> uses(RouteId route) const {
@@ -37,12 +39,14 @@ class RouteTable {
     return std::span(uses_).subspan(first, last - first);
   }
   Duration latency(RouteId route) const { return latency_[route.index]; }
+  std::int64_t weight(RouteId route) const { return weight_[route.index]; }
   std::size_t size() const { return latency_.size(); }
 
  private:
   std::vector<std::uint32_t> begin_;
   std::vector<LinkUse> uses_;
   std::vector<Duration> latency_;
+  std::vector<std::int64_t> weight_;
 };
 
 }  // namespace lockstep

@@ -41,7 +41,24 @@ class Router {
     const std::int64_t rate = input_.topology.links()[link].bandwidth.count();
     const std::int64_t kept = rate / input_.compute_slowdown_ppm * million;
     const LinkUse use{.link = link, .multiplicity = 1, .reserved = std::max<std::int64_t>(rate - kept, 0)};
-    table_.add(std::span(&use, 1), Duration::zero());
+    table_.add(std::span(&use, 1), Duration::zero(), kernel_weight());
+  }
+
+  // Core time taken by a byte sent, in the compute link's own units.
+  std::uint32_t core_units_per_byte() const {
+    return input_.takes_core_time ? static_cast<std::uint32_t>(input_.calibration.core_time_per_byte_ps) : 0;
+  }
+
+  // Where communication wants more of a core than its share, kernel and bytes are offered alike: the kernel
+  // must then get the rest of the core for what the bytes' share allows them.
+  std::int64_t kernel_weight() const {
+    const std::int64_t share_ppm = input_.calibration.core_share_ppm;
+    return std::max<std::int64_t>(std::int64_t{core_units_per_byte()} * (million - share_ppm) / share_ppm, 1);
+  }
+
+  void add_core_use(Rank rank, std::uint32_t times, std::vector<LinkUse>& uses) const {
+    if (core_units_per_byte() > 0)
+      uses.push_back({.link = input_.topology.compute_link(rank), .multiplicity = core_units_per_byte() * times});
   }
 
   void add_hop(const Path& path) {
@@ -53,6 +70,7 @@ class Router {
       if (std::none_of(uses.begin(), uses.end(), [&](const LinkUse& use) { return use.link == stand_in; }))
         uses.push_back({.link = stand_in, .multiplicity = members * path.multiplicity});
     }
+    add_core_use(path.rank, path.multiplicity, uses);
     table_.add(uses, hop.latency + step_cost(path.protocol, hop.slowest_class));
   }
 
@@ -62,7 +80,10 @@ class Router {
     for (std::uint32_t link = 0; link < crossings.size(); ++link)
       if (crossings[link] > 0 && input_.symmetry.is_representative(LinkId{link}))
         uses.push_back({.link = LinkId{link}, .multiplicity = crossings[link]});
-    table_.add(uses, chain_latency(path, uses));
+    const Duration latency = chain_latency(path, uses);
+    for (const Rank rank : input_.symmetry.roles.representatives)
+      add_core_use(rank, static_cast<std::uint32_t>(input_.world.rings.size()), uses);
+    table_.add(uses, latency);
   }
 
   // The chain of dependent steps either stays at the narrowest link, which then never rests, or goes round

@@ -38,6 +38,7 @@ struct RoutingInput {
   const Calibration& calibration;
   const Symmetry& symmetry;
   std::int64_t compute_slowdown_ppm = 1'000'000;  // of kernels while a collective holds its lane
+  bool takes_core_time = true;  // whether bytes sent take the ranks' cores from their kernels
 };
 
 // One route for every path of the plan, in the same order.

@@ -15,6 +15,14 @@ const FabricKind* find_fabric_kind(const std::string& kind) {
   return found;
 }
 
+// A byte takes its time on the wire and then some: 1 / (1 / wire + extra).
+Bandwidth slowed_by(Bandwidth wire, std::int64_t extra_ps_per_byte) {
+  const std::int64_t second = Duration::seconds(1).picoseconds();
+  const auto wide = static_cast<Unsigned128>(wire.count());
+  const Unsigned128 stretched = static_cast<Unsigned128>(second) + wide * static_cast<Unsigned128>(extra_ps_per_byte);
+  return Bandwidth{static_cast<std::int64_t>(wide * static_cast<Unsigned128>(second) / stretched)};
+}
+
 }  // namespace
 
 Topology::Topology(const TopologyOptions& options)
@@ -22,6 +30,7 @@ Topology::Topology(const TopologyOptions& options)
       fabric_(options.fabric),
       fabric_kind_(find_fabric_kind(options.fabric.kind)),
       efficiency_ppm_(options.calibration.efficiency_ppm),
+      unhidden_per_byte_ps_(options.calibration.unhidden_per_byte_ps),
       nodes_(options.nodes),
       gpus_per_node_(options.gpus_per_node) {
   add_node_links();
@@ -33,6 +42,8 @@ Topology::Topology(const TopologyOptions& options)
 }
 
 Bandwidth Topology::effective(LinkClass link_class, Bandwidth wire) const {
+  if (link_class == LinkClass::network && unhidden_per_byte_ps_ > 0)
+    wire = slowed_by(wire, unhidden_per_byte_ps_);
   const auto found = efficiency_ppm_.find(link_class);
   if (found == efficiency_ppm_.end())
     return wire;

@@ -112,6 +112,7 @@ class Topology {
   const FabricSpec& fabric_;
   const FabricKind* fabric_kind_;
   std::map<LinkClass, std::int64_t> efficiency_ppm_;
+  std::int64_t unhidden_per_byte_ps_;
   std::uint32_t nodes_;
   std::uint32_t gpus_per_node_;
   std::vector<LinkSpec> nic_links_;

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -37,6 +38,8 @@ class ProfileStore {
  public:
   // `data_directory` is --data; empty: none. Throws ConfigError when it is not a directory.
   explicit ProfileStore(const std::string& data_directory = "");
+  // Only these folders; each holds hw_profiles/ and models/.
+  explicit ProfileStore(std::vector<std::string> roots) : roots_(std::move(roots)) {}
   ProfileStore(const ProfileStore&) = delete;
   ProfileStore& operator=(const ProfileStore&) = delete;
 

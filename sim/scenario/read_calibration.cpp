@@ -195,6 +195,10 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.compute_slowdown_ppm = parts_per_million_or(json, "compute_slowdown", million, slowdown_range);
   calibration.sm_interference_ppm = parts_per_million_or(json, "sm_interference", 0, {0, 100});
   calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
+  calibration.core_time_per_byte_ps =
+      duration_or(json, "core_time_per_byte", Duration::zero()).picoseconds();
+  calibration.core_share_ppm = parts_per_million_or(json, "core_share", million / 2, {0.01, 0.99});
+  calibration.unhidden_per_byte_ps = duration_or(json, "unhidden_per_byte", Duration::zero()).picoseconds();
   if (const auto copy = json.optional("gradient_copy")) {
     read_gradient_copy(*copy, calibration);
   }

@@ -171,7 +171,8 @@ Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, cons
                             .world = cluster.world,
                             .calibration = scenario.cluster.calibration,
                             .symmetry = cluster.symmetry,
-                            .compute_slowdown_ppm = slowdown_during_communication(scenario, cluster.world)});
+                            .compute_slowdown_ppm = slowdown_during_communication(scenario, cluster.world),
+                            .takes_core_time = !scenario.compute.slowdown_during_communication_ppm});
   run.timeline = lockstep::run(run.plan, capacities(cluster.topology), run.routes);
   return run;
 }

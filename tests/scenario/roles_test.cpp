@@ -14,7 +14,8 @@ namespace {
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10));
 
-Symmetry symmetry_of(const TestCluster& cluster, Fidelity fidelity, std::vector<std::int64_t> attributes = {}) {
+Symmetry symmetry_of(const TestCluster& cluster, Fidelity fidelity,
+                     std::vector<std::int64_t> attributes = {}) {
   attributes.resize(cluster.topology().ranks());
   return find_symmetry(cluster.topology(), cluster.world(), fidelity, attributes);
 }
@@ -83,8 +84,7 @@ TEST_CASE("Without folding everything stands for itself") {
   const TestCluster cluster(switch_machine(3, nvlink), 1);
   const Symmetry symmetry = no_symmetry(cluster.topology());
   CHECK(symmetry.roles.representatives.size() == 3);
-  for (const LinkId link : cluster.topology().links().ids())
-    CHECK(symmetry.is_representative(link));
+  for (const LinkId link : cluster.topology().links().ids()) CHECK(symmetry.is_representative(link));
 }
 
 }  // namespace

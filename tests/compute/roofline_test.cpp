@@ -1,0 +1,131 @@
+// Kernel times in closed form on a GPU of round numbers.
+
+#include "sim/compute/roofline.h"
+
+#include <doctest/doctest.h>
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+constexpr std::int64_t tera = 1'000'000'000'000;
+
+GpuSpec round_gpu() {
+  GpuSpec gpu;
+  gpu.name = "round";
+  gpu.peak = {{Precision::fp32, FlopRate{10 * tera}}, {Precision::fp16, FlopRate{100 * tera}}};
+  gpu.vector_peak = FlopRate{5 * tera};
+  gpu.memory_bandwidth = Bandwidth{tera};
+  gpu.memory_efficiency_ppm = 800'000;
+  gpu.kernel_launch = Duration::microseconds(4);
+  gpu.matmul_efficiency = {{Precision::fp32, {{Flops{1'000'000'000}, 500'000}}}};
+  return gpu;
+}
+
+Pricing pricing(const GpuSpec& gpu, Precision precision = Precision::fp32) {
+  return {.gpu = gpu, .precision = precision, .copy = {Duration::microseconds(3), Bandwidth{tera / 4}}};
+}
+
+TEST_CASE("A stated duration is taken as it is") {
+  const GpuSpec gpu = round_gpu();
+  CHECK(kernel_time(pricing(gpu), {.work_class = WorkClass::fixed, .duration = Duration::picoseconds(17)}) ==
+        Duration::picoseconds(17));
+  CHECK(kernel_time(pricing(gpu), {.work_class = WorkClass::fixed}) == Duration::zero());
+}
+
+// F / (peak x efficiency) = 10^12 / (10 x 10^12 / 2).
+TEST_CASE("A compute-bound kernel takes its FLOPs over the achieved peak") {
+  const GpuSpec gpu = round_gpu();
+  const KernelWork work{.work_class = WorkClass::matmul, .flops = tera, .bytes = 1, .launches = 1};
+  CHECK(kernel_time(pricing(gpu), work) == time_to_compute(Flops{tera}, FlopRate{10 * tera / 2}));
+}
+
+// B / (bandwidth x efficiency) = 10^11 / (0.8 x 10^12).
+TEST_CASE("A memory-bound kernel takes its bytes over the achieved bandwidth") {
+  const GpuSpec gpu = round_gpu();
+  const KernelWork work{.work_class = WorkClass::vector, .bytes = tera / 10, .launches = 1};
+  CHECK(kernel_time(pricing(gpu), work) == time_to_move(Bytes{tera / 10}, Bandwidth{tera / 10 * 8}));
+  CHECK(achieved_memory_bandwidth(gpu) == Bandwidth{tera / 10 * 8});
+}
+
+TEST_CASE("No kernel is shorter than its launches") {
+  const GpuSpec gpu = round_gpu();
+  const KernelWork tiny{.work_class = WorkClass::vector, .bytes = 1, .launches = 3};
+  CHECK(kernel_time(pricing(gpu), tiny) == gpu.kernel_launch * 3);
+}
+
+// Three bounds, the largest counts: each of them made the largest in turn.
+TEST_CASE("A kernel takes the longest of computing, moving and launching") {
+  const GpuSpec gpu = round_gpu();
+  const auto time = [&](std::int64_t flops, std::int64_t bytes, std::int64_t launches) {
+    return kernel_time(pricing(gpu), {.work_class = WorkClass::matmul,
+                                      .flops = flops,
+                                      .bytes = bytes,
+                                      .launches = launches});
+  };
+  const std::int64_t flops = tera;
+  const std::int64_t bytes = tera;
+  const Duration moving = time_to_move(Bytes{bytes}, achieved_memory_bandwidth(gpu));
+  const Duration computing = time_to_compute(Flops{flops}, FlopRate{10 * tera / 2});
+  CHECK(time(flops, 1, 1) == computing);
+  CHECK(time(1, bytes, 1) == moving);
+  CHECK(time(1, 1, million) == gpu.kernel_launch * million);
+}
+
+// A copy launches once per tensor and moves its bytes at the copy rate.
+TEST_CASE("A gradient copy costs its launches and its bytes") {
+  const GpuSpec gpu = round_gpu();
+  const KernelWork work{.work_class = WorkClass::copy, .bytes = tera / 4, .launches = 2};
+  CHECK(kernel_time(pricing(gpu), work) ==
+        Duration::microseconds(3) * 2 + time_to_move(Bytes{tera / 4}, Bandwidth{tera / 4}));
+}
+
+TEST_CASE("AMP multiplies at its half type") {
+  const GpuSpec gpu = round_gpu();
+  CHECK(matmul_peak(gpu, Precision::amp_fp16) == FlopRate{100 * tera});
+  CHECK(matmul_peak(gpu, Precision::fp32) == FlopRate{10 * tera});
+}
+
+TEST_CASE("A precision without a peak multiplies on the vector units") {
+  CHECK(matmul_peak(round_gpu(), Precision::bf16) == FlopRate{5 * tera});
+}
+
+// Points at 2^30 (20 %) and 2^34 (60 %): at 2^32, half way in the logarithm, 40 %.
+TEST_CASE("Efficiency is linear in the logarithm of the FLOPs and flat beyond its points") {
+  GpuSpec gpu = round_gpu();
+  const std::int64_t low = std::int64_t{1} << 30;
+  const std::int64_t high = std::int64_t{1} << 34;
+  gpu.matmul_efficiency[Precision::fp32] = {{Flops{low}, 200'000}, {Flops{high}, 600'000}};
+  const auto at = [&](std::int64_t flops) {
+    return matmul_efficiency_ppm(gpu, Precision::fp32, Flops{flops});
+  };
+  CHECK(at(low / 2) == 200'000);
+  CHECK(at(low) == 200'000);
+  CHECK(at(low * 4) == (200'000 + 600'000) / 2);
+  CHECK(at(high) == 600'000);
+  CHECK(at(high * 2) == 600'000);
+}
+
+// Each launch of a run of kernels is a GEMM of its own size: two of F/2 reach the efficiency of F/2.
+TEST_CASE("Efficiency is that of one launch, not of the whole run") {
+  GpuSpec gpu = round_gpu();
+  const std::int64_t low = std::int64_t{1} << 30;
+  gpu.matmul_efficiency[Precision::fp32] = {{Flops{low}, 200'000}, {Flops{low * 16}, 600'000}};
+  const KernelWork work{.work_class = WorkClass::matmul, .flops = 32 * low, .bytes = 0, .launches = 32};
+  CHECK(kernel_time(pricing(gpu), work) ==
+        time_to_compute(Flops{32 * low}, FlopRate{10 * tera / million * 200'000}));
+}
+
+TEST_CASE("More work never takes less time") {
+  const GpuSpec gpu = round_gpu();
+  Duration before;
+  for (std::int64_t flops = 1; flops < tera * 100; flops *= 3) {
+    const Duration time =
+        kernel_time(pricing(gpu), {.work_class = WorkClass::matmul, .flops = flops, .bytes = 1, .launches = 1});
+    CHECK(time >= before);
+    before = time;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,133 @@
+#include "sim/scenario/read_calibration.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/scenario/lab.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Folder;
+using testing::lab_text;
+using testing::load_lab;
+using testing::problems_of_lab;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const char* const full = R"({"name": "mine", "source": "ours", "collective_launch": "8 us",
+  "link_efficiency": {"nvlink": 0.87, "network": 0.95},
+  "protocols": [{"name": "ll", "payload": 0.5, "launch": "1 us", "step": {"nvlink": "2 us", "network": "6 us"}}],
+  "compute_slowdown": 1.15, "sm_interference": 13.3, "rank_variation": 0.01,
+  "gradient_copy": {"per_tensor": "5 us", "bandwidth": "30 GB/s"}, "host_per_bucket": "30 us",
+  "residuals": {"communication": {"low": -0.1, "high": 0.1}, "compute": {"low": -0.05, "high": 0.02}}})";
+
+TEST_CASE("every field of a calibration is read, ratios as parts per million") {
+  const Calibration calibration = load_lab({{"cluster.machine.calibration", full}}).cluster.calibration;
+  CHECK(calibration.collective_launch == Duration::microseconds(8));
+  CHECK(calibration.efficiency_ppm.at(LinkClass::nvlink) == 870'000);
+  CHECK_FALSE(calibration.efficiency_ppm.contains(LinkClass::pcie));
+  REQUIRE(calibration.protocols.size() == 1);
+  CHECK(calibration.protocols[0].payload_ppm == 500'000);
+  CHECK(calibration.protocols[0].launch == Duration::microseconds(1));
+  CHECK(calibration.protocols[0].step.at(LinkClass::network) == Duration::microseconds(6));
+  CHECK(calibration.compute_slowdown_ppm == 1'150'000);
+  CHECK(calibration.sm_interference_ppm == 13'300'000);
+  CHECK(calibration.rank_variation_ppm == 10'000);
+  CHECK(calibration.copy_per_tensor == Duration::microseconds(5));
+  CHECK(calibration.copy_bandwidth == Bandwidth{30'000'000'000});
+  CHECK(calibration.host_per_bucket == Duration::microseconds(30));
+  CHECK(calibration.communication_residual->low_ppm == -100'000);
+  CHECK(calibration.compute_residual->high_ppm == 20'000);
+}
+
+TEST_CASE("a calibration of its own raises no warning") {
+  CHECK(load_lab({{"cluster.machine.calibration", full}}).warnings.empty());
+}
+
+TEST_CASE("a mistake in a calibration is an error where it stands") {
+  const auto with = [](const std::string& path, const std::string& value) {
+    return problems_of_lab(
+        {{"cluster.machine.calibration", full}, {"cluster.machine.calibration." + path, value}});
+  };
+  CHECK(contains(with("protocols", "[]"), "/calibration/protocols: "));
+  CHECK(contains(with("link_efficiency.nvlnk", "1"), "\"nvlink\""));
+  CHECK(contains(with("protocols.0.payload", "0"), "/calibration/protocols/0/payload: "));
+  CHECK(contains(with("compute_slowdown", "0.5"), "/calibration/compute_slowdown: "));
+  CHECK(contains(with("residuals.compute.low", "0.5"), "low to be at most high"));
+  CHECK(contains(with("collective_launch", "8"), "/calibration/collective_launch: "));
+}
+
+std::string machine_file(const std::string& name, const std::string& gpu, const std::string& library) {
+  return R"({"name": ")" + name + R"(", "gpu": ")" + gpu + R"(", "gpus": 1, "gpu_links": {"kind": "none"},
+    "nics": {"count": 1, "link": {"bandwidth": "1 GB/s", "latency": "1 us"}},
+    "host": {"pcie": {"bandwidth": "1 GB/s", "latency": "1 us"}}, "library": ")" +
+         library + "\"}";
+}
+
+std::string gpu_file(const std::string& name) {
+  return R"({"name": ")" + name + R"(", "peak": {"fp32": "1 TFLOP/s"}, "memory": "1 GiB",
+    "memory_bandwidth": "1 GB/s", "sms": 1})";
+}
+
+std::string calibration_file(const std::string& name) {
+  return R"({"name": ")" + name + R"(", "protocols": [{"name": "simple"}]})";
+}
+
+// Three GPUs of two families, a machine of each GPU; `calibrated` are those with a calibration.
+struct Relatives {
+  explicit Relatives(const std::vector<std::string>& calibrated) {
+    for (const std::string gpu : {"x1_small", "x1_large", "x2_small"}) {
+      folder.write("hw_profiles/gpus/" + gpu + ".json", gpu_file(gpu));
+      folder.write("hw_profiles/machines/with_" + gpu + ".json", machine_file("with_" + gpu, gpu, "nccl"));
+    }
+    for (const std::string& machine : calibrated) {
+      folder.write("hw_profiles/calibration/" + machine + ".json", calibration_file(machine));
+    }
+  }
+
+  Scenario load_with(const std::string& gpu, const std::string& library = "nccl") const {
+    const ProfileStore store(std::vector<std::string>{folder.path()});
+    Overrides overrides{{"cluster.machine", machine_file("new", gpu, library)}};
+    return load_value(nlohmann::ordered_json::parse(lab_text), {.store = store, .overrides = overrides});
+  }
+
+  Folder folder;
+};
+
+TEST_CASE("the nearest calibration is that of the same GPU, then of its family, then of any") {
+  const Relatives all({"with_x1_small", "with_x1_large", "with_x2_small"});
+  CHECK(all.load_with("x1_large").cluster.calibration.name == "with_x1_large");
+  const Relatives without_same({"with_x1_small", "with_x2_small"});
+  CHECK(without_same.load_with("x1_large").cluster.calibration.name == "with_x1_small");
+  const Relatives only_other({"with_x2_small"});
+  CHECK(only_other.load_with("x1_large").cluster.calibration.name == "with_x2_small");
+  CHECK(only_other.load_with("x1_large").warnings ==
+        std::vector<std::string>{"machine new is uncalibrated: using with_x2_small"});
+}
+
+TEST_CASE("a Gloo machine borrows nothing from NCCL, and without a relative all is neutral") {
+  const Relatives relatives({"with_x1_small"});
+  const Scenario scenario = relatives.load_with("x1_small", "gloo");
+  CHECK(scenario.cluster.calibration.name == "neutral");
+  REQUIRE(scenario.cluster.calibration.protocols.size() == 1);
+  CHECK(scenario.cluster.calibration.protocols[0].name == "simple");
+  REQUIRE(scenario.warnings.size() == 1);
+  CHECK(contains(scenario.warnings[0], "no relative"));
+}
+
+TEST_CASE("RCCL borrows from NCCL, its origin") {
+  const Relatives relatives({"with_x1_small"});
+  CHECK(relatives.load_with("x1_small", "rccl").cluster.calibration.name == "with_x1_small");
+}
+
+TEST_CASE("a protocol that the calibration does not know is an error with those it does") {
+  const std::string found =
+      problems_of_lab({{"cluster.machine.calibration", full}, {"communication.protocol", "ll128"}});
+  CHECK(contains(found, "/communication/protocol: found \"ll128\""));
+  CHECK(contains(found, "auto, ll"));
+}
+
+}  // namespace
+}  // namespace lockstep
