@@ -18,6 +18,7 @@
 #include "sim/base/registry.h"
 #include "sim/base/units.h"
 #include "sim/network/calibration.h"
+#include "sim/network/fabric_graph.h"
 #include "sim/network/machine.h"
 #include "sim/network/node_graph.h"
 #include "sim/network/route_table.h"
@@ -42,12 +43,21 @@ struct Port {
 
 class Topology;
 
+// What a fabric must fit before anything is built.
+struct FabricShape {
+  const FabricSpec& fabric;
+  std::uint32_t nodes;
+  std::uint32_t nics_per_node;
+};
+
 // A kind of fabric: adds its inner links, then says what a message from port to port crosses beyond the two
 // NIC links, and the extra latency of its switches.
 struct FabricKind {
   void (*build)(Topology& topology);
   void (*route)(const Topology& topology, Port from, Port to, std::vector<LinkId>& links, Duration& latency);
   std::string description;
+  // What the user must change, one line each; null: any shape will do.
+  std::vector<std::string> (*problems)(const FabricShape& shape) = nullptr;
 };
 
 // What a hop between two ranks crosses.
@@ -94,6 +104,8 @@ class Topology {
 
   // For fabrics: adds an inner link; `first_fabric_link` is where theirs begin.
   LinkId add_fabric_link(const Link& link, std::string name);
+  FabricGraph& fabric_graph() { return fabric_graph_; }
+  const FabricGraph& fabric_graph() const { return fabric_graph_; }
   std::uint32_t first_fabric_link() const { return first_fabric_link_; }
   Bandwidth nic_bandwidth(std::uint32_t nic) const { return nic_links_[nic].bandwidth; }
   // What a library gets out of a wire of this class.
@@ -121,6 +133,7 @@ class Topology {
   std::uint32_t first_compute_link_ = 0;
   std::uint32_t first_fabric_link_ = 0;
   std::vector<std::string> fabric_link_names_;
+  FabricGraph fabric_graph_;  // empty unless the fabric is drawn as one
 };
 
 // The rings a library would run over all ranks (ring_search.cpp), and what its chooser may know.

@@ -6,6 +6,7 @@
 #include "sim/base/quantity_text.h"
 #include "sim/collectives/collective.h"
 #include "sim/compute/roofline.h"
+#include "sim/report/anchor.h"
 #include "sim/report/critical_path.h"
 #include "sim/report/lane_view.h"
 
@@ -126,6 +127,7 @@ Bandwidth bus_bandwidth(Bytes bytes, Duration time, CollectiveOp op, std::int64_
 std::vector<BucketReport> report_buckets(const Run& run, const RankView& view, std::int64_t ranks) {
   std::vector<BucketReport> buckets;
   const Time start = view.start_of(view.iterations());
+  const std::vector<Stretch> busy = view.busy(view.iterations());
   const auto since = [&](OpId op) { return run.timeline.end[op.index] - start; };
   for (const BucketOps& ops : run.iterations.back().buckets) {
     BucketReport bucket{.index = ops.index,
@@ -134,11 +136,14 @@ std::vector<BucketReport> report_buckets(const Run& run, const RankView& view, s
                         .ready = since(ops.ready[view.representative()]),
                         .start = since(ops.collective.begin[view.representative()]),
                         .end = since(ops.collective.end[view.representative()]),
+                        .exposed = {},
                         .algorithm = ops.algorithm,
                         .protocol = ops.protocol,
                         .busbw = Bandwidth{0}};
     bucket.busbw =
         bus_bandwidth(ops.bytes_on_wire, bucket.end - bucket.start, CollectiveOp::all_reduce, ranks);
+    const Stretch active{start + bucket.start, start + bucket.end, no_op};
+    bucket.exposed = bucket.end - bucket.start - common({active}, busy);
     buckets.push_back(std::move(bucket));
   }
   return buckets;
@@ -302,7 +307,8 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   return report;
 }
 
-Report predict(const Scenario& scenario) {
+Report predict(const Scenario& stated) {
+  const Scenario scenario = solve_anchor(stated);
   Report report = summarise(scenario, simulate(scenario));
   add_band(report, scenario);
   return report;

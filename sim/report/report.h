@@ -32,6 +32,7 @@ struct BucketReport {
   Bytes bytes;
   std::uint32_t parameters = 0;
   Duration ready, start, end;  // from the start of the iteration
+  Duration exposed;            // the part of it in which the compute lane stood still
   std::string algorithm;
   std::string protocol;
   Bandwidth busbw;

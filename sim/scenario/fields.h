@@ -7,11 +7,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "sim/base/json_reader.h"
+#include "sim/base/quantity_text.h"
 
 namespace lockstep {
 
@@ -63,6 +66,12 @@ inline std::int64_t parts_per_million_or(const JsonReader& json, std::string_vie
                                          RatioRange range) {
   const auto found = json.optional(key);
   return found ? parts_per_million(*found, range, "a ratio") : fallback;
+}
+
+// False where reading the quantity has recorded a problem already: one mistake is one line.
+template <class T>
+bool is_readable(const JsonReader& json, Parsed<T> (*parse)(std::string_view)) {
+  return json.is_string() && std::holds_alternative<T>(parse(json.value().get_ref<const std::string&>()));
 }
 
 // Keys of the contract whose meaning is not simulated yet: saying so is better than a silent default.

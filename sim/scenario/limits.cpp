@@ -7,6 +7,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
+#include "sim/network/topology.h"
 #include "sim/scenario/fields.h"
 #include "sim/scenario/read_training.h"
 #include "sim/scenario/spelling.h"
@@ -47,8 +48,9 @@ double bucket_count(const Scenario& scenario) {
   return std::min(tensors, gradient_bytes(scenario.model) / 2 / cap + 2);
 }
 
-// How many ranks are simulated one by one. A straggler anywhere in a ring tells its members apart.
-double simulated_ranks(const Scenario& scenario) {
+// How many ranks are simulated one by one, as far as the scenario alone tells. A straggler anywhere in a ring
+// tells its members apart.
+double expected_ranks(const Scenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const double ranks = as_double(cluster.ranks());
   const double stragglers = as_double(static_cast<std::int64_t>(cluster.stragglers.size()));
@@ -59,18 +61,18 @@ double simulated_ranks(const Scenario& scenario) {
   return std::min(ranks, as_double(cluster.gpus_per_node) * (1 + 2 * stragglers));
 }
 
-double op_count(const Scenario& scenario) {
+double op_count(const Scenario& scenario, const SimulatedSize& size) {
   const auto layers = static_cast<std::int64_t>(
       std::max(scenario.model.model.layers.size(), scenario.model.model.parameters.size()));
   const double compute = 2 * as_double(layers) * as_double(scenario.training.gradient_accumulation);
   const bool is_step = scenario.simulation.fidelity == Fidelity::step;
-  const double steps = is_step ? 2 * as_double(scenario.cluster.ranks() - 1) : 2;
+  const double steps = is_step ? 2 * as_double(scenario.cluster.ranks() - 1) * size.rings : 2;
   const double iterations = 1 + as_double(scenario.simulation.iterations);
-  return simulated_ranks(scenario) * iterations * (compute + steps * bucket_count(scenario));
+  return size.ranks * iterations * (compute + steps * bucket_count(scenario));
 }
 
-Problem memory_problem(const Scenario& scenario) {
-  const double bytes = op_count(scenario) * bytes_per_op;
+Problem memory_problem(const Scenario& scenario, const SimulatedSize& size) {
+  const double bytes = op_count(scenario, size) * bytes_per_op;
   if (bytes <= most_plan_bytes) {
     return std::nullopt;
   }
@@ -237,7 +239,11 @@ double communication_seconds(const Scenario& scenario) {
   const double copy_rate =
       cluster.calibration.copy_bandwidth ? as_double(cluster.calibration.copy_bandwidth->count()) : 1e9;
   const double bytes = 2 * gradient_bytes(scenario.model);
-  return bucket_count(scenario) * (fixed + steps * step_seconds(cluster)) +
+  const std::int64_t per_byte_ps =
+      cluster.calibration.core_time_per_byte_ps + cluster.calibration.unhidden_per_byte_ps;
+  const double by_host =
+      bytes * seconds(Duration::picoseconds(per_byte_ps)) * as_double(cluster.gpus_per_node);
+  return by_host + bucket_count(scenario) * (fixed + steps * step_seconds(cluster)) +
          2 * tensors * seconds(cluster.calibration.copy_per_tensor) + bytes / copy_rate +
          bytes / std::max(1.0, smallest_share(scenario) * most_channels);
 }
@@ -336,22 +342,41 @@ Problem joining_problem(const Scenario& scenario) {
       cluster.gpus_per_node, cluster.machine.name);
 }
 
+// What the fabric asks for, where messages leave the node at all.
+std::vector<std::string> fabric_problems(const ClusterSpec& cluster) {
+  const FabricKind* kind = Registry<FabricKind>::find(cluster.fabric.kind);
+  if (cluster.nodes == 1 || kind == nullptr || kind->problems == nullptr) {
+    return {};
+  }
+  std::vector<std::string> problems;
+  for (const std::string& line :
+       kind->problems({.fabric = cluster.fabric,
+                       .nodes = static_cast<std::uint32_t>(cluster.nodes),
+                       .nics_per_node = static_cast<std::uint32_t>(cluster.machine.nics.size())})) {
+    problems.push_back("/cluster/fabric: " + line);
+  }
+  return problems;
+}
+
 }  // namespace
 
 std::vector<std::string> find_limit_problems(const Scenario& scenario) {
   std::vector<std::string> problems;
   for (const Problem& problem :
        {precision_problem(scenario), protocol_problem(scenario), joining_problem(scenario),
-        work_problem(scenario), share_problem(scenario), time_problem(scenario), memory_problem(scenario)}) {
+        work_problem(scenario), share_problem(scenario), time_problem(scenario),
+        memory_problem(scenario, {.ranks = expected_ranks(scenario)})}) {
     if (problem) {
       problems.push_back(*problem);
     }
   }
+  const std::vector<std::string> of_fabric = fabric_problems(scenario.cluster);
+  problems.insert(problems.end(), of_fabric.begin(), of_fabric.end());
   return problems;
 }
 
-void check_memory(const Scenario& scenario) {
-  if (const Problem problem = memory_problem(scenario)) {
+void check_memory(const Scenario& scenario, const SimulatedSize& size) {
+  if (const Problem problem = memory_problem(scenario, size)) {
     throw ConfigError(*problem);
   }
 }

@@ -21,7 +21,13 @@ namespace lockstep {
 // Each line opens with the JSON pointer of what to change.
 std::vector<std::string> find_limit_problems(const Scenario& scenario);
 
-// Throws ConfigError when simulating needs more than 2 GB, and says what makes it smaller.
-void check_memory(const Scenario& scenario);
+// What is simulated one by one, as folding left it.
+struct SimulatedSize {
+  double ranks = 1;
+  double rings = 1;
+};
+
+// Throws ConfigError when simulating this much needs more than 2 GB, and says what makes it smaller.
+void check_memory(const Scenario& scenario, const SimulatedSize& size);
 
 }  // namespace lockstep

@@ -192,7 +192,7 @@ void check_limits(const Scenario& scenario, const std::string& file_name) {
 }
 
 // The anchor's own scenario must load as well, or solving it would fail later.
-void check_anchor(const Scenario& scenario, const LoadOptions& options) {
+void load_anchor(Scenario& scenario, const LoadOptions& options) {
   if (!scenario.compute.anchor) {
     return;
   }
@@ -200,7 +200,7 @@ void check_anchor(const Scenario& scenario, const LoadOptions& options) {
   anchored.overrides = scenario.compute.anchor->set;
   anchored.overrides.emplace_back("compute.anchor", "null");
   try {
-    load_value(scenario.given, anchored);
+    scenario.compute.anchor->there = {load_value(scenario.given, anchored)};
   } catch (const ConfigError& error) {
     std::vector<std::string> problems;
     for (const std::string& problem : error.problems) {
@@ -228,7 +228,7 @@ Scenario load_value(const ordered_json& value, const LoadOptions& options) {
   scenario.simulation.fold = options.fold;
   scenario.simulation.fidelity = options.fidelity.value_or(scenario.simulation.fidelity);
   check_limits(scenario, options.file_name);
-  check_anchor(scenario, options);
+  load_anchor(scenario, options);
   scenario.warnings = std::move(context.warnings);
   scenario.resolved = resolved_scenario(scenario);
   drop_notes_about_given(scenario.given, context);

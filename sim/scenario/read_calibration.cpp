@@ -18,6 +18,7 @@ using nlohmann::ordered_json;
 
 constexpr RatioRange share_range{0.001, 2};
 constexpr RatioRange slowdown_range{1, 100};
+constexpr Duration longest_per_byte = Duration::microseconds(1);
 constexpr RatioRange residual_range{-0.999, 100};
 
 // {"nvlink": ..., "network": ...}
@@ -48,7 +49,6 @@ ProtocolCost read_protocol(const JsonReader& json) {
   protocol.name = json.required("name").text();
   protocol.payload_ppm = parts_per_million_or(json, "payload", million, {0.001, 1});
   protocol.launch = duration_or(json, "launch", Duration::zero());
-  protocol.launch = duration_or(json, "launch", Duration::zero());
   protocol.step = read_by_class<Duration>(json.optional("step"), read_duration);
   json.finish();
   return protocol;
@@ -78,6 +78,16 @@ std::optional<ResidualBand> read_band(const std::optional<JsonReader>& json) {
     json->problem("expected low to be at most high");
   }
   return band;
+}
+
+// In picoseconds, since a byte takes few of them.
+std::int64_t per_byte_or_zero(const JsonReader& json, std::string_view key) {
+  const auto found = json.optional(key);
+  const Duration time = found ? found->duration() : Duration::zero();
+  if (time > longest_per_byte) {
+    found->expected("at most 1 us for a byte");
+  }
+  return time.picoseconds();
 }
 
 void read_gradient_copy(const JsonReader& json, Calibration& calibration) {
@@ -190,15 +200,12 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.collective_launch = duration_or(json, "collective_launch", Duration::zero());
   calibration.efficiency_ppm = read_by_class<std::int64_t>(json.optional("link_efficiency"), read_share);
   calibration.protocols = read_protocols(json.required("protocols"));
-  calibration.sm_interference_ppm = parts_per_million_or(json, "sm_interference", 0, {0, 100});
-  calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
   calibration.compute_slowdown_ppm = parts_per_million_or(json, "compute_slowdown", million, slowdown_range);
   calibration.sm_interference_ppm = parts_per_million_or(json, "sm_interference", 0, {0, 100});
   calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
-  calibration.core_time_per_byte_ps =
-      duration_or(json, "core_time_per_byte", Duration::zero()).picoseconds();
+  calibration.core_time_per_byte_ps = per_byte_or_zero(json, "core_time_per_byte");
   calibration.core_share_ppm = parts_per_million_or(json, "core_share", million / 2, {0.01, 0.99});
-  calibration.unhidden_per_byte_ps = duration_or(json, "unhidden_per_byte", Duration::zero()).picoseconds();
+  calibration.unhidden_per_byte_ps = per_byte_or_zero(json, "unhidden_per_byte");
   if (const auto copy = json.optional("gradient_copy")) {
     read_gradient_copy(*copy, calibration);
   }

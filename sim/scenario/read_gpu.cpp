@@ -23,7 +23,12 @@ namespace {
 using Curve = std::vector<EfficiencyPoint>;
 using Curves = std::map<Precision, Curve>;
 
-constexpr RatioRange efficiency_range{0.000001, 1};
+constexpr RatioRange efficiency_range{0.001, 1};
+// Far from any device, and far enough from the ends of 64 bits that no efficiency takes a rate out of them.
+constexpr FlopRate slowest_peak{1'000'000};
+constexpr FlopRate fastest_peak{1'000'000'000'000'000'000};
+constexpr Bandwidth slowest_memory{1'000'000};
+constexpr Bandwidth fastest_memory{1'000'000'000'000'000};
 constexpr std::int64_t flat_efficiency_ppm = 800'000;
 
 std::optional<Precision> find_precision(const std::string& name, const JsonReader& json) {
@@ -143,9 +148,22 @@ void read_efficiency(const JsonReader& json, const Place& place, GpuSpec& gpu) {
   }
 }
 
+FlopRate read_peak(const JsonReader& json) {
+  const FlopRate peak = json.flop_rate();
+  if (is_readable(json, parse_flop_rate) && (peak < slowest_peak || peak > fastest_peak)) {
+    json.expected("a peak from 1 MFLOP/s to 1 EFLOP/s");
+  }
+  return peak;
+}
+
 void read_memory(const JsonReader& json, GpuSpec& gpu) {
   gpu.memory = json.required("memory").bytes();
-  gpu.memory_bandwidth = json.required("memory_bandwidth").bandwidth();
+  const JsonReader bandwidth = json.required("memory_bandwidth");
+  gpu.memory_bandwidth = bandwidth.bandwidth();
+  if (is_readable(bandwidth, parse_bandwidth) &&
+      (gpu.memory_bandwidth < slowest_memory || gpu.memory_bandwidth > fastest_memory)) {
+    bandwidth.expected("a bandwidth from 1 MB/s to 1 PB/s");
+  }
   gpu.memory_efficiency_ppm =
       parts_per_million_or(json, "memory_efficiency", gpu.memory_efficiency_ppm, efficiency_range);
   if (const auto cache = json.optional("l2")) {
@@ -158,12 +176,12 @@ void read_peaks(const JsonReader& json, GpuSpec& gpu) {
   if (peak.is_missing()) {
     return;
   }
-  gpu.peak = read_by_precision<FlopRate>(peak, [](const JsonReader& rate) { return rate.flop_rate(); });
+  gpu.peak = read_by_precision<FlopRate>(peak, read_peak);
   if (gpu.peak.empty() && peak.is_object()) {
     peak.expected("the peak of at least one precision");
   }
   if (const auto vector_peak = json.optional("vector_peak")) {
-    gpu.vector_peak = vector_peak->flop_rate();
+    gpu.vector_peak = read_peak(*vector_peak);
   } else if (!gpu.peak.empty()) {
     const auto single = gpu.peak.find(Precision::fp32);
     gpu.vector_peak = single != gpu.peak.end() ? single->second : gpu.peak.begin()->second;

@@ -245,8 +245,8 @@ std::int64_t parameters_of(const Model& model) {
 // What can only be said once the model is known.
 void check_use(const JsonReader& json, const Definition& definition, const Use& use) {
   const bool is_read = !definition.model.parameters.empty();
-  if (is_read && !states_all_times(definition)) {
-    json.required("batch_per_gpu");
+  if (is_read && !states_all_times(definition) && !json.optional("batch_per_gpu")) {
+    json.problem("found no \"batch_per_gpu\", which is required");
   }
   if (is_read && use.sequence_length && definition.model.tokens_per_sample == 0) {
     json.required("sequence_length").problem("this model reads no sequences: take this key out");

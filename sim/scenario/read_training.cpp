@@ -225,7 +225,7 @@ ComputeSpec read_compute(const JsonReader& json) {
   ComputeSpec compute;
   if (const auto time = json.optional("single_gpu_iteration")) {
     compute.single_gpu_iteration = time->duration();
-    if (compute.single_gpu_iteration == Duration::zero() && time->is_string()) {
+    if (compute.single_gpu_iteration == Duration::zero() && is_readable(*time, parse_duration)) {
       time->expected("a time above zero");
     }
   }

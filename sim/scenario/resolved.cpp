@@ -120,6 +120,9 @@ ordered_json write_calibration(const Calibration& calibration) {
   json["compute_slowdown"] = ratio(calibration.compute_slowdown_ppm);
   json["sm_interference"] = ratio(calibration.sm_interference_ppm);
   json["rank_variation"] = ratio(calibration.rank_variation_ppm);
+  json["core_time_per_byte"] = exact_text(Duration::picoseconds(calibration.core_time_per_byte_ps));
+  json["core_share"] = ratio(calibration.core_share_ppm);
+  json["unhidden_per_byte"] = exact_text(Duration::picoseconds(calibration.unhidden_per_byte_ps));
   json["gradient_copy"] = {{"per_tensor", exact_text(calibration.copy_per_tensor)}};
   if (calibration.copy_bandwidth) {
     json["gradient_copy"]["bandwidth"] = exact_text(*calibration.copy_bandwidth);

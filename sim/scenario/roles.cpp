@@ -68,7 +68,7 @@ class Refinement {
   }
 
  private:
-  static constexpr int most_rounds = 32;
+  static constexpr int most_rounds = 80;
 
   void find_hops() {
     for (std::uint32_t ring = 0; ring < world_.rings.size(); ++ring)

@@ -21,6 +21,8 @@
 
 namespace lockstep {
 
+struct Scenario;
+
 struct Straggler {
   std::optional<std::int64_t> rank;       // or
   std::int64_t fraction_ppm = 0;          // of all ranks, chosen by the seed
@@ -73,6 +75,7 @@ struct ModelUse {
 struct Anchor {
   std::vector<std::pair<std::string, std::string>> set;  // dotted path and JSON text, as of --set
   Duration iteration_time;
+  std::vector<Scenario> there;  // exactly one: the scenario with these changes
 };
 
 struct ComputeSpec {

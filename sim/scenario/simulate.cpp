@@ -6,6 +6,7 @@
 #include "sim/compute/roofline.h"
 #include "sim/engine/executor.h"
 #include "sim/scenario/describe_job.h"
+#include "sim/scenario/limits.h"
 #include "sim/scenario/roles.h"
 
 namespace lockstep {
@@ -199,6 +200,8 @@ Simulation simulate(const Scenario& scenario) {
   simulation.job = describe_job(scenario);
   simulation.cluster = build_cluster(scenario);
   const Cluster& cluster = *simulation.cluster;
+  check_memory(scenario, {.ranks = static_cast<double>(cluster.symmetry.roles.representatives.size()),
+                          .rings = static_cast<double>(cluster.world.rings.size())});
   simulation.first = run_plan(write_plan(simulation.job, cluster, 1, true), scenario, simulation.job, cluster);
   simulation.steady = run_plan(write_plan(simulation.job, cluster, scenario.simulation.iterations + 1, false),
                                scenario, simulation.job, cluster);

@@ -36,12 +36,12 @@ TEST_CASE("a folded flow of a hundred thousand GPUs is accepted") {
   CHECK(load_resnet({{"cluster.nodes", "12500"}}).cluster.ranks() == 100'000);
 }
 
-TEST_CASE("the memory check stands alone for scenarios that change after load") {
+TEST_CASE("the memory check counts what folding left, once that is known") {
   Scenario scenario = load_resnet({{"cluster.nodes", "12500"}});
-  CHECK_NOTHROW(check_memory(scenario));
   scenario.simulation.fidelity = Fidelity::step;
-  scenario.simulation.fold = false;
-  CHECK_THROWS_AS(check_memory(scenario), ConfigError);
+  CHECK_NOTHROW(check_memory(scenario, {.ranks = 8}));
+  CHECK_THROWS_AS(check_memory(scenario, {.ranks = 100'000}), ConfigError);
+  CHECK_THROWS_AS(check_memory(scenario, {.ranks = 8, .rings = 1'000}), ConfigError);
 }
 
 TEST_CASE("more than 53 days of simulated time are refused") {

@@ -56,7 +56,7 @@ TEST_CASE("a misspelt key is an error that names its place and the nearest key")
        {"cluster.fabric", R"({"kind": "single_switch", "hop": 1})", {"/cluster/fabric/hop: ", "unknown key"}},
        {"cluster.stragglers", R"([{"rank": 0, "slowdown": 2, "slow": 1}])", {"/cluster/stragglers/0/slow: "}},
        {"model.layers.0.forward", "1", {"/model/layers/0/forward: ", "unknown key"}},
-       {"model.batch", "1", {"/model/batch: ", "\"batch_per_gpu\""}},
+       {"model.batch_per_gp", "1", {"/model/batch_per_gp: ", "\"batch_per_gpu\""}},
        {"training.bucket_cap", "1", {"/training/bucket_cap: ", "\"bucket_cap_mb\""}},
        {"communication.chanels", "1", {"/communication/chanels: ", "\"channels\""}},
        {"compute.scales", "1", {"/compute/scales: ", "\"scale\""}},
@@ -112,7 +112,7 @@ TEST_CASE("a wrong unit, a bare number and a number out of range are errors with
         "0 GB/s",
         {"/cluster/machine/nics/link/bandwidth: ", "at least 1 B/s"}},
        {"cluster.machine.nics.link.bandwidth",
-        "4 PB/s",
+        "4000 TB/s",
         {"/cluster/machine/nics/link/bandwidth: ", "1 PB/s"}},
        {"cluster.machine.nics.link.latency",
         "2 days",
@@ -223,6 +223,18 @@ TEST_CASE("all mistakes of the scenario are reported together") {
   for (const char* place :
        {"/cluster/node: ", "/model/precision: ", "/training/bucket_cap_mb: ", "/simulation/seed: "}) {
     CHECK(contains(found, place));
+  }
+}
+
+TEST_CASE("one mistake is one line") {
+  for (const BadChange& change : std::vector<BadChange>{{"compute.single_gpu_iteration", "fast", {}},
+                                                        {"cluster.machine", "dgx_a100", {}},
+                                                        {"cluster.machine.gpu", "a101", {}},
+                                                        {"cluster.nodes", "0", {}},
+                                                        {"model.layers.0.parameters", "7", {}}}) {
+    const std::string found = problems_of_lab({{change.path, change.value}});
+    CAPTURE(found);
+    CHECK_FALSE(contains(found, "\n"));
   }
 }
 

@@ -20,6 +20,7 @@ const char* const full = R"({"name": "mine", "source": "ours", "collective_launc
   "link_efficiency": {"nvlink": 0.87, "network": 0.95},
   "protocols": [{"name": "ll", "payload": 0.5, "launch": "1 us", "step": {"nvlink": "2 us", "network": "6 us"}}],
   "compute_slowdown": 1.15, "sm_interference": 13.3, "rank_variation": 0.01,
+  "core_time_per_byte": "5200 ps", "core_share": 0.58, "unhidden_per_byte": "160 ps",
   "gradient_copy": {"per_tensor": "5 us", "bandwidth": "30 GB/s"}, "host_per_bucket": "30 us",
   "residuals": {"communication": {"low": -0.1, "high": 0.1}, "compute": {"low": -0.05, "high": 0.02}}})";
 
@@ -35,6 +36,9 @@ TEST_CASE("every field of a calibration is read, ratios as parts per million") {
   CHECK(calibration.compute_slowdown_ppm == 1'150'000);
   CHECK(calibration.sm_interference_ppm == 13'300'000);
   CHECK(calibration.rank_variation_ppm == 10'000);
+  CHECK(calibration.core_time_per_byte_ps == 5'200);
+  CHECK(calibration.core_share_ppm == 580'000);
+  CHECK(calibration.unhidden_per_byte_ps == 160);
   CHECK(calibration.copy_per_tensor == Duration::microseconds(5));
   CHECK(calibration.copy_bandwidth == Bandwidth{30'000'000'000});
   CHECK(calibration.host_per_bucket == Duration::microseconds(30));
@@ -56,6 +60,7 @@ TEST_CASE("a mistake in a calibration is an error where it stands") {
   CHECK(contains(with("protocols.0.payload", "0"), "/calibration/protocols/0/payload: "));
   CHECK(contains(with("compute_slowdown", "0.5"), "/calibration/compute_slowdown: "));
   CHECK(contains(with("residuals.compute.low", "0.5"), "low to be at most high"));
+  CHECK(contains(with("core_time_per_byte", "1 ms"), "/calibration/core_time_per_byte: "));
   CHECK(contains(with("collective_launch", "8"), "/calibration/collective_launch: "));
 }
 

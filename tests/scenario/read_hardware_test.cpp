@@ -74,6 +74,15 @@ TEST_CASE("a mistake inside an inline GPU is an error where it stands") {
                "/cluster/machine/gpu/matmul_efficiency/fp16: "));
 }
 
+TEST_CASE("a device slower or faster than any is an error") {
+  CHECK(contains(
+      problems_of_lab({{"cluster.machine.gpu", inline_gpu}, {"cluster.machine.gpu.peak.fp16", "1 FLOP/s"}}),
+      "/cluster/machine/gpu/peak/fp16: "));
+  CHECK(contains(problems_of_lab({{"cluster.machine.gpu", inline_gpu},
+                                  {"cluster.machine.gpu.memory_bandwidth", "1 B/s"}}),
+                 "/cluster/machine/gpu/memory_bandwidth: "));
+}
+
 TEST_CASE("NICs given by a count are spread evenly over the GPUs") {
   const LinkSpec link;
   const auto four = spread_nics(link, 4, 8);

@@ -1,0 +1,202 @@
+// lockstep collective OP --machine M: the table nccl-tests would print, predicted.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "sim/base/error.h"
+#include "sim/base/nearest_name.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/output.h"
+#include "sim/cli/scenario_arguments.h"
+#include "sim/cli/size_text.h"
+#include "sim/study/collective_table.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct CollectiveArguments {
+  std::string operation;
+  CollectiveSetting setting;
+  std::string first = "8";
+  std::string last = "8G";
+  std::int64_t factor = 2;
+  std::string fidelity;
+  bool wants_json = false;
+};
+
+// Of nccl-tests, in both spellings, but not simulated.
+constexpr std::array<std::string_view, 8> unsupported{"all_to_all", "alltoall", "send_recv", "sendrecv",
+                                                      "gather",     "scatter",  "hypercube", "hyper_cube"};
+
+CollectiveOp parse_operation(const std::string& name) {
+  const std::string stem = name.ends_with("_perf") ? name.substr(0, name.size() - 5) : name;
+  if (const CollectiveOp* op = find_collective_op(stem)) {
+    return *op;
+  }
+  const std::vector<std::string> valid = collective_op_names();
+  const bool is_known = std::find(unsupported.begin(), unsupported.end(), stem) != unsupported.end();
+  throw ConfigError(is_known ? fmt::format("{}: not supported yet; {}", name, describe_choices("", valid))
+                             : fmt::format("{}: no such collective; {}", name, describe_choices(stem, valid)));
+}
+
+SizeRange parse_range(const CollectiveArguments& arguments) {
+  const SizeRange range{.first = parse_nccl_tests_size(arguments.first, "-b"),
+                        .last = parse_nccl_tests_size(arguments.last, "-e"),
+                        .factor = arguments.factor};
+  if (range.factor < 2) {
+    throw ConfigError(fmt::format("-f: found {}, expected a factor of at least 2", range.factor));
+  }
+  if (range.last < range.first) {
+    throw ConfigError(fmt::format("-e: found {}, expected at least -b {}", arguments.last, arguments.first));
+  }
+  return range;
+}
+
+struct CollectiveTable {
+  CollectiveOp op;
+  const Scenario& scenario;
+  const std::vector<CollectiveRow>& rows;
+};
+
+double gigabytes_per_second(Bandwidth bandwidth) {
+  return static_cast<double>(bandwidth.count()) / 1e9;
+}
+
+double microseconds(Duration duration) {
+  return static_cast<double>(duration.picoseconds()) / 1e6;
+}
+
+ordered_json microseconds_or_null(const std::optional<Duration>& duration) {
+  return duration ? ordered_json(microseconds(*duration)) : ordered_json(nullptr);
+}
+
+ordered_json to_json(const CollectiveRow& row) {
+  return {{"size_bytes", row.size.count()},
+          {"count", row.elements},
+          {"time_us", microseconds(row.time)},
+          {"time_low_us", microseconds_or_null(row.low)},
+          {"time_high_us", microseconds_or_null(row.high)},
+          {"algbw_gbs", gigabytes_per_second(row.algbw)},
+          {"busbw_gbs", gigabytes_per_second(row.busbw)},
+          {"algorithm", row.algorithm},
+          {"protocol", row.protocol},
+          {"channels", row.channels}};
+}
+
+ordered_json to_json(const CollectiveTable& table) {
+  ordered_json rows = ordered_json::array();
+  for (const CollectiveRow& row : table.rows) {
+    rows.push_back(to_json(row));
+  }
+  return {{"schema", "lockstep.collective/1"},
+          {"collective", collective_op_name(table.op)},
+          {"machine", table.scenario.cluster.machine.name},
+          {"ranks", table.scenario.cluster.ranks()},
+          {"nodes", table.scenario.cluster.nodes},
+          {"gpus_per_node", table.scenario.cluster.gpus_per_node},
+          {"warnings", table.scenario.warnings},
+          {"rows", rows}};
+}
+
+// As nccl-tests prints times: fewer decimals the longer.
+std::string time_text(Duration duration) {
+  const double time = microseconds(duration);
+  return time >= 10000 ? fmt::format("{:.0f}", time)
+                       : fmt::format("{:.{}f}", time, time >= 100 ? 1 : 2);
+}
+
+constexpr std::string_view row_format = "{:>12} {:>12} {:>8} {:>6} {:>9} {:>8} {:>8}   {:<9}  {:<8} {:>8}\n";
+
+std::string to_text(const CollectiveRow& row, std::string_view reduction) {
+  return fmt::format(row_format, row.size.count(), row.elements, "float", reduction, time_text(row.time),
+                     fmt::format("{:.2f}", gigabytes_per_second(row.algbw)),
+                     fmt::format("{:.2f}", gigabytes_per_second(row.busbw)), row.algorithm, row.protocol,
+                     row.channels);
+}
+
+bool is_reduction(CollectiveOp op) {
+  return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter || op == CollectiveOp::reduce;
+}
+
+std::string headline(const CollectiveTable& table) {
+  const ClusterSpec& cluster = table.scenario.cluster;
+  return fmt::format("# {} on {} ranks: {} x {} ({} GPUs each), predicted\n#\n",
+                     collective_op_name(table.op), cluster.ranks(), cluster.nodes, cluster.machine.name,
+                     cluster.gpus_per_node);
+}
+
+// A '#' before everything that is not a row, as in nccl-tests' logs.
+std::string to_text(const CollectiveTable& table) {
+  std::string text = headline(table);
+  text += "#" + fmt::format(row_format, "size", "count", "type", "redop", "time", "algbw", "busbw",
+                            "algorithm", "protocol", "channels").substr(1);
+  text += "#" + fmt::format(row_format, "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "", "", "")
+                    .substr(1);
+  double sum = 0;
+  for (const CollectiveRow& row : table.rows) {
+    text += to_text(row, is_reduction(table.op) ? "sum" : "none");
+    sum += gigabytes_per_second(row.busbw);
+  }
+  text += fmt::format("# Avg bus bandwidth    : {:.4f}\n", sum / static_cast<double>(table.rows.size()));
+  for (const std::string& warning : table.scenario.warnings) {
+    text += fmt::format("# warning: {}\n", warning);
+  }
+  return text;
+}
+
+int run_collective(const CollectiveArguments& arguments, const CommandContext& context) {
+  const CollectiveOp op = parse_operation(arguments.operation);
+  const SizeRange range = parse_range(arguments);
+  CollectiveSetting setting = arguments.setting;
+  setting.fidelity = parse_fidelity(arguments.fidelity);
+  const ProfileStore store(context.data_directory);
+  const Scenario scenario = load_collective_setting(setting, store);
+  const std::vector<CollectiveRow> rows = CollectiveBench(scenario).predict(op, range);
+  const CollectiveTable table{op, scenario, rows};
+  if (arguments.wants_json) {
+    print_json(to_json(table));
+  } else {
+    print(to_text(table));
+  }
+  return 0;
+}
+
+void add_setting_options(CLI::App& command, CollectiveArguments& arguments) {
+  CollectiveSetting& setting = arguments.setting;
+  command.add_option("--machine", setting.machine, "a machine's name or file")->type_name("M")->required();
+  command.add_option("--nodes", setting.nodes, "how many of them (1)")->type_name("N");
+  command.add_option("--gpus-per-node", setting.gpus_per_node, "GPUs used in each (all)")->type_name("G");
+  command.add_option("--algorithm", setting.algorithm, "auto or a name of `list collectives`")
+      ->type_name("A");
+  command.add_option("--protocol", setting.protocol, "auto, ll, ll128 or simple")->type_name("P");
+  command.add_option("--channels", setting.channels, "force this many channels")->type_name("C");
+  command.add_option("--library", setting.library, "nccl, gloo or rccl (the machine's)")->type_name("L");
+  command.add_option("--fidelity", arguments.fidelity, "flow (default) or step")->type_name("F");
+}
+
+}  // namespace
+
+void add_collective_command(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand("collective", "the table nccl-tests would print, predicted");
+  const auto arguments = std::make_shared<CollectiveArguments>();
+  command
+      ->add_option("operation", arguments->operation,
+                   "all_reduce, all_gather, reduce_scatter, broadcast or reduce")
+      ->type_name("OP")
+      ->required();
+  add_setting_options(*command, *arguments);
+  command->add_option("-b", arguments->first, "smallest size, binary as in nccl-tests (8)")->type_name("SIZE");
+  command->add_option("-e", arguments->last, "largest size (8G)")->type_name("SIZE");
+  command->add_option("-f", arguments->factor, "factor between sizes (2)")->type_name("K");
+  command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.collective/1)");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] { return run_collective(*arguments, context); };
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+#include "sim/cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/error.h"
+#include "sim/base/nearest_name.h"
+
+namespace lockstep {
+namespace {
+
+bool is_flag(const std::string& word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
+std::string without_value(const std::string& word) {
+  return word.substr(0, word.find('='));
+}
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+void add_flags_of(const CLI::App& app, std::vector<std::string>& flags) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      flags.push_back("--" + name);
+    }
+    for (const std::string& name : option->get_snames()) {
+      flags.push_back("-" + name);
+    }
+  }
+}
+
+const CLI::App* chosen_command(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? nullptr : chosen.front();
+}
+
+std::vector<std::string> valid_flags(const CLI::App& app) {
+  std::vector<std::string> flags;
+  if (const CLI::App* command = chosen_command(app)) {
+    add_flags_of(*command, flags);
+  }
+  add_flags_of(app, flags);
+  std::sort(flags.begin(), flags.end());
+  flags.erase(std::unique(flags.begin(), flags.end()), flags.end());
+  return flags;
+}
+
+// "-b8" is -b and its value.
+bool is_known(const std::string& word, const std::vector<std::string>& flags) {
+  const std::string flag = word.starts_with("--") ? without_value(word) : word.substr(0, 2);
+  return std::find(flags.begin(), flags.end(), flag) != flags.end();
+}
+
+std::vector<std::string> unknown_flags(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::vector<std::string> flags = valid_flags(app);
+  std::vector<std::string> problems;
+  for (const std::string& word : words) {
+    if (word == "--") {
+      break;
+    }
+    if (is_flag(word) && !is_known(word, flags)) {
+      const std::string flag = without_value(word);
+      problems.push_back(fmt::format("{}: no such option; {}", flag, describe_choices(flag, flags)));
+    }
+  }
+  return problems;
+}
+
+std::string see_help(const CLI::App& app) {
+  const CLI::App* command = chosen_command(app);
+  return fmt::format("see lockstep {}--help", command == nullptr ? "" : command->get_name() + " ");
+}
+
+}  // namespace
+
+void check_verb(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::vector<std::string> verbs = verbs_of(app);
+  for (std::size_t index = 0; index < words.size(); ++index) {
+    const std::string& word = words[index];
+    if (is_flag(word)) {
+      index += word == "--data" ? 1 : 0;
+      continue;
+    }
+    if (std::find(verbs.begin(), verbs.end(), word) == verbs.end()) {
+      throw ConfigError(fmt::format("{}: no such command; {}", word, describe_choices(word, verbs)));
+    }
+    return;
+  }
+}
+
+void throw_config_error(const CLI::App& app, const std::vector<std::string>& words,
+                        const CLI::ParseError& error) {
+  std::vector<std::string> problems = unknown_flags(app, words);
+  if (problems.empty()) {
+    problems.push_back(fmt::format("{}; {}", error.what(), see_help(app)));
+  }
+  throw ConfigError(problems);
+}
+
+}  // namespace lockstep

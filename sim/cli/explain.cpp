@@ -1,0 +1,156 @@
+// lockstep explain SCENARIO: every value with its source, what the strategy costs, and what if.
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "sim/base/quantity_text.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/output.h"
+#include "sim/cli/scenario_arguments.h"
+#include "sim/report/report.h"
+#include "sim/report/report_text.h"
+#include "sim/report/scenario_text.h"
+#include "sim/report/text_table.h"
+#include "sim/study/strategy_cost.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct ExplainArguments {
+  ScenarioArguments scenario;
+  std::vector<std::string> questions;  // --what-if
+  bool wants_json = false;
+};
+
+struct Explanation {
+  const Scenario& scenario;
+  StrategyCost cost;
+  std::vector<Sensitivity> what_if;
+};
+
+// Each question on its own, beside the same scenario.
+std::vector<Scenario> load_questions(const ExplainArguments& arguments, const CommandContext& context) {
+  std::vector<Scenario> scenarios;
+  for (const std::string& question : arguments.questions) {
+    LoadRequest request = arguments.scenario.request(context);
+    request.overrides.push_back(parse_change(question, "--what-if"));
+    scenarios.push_back(load(request));
+  }
+  return scenarios;
+}
+
+std::vector<Sensitivity> answer(const std::vector<std::string>& questions,
+                                const std::vector<Scenario>& scenarios) {
+  std::vector<Sensitivity> answers;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    answers.push_back({questions[i], summarise(scenarios[i], simulate(scenarios[i])).iteration});
+  }
+  return answers;
+}
+
+double difference_percent(Duration iteration, Duration with) {
+  return 100 * (with.in_seconds() / iteration.in_seconds() - 1);
+}
+
+ordered_json to_json(const std::vector<Sensitivity>& changes, Duration iteration) {
+  ordered_json json = ordered_json::array();
+  for (const Sensitivity& change : changes) {
+    json.push_back({{"change", change.change},
+                    {"iteration_time_s", change.iteration.in_seconds()},
+                    {"difference_s", (change.iteration - iteration).in_seconds()},
+                    {"difference_percent", difference_percent(iteration, change.iteration)}});
+  }
+  return json;
+}
+
+ordered_json to_json(const Explanation& explanation) {
+  const StrategyCost& cost = explanation.cost;
+  return {{"schema", "lockstep.explanation/1"},
+          {"name", explanation.scenario.name},
+          {"scenario", explanation.scenario.resolved},
+          {"provenance", explanation.scenario.provenance},
+          {"iteration_time_s", cost.iteration.in_seconds()},
+          {"cost",
+           {{"collectives_per_iteration", cost.collectives},
+            {"bytes_per_gpu", cost.bytes_per_gpu.count()},
+            {"communicating_s", cost.communicating.in_seconds()},
+            {"exposed_s", cost.exposed.in_seconds()},
+            {"sensitivities", to_json(cost.sensitivities, cost.iteration)}}},
+          {"what_if", to_json(explanation.what_if, cost.iteration)},
+          {"warnings", explanation.scenario.warnings}};
+}
+
+std::string signed_duration(Duration duration) {
+  const bool is_negative = duration < Duration::zero();
+  return (is_negative ? "-" : "+") + format_duration(is_negative ? duration * -1 : duration);
+}
+
+std::string comparison(const std::vector<Sensitivity>& changes, Duration iteration) {
+  TextTable table({Align::left, Align::right, Align::right, Align::right});
+  for (const Sensitivity& change : changes) {
+    table.add_row({change.change, format_duration(change.iteration),
+                   signed_duration(change.iteration - iteration),
+                   fmt::format("{:+.1f} %", difference_percent(iteration, change.iteration))});
+  }
+  return table.text(2);
+}
+
+std::string cost_text(const StrategyCost& cost) {
+  TextTable table({Align::left, Align::left});
+  table.add_row({"iteration", format_duration(cost.iteration)});
+  table.add_row({"collectives", std::to_string(cost.collectives)});
+  table.add_row({"sent by each GPU", format_bytes(cost.bytes_per_gpu)});
+  table.add_row({"communicating", fmt::format("{}, of which {} with nothing to compute",
+                                              format_duration(cost.communicating),
+                                              format_duration(cost.exposed))});
+  return table.text(2);
+}
+
+std::string to_text(const Explanation& explanation) {
+  const StrategyCost& cost = explanation.cost;
+  std::string text = summary_of(explanation.scenario) + "\n\n" + listing_of(explanation.scenario);
+  text += "\nWhat the strategy costs in one iteration\n" + cost_text(cost);
+  text += "\nThe iteration if one thing were better\n" + comparison(cost.sensitivities, cost.iteration);
+  if (!explanation.what_if.empty()) {
+    text += "\nWhat if\n" + comparison(explanation.what_if, cost.iteration);
+  }
+  for (const std::string& warning : explanation.scenario.warnings) {
+    text += "\nwarning: " + warning + "\n";
+  }
+  return text;
+}
+
+int run_explain(const ExplainArguments& arguments, const CommandContext& context) {
+  const Scenario scenario = load(arguments.scenario.request(context));
+  const std::vector<Scenario> questions = load_questions(arguments, context);
+  const Explanation explanation{scenario, find_strategy_cost(scenario), answer(arguments.questions, questions)};
+  if (arguments.wants_json) {
+    print_json(to_json(explanation));
+  } else {
+    print(to_text(explanation));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand("explain", "every value of a scenario with its source, and what if");
+  const auto arguments = std::make_shared<ExplainArguments>();
+  arguments->scenario.add_to(*command);
+  command
+      ->add_option("--what-if", arguments->questions,
+                   "the iteration time with this change; may be repeated, each on its own")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  arguments->scenario.add_simulation_options(*command);
+  command->add_flag("--json", arguments->wants_json, "print one JSON document");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] { return run_explain(*arguments, context); };
+  });
+}
+
+}  // namespace lockstep

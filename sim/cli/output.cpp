@@ -1,0 +1,37 @@
+#include "sim/cli/output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+
+#include "sim/base/error.h"
+
+namespace lockstep {
+
+void print(std::string_view text) {
+  const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
+  if (written != text.size() || std::fflush(stdout) != 0) {
+    throw EnvironmentError("standard output: writing failed: " + std::generic_category().message(errno));
+  }
+}
+
+void print_json(const nlohmann::ordered_json& document) {
+  print(document.dump(2) + "\n");
+}
+
+void print_diagnostic(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+bool wants_colour() {
+  const char* refusal = std::getenv("NO_COLOR");
+  const bool is_refused = refusal != nullptr && *refusal != '\0';
+  return !is_refused && ::isatty(STDOUT_FILENO) != 0;
+}
+
+}  // namespace lockstep

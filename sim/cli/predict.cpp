@@ -1,0 +1,88 @@
+// lockstep predict SCENARIO: iteration time and where it goes.
+
+#include <memory>
+#include <optional>
+
+#include "sim/base/atomic_file.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/output.h"
+#include "sim/cli/scenario_arguments.h"
+#include "sim/cli/statistics.h"
+#include "sim/report/html.h"
+#include "sim/report/report_json.h"
+#include "sim/report/report_text.h"
+#include "sim/report/trace.h"
+
+namespace lockstep {
+namespace {
+
+struct PredictArguments {
+  ScenarioArguments scenario;
+  bool wants_json = false;
+  bool wants_statistics = false;
+  std::string trace_path;
+  std::string report_path;
+};
+
+// An output that cannot be written is found before anything is simulated.
+std::optional<AtomicFile> open_output(const std::string& path) {
+  std::optional<AtomicFile> file;
+  if (!path.empty()) {
+    file.emplace(path);
+  }
+  return file;
+}
+
+void write_trace_file(AtomicFile& file, const Scenario& scenario, const Simulation& simulation) {
+  write_trace(scenario, simulation, [&](std::string_view text) { file.write(text); });
+  file.commit();
+}
+
+void print_report(const PredictArguments& arguments, const Report& report, const Scenario& scenario) {
+  if (arguments.wants_json) {
+    print_json(to_json(report, scenario));
+  } else {
+    print(to_text(report, scenario, {.has_colour = wants_colour()}));
+  }
+}
+
+int run_predict(const PredictArguments& arguments, const CommandContext& context) {
+  const Stopwatch since_start;
+  const Scenario scenario = load(arguments.scenario.request(context));
+  std::optional<AtomicFile> trace = open_output(arguments.trace_path);
+  std::optional<AtomicFile> page = open_output(arguments.report_path);
+  const Report report = predict(scenario);
+  if (page) {
+    page->write(to_html(report, scenario));
+    page->commit();
+  }
+  if (trace) {
+    write_trace_file(*trace, scenario, simulate(scenario));
+  }
+  print_report(arguments, report, scenario);
+  if (arguments.wants_statistics) {
+    const Stopwatch simulating;
+    const Report again = summarise(scenario, simulate(scenario));
+    print_statistics(since_start, again.events, simulating.seconds());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand("predict", "iteration time of a training run, and where it goes");
+  const auto arguments = std::make_shared<PredictArguments>();
+  arguments->scenario.add_to(*command);
+  command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.result/1)");
+  command->add_option("--trace", arguments->trace_path, "write a trace for ui.perfetto.dev")->type_name("FILE");
+  command->add_option("--report", arguments->report_path, "write a self-contained page")
+      ->type_name("FILE.html");
+  arguments->scenario.add_simulation_options(*command);
+  command->add_flag("--stats", arguments->wants_statistics, "print the simulator's own speed to stderr");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] { return run_predict(*arguments, context); };
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+#include "sim/report/anchor.h"
+
+#include "sim/base/error.h"
+#include "sim/base/quantity_text.h"
+#include "sim/report/report.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t least_scale_ppm = 1;
+constexpr std::int64_t largest_scale_ppm = 1'000'000'000'000;
+
+Duration iteration_at_scale(Scenario& scenario, std::int64_t scale_ppm) {
+  scenario.compute.scale_ppm = scale_ppm;
+  return summarise(scenario, simulate(scenario)).iteration;
+}
+
+}  // namespace
+
+Scenario solve_anchor(const Scenario& scenario) {
+  if (!scenario.compute.anchor)
+    return scenario;
+  const Duration wanted = scenario.compute.anchor->iteration_time;
+  Scenario probe = scenario.compute.anchor->there.front();
+  if (iteration_at_scale(probe, least_scale_ppm) > wanted)
+    throw ConfigError("/compute/anchor/iteration_time: found " + format_duration(wanted) +
+                      ", expected more than communication alone takes there");
+  std::int64_t low = least_scale_ppm;
+  std::int64_t high = 2'000'000;
+  while (high < largest_scale_ppm && iteration_at_scale(probe, high) < wanted)
+    high *= 4;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (iteration_at_scale(probe, middle) < wanted ? low : high) = middle;
+  }
+  Scenario solved = scenario;
+  solved.compute.scale_ppm = high;
+  return solved;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+#pragma once
+
+// A compute scale from one measured point.
+//
+// Problem:   often the only thing measured is the iteration time of a small cluster, not of one GPU.
+// Idea:      find the scale of all compute with which the scenario, changed as the anchor says, takes as long as
+//            was measured. Iteration time grows with the scale, so a bracket is halved until it is one part
+//            per million wide.
+// Invariant: deterministic; throws ConfigError where no scale gives the time (communication alone takes longer).
+// Cost:      about forty predictions of the anchor's own scenario.
+
+#include "sim/scenario/scenario.h"
+
+namespace lockstep {
+
+// The scenario with `compute.scale` solved, or as it is where it has no anchor.
+Scenario solve_anchor(const Scenario& scenario);
+
+}  // namespace lockstep

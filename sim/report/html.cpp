@@ -1,0 +1,245 @@
+#include "sim/report/html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/quantity_text.h"
+#include "sim/report/report_json.h"
+#include "sim/report/report_text.h"
+#include "sim/report/text_table.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double drawing_width = 900;
+constexpr double tallest_row = 14;
+constexpr double tallest_drawing = 420;
+constexpr std::size_t path_items_shown = 20;
+
+// By place in parts_of.
+constexpr std::array<std::string_view, 12> part_colours{"#3b6fb6", "#2fa3a0", "#7cc6c3", "#5b9e4d",
+                                                        "#d9a62e", "#8c8c8c", "#d1495b", "#9c5fb5",
+                                                        "#b58fc9", "#e07a5f", "#8f7a3c", "#b3b3b3"};
+
+constexpr std::string_view style_sheet = R"(
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { margin-bottom: 0; } h2 { margin-top: 2rem; font-size: 1.1rem; }
+table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
+th { font-weight: 600; border-bottom: 1px solid #8886; } td:first-child, th:first-child, .left { text-align: left; }
+.headline td { font-size: 1.1rem; } .headline td:first-child { color: #888; }
+.wide { overflow-x: auto; } svg { width: 100%; height: auto; } svg text { font: 11px system-ui; fill: #888; }
+.swatch { display: inline-block; width: .8em; height: .8em; margin-right: .5em; }
+.bad { color: #d1495b; font-weight: 600; } .good { color: #5b9e4d; font-weight: 600; }
+pre { overflow-x: auto; font-size: 12px; }
+)";
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char letter : text) {
+    switch (letter) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += letter;
+    }
+  }
+  return result;
+}
+
+// Cells are escaped here unless they are already markup.
+std::string row(const std::vector<std::string>& cells, std::string_view tag = "td") {
+  std::string result = "<tr>";
+  for (const std::string& cell : cells) {
+    result += fmt::format("<{0}>{1}</{0}>", tag, cell);
+  }
+  return result + "</tr>\n";
+}
+
+std::string heading(std::string_view text) {
+  return fmt::format("<h2>{}</h2>\n", escaped(text));
+}
+
+std::string headline(const Report& report) {
+  std::string time = fmt::format("<b>{}</b>", format_duration(report.iteration));
+  if (report.iteration_low && report.iteration_high) {
+    time += fmt::format(" ({} to {}: 10th to 90th percentile)", format_duration(*report.iteration_low),
+                        format_duration(*report.iteration_high));
+  }
+  const auto samples = per_second(report.samples_per_iteration, report.iteration);
+  std::string result = "<table class=headline>\n" + row({"iteration time", time});
+  result += row({"samples/s", samples ? fmt::format("{:.1f}", *samples) : "unknown"});
+  if (report.tokens_per_iteration) {
+    const auto tokens = per_second(*report.tokens_per_iteration, report.iteration);
+    result += row({"tokens/s", tokens ? fmt::format("{:.1f}", *tokens) : "unknown"});
+  }
+  result += row({"scaling efficiency",
+                 report.scaling_efficiency ? percentage(*report.scaling_efficiency, 1) : "unknown"});
+  result += row({"MFU", report.mfu ? percentage(*report.mfu, 1) : "unknown"});
+  return result + "</table>\n";
+}
+
+std::string rectangle(double left, double top, double width, double height, std::string_view colour,
+                      const std::string& title) {
+  return fmt::format(
+      "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"><title>{}</title></rect>\n",
+      left, top, width, height, colour, escaped(title));
+}
+
+std::string drawing(double height, const std::string& content) {
+  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">\n{}</svg>\n", drawing_width, height,
+                     content);
+}
+
+std::string words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string breakdown(const Report& report) {
+  const double whole = std::max(report.iteration.in_seconds(), 1e-12);
+  std::string bar;
+  std::string table;
+  double left = 0;
+  const std::vector<BreakdownPart> parts = parts_of(report.breakdown);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (parts[part].time == Duration::zero()) {
+      continue;
+    }
+    const std::string name = words(parts[part].name);
+    const std::string time = format_duration(parts[part].time);
+    const double width = parts[part].time.in_seconds() / whole * drawing_width;
+    bar += rectangle(left, 0, width, 28, part_colours[part], name + ": " + time);
+    left += width;
+    const std::string swatch =
+        fmt::format("<span class=swatch style=\"background:{}\"></span>", part_colours[part]);
+    table += row({swatch + name, time, percentage(parts[part].time.in_seconds(), whole)});
+  }
+  return heading("Where the time goes") + drawing(28, bar) + "<table>\n" + table + "</table>\n";
+}
+
+// A row a bucket: a thin line while it is ready and waits for its lane, a bar while it is reduced.
+std::string bucket_drawing(const Report& report) {
+  const double whole = std::max(report.iteration.in_seconds(), 1e-12);
+  const double row_height =
+      std::min(tallest_row, tallest_drawing / static_cast<double>(report.buckets.size()));
+  const auto place = [&](Duration time) { return time.in_seconds() / whole * drawing_width; };
+  std::string content;
+  double top = 0;
+  for (const BucketReport& bucket : report.buckets) {
+    const std::string title = fmt::format("bucket {}: {}, {}", bucket.index, format_bytes(bucket.bytes),
+                                          format_duration(bucket.end - bucket.start));
+    content += rectangle(place(bucket.ready), top + 0.45 * row_height, place(bucket.start - bucket.ready),
+                         0.1 * row_height, "#888888", title + " (waiting for its lane)");
+    content += rectangle(place(bucket.start), top + 0.1 * row_height,
+                         std::max(place(bucket.end - bucket.start), 1.0), 0.8 * row_height,
+                         bucket.exposed > Duration::zero() ? "#d1495b" : "#3b6fb6", title);
+    top += row_height;
+  }
+  content += fmt::format("<text x=\"0\" y=\"{0:.2f}\">0</text><text x=\"{1:.2f}\" y=\"{0:.2f}\" "
+                         "text-anchor=\"end\">{2}</text>\n",
+                         top + 14, drawing_width, format_duration(report.iteration));
+  return drawing(top + 18, content);
+}
+
+std::string buckets(const Report& report) {
+  if (report.buckets.empty()) {
+    return "";
+  }
+  std::string table = row({"bucket", "size", "tensors", "ready", "start", "end", "algorithm", "protocol",
+                           "busbw", "exposed"},
+                          "th");
+  for (const BucketReport& bucket : report.buckets) {
+    table += row({std::to_string(bucket.index), format_bytes(bucket.bytes), std::to_string(bucket.parameters),
+                  format_duration(bucket.ready), format_duration(bucket.start), format_duration(bucket.end),
+                  escaped(bucket.algorithm), escaped(bucket.protocol), format_bandwidth(bucket.busbw),
+                  format_duration(bucket.exposed)});
+  }
+  return heading("Gradient buckets") +
+         "<p>When each bucket was reduced; red where the GPU stood still for part of it.</p>\n" +
+         bucket_drawing(report) + "<div class=wide><table>\n" + table + "</table></div>\n";
+}
+
+std::string communication(const Report& report) {
+  if (report.buckets.empty()) {
+    return "";
+  }
+  std::string table = row({"sent by each GPU", format_bytes(report.bytes_per_gpu) + " per iteration"});
+  table += row({"collectives active", format_duration(report.communication_total)});
+  table += row({"behind computation", format_duration(report.communication_overlapped)});
+  if (!report.bottleneck_link.empty()) {
+    table += row({"bottleneck link", escaped(report.bottleneck_link)});
+  }
+  return heading("Communication") + "<table>\n" + table + "</table>\n";
+}
+
+std::string memory(const Report& report) {
+  const MemoryUse& use = report.memory;
+  const bool fits = use.total() <= report.memory_capacity;
+  std::string table;
+  for (const auto& [name, bytes] : {std::pair{"parameters", use.parameters},
+                                    {"gradients", use.gradients},
+                                    {"optimizer states", use.optimizer_states},
+                                    {"activations", use.activations},
+                                    {"communication buffers", use.communication_buffers},
+                                    {"framework", use.framework},
+                                    {"total", use.total()},
+                                    {"capacity", report.memory_capacity}}) {
+    table += row({name, format_bytes(bytes)});
+  }
+  return heading("Memory of one GPU") + "<table>\n" + table + "</table>\n" +
+         (fits ? "<p class=good>fits</p>\n" : "<p class=bad>does not fit</p>\n");
+}
+
+std::string critical_path(const Report& report) {
+  std::vector<PathItem> items = report.critical_path;
+  std::stable_sort(items.begin(), items.end(), [](const PathItem& left, const PathItem& right) {
+    return left.end - left.start > right.end - right.start;
+  });
+  items.resize(std::min(items.size(), path_items_shown));
+  std::string table = row({"what", "length", "from"}, "th");
+  for (const PathItem& item : items) {
+    table += row({escaped(item.what), format_duration(item.end - item.start), format_duration(item.start)});
+  }
+  return heading("Critical path: its longest pieces") + "<table>\n" + table + "</table>\n";
+}
+
+std::string warnings(const Report& report) {
+  std::string items;
+  for (const std::string& warning : report.warnings) {
+    items += "<li>" + escaped(warning) + "</li>\n";
+  }
+  return items.empty() ? "" : heading("Warnings") + "<ul>\n" + items + "</ul>\n";
+}
+
+std::string resolved(const Scenario& scenario) {
+  return heading("Scenario") + "<details><summary>every value, defaults filled in</summary><pre>" +
+         escaped(scenario.resolved.dump(2)) + "</pre></details>\n";
+}
+
+}  // namespace
+
+std::string to_html(const Report& report, const Scenario& scenario) {
+  const std::string name = escaped(report.name);
+  return "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + name +
+         "</title><style>" + std::string(style_sheet) + "</style></head>\n<body>\n<h1>" + name + "</h1>\n<p>" +
+         escaped(summary_of(scenario)) + "</p>\n" + headline(report) + breakdown(report) + buckets(report) +
+         communication(report) + memory(report) + critical_path(report) + warnings(report) +
+         resolved(scenario) + "</body>\n</html>\n";
+}
+
+}  // namespace lockstep

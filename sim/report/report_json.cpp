@@ -1,0 +1,131 @@
+#include "sim/report/report_json.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json seconds(Duration duration) {
+  return duration.in_seconds();
+}
+
+ordered_json seconds_or_null(const std::optional<Duration>& duration) {
+  return duration ? seconds(*duration) : ordered_json(nullptr);
+}
+
+ordered_json number_or_null(const std::optional<double>& number) {
+  return number ? ordered_json(*number) : ordered_json(nullptr);
+}
+
+ordered_json gigabytes_per_second(Bandwidth bandwidth) {
+  return static_cast<double>(bandwidth.count()) / 1e9;
+}
+
+ordered_json write_breakdown(const Breakdown& breakdown) {
+  ordered_json json;
+  for (const BreakdownPart& part : parts_of(breakdown)) {
+    json[part.name] = seconds(part.time);
+  }
+  return json;
+}
+
+ordered_json write_bucket(const BucketReport& bucket) {
+  return {{"index", bucket.index},
+          {"bytes", bucket.bytes.count()},
+          {"parameters", bucket.parameters},
+          {"ready_s", seconds(bucket.ready)},
+          {"start_s", seconds(bucket.start)},
+          {"end_s", seconds(bucket.end)},
+          {"exposed_s", seconds(bucket.exposed)},
+          {"algorithm", bucket.algorithm},
+          {"protocol", bucket.protocol},
+          {"busbw_gbs", gigabytes_per_second(bucket.busbw)}};
+}
+
+ordered_json write_communication(const Report& report) {
+  ordered_json buckets = ordered_json::array();
+  for (const BucketReport& bucket : report.buckets) {
+    buckets.push_back(write_bucket(bucket));
+  }
+  return {{"bytes_per_gpu", report.bytes_per_gpu.count()},
+          {"total_s", seconds(report.communication_total)},
+          {"overlapped_s", seconds(report.communication_overlapped)},
+          {"buckets", buckets}};
+}
+
+ordered_json write_memory(const Report& report) {
+  const MemoryUse& memory = report.memory;
+  return {{"parameters", memory.parameters.count()},
+          {"gradients", memory.gradients.count()},
+          {"optimizer_states", memory.optimizer_states.count()},
+          {"activations", memory.activations.count()},
+          {"communication_buffers", memory.communication_buffers.count()},
+          {"framework", memory.framework.count()},
+          {"total", memory.total().count()},
+          {"capacity", report.memory_capacity.count()},
+          {"fits", memory.total() <= report.memory_capacity}};
+}
+
+ordered_json write_critical_path(const std::vector<PathItem>& items) {
+  ordered_json json = ordered_json::array();
+  for (const PathItem& item : items) {
+    json.push_back({{"what", item.what}, {"start_s", seconds(item.start)}, {"end_s", seconds(item.end)}});
+  }
+  return json;
+}
+
+ordered_json tokens_per_second(const Report& report) {
+  return report.tokens_per_iteration
+             ? number_or_null(per_second(*report.tokens_per_iteration, report.iteration))
+             : ordered_json(nullptr);
+}
+
+}  // namespace
+
+std::vector<BreakdownPart> parts_of(const Breakdown& breakdown) {
+  return {{"forward", breakdown.forward},
+          {"backward", breakdown.backward},
+          {"recompute", breakdown.recompute},
+          {"optimizer", breakdown.optimizer},
+          {"gradient_copy", breakdown.gradient_copy},
+          {"host_overhead", breakdown.host_overhead},
+          {"exposed_communication", breakdown.exposed_communication},
+          {"pipeline_bubble", breakdown.pipeline_bubble},
+          {"input_stall", breakdown.input_stall},
+          {"straggler_wait", breakdown.straggler_wait},
+          {"checkpoint", breakdown.checkpoint},
+          {"other", breakdown.other}};
+}
+
+std::optional<double> per_second(std::int64_t per_iteration, Duration iteration) {
+  if (iteration == Duration::zero()) {
+    return std::nullopt;
+  }
+  return static_cast<double>(per_iteration) / iteration.in_seconds();
+}
+
+ordered_json to_json(const Report& report, const Scenario& scenario) {
+  ordered_json json{{"schema", "lockstep.result/1"}, {"name", report.name}};
+  json["iteration_time_s"] = seconds(report.iteration);
+  json["iteration_time_low_s"] = seconds_or_null(report.iteration_low);
+  json["iteration_time_high_s"] = seconds_or_null(report.iteration_high);
+  json["iteration_times_s"] = {
+      {"p5", seconds(report.p5)}, {"p50", seconds(report.p50)}, {"p95", seconds(report.p95)}};
+  json["first_iteration_time_s"] = seconds(report.first_iteration);
+  json["samples_per_s"] = number_or_null(per_second(report.samples_per_iteration, report.iteration));
+  json["tokens_per_s"] = tokens_per_second(report);
+  json["scaling_efficiency"] = number_or_null(report.scaling_efficiency);
+  json["mfu"] = number_or_null(report.mfu);
+  json["breakdown_s"] = write_breakdown(report.breakdown);
+  json["communication"] = write_communication(report);
+  json["memory_bytes"] = write_memory(report);
+  json["critical_path"] = write_critical_path(report.critical_path);
+  json["bottleneck_link"] =
+      report.bottleneck_link.empty() ? ordered_json(nullptr) : ordered_json(report.bottleneck_link);
+  json["warnings"] = report.warnings;
+  json["scenario"] = scenario.resolved;
+  json["engine"] = {{"events", report.events}, {"ranks_simulated", report.ranks_simulated}};
+  return json;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+#pragma once
+
+// A report as the JSON document lockstep.result/1.
+//
+// Problem:   scripts outside the project read these keys, and two runs must give the same bytes.
+// Idea:      keys in a fixed order; a time is its picoseconds over 10^12, the nearest double, printed as the
+//            shortest decimal that reads back to it; bandwidths are GB/s (10^9).
+// Invariant: every key of the contract is there, null where nothing is known.
+// Reference: CONTRACT section 4, kept by tests/report/report_json_test.cpp.
+
+#include <nlohmann/json.hpp>
+
+#include "sim/report/report.h"
+
+namespace lockstep {
+
+nlohmann::ordered_json to_json(const Report& report, const Scenario& scenario);
+
+// The parts of a breakdown by name, in the order they are shown, those of no length too.
+struct BreakdownPart {
+  const char* name;  // its key under breakdown_s
+  Duration time;
+};
+std::vector<BreakdownPart> parts_of(const Breakdown& breakdown);
+
+// Per second, at the rate of one iteration; nothing for an iteration that takes no time.
+std::optional<double> per_second(std::int64_t per_iteration, Duration iteration);
+
+}  // namespace lockstep

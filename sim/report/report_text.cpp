@@ -1,0 +1,303 @@
+#include "sim/report/report_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "sim/base/quantity_text.h"
+#include "sim/report/report_json.h"
+#include "sim/report/text_table.h"
+#include "sim/scenario/spelling.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t indent = 2;
+constexpr std::int64_t bar_width = 76;
+constexpr std::size_t most_buckets_shown = 12;
+constexpr std::size_t buckets_at_each_end = 5;
+constexpr std::size_t path_items_shown = 6;
+
+// How a part of the breakdown looks in the bar, by its place in parts_of.
+struct Look {
+  std::string_view glyph;
+  std::string_view colour;
+};
+constexpr std::array<Look, 12> looks{{{"█", "\x1b[34m"},
+                                      {"▓", "\x1b[36m"},
+                                      {"▚", "\x1b[96m"},
+                                      {"▒", "\x1b[32m"},
+                                      {"▞", "\x1b[33m"},
+                                      {"┼", "\x1b[90m"},
+                                      {"░", "\x1b[31m"},
+                                      {"╌", "\x1b[35m"},
+                                      {"╳", "\x1b[95m"},
+                                      {"≈", "\x1b[91m"},
+                                      {"◆", "\x1b[93m"},
+                                      {"·", "\x1b[37m"}}};
+
+class TextReport {
+ public:
+  TextReport(const Report& report, const Scenario& scenario, const TextStyle& style)
+      : report_(report), scenario_(scenario), style_(style) {}
+
+  std::string write() {
+    write_headline();
+    write_breakdown();
+    write_buckets();
+    write_communication();
+    write_memory();
+    write_critical_path();
+    write_warnings();
+    return std::move(text_);
+  }
+
+ private:
+  std::string coloured(std::string_view text, std::string_view colour) const {
+    return style_.has_colour ? fmt::format("{}{}\x1b[0m", colour, text) : std::string(text);
+  }
+  std::string bold(std::string_view text) const { return coloured(text, "\x1b[1m"); }
+
+  void write_heading(std::string_view heading) { text_ += "\n" + bold(heading) + "\n"; }
+
+  void write_headline() {
+    text_ += bold(report_.name) + "\n" + summary_of(scenario_) + "\n\n";
+    TextTable table({Align::left, Align::left});
+    table.add_row({"iteration time", bold(format_duration(report_.iteration)) + band()});
+    table.add_row({"throughput", throughput()});
+    table.add_row({"scaling efficiency", of_one_gpu()});
+    table.add_row({"MFU", report_.mfu ? percentage(*report_.mfu, 1) : "unknown"});
+    text_ += table.text(indent);
+  }
+
+  std::string band() const {
+    if (!report_.iteration_low || !report_.iteration_high) {
+      return "";
+    }
+    return fmt::format("   ({} to {}: 10th to 90th percentile)", format_duration(*report_.iteration_low),
+                       format_duration(*report_.iteration_high));
+  }
+
+  std::string rate(std::int64_t per_iteration, std::string_view unit) const {
+    const auto value = per_second(per_iteration, report_.iteration);
+    if (!value) {
+      return "unknown";
+    }
+    const bool is_small = *value < 100;
+    return is_small ? fmt::format("{:.2f} {}/s", *value, unit)
+                    : fmt::format("{} {}/s", grouped(std::llround(*value)), unit);
+  }
+
+  std::string throughput() const {
+    std::string text = rate(report_.samples_per_iteration, "samples");
+    if (report_.tokens_per_iteration) {
+      text += "   " + rate(*report_.tokens_per_iteration, "tokens");
+    }
+    return text;
+  }
+
+  std::string of_one_gpu() const {
+    if (!report_.scaling_efficiency) {
+      return "unknown: one GPU cannot hold the model";
+    }
+    return percentage(*report_.scaling_efficiency, 1) + " of linear from one GPU";
+  }
+
+  void write_breakdown() {
+    write_heading("Where the time goes");
+    const std::vector<BreakdownPart> parts = parts_of(report_.breakdown);
+    text_ += std::string(indent, ' ') + bar(parts) + "\n";
+    const Duration whole = sum(parts);
+    TextTable table({Align::left, Align::left, Align::right, Align::right});
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      if (parts[part].time > Duration::zero()) {
+        table.add_row({std::string(looks[part].glyph), words(parts[part].name),
+                       format_duration(parts[part].time),
+                       percentage(parts[part].time.in_seconds(), whole.in_seconds())});
+      }
+    }
+    text_ += table.text(indent);
+  }
+
+  static Duration sum(const std::vector<BreakdownPart>& parts) {
+    Duration total;
+    for (const BreakdownPart& part : parts) {
+      total += part.time;
+    }
+    return total;
+  }
+
+  // The key as words: "exposed_communication" is "exposed communication".
+  static std::string words(std::string name) {
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return name;
+  }
+
+  // Every part ends where its running sum falls, so that the bar is as long as it says.
+  std::string bar(const std::vector<BreakdownPart>& parts) const {
+    const double whole = std::max(sum(parts).in_seconds(), 1e-12);
+    std::string result;
+    Duration so_far;
+    std::int64_t drawn = 0;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      so_far += parts[part].time;
+      const std::int64_t end = std::llround(so_far.in_seconds() / whole * static_cast<double>(bar_width));
+      std::string stretch;
+      for (; drawn < end; ++drawn) {
+        stretch += looks[part].glyph;
+      }
+      result += stretch.empty() ? "" : coloured(stretch, looks[part].colour);
+    }
+    return result;
+  }
+
+  void write_buckets() {
+    if (report_.buckets.empty()) {
+      return;
+    }
+    write_heading(fmt::format("Gradient buckets ({}), times from the start of the iteration",
+                              report_.buckets.size()));
+    TextTable table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
+                     Align::left, Align::left, Align::right, Align::right});
+    table.add_row(
+        {"", "size", "tensors", "ready", "start", "end", "algorithm", "protocol", "busbw", "exposed"});
+    const std::size_t count = report_.buckets.size();
+    const bool is_long = count > most_buckets_shown;
+    for (std::size_t bucket = 0; bucket < count; ++bucket) {
+      const bool is_middle = bucket >= buckets_at_each_end && bucket < count - buckets_at_each_end;
+      if (!is_long || !is_middle) {
+        table.add_row(bucket_cells(report_.buckets[bucket]));
+      } else if (bucket == buckets_at_each_end) {
+        table.add_note(middle_note(count));
+      }
+    }
+    text_ += table.text(indent);
+  }
+
+  static std::vector<std::string> bucket_cells(const BucketReport& bucket) {
+    return {std::to_string(bucket.index),   format_bytes(bucket.bytes),    std::to_string(bucket.parameters),
+            format_duration(bucket.ready),  format_duration(bucket.start), format_duration(bucket.end),
+            bucket.algorithm,               bucket.protocol,               format_bandwidth(bucket.busbw),
+            format_duration(bucket.exposed)};
+  }
+
+  std::string middle_note(std::size_t count) const {
+    Bytes bytes;
+    Duration exposed;
+    for (std::size_t bucket = buckets_at_each_end; bucket < count - buckets_at_each_end; ++bucket) {
+      bytes += report_.buckets[bucket].bytes;
+      exposed += report_.buckets[bucket].exposed;
+    }
+    return fmt::format("... {} more: {}, {} exposed ...", count - 2 * buckets_at_each_end,
+                       format_bytes(bytes), format_duration(exposed));
+  }
+
+  void write_communication() {
+    if (report_.buckets.empty()) {
+      return;
+    }
+    write_heading("Communication");
+    const Duration active = report_.communication_total;
+    TextTable table({Align::left, Align::left});
+    table.add_row({"sent by each GPU", format_bytes(report_.bytes_per_gpu) + " per iteration"});
+    table.add_row({"collectives active", format_duration(active)});
+    table.add_row({"behind computation",
+                   fmt::format("{} ({})", format_duration(report_.communication_overlapped),
+                               percentage(report_.communication_overlapped.in_seconds(), active.in_seconds()))});
+    if (!report_.bottleneck_link.empty()) {
+      table.add_row({"bottleneck link", report_.bottleneck_link});
+    }
+    text_ += table.text(indent);
+  }
+
+  void write_memory() {
+    write_heading("Memory of one GPU");
+    const MemoryUse& memory = report_.memory;
+    TextTable table({Align::left, Align::right});
+    const std::array<std::pair<const char*, Bytes>, 6> parts{{{"parameters", memory.parameters},
+                                                              {"gradients", memory.gradients},
+                                                              {"optimizer states", memory.optimizer_states},
+                                                              {"activations", memory.activations},
+                                                              {"communication buffers",
+                                                               memory.communication_buffers},
+                                                              {"framework", memory.framework}}};
+    for (const auto& [name, bytes] : parts) {
+      if (bytes > Bytes{0}) {
+        table.add_row({name, format_bytes(bytes)});
+      }
+    }
+    table.add_row({"total", format_bytes(memory.total())});
+    text_ += table.text(indent) + std::string(indent, ' ') + verdict() + "\n";
+  }
+
+  std::string verdict() const {
+    const Bytes total = report_.memory.total();
+    const bool fits = total <= report_.memory_capacity;
+    return fmt::format("{} {}: {} used", coloured(fits ? "fits" : "DOES NOT FIT", fits ? "\x1b[32m" : "\x1b[31m"),
+                       format_bytes(report_.memory_capacity),
+                       percentage(static_cast<double>(total.count()),
+                                  static_cast<double>(report_.memory_capacity.count())));
+  }
+
+  void write_critical_path() {
+    std::vector<PathItem> items = report_.critical_path;
+    if (items.empty()) {
+      return;
+    }
+    std::stable_sort(items.begin(), items.end(), [](const PathItem& left, const PathItem& right) {
+      return left.end - left.start > right.end - right.start;
+    });
+    const std::size_t shown = std::min(items.size(), path_items_shown);
+    write_heading(fmt::format("Critical path: the longest {} of its {} pieces", shown, items.size()));
+    TextTable table({Align::left, Align::right, Align::right, Align::left});
+    for (std::size_t item = 0; item < shown; ++item) {
+      const Duration length = items[item].end - items[item].start;
+      table.add_row({items[item].what, format_duration(length),
+                     percentage(length.in_seconds(), report_.iteration.in_seconds()),
+                     "from " + format_duration(items[item].start)});
+    }
+    text_ += table.text(indent);
+  }
+
+  void write_warnings() {
+    if (report_.warnings.empty()) {
+      return;
+    }
+    write_heading("Warnings");
+    for (const std::string& warning : report_.warnings) {
+      text_ += std::string(indent, ' ') + coloured(warning, "\x1b[33m") + "\n";
+    }
+  }
+
+  const Report& report_;
+  const Scenario& scenario_;
+  const TextStyle& style_;
+  std::string text_;
+};
+
+std::string model_name(const ModelUse& model) {
+  if (!model.name.empty()) {
+    return model.name;
+  }
+  return model.measured ? "a measured model" : "an explicit model";
+}
+
+}  // namespace
+
+std::string summary_of(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  const std::string nodes = cluster.nodes == 1 ? "one node" : fmt::format("{} nodes", cluster.nodes);
+  return fmt::format("{} of {} ({}, batch {} a GPU) on {} of {} x {} ({})", scenario.training.strategy,
+                     model_name(scenario.model), name_of(scenario.model.precision, precision_spellings),
+                     scenario.model.batch_per_gpu, nodes, cluster.gpus_per_node, cluster.gpu.name,
+                     cluster.machine.name);
+}
+
+std::string to_text(const Report& report, const Scenario& scenario, const TextStyle& style) {
+  return TextReport(report, scenario, style).write();
+}
+
+}  // namespace lockstep

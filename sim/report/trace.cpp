@@ -1,0 +1,316 @@
+#include "sim/report/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/base/check.h"
+#include "sim/collectives/collective.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t most_ops_with_channels = 20'000;
+constexpr std::int64_t picoseconds_per_microsecond = 1'000'000;
+
+// Rows of one process, in the order they are shown. A channel's number is added to its own.
+constexpr std::uint32_t iteration_row = 0;
+constexpr std::uint32_t compute_row = 1;
+constexpr std::uint32_t communication_row = 2;
+constexpr std::uint32_t channel_row = 3;
+// Threads of one row: how many events of it may overlap.
+constexpr std::uint32_t threads_per_row = 1000;
+
+std::string microseconds(Duration duration) {
+  const std::int64_t count = duration.picoseconds();
+  return fmt::format("{}.{:06}", count / picoseconds_per_microsecond, count % picoseconds_per_microsecond);
+}
+
+struct Event {
+  std::string name;
+  std::string_view category;
+  Time start;
+  Time end;
+  ordered_json arguments = nullptr;
+};
+
+// Lines of one process at a time, and which of its threads are free.
+class TraceStream {
+ public:
+  explicit TraceStream(const TextSink& sink) : sink_(sink) {
+    sink_("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+  }
+  void finish() { sink_("\n]}\n"); }
+
+  void begin_process(Rank rank, const std::string& name) {
+    process_ = rank.index;
+    last_end_.clear();
+    write_metadata("process_name", 0, fmt::format(R"("name":{})", ordered_json(name).dump()));
+  }
+
+  // On the first thread of the row that is free again by then. Events of a row come in order of start.
+  void write_event(std::uint32_t row, const std::string& row_name, const Event& event) {
+    const std::uint32_t thread = free_thread(row, row_name, event.start);
+    last_end_[thread] = event.end;
+    std::string line =
+        fmt::format(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"cat":"{}","name":{})", process_, thread,
+                    microseconds(event.start.since_start()), microseconds(event.end - event.start),
+                    event.category, ordered_json(event.name).dump());
+    if (!event.arguments.is_null()) {
+      line += ",\"args\":" + event.arguments.dump();
+    }
+    write_line(line + "}");
+  }
+
+ private:
+  std::uint32_t free_thread(std::uint32_t row, const std::string& row_name, Time start) {
+    for (std::uint32_t extra = 0;; ++extra) {
+      const std::uint32_t thread = row * threads_per_row + extra;
+      const auto last = last_end_.find(thread);
+      if (last == last_end_.end()) {
+        const std::string name = extra == 0 ? row_name : fmt::format("{} {}", row_name, extra + 1);
+        write_metadata("thread_name", thread, fmt::format(R"("name":"{}")", name));
+        write_metadata("thread_sort_index", thread, fmt::format(R"("sort_index":{})", thread));
+        return thread;
+      }
+      if (last->second <= start) {
+        return thread;
+      }
+    }
+  }
+
+  void write_metadata(std::string_view kind, std::uint32_t thread, const std::string& arguments) {
+    write_line(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", process_, thread,
+                           kind, arguments));
+  }
+
+  void write_line(const std::string& line) {
+    sink_(is_first_line_ ? "\n" : ",\n");
+    sink_(line);
+    is_first_line_ = false;
+  }
+
+  const TextSink& sink_;
+  std::uint32_t process_ = 0;
+  std::map<std::uint32_t, Time> last_end_;  // by thread of this process
+  bool is_first_line_ = true;
+};
+
+// What of a run is worth an event.
+class RunTrace {
+ public:
+  RunTrace(const Scenario& scenario, const Simulation& simulation, const TextSink& sink)
+      : scenario_(scenario),
+        simulation_(simulation),
+        run_(simulation.steady),
+        stream_(sink),
+        ops_by_lane_(run_.plan.lanes.size()) {
+    for (std::uint32_t op = 0; op < run_.plan.size(); ++op) {
+      ops_by_lane_[run_.plan.lane[op]].push_back(OpId{op});
+    }
+    for (const LaneId lane : run_.plan.lanes.ids()) {
+      lanes_by_rank_[run_.plan.lanes[lane].rank.index].push_back(lane);
+    }
+  }
+
+  void write() {
+    const Roles& roles = simulation_.cluster->symmetry.roles;
+    for (std::size_t i = 0; i < roles.representatives.size(); ++i) {
+      const std::string also = roles.members[i] > 1 ? fmt::format(" and {} like it", roles.members[i] - 1) : "";
+      stream_.begin_process(roles.representatives[i],
+                            fmt::format("rank {}{}", roles.representatives[i].index, also));
+      write_rank(roles.representatives[i], i);
+    }
+    stream_.finish();
+  }
+
+ private:
+  void write_rank(Rank rank, std::size_t representative) {
+    const std::vector<LaneId>& lanes = lanes_by_rank_[rank.index];
+    for (const LaneId lane : lanes) {
+      if (run_.plan.lanes[lane].kind == LaneKind::compute) {
+        write_iterations(lane);
+        write_compute(lane);
+      } else if (run_.plan.lanes[lane].kind == LaneKind::communication) {
+        write_collectives(lane, representative);
+      }
+    }
+    if (run_.plan.size() <= most_ops_with_channels) {
+      write_channels(lanes);
+    }
+  }
+
+  // From the end of the iteration before to its own, as the report measures it.
+  void write_iterations(LaneId compute) {
+    Time start;
+    for (std::size_t iteration = 0; iteration < run_.iterations.size(); ++iteration) {
+      Time end = start;
+      for (const OpId op : ops_by_lane_[compute]) {
+        end = op < run_.iterations[iteration].last ? std::max(end, end_of(op)) : end;
+      }
+      const std::string name = iteration == 0 ? "warm-up" : fmt::format("iteration {}", iteration);
+      stream_.write_event(iteration_row, "iteration",
+                          {.name = name, .category = "iteration", .start = start, .end = end});
+      start = end;
+    }
+  }
+
+  // What ran, and in the gaps what was waited for.
+  void write_compute(LaneId lane) {
+    Time reached;
+    for (const OpId op : ops_by_lane_[lane]) {
+      const Section& section = section_of(run_.plan, op);
+      if (start_of(op) > reached) {
+        write_on_compute(waiting_name(section), "exposed_communication", reached, start_of(op));
+      }
+      if (end_of(op) > start_of(op)) {
+        write_on_compute(name_of(section), category_name(section.category), start_of(op), end_of(op));
+      }
+      reached = std::max(reached, end_of(op));
+    }
+  }
+
+  void write_on_compute(const std::string& name, std::string_view category, Time start, Time end) {
+    stream_.write_event(compute_row, "compute",
+                        {.name = name, .category = category, .start = start, .end = end});
+  }
+
+  // Every collective takes its lane and gives it back, in the order they were written.
+  void write_collectives(LaneId lane, std::size_t representative) {
+    const std::map<OpId, const BucketOps*> buckets = buckets_by_begin(representative);
+    std::vector<OpId> taken;
+    std::vector<OpId> given_back;
+    for (const OpId op : ops_by_lane_[lane]) {
+      if (run_.plan.kind[op.index] == OpKind::join && run_.plan.amount[op.index] != 0) {
+        (run_.plan.amount[op.index] > 0 ? taken : given_back).push_back(op);
+      }
+    }
+    LOCKSTEP_CHECK(taken.size() == given_back.size(), "a lane that is taken is given back");
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      Event event{.name = name_of(section_of(run_.plan, taken[i])),
+                  .category = "communication",
+                  .start = end_of(taken[i]),
+                  .end = end_of(given_back[i])};
+      if (const auto bucket = buckets.find(taken[i]); bucket != buckets.end()) {
+        event.arguments = arguments_of(*bucket->second, event, representative);
+      }
+      stream_.write_event(communication_row, "communication", event);
+    }
+  }
+
+  std::map<OpId, const BucketOps*> buckets_by_begin(std::size_t representative) const {
+    std::map<OpId, const BucketOps*> buckets;
+    for (const IterationOps& iteration : run_.iterations) {
+      for (const BucketOps& bucket : iteration.buckets) {
+        buckets[bucket.collective.begin[representative]] = &bucket;
+      }
+    }
+    return buckets;
+  }
+
+  ordered_json arguments_of(const BucketOps& bucket, const Event& event, std::size_t representative) const {
+    const BusFactor factor = bus_factor(CollectiveOp::all_reduce, scenario_.cluster.ranks());
+    const double on_bus = static_cast<double>(bucket.bytes_on_wire.count()) *
+                          static_cast<double>(factor.numerator) / static_cast<double>(factor.denominator);
+    const double seconds = (event.end - event.start).in_seconds();
+    const Duration waited = event.start - end_of(bucket.ready[representative]);
+    return {{"bytes", bucket.bytes.count()},
+            {"tensors", bucket.parameters},
+            {"algorithm", bucket.algorithm},
+            {"protocol", bucket.protocol},
+            {"waited_for_the_lane_us", waited.in_seconds() * 1e6},
+            {"busbw_gbs", seconds > 0 ? on_bus / seconds / 1e9 : 0.0}};
+  }
+
+  // The transfers of this rank's rings.
+  void write_channels(const std::vector<LaneId>& lanes) {
+    std::map<std::uint32_t, std::vector<OpId>> transfers;
+    for (const LaneId lane : lanes) {
+      const Lane& channel = run_.plan.lanes[lane];
+      for (const OpId op : ops_by_lane_[lane]) {
+        if (channel.kind == LaneKind::channel && is_hop(op)) {
+          transfers[channel.index].push_back(op);
+        }
+      }
+    }
+    for (auto& [channel, ops] : transfers) {
+      std::stable_sort(ops.begin(), ops.end(),
+                       [&](OpId left, OpId right) { return start_of(left) < start_of(right); });
+      write_transfers(channel, ops);
+    }
+  }
+
+  bool is_hop(OpId op) const {
+    return run_.plan.kind[op.index] == OpKind::transfer &&
+           run_.plan.paths[run_.plan.path[op.index]].kind == PathKind::hop;
+  }
+
+  void write_transfers(std::uint32_t channel, const std::vector<OpId>& ops) {
+    for (const OpId op : ops) {
+      const Path& path = run_.plan.paths[run_.plan.path[op.index]];
+      Event event{.name = fmt::format("to rank {}", path.destination.index),
+                  .category = "transfer",
+                  .start = start_of(op),
+                  .end = end_of(op)};
+      event.arguments["bytes"] = run_.plan.amount[op.index];
+      stream_.write_event(channel_row + channel, fmt::format("ring {}", channel), event);
+    }
+  }
+
+  Time start_of(OpId op) const { return run_.timeline.start[op.index]; }
+  Time end_of(OpId op) const { return run_.timeline.end[op.index]; }
+  const std::string& name_of(const Section& section) const { return run_.plan.names[section.name]; }
+
+  std::string waiting_name(const Section& section) const {
+    const std::string& name = name_of(section);
+    return name.starts_with("wait") ? name : "wait before " + name;
+  }
+
+  const Scenario& scenario_;
+  const Simulation& simulation_;
+  const Run& run_;
+  TraceStream stream_;
+  IdVector<LaneId, std::vector<OpId>> ops_by_lane_;
+  std::map<std::uint32_t, std::vector<LaneId>> lanes_by_rank_;
+};
+
+}  // namespace
+
+std::string_view category_name(Category category) {
+  switch (category) {
+    case Category::forward:
+      return "forward";
+    case Category::backward:
+      return "backward";
+    case Category::recompute:
+      return "recompute";
+    case Category::optimizer:
+      return "optimizer";
+    case Category::gradient_copy:
+      return "gradient_copy";
+    case Category::host_overhead:
+      return "host_overhead";
+    case Category::communication:
+      return "communication";
+    case Category::pipeline_bubble:
+      return "pipeline_bubble";
+    case Category::input_stall:
+      return "input_stall";
+    case Category::checkpoint:
+      return "checkpoint";
+    case Category::other:
+      break;
+  }
+  return "other";
+}
+
+void write_trace(const Scenario& scenario, const Simulation& simulation, const TextSink& sink) {
+  RunTrace(scenario, simulation, sink).write();
+}
+
+}  // namespace lockstep

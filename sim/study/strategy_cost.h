@@ -1,0 +1,26 @@
+#pragma once
+
+// What a strategy costs on a cluster: how often it communicates, how much, and how the iteration would
+// change with a better cluster.
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/scenario/scenario.h"
+#include "sim/study/sensitivity.h"
+
+namespace lockstep {
+
+struct StrategyCost {
+  Duration iteration;
+  std::int64_t collectives = 0;  // of one rank, per iteration
+  Bytes bytes_per_gpu;           // sent by one rank, per iteration
+  Duration communicating;        // with a collective active
+  Duration exposed;              // with nothing to compute meanwhile
+  std::vector<Sensitivity> sensitivities;
+};
+
+StrategyCost find_strategy_cost(const Scenario& scenario);
+
+}  // namespace lockstep

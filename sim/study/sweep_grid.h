@@ -1,0 +1,57 @@
+#pragma once
+
+// Which scenarios a sweep runs: the Cartesian product of some values for some paths.
+//
+// Problem:   "bucket caps from 1 to 200, doubling, on 1, 2 and 4 nodes" must be one short argument each.
+// Idea:      an axis is a dotted path and its values; a cell is a number whose digits, in the mixed radix of
+//            the axes, choose the values. The last axis varies fastest, as nested loops would.
+// Invariant: the order of cells depends on the arguments alone; the values of a range are rounded to 12
+//            digits, so that 0.1 three times over is 0.3.
+// Cost:      the values of the axes are stored, the product never is.
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct SweepAxis {
+  std::string path;  // dotted, as --set takes it
+  std::vector<nlohmann::ordered_json> values;
+};
+
+// "PATH=V1,V2,...": each value is read as JSON, else taken as a string. Each may also be a range, both ends
+// included when hit: FROM:TO:xK (geometric) or FROM:TO:+K (arithmetic), numbers or quantities of one unit
+// ("1 us:8 us:x2"). Throws ConfigError.
+SweepAxis parse_axis(const std::string& text);
+
+class SweepGrid {
+ public:
+  // Throws ConfigError when a path is there twice.
+  explicit SweepGrid(std::vector<SweepAxis> axes);
+  // From the arguments of --vary; all that is wrong with them is reported together.
+  static SweepGrid parse(const std::vector<std::string>& arguments);
+
+  const std::vector<SweepAxis>& axes() const { return axes_; }
+  std::size_t cells() const { return cells_; }
+  // One value for each axis.
+  std::vector<nlohmann::ordered_json> values_at(std::size_t cell) const;
+
+ private:
+  std::vector<SweepAxis> axes_;
+  std::size_t cells_ = 1;
+};
+
+// Every count-th cell, beginning with the index-th (from 1): what one of `count` machines runs.
+struct Shard {
+  std::size_t index = 1;
+  std::size_t count = 1;
+
+  std::vector<std::size_t> cells_of(const SweepGrid& grid) const;
+};
+
+// "2/8". Throws ConfigError.
+Shard parse_shard(const std::string& text);
+
+}  // namespace lockstep

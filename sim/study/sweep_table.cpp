@@ -1,0 +1,270 @@
+#include "sim/study/sweep_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "sim/base/error.h"
+#include "sim/base/nearest_name.h"
+#include "sim/report/report_json.h"
+#include "sim/report/text_table.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t most_rows_shown = 30;
+constexpr std::size_t widest_bar = 24;
+constexpr std::size_t longest_error_shown = 90;
+
+// What names the scenario, repeats it, or is about the simulator.
+constexpr std::array<std::string_view, 5> not_columns{"schema", "name", "bottleneck_link", "scenario",
+                                                      "engine"};
+
+void append_keys(const ordered_json& json, const std::string& prefix, std::vector<std::string>& keys) {
+  for (const auto& [name, value] : json.items()) {
+    if (prefix.empty() && std::find(not_columns.begin(), not_columns.end(), name) != not_columns.end()) {
+      continue;
+    }
+    if (value.is_object()) {
+      append_keys(value, prefix + name + ".", keys);
+    } else if (!value.is_array()) {
+      keys.push_back(prefix + name);
+    }
+  }
+}
+
+ordered_json value_at(const ordered_json& json, const std::string& dotted_key) {
+  const std::size_t dot = dotted_key.find('.');
+  const ordered_json& value = json.at(dotted_key.substr(0, dot));
+  return dot == std::string::npos ? value : value_at(value, dotted_key.substr(dot + 1));
+}
+
+std::string plain_text(const ordered_json& value) {
+  if (value.is_null()) {
+    return "";
+  }
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// A value that was varied: here null is a choice, and must look like one.
+std::string varied_text(const ordered_json& value) { return value.is_null() ? "null" : plain_text(value); }
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) {
+    line += (line.empty() && &field == fields.data() ? "" : ",") + csv_field(field);
+  }
+  return line + "\n";
+}
+
+std::vector<std::string> header(const SweepTable& table) {
+  std::vector<std::string> fields;
+  for (const SweepAxis& axis : table.grid.axes()) {
+    fields.push_back(axis.path);
+  }
+  fields.insert(fields.end(), table.keys.begin(), table.keys.end());
+  fields.emplace_back("error");
+  return fields;
+}
+
+std::vector<std::string> fields_of(const SweepTable& table, const SweepRow& row) {
+  std::vector<std::string> fields;
+  for (const ordered_json& value : table.grid.values_at(row.cell)) {
+    fields.push_back(varied_text(value));
+  }
+  for (const ordered_json& value : row.results) {
+    fields.push_back(plain_text(value));
+  }
+  fields.push_back(row.error);
+  return fields;
+}
+
+ordered_json row_json(const SweepTable& table, const SweepRow& row) {
+  ordered_json json;
+  const std::vector<ordered_json> values = table.grid.values_at(row.cell);
+  for (std::size_t axis = 0; axis < values.size(); ++axis) {
+    json[table.grid.axes()[axis].path] = values[axis];
+  }
+  for (std::size_t key = 0; key < table.keys.size(); ++key) {
+    json[table.keys[key]] = row.results[key];
+  }
+  json["error"] = row.error.empty() ? ordered_json(nullptr) : ordered_json(row.error);
+  return json;
+}
+
+// The values of the minimised key, and how far each row is from the best.
+class Ranking {
+ public:
+  Ranking(const SweepTable& table, std::size_t key) : table_(table), key_(key), best_(find_best_row(table, key)) {
+    for (std::size_t row = 0; best_ && row < table.rows.size(); ++row) {
+      most_excess_ = std::max(most_excess_, is_number(row) ? excess(row) : 0);
+    }
+  }
+
+  std::optional<std::size_t> best() const { return best_; }
+  bool is_number(std::size_t row) const { return table_.rows[row].results[key_].is_number(); }
+  double value(std::size_t row) const { return table_.rows[row].results[key_].get<double>(); }
+
+  std::string distance(std::size_t row) const {
+    if (row == best_) {
+      return "best";
+    }
+    return value(*best_) > 0 ? fmt::format("{:+.1f} %", 100 * excess(row) / value(*best_))
+                             : fmt::format("{:+.4g}", excess(row));
+  }
+  // Its length is the distance from the best row: what the choice would cost.
+  std::string bar(std::size_t row) const {
+    const double part = most_excess_ > 0 ? excess(row) / most_excess_ : 0;
+    const auto length = static_cast<std::size_t>(std::lround(part * static_cast<double>(widest_bar)));
+    std::string bar;
+    for (std::size_t step = 0; step < length; ++step) {
+      bar += "█";
+    }
+    return bar;
+  }
+
+ private:
+  double excess(std::size_t row) const { return value(row) - value(*best_); }
+
+  const SweepTable& table_;
+  std::size_t key_;
+  std::optional<std::size_t> best_;
+  double most_excess_ = 0;
+};
+
+std::string shortened(const std::string& text) {
+  return text.size() <= longest_error_shown ? text : text.substr(0, longest_error_shown) + "...";
+}
+
+std::vector<std::string> varied_cells(const SweepTable& table, const SweepRow& row) {
+  std::vector<std::string> cells;
+  for (const ordered_json& value : table.grid.values_at(row.cell)) {
+    cells.push_back(varied_text(value));
+  }
+  return cells;
+}
+
+void add_text_row(TextTable& text, const SweepTable& table, const Ranking& ranking, std::size_t index) {
+  const SweepRow& row = table.rows[index];
+  std::vector<std::string> cells = varied_cells(table, row);
+  if (!row.error.empty()) {
+    cells.insert(cells.end(), {"-", "", "error: " + shortened(row.error)});
+  } else if (!ranking.is_number(index)) {
+    cells.emplace_back("-");
+  } else {
+    cells.insert(cells.end(), {fmt::format("{:.6g}", ranking.value(index)), ranking.distance(index),
+                               ranking.bar(index)});
+  }
+  text.add_row(std::move(cells));
+}
+
+std::string verdict(const SweepTable& table, const Ranking& ranking, const std::string& key) {
+  if (!ranking.best()) {
+    return fmt::format("\nno row has a value of {}\n", key);
+  }
+  std::string choice;
+  const std::vector<std::string> cells = varied_cells(table, table.rows[*ranking.best()]);
+  for (std::size_t axis = 0; axis < cells.size(); ++axis) {
+    choice += fmt::format("{}{}={}", axis == 0 ? "" : "  ", table.grid.axes()[axis].path, cells[axis]);
+  }
+  return fmt::format("\nsmallest {}: {:.6g} at {}\n", key, ranking.value(*ranking.best()), choice);
+}
+
+}  // namespace
+
+bool SweepTable::is_all_errors() const {
+  return !rows.empty() &&
+         std::all_of(rows.begin(), rows.end(), [](const SweepRow& row) { return !row.error.empty(); });
+}
+
+std::vector<std::string> result_keys() {
+  std::vector<std::string> keys;
+  append_keys(to_json(Report{}, Scenario{}), "", keys);
+  return keys;
+}
+
+std::vector<ordered_json> pick_results(const ordered_json& result, const std::vector<std::string>& keys) {
+  std::vector<ordered_json> values;
+  for (const std::string& key : keys) {
+    values.push_back(value_at(result, key));
+  }
+  return values;
+}
+
+std::size_t find_minimized_key(const SweepTable& table, const std::string& key) {
+  const auto found = std::find(table.keys.begin(), table.keys.end(), key);
+  if (found == table.keys.end()) {
+    throw ConfigError(fmt::format("--minimize: found \"{}\", {}", key, describe_choices(key, table.keys)));
+  }
+  return static_cast<std::size_t>(found - table.keys.begin());
+}
+
+std::optional<std::size_t> find_best_row(const SweepTable& table, std::size_t key) {
+  std::optional<std::size_t> best;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    const ordered_json& value = table.rows[row].results[key];
+    if (value.is_number() && (!best || value.get<double>() < table.rows[*best].results[key].get<double>())) {
+      best = row;
+    }
+  }
+  return best;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) {
+    return text;
+  }
+  std::string quoted = "\"";
+  for (const char letter : text) {
+    quoted += letter == '"' ? "\"\"" : std::string(1, letter);
+  }
+  return quoted + "\"";
+}
+
+std::string to_csv(const SweepTable& table) {
+  std::string text = csv_line(header(table));
+  for (const SweepRow& row : table.rows) {
+    text += csv_line(fields_of(table, row));
+  }
+  return text;
+}
+
+ordered_json to_json(const SweepTable& table, std::size_t minimized_key) {
+  ordered_json json{{"schema", "lockstep.sweep/1"}, {"varied", ordered_json::array()}};
+  for (const SweepAxis& axis : table.grid.axes()) {
+    json["varied"].push_back(axis.path);
+  }
+  json["minimize"] = table.keys[minimized_key];
+  json["rows"] = ordered_json::array();
+  for (const SweepRow& row : table.rows) {
+    json["rows"].push_back(row_json(table, row));
+  }
+  const auto best = find_best_row(table, minimized_key);
+  json["best"] = best ? row_json(table, table.rows[*best]) : ordered_json(nullptr);
+  return json;
+}
+
+std::string to_text(const SweepTable& table, std::size_t minimized_key) {
+  const Ranking ranking(table, minimized_key);
+  std::vector<Align> columns(table.grid.axes().size() + 2, Align::right);
+  columns.push_back(Align::left);
+  TextTable text(columns);
+  std::vector<std::string> titles = header(table);
+  titles.resize(table.grid.axes().size());
+  titles.insert(titles.end(), {table.keys[minimized_key], "above best"});
+  text.add_row(std::move(titles));
+  for (std::size_t row = 0; row < std::min(table.rows.size(), most_rows_shown); ++row) {
+    add_text_row(text, table, ranking, row);
+  }
+  if (table.rows.size() > most_rows_shown) {
+    text.add_note(fmt::format("... and {} rows more in the CSV", table.rows.size() - most_rows_shown));
+  }
+  return text.text(0) + verdict(table, ranking, table.keys[minimized_key]);
+}
+
+}  // namespace lockstep

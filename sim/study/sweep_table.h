@@ -1,0 +1,54 @@
+#pragma once
+
+// The answer of a sweep: one row a cell, as CSV, JSON or a picture in text.
+//
+// Problem:   many predictions are to be read by spreadsheets, scripts and people.
+// Idea:      the scalars of lockstep.result/1, flattened to dotted keys, are the columns. Which keys there
+//            are is asked of an empty report, so a result that gains a key gains a column.
+// Invariant: columns and bytes depend on the grid and the scenario alone: varied paths first, `error` last;
+//            a cell that could not be simulated has its message there and no values.
+// Reference: RFC 4180 for quoting; lines end in a bare newline, as every Unix tool writes and reads them.
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/study/sweep_grid.h"
+
+namespace lockstep {
+
+struct SweepRow {
+  std::size_t cell = 0;                         // of the grid
+  std::vector<nlohmann::ordered_json> results;  // by key; all null where there is an error
+  std::string error = {};                       // one line, or empty
+};
+
+struct SweepTable {
+  SweepGrid grid;
+  std::vector<std::string> keys;  // dotted
+  std::vector<SweepRow> rows;     // in the order of their cells
+
+  bool is_all_errors() const;
+};
+
+// The dotted keys of every scalar of a result that says something about the scenario, in its order.
+std::vector<std::string> result_keys();
+// The values of these keys in one lockstep.result/1 document.
+std::vector<nlohmann::ordered_json> pick_results(const nlohmann::ordered_json& result,
+                                                 const std::vector<std::string>& keys);
+
+// The index of a key that can be minimised. Throws ConfigError, naming the nearest, when there is none.
+std::size_t find_minimized_key(const SweepTable& table, const std::string& key);
+// The first row whose value is smallest; nothing when no row has a value.
+std::optional<std::size_t> find_best_row(const SweepTable& table, std::size_t key);
+
+std::string to_csv(const SweepTable& table);
+nlohmann::ordered_json to_json(const SweepTable& table, std::size_t minimized_key);
+std::string to_text(const SweepTable& table, std::size_t minimized_key);
+
+// One field as RFC 4180 has it: quoted where it holds a comma, a quote or a line break.
+std::string csv_field(const std::string& text);
+
+}  // namespace lockstep

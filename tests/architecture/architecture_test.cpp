@@ -1,0 +1,218 @@
+// The house keeps its floors: no include goes up or sideways, and the absences stay absent.
+//
+// The layers are those of sim/ARCHITECTURE.md: base < plan < writers (collectives < training) and runners
+// (network < engine, compute) < scenario < report < study, import < cli. Models write plans' models and see
+// base and plan alone. The two columns, writers and runners, never include each other.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What each folder may include besides itself.
+const std::map<std::string, std::set<std::string>>& allowed_includes() {
+  static const std::map<std::string, std::set<std::string>> allowed = [] {
+    std::map<std::string, std::set<std::string>> table;
+    table["base"] = {};
+    table["plan"] = {"base"};
+    table["models"] = {"base", "plan"};
+    table["collectives"] = {"base", "plan"};
+    table["training"] = {"base", "plan", "collectives"};
+    table["compute"] = {"base", "plan"};
+    table["network"] = {"base", "plan"};
+    table["engine"] = {"base", "plan", "network"};
+    table["scenario"] = {"base", "plan", "collectives", "training", "compute", "network", "engine"};
+    table["report"] = table["scenario"];
+    table["report"].insert("scenario");
+    table["study"] = table["report"];
+    table["study"].insert("report");
+    table["import"] = table["study"];
+    table["cli"] = table["study"];
+    table["cli"].insert({"study", "import"});
+    return table;
+  }();
+  return allowed;
+}
+
+fs::path source_root() { return LOCKSTEP_SOURCE_DIR; }
+
+bool is_source(const fs::path& path) { return path.extension() == ".h" || path.extension() == ".cpp"; }
+
+std::vector<fs::path> sources_below(const std::vector<std::string>& folders) {
+  std::vector<fs::path> found;
+  for (const std::string& folder : folders) {
+    if (!fs::exists(source_root() / folder))
+      continue;
+    for (const auto& entry : fs::recursive_directory_iterator(source_root() / folder))
+      if (entry.is_regular_file() && is_source(entry.path()))
+        found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+std::string shown(const fs::path& path) { return fs::relative(path, source_root()).string(); }
+
+// "engine" of sim/engine/executor.h, "models" of models/resnet.cpp.
+std::string layer_of(const std::string& path) {
+  if (path.starts_with("models/"))
+    return "models";
+  const std::string below = path.substr(std::string("sim/").size());
+  return below.substr(0, below.find('/'));
+}
+
+// Code without comments, strings and character literals, so that words in them do not count.
+std::string code_of(const fs::path& path) {
+  std::string code;
+  for (std::string line : lines_of(path)) {
+    line = std::regex_replace(line, std::regex(R"("(\\.|[^"\\])*")"), "\"\"");
+    line = std::regex_replace(line, std::regex(R"('(\\.|[^'\\])')"), "' '");
+    code += line.substr(0, line.find("//")) + "\n";
+  }
+  return std::regex_replace(code, std::regex(R"(/\*[\s\S]*?\*/)"), "");
+}
+
+// Every line of code in `folders` that matches.
+std::vector<std::string> uses_of(const std::string& pattern, const std::vector<std::string>& folders) {
+  const std::regex expression(pattern);
+  std::vector<std::string> found;
+  for (const fs::path& path : sources_below(folders)) {
+    std::istringstream code(code_of(path));
+    int number = 0;
+    for (std::string line; std::getline(code, line);) {
+      ++number;
+      if (std::regex_search(line, expression))
+        found.push_back(shown(path) + ":" + std::to_string(number) + ": " + line);
+    }
+  }
+  return found;
+}
+
+void check_absent(const std::string& pattern, const std::vector<std::string>& folders,
+                  const std::set<std::string>& exceptions = {}) {
+  for (const std::string& use : uses_of(pattern, folders)) {
+    INFO(use);
+    CHECK(exceptions.contains(use.substr(0, use.find(':'))));
+  }
+}
+
+TEST_CASE("Every folder of sim has its floor") {
+  for (const auto& entry : fs::directory_iterator(source_root() / "sim"))
+    if (entry.is_directory()) {
+      INFO(entry.path().filename().string());
+      CHECK(allowed_includes().contains(entry.path().filename().string()));
+    }
+}
+
+TEST_CASE("No include goes up or sideways") {
+  const std::regex include(R"re(^\s*#\s*include\s+"((sim|models)/[^"]+)")re");
+  for (const fs::path& path : sources_below({"sim", "models"})) {
+    const std::string from = layer_of(shown(path));
+    if (!allowed_includes().contains(from))
+      continue;
+    for (const std::string& line : lines_of(path)) {
+      std::smatch match;
+      if (!std::regex_search(line, match, include))
+        continue;
+      const std::string to = layer_of(match[1]);
+      INFO(shown(path), " includes ", match[1].str());
+      CHECK((to == from || allowed_includes().at(from).contains(to)));
+    }
+  }
+}
+
+TEST_CASE("Every include of the project is written from its root") {
+  const std::regex include(R"re(^\s*#\s*include\s+"([^"]+)")re");
+  for (const fs::path& path : sources_below({"sim", "models"}))
+    for (const std::string& line : lines_of(path)) {
+      std::smatch match;
+      if (!std::regex_search(line, match, include))
+        continue;
+      INFO(shown(path), " includes ", match[1].str());
+      CHECK(fs::exists(source_root() / match[1].str()));
+    }
+}
+
+TEST_CASE("The engine and the network own no heap objects by hand and call nothing through pointers") {
+  const std::vector<std::string> hot{"sim/engine", "sim/network"};
+  check_absent(R"(\bnew\b)", hot);
+  check_absent(R"(\bdelete\b)", hot);
+  check_absent(R"(\bshared_ptr\b|\bmake_shared\b)", hot);
+  check_absent(R"(std::function\b)", hot);
+  check_absent(R"(\bvirtual\b)", hot);
+}
+
+// machine.h states a fabric's oversubscription as the profile does, and leaf_spine.cpp turns it into parts
+// per million.
+TEST_CASE("Nothing that is simulated is a floating-point number") {
+  check_absent(R"(\bdouble\b|\bfloat\b)", {"sim/engine", "sim/network", "sim/plan", "sim/collectives"},
+               {"sim/network/machine.h"});
+}
+
+TEST_CASE("Nothing but main ends the program, and nothing reads the clock or draws from std") {
+  const std::vector<std::string> below_cli{"sim/base",     "sim/plan",   "sim/collectives", "sim/training",
+                                           "sim/compute",  "sim/network", "sim/engine",     "sim/scenario",
+                                           "sim/report",   "models"};
+  check_absent(R"(\b(exit|abort|_Exit|quick_exit)\s*\()", below_cli);
+  check_absent(R"(std::chrono|\bclock_gettime\b|\bgettimeofday\b|\btime\s*\(\s*(NULL|nullptr|0)\s*\))", below_cli);
+  check_absent(R"(\brand\s*\(|std::(mt19937|random_device|uniform_|normal_distribution))", below_cli);
+}
+
+TEST_CASE("Every header opens with a comment of at least three lines") {
+  for (const fs::path& path : sources_below({"sim", "models"})) {
+    if (path.extension() != ".h")
+      continue;
+    int comment = 0;
+    for (const std::string& line : lines_of(path)) {
+      if (line.starts_with("//"))
+        ++comment;
+      else if (!line.empty() && line != "#pragma once")
+        break;
+    }
+    INFO(shown(path));
+    CHECK(comment >= 3);
+  }
+}
+
+TEST_CASE("Every header guards itself with pragma once") {
+  for (const fs::path& path : sources_below({"sim", "models"})) {
+    if (path.extension() != ".h")
+      continue;
+    const auto lines = lines_of(path);
+    INFO(shown(path));
+    CHECK(std::count(lines.begin(), lines.end(), "#pragma once") == 1);
+  }
+}
+
+TEST_CASE("Nothing is left to do and nothing is commented out") {
+  for (const fs::path& path : sources_below({"sim", "models"}))
+    for (const std::string& line : lines_of(path)) {
+      INFO(shown(path), ": ", line);
+      CHECK_FALSE(std::regex_search(line, std::regex(R"(\b(TODO|FIXME|XXX|HACK)\b)")));
+      CHECK_FALSE(std::regex_search(line, std::regex(R"(^\s*//.*;\s*$)")));
+    }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,153 @@
+// Is it true? Predictions against recorded training runs, at the bounds the project set itself before it saw
+// the errors. A bound that is missed stays as it is and is marked should_fail: the day it is met the test says so.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "sim/study/validation.h"
+
+namespace lockstep {
+namespace {
+
+const Validation& validated(const std::string& file) {
+  static std::map<std::string, Validation> results;
+  const auto [found, is_new] = results.try_emplace(file);
+  if (is_new) {
+    ValidationOptions options;
+    options.files = {std::string(LOCKSTEP_SOURCE_DIR) + "/validate/measurements/" + file};
+    found->second = validate(options);
+    fmt::print("{}\n", to_text(found->second));
+  }
+  return found->second;
+}
+
+const GroupSummary& group(const std::string& file, const std::string& name) {
+  const Validation& validation = validated(file);
+  const auto found = std::find_if(validation.groups.begin(), validation.groups.end(),
+                                  [&](const GroupSummary& entry) { return entry.group == name; });
+  REQUIRE_MESSAGE(found != validation.groups.end(), "no group ", name);
+  return *found;
+}
+
+// Cases of one group, for comparing bucket caps with each other.
+std::vector<ValidationCase> cases_of(const std::string& file, const std::string& name) {
+  std::vector<ValidationCase> cases;
+  for (const ValidationCase& entry : validated(file).cases)
+    if (entry.group == name)
+      cases.push_back(entry);
+  return cases;
+}
+
+// The cap predicted best is measured within 2 % of the best measured one.
+void check_best_cap(const std::vector<ValidationCase>& cases) {
+  const auto by_predicted = [](const auto& a, const auto& b) { return a.predicted_s < b.predicted_s; };
+  const auto by_measured = [](const auto& a, const auto& b) { return a.measured_s < b.measured_s; };
+  const auto chosen = std::min_element(cases.begin(), cases.end(), by_predicted);
+  const auto best = std::min_element(cases.begin(), cases.end(), by_measured);
+  CHECK(chosen->measured_s <= best->measured_s * 1.02);
+}
+
+// Whichever of two caps was measured more than 3 % slower is predicted slower.
+void check_order(const std::vector<ValidationCase>& cases) {
+  for (const ValidationCase& a : cases)
+    for (const ValidationCase& b : cases)
+      if (a.measured_s > b.measured_s * 1.03)
+        CHECK_MESSAGE(a.predicted_s > b.predicted_s, a.name, " against ", b.name);
+}
+
+const std::string emulated_file = "gloo/g_n2_1000_a.cases.json";
+const std::string emulated = "Gloo DDP emulated g_n2_1000_a";
+const std::string real_file = "gloo/mlp_n2_1000_quiet.cases.json";
+const std::string real = "Gloo DDP real mlp_n2_1000_quiet";
+const std::string pytorch_file = "pytorch_ddp_benchmark.json";
+const std::string dlperf_file = "dlperf_oneflow.json";
+
+}  // namespace
+
+TEST_CASE("DDP over Gloo with emulated computation is predicted within 2 % over all bucket caps") {
+  CHECK(group(emulated_file, emulated).ours.mean_absolute <= 2);
+  CHECK(group(emulated_file, emulated).shows_skill());
+}
+
+TEST_CASE("the best bucket cap and the order of caps come out with emulated computation") {
+  check_best_cap(cases_of(emulated_file, emulated));
+  check_order(cases_of(emulated_file, emulated));
+}
+
+// Caps 1 and 5 of this run were disturbed by another process, as its own source says.
+TEST_CASE("DDP over Gloo with real computation is predicted within 4 %" * doctest::should_fail(true)) {
+  CHECK(group(real_file, real).ours.mean_absolute <= 4);
+}
+
+TEST_CASE("the best bucket cap and the order of caps come out with real computation") {
+  check_best_cap(cases_of(real_file, real));
+  check_order(cases_of(real_file, real));
+}
+
+TEST_CASE("an own run of a model that no constant was fitted on is predicted within 4 %") {
+  const std::string file = "gloo/own_heldout.cases.json";
+  CHECK(group(file, "Gloo DDP own mlpmix").ours.mean_absolute <= 4);
+  check_best_cap(cases_of(file, "Gloo DDP own mlpmix"));
+  check_order(cases_of(file, "Gloo DDP own mlpmix"));
+}
+
+TEST_CASE("PyTorch's DDP benchmark on 1 to 16 V100 is predicted within 1.5 %") {
+  CHECK(group(pytorch_file, "PyTorch DDP ResNet-50 cap 25").ours.mean_absolute <= 1.5);
+  CHECK(group(pytorch_file, "PyTorch DDP ResNet-50 cap 1").ours.mean_absolute <= 1.5);
+}
+
+TEST_CASE("PyTorch's DDP benchmark: what small buckets cost comes out within 1.5 ms") {
+  const std::vector<ValidationCase>& cases = validated(pytorch_file).cases;
+  const auto find = [&](const std::string& name) {
+    return std::find_if(cases.begin(), cases.end(), [&](const auto& entry) { return entry.name == name; });
+  };
+  for (const auto& [gpus, measured_ms] : {std::pair{8, 3.0}, std::pair{16, 4.0}}) {
+    const auto small = find(fmt::format("ResNet-50 DDP, {} V100, cap 1", gpus));
+    const auto large = find(fmt::format("ResNet-50 DDP, {} V100, cap 25", gpus));
+    CHECK(std::abs((small->predicted_s - large->predicted_s) * 1e3 - measured_ms) <= 1.5);
+  }
+}
+
+namespace {
+
+void check_dlperf(const std::string& name) {
+  CHECK(group(dlperf_file, name).ours.mean_absolute <= 6);
+}
+
+}  // namespace
+
+TEST_CASE("DLPerf groups on 2 to 32 V100 are predicted within 6 % from one GPU") {
+  for (const std::string name :
+       {"MindSpore BERT-base", "MindSpore ResNet-50", "MxNet BERT-base", "NGC MxNet ResNet-50",
+        "NGC PyTorch BERT-base", "NGC PyTorch ResNet-50", "NGC TensorFlow BERT-base", "OneFlow BERT-base",
+        "OneFlow ResNet-50", "TensorFlow ResNet-50"})
+    SUBCASE(name.c_str()) { check_dlperf("DLPerf " + name); }
+}
+
+// Input pipelines and host time per extra local GPU that nothing in the data's cautions names and nothing here
+// models yet: these six stay in the table with their errors.
+TEST_CASE("DLPerf MxNet ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
+  check_dlperf("DLPerf MxNet ResNet-50");
+}
+TEST_CASE("DLPerf NGC TensorFlow ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
+  check_dlperf("DLPerf NGC TensorFlow ResNet-50");
+}
+TEST_CASE("DLPerf PaddlePaddle BERT-base is predicted within 6 %" * doctest::should_fail(true)) {
+  check_dlperf("DLPerf PaddlePaddle BERT-base");
+}
+TEST_CASE("DLPerf PaddlePaddle ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
+  check_dlperf("DLPerf PaddlePaddle ResNet-50");
+}
+TEST_CASE("DLPerf PyTorch ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
+  check_dlperf("DLPerf PyTorch ResNet-50");
+}
+TEST_CASE("DLPerf TensorFlow BERT-base is predicted within 6 %" * doctest::should_fail(true)) {
+  check_dlperf("DLPerf TensorFlow BERT-base");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,153 @@
+// Every option of DDP changes the result, or the case says why it must not.
+
+#include <doctest/doctest.h>
+
+#include "tests/support/same_report.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// ResNet-50 on two nodes: several buckets, buffers, communication that compute does not quite hide.
+Json base() {
+  return {{"cluster", {{"machine", "dgx_a100_40gb"}, {"nodes", 2}}},
+          {"model", {{"name", "resnet50"}, {"batch_per_gpu", 32}, {"precision", "amp_fp16"}}},
+          {"training", {{"strategy", "ddp"}}}};
+}
+
+Report report_of(const Overrides& overrides, Fidelity fidelity = Fidelity::flow) {
+  const Scenario scenario = scenario_from(base(), {.overrides = overrides, .fidelity = fidelity});
+  return summarise(scenario, simulate(scenario));
+}
+
+bool changes(const std::string& path, const std::string& value, const Overrides& others = {}) {
+  Overrides changed = others;
+  changed.emplace_back(path, value);
+  for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step})
+    if (first_difference(report_of(others, fidelity), report_of(changed, fidelity)).empty())
+      return false;
+  return true;
+}
+
+TEST_CASE("bucket_cap_mb decides the buckets") {
+  CHECK(changes("training.bucket_cap_mb", "50"));
+  CHECK(report_of({{"training.bucket_cap_mb", "5"}}).buckets.size() >
+        report_of({{"training.bucket_cap_mb", "50"}}).buckets.size());
+}
+
+// The first gradient of ResNet-50 is 7.82 MiB: a first limit above it takes in more tensors.
+TEST_CASE("first_bucket_mb decides the first bucket") {
+  CHECK(changes("training.first_bucket_mb", "10"));
+  CHECK(report_of({{"training.first_bucket_mb", "10"}}).buckets.front().bytes > report_of({}).buckets.front().bytes);
+}
+
+TEST_CASE("gradient_as_bucket_view takes the copies away") {
+  CHECK(changes("training.gradient_as_bucket_view", "true"));
+  CHECK(report_of({}).breakdown.gradient_copy >
+        report_of({{"training.gradient_as_bucket_view", "true"}}).breakdown.gradient_copy);
+}
+
+// Without a rebuild the buckets keep registration order: the 1 MiB one is launched last, not first.
+TEST_CASE("find_unused_parameters keeps the buckets of construction") {
+  CHECK(changes("training.find_unused_parameters", "true"));
+  const auto kept = report_of({{"training.find_unused_parameters", "true"}}).buckets;
+  CHECK(kept.back().bytes < kept.front().bytes);
+}
+
+TEST_CASE("broadcast_buffers sends the batch norms' statistics before forward") {
+  CHECK(changes("training.broadcast_buffers", "false"));
+  CHECK(report_of({{"training.broadcast_buffers", "false"}}).iteration < report_of({}).iteration);
+}
+
+TEST_CASE("gradient_accumulation adds micro-batches that are not reduced") {
+  CHECK(changes("training.gradient_accumulation", "2"));
+  const Report once = report_of({});
+  const Report twice = report_of({{"training.gradient_accumulation", "2"}});
+  CHECK(twice.buckets.size() == once.buckets.size());
+  CHECK(twice.samples_per_iteration == once.samples_per_iteration * 2);
+  CHECK(twice.iteration < once.iteration * 2);
+}
+
+TEST_CASE("The optimizer moves its states") {
+  CHECK(changes("training.optimizer", "adam"));
+  Duration before = Duration::picoseconds(-1);
+  for (const char* optimizer : {"none", "sgd", "momentum", "adam", "lamb"}) {
+    const Duration time = report_of({{"training.optimizer", optimizer}}).breakdown.optimizer;
+    INFO(optimizer);
+    CHECK(time > before);
+    before = time;
+  }
+}
+
+TEST_CASE("adam and adamw take the same time: they read and write the same states") {
+  CHECK(first_difference(report_of({{"training.optimizer", "adam"}}), report_of({{"training.optimizer", "adamw"}})) ==
+        "");
+}
+
+// fp32 gradients under AMP: half the bytes on the wire.
+TEST_CASE("compression halves what is sent") {
+  CHECK(changes("training.compression", "fp16"));
+  CHECK(report_of({{"training.compression", "fp16"}}).communication_total < report_of({}).communication_total);
+}
+
+TEST_CASE("fp16 and bf16 compression take the same time: both are two bytes") {
+  CHECK(first_difference(report_of({{"training.compression", "fp16"}}),
+                         report_of({{"training.compression", "bf16"}})) == "");
+}
+
+TEST_CASE("Without overlap all buckets wait for the end of backward") {
+  CHECK(changes("communication.overlap", "false"));
+  const Report apart = report_of({{"communication.overlap", "false"}});
+  CHECK(apart.communication_overlapped < report_of({}).communication_overlapped);
+}
+
+TEST_CASE("collectives_in_flight lets buckets share the network") {
+  const Overrides slow{{"training.bucket_cap_mb", "1"}};
+  CHECK(changes("communication.collectives_in_flight", "2", slow));
+}
+
+TEST_CASE("slowdown_during_communication stretches the kernels beside a collective") {
+  CHECK(changes("compute.slowdown_during_communication", "1.7"));
+}
+
+TEST_CASE("scale multiplies compute") {
+  CHECK(changes("compute.scale", "2"));
+}
+
+TEST_CASE("The precision of gradients is that of the parameters") {
+  CHECK(changes("model.precision", "fp16"));
+}
+
+TEST_CASE("A forced protocol is the one that is used") {
+  const Scenario scenario = scenario_from(base());
+  for (const ProtocolCost& protocol : scenario.cluster.calibration.protocols)
+    for (const BucketReport& bucket : report_of({{"communication.protocol", protocol.name}}).buckets)
+      CHECK(bucket.protocol == protocol.name);
+}
+
+// A static graph changes what DDP learns in the first iteration; without unused parameters the steady buckets
+// are the same rebuilt ones.
+TEST_CASE("static_graph alone changes no steady iteration: buckets are rebuilt either way") {
+  CHECK(report_of({{"training.static_graph", "true"}}).iteration == report_of({}).iteration);
+}
+
+// reducer.cpp, should_rebuild_buckets: (static_graph or not find_unused_parameters) and not yet rebuilt.
+TEST_CASE("With static_graph, find_unused_parameters keeps no buckets of construction") {
+  const Report both =
+      report_of({{"training.static_graph", "true"}, {"training.find_unused_parameters", "true"}});
+  const Report neither = report_of({});
+  REQUIRE(both.buckets.size() == neither.buckets.size());
+  for (std::size_t bucket = 0; bucket < both.buckets.size(); ++bucket)
+    CHECK(both.buckets[bucket].bytes == neither.buckets[bucket].bytes);
+}
+
+// The recorded order: nothing overlaps in iteration 1, because all gradients are one bucket.
+TEST_CASE("The first iteration is slower than the others: all gradients are one bucket") {
+  const Report report = report_of({});
+  CHECK(report.first_iteration > report.iteration);
+}
+
+}  // namespace
+}  // namespace lockstep

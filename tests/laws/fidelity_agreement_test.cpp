@@ -1,0 +1,62 @@
+// `flow` stands for `step`: within 2 % from 1 MiB up, within 10 % below, on every shipped machine.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "tests/support/collective_run.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t mebi = 1024 * 1024;
+
+double flow_over_step(const Scenario& scenario, const Cluster& cluster, CollectiveCase wanted) {
+  const auto time = [&](Fidelity fidelity) {
+    wanted.fidelity = fidelity;
+    wanted.fold = true;
+    return run_collective(cluster.topology, cluster.world, scenario.cluster.calibration, wanted)
+        .time()
+        .in_seconds();
+  };
+  const double steps = time(Fidelity::step);
+  return time(Fidelity::flow) / steps - 1;
+}
+
+void check_machine(const std::string& name, std::int64_t nodes) {
+  const Scenario scenario = cluster_scenario(name, nodes);
+  const auto cluster = build_cluster(scenario);
+  const auto protocols = std::max<std::size_t>(scenario.cluster.calibration.protocols.size(), 1);
+  for (const auto& [algorithm, collective] : Registry<Collective>::all())
+    for (const std::string& op_name : collective_op_names())
+      for (std::uint8_t protocol = 0; protocol < protocols; ++protocol)
+        for (std::int64_t bytes = 8; bytes <= 1024 * mebi; bytes *= 8) {
+          const CollectiveOp op = *find_collective_op(op_name);
+          if (!collective.supports(op))
+            continue;
+          const double error = flow_over_step(
+              scenario, *cluster, {.algorithm = algorithm, .op = op, .bytes = Bytes{bytes}, .protocol = protocol});
+          INFO(name, " x ", nodes, ", ", algorithm, " ", op_name, ", protocol ", int{protocol}, ", ", bytes,
+               " bytes: flow is ", error * 100, " % off step");
+          CHECK(std::abs(error) <= (bytes >= mebi ? 0.02 : 0.10));
+        }
+}
+
+TEST_CASE("Flow agrees with step inside every machine") {
+  for (const std::string& name : shipped_machine_names())
+    if (cluster_scenario(name, 1).cluster.ranks() > 1)
+      check_machine(name, 1);
+}
+
+TEST_CASE("Flow agrees with step between the nodes of every machine that has a network") {
+  for (const std::string& name : shipped_machine_names())
+    if (!cluster_scenario(name, 1).cluster.machine.nics.empty())
+      for (const std::int64_t nodes : {2, 4, 8})
+        check_machine(name, nodes);
+}
+
+}  // namespace
+}  // namespace lockstep
