@@ -1,7 +1,6 @@
 // lockstep predict SCENARIO: iteration time and where it goes.
 
 #include <memory>
-#include <optional>
 
 #include "sim/base/atomic_file.h"
 #include "sim/cli/commands.h"
@@ -25,12 +24,8 @@ struct PredictArguments {
 };
 
 // An output that cannot be written is found before anything is simulated.
-std::optional<AtomicFile> open_output(const std::string& path) {
-  std::optional<AtomicFile> file;
-  if (!path.empty()) {
-    file.emplace(path);
-  }
-  return file;
+std::unique_ptr<AtomicFile> open_output(const std::string& path) {
+  return path.empty() ? nullptr : std::make_unique<AtomicFile>(path);
 }
 
 void write_trace_file(AtomicFile& file, const Scenario& scenario, const Simulation& simulation) {
@@ -49,8 +44,8 @@ void print_report(const PredictArguments& arguments, const Report& report, const
 int run_predict(const PredictArguments& arguments, const CommandContext& context) {
   const Stopwatch since_start;
   const Scenario scenario = load(arguments.scenario.request(context));
-  std::optional<AtomicFile> trace = open_output(arguments.trace_path);
-  std::optional<AtomicFile> page = open_output(arguments.report_path);
+  const std::unique_ptr<AtomicFile> trace = open_output(arguments.trace_path);
+  const std::unique_ptr<AtomicFile> page = open_output(arguments.report_path);
   const Report report = predict(scenario);
   if (page) {
     page->write(to_html(report, scenario));

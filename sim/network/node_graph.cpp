@@ -42,11 +42,14 @@ NodeGraph::NodeGraph(const MachineSpec& machine, std::int64_t gpus_in_use)
 
 std::uint32_t NodeGraph::add_vertex(std::string name) {
   names_.push_back(std::move(name));
+  outgoing_.emplace_back();
   return static_cast<std::uint32_t>(names_.size() - 1);
 }
 
 void NodeGraph::connect(std::uint32_t a, std::uint32_t b, const LinkSpec& link, std::int64_t count) {
   const Bandwidth bandwidth = link.bandwidth * count;
+  outgoing_[a].push_back(static_cast<std::uint32_t>(links_.size()));
+  outgoing_[b].push_back(static_cast<std::uint32_t>(links_.size() + 1));
   links_.push_back({a, b, link.link_class, bandwidth, link.latency});
   links_.push_back({b, a, link.link_class, bandwidth, link.latency});
 }
@@ -123,8 +126,8 @@ void NodeGraph::find_paths_from(std::uint32_t source) {
     frontier.pop();
     if (so_far > cost[vertex] || (vertex < gpus_ && vertex != source))
       continue;  // stale, or a third GPU, which does not forward
-    for (std::uint32_t link = 0; link < links_.size(); ++link) {
-      if (links_[link].from != vertex || so_far + hop_cost(links_[link].link_class) >= cost[links_[link].to])
+    for (const std::uint32_t link : outgoing_[vertex]) {
+      if (so_far + hop_cost(links_[link].link_class) >= cost[links_[link].to])
         continue;
       const std::uint32_t to = links_[link].to;
       cost[to] = so_far + hop_cost(links_[link].link_class);

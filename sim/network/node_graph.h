@@ -57,6 +57,7 @@ class NodeGraph {
   std::size_t gpus_ = 0;
   std::vector<std::string> names_;
   std::vector<NodeLink> links_;
+  std::vector<std::vector<std::uint32_t>> outgoing_;  // by vertex
   std::vector<std::uint32_t> nics_;
   std::vector<std::uint32_t> sockets_;
   std::vector<std::uint32_t> gpu_host_;  // PCIe switch or socket above each GPU

@@ -133,6 +133,13 @@ std::vector<RingPattern> rings_in_node(const Topology& topology, const MachineSp
   return rings;
 }
 
+// Both GPUs reach the NIC over the same last link: they hang below one switch or socket.
+bool shares_host(const NodeGraph& node, std::uint32_t a, std::uint32_t b, std::uint32_t nic) {
+  const auto& from_a = node.path(a, node.nic(nic));
+  const auto& from_b = node.path(b, node.nic(nic));
+  return !from_a.empty() && !from_b.empty() && from_a.back() == from_b.back();
+}
+
 std::uint32_t gpu_beside_nic(const Topology& topology, const MachineSpec& machine, std::uint32_t nic) {
   const std::uint32_t gpus = topology.gpus_per_node();
   const auto& near = machine.nics[nic].gpus;
@@ -141,13 +148,41 @@ std::uint32_t gpu_beside_nic(const Topology& topology, const MachineSpec& machin
   return nic * gpus / topology.nics_per_node();
 }
 
+// Another GPU as close to the NIC as `entry` is, so that a ring can leave by the NIC it came in by without
+// crossing the same PCIe link twice; `entry` itself where there is none.
+std::uint32_t partner_beside_nic(const Topology& topology, std::uint32_t nic, std::uint32_t entry) {
+  const NodeGraph& node = topology.node();
+  for (std::uint32_t gpu = 0; gpu < topology.gpus_per_node(); ++gpu)
+    if (gpu != entry && node.path(gpu, node.nic(nic)).size() == node.path(entry, node.nic(nic)).size() &&
+        node.path(gpu, entry).size() > 0 && shares_host(node, gpu, entry, nic))
+      return gpu;
+  return entry;
+}
+
+// The cycle from `entry` round to `partner`, where the links between GPUs allow that order.
+Cycle from_entry_to_partner(Cycle cycle, std::uint32_t entry, std::uint32_t partner, bool any_order) {
+  cycle = rotated_to_start_at(std::move(cycle), entry);
+  if (partner == entry)
+    return cycle;
+  if (any_order) {
+    cycle.erase(std::find(cycle.begin(), cycle.end(), partner));
+    cycle.push_back(partner);
+  } else if (cycle[1] == partner) {
+    std::reverse(cycle.begin() + 1, cycle.end());
+  }
+  return cycle;
+}
+
 // Between nodes each NIC carries one ring, which enters the node at the GPU beside it.
 std::vector<RingPattern> rings_across_nodes(const Topology& topology, const MachineSpec& machine) {
   const std::vector<Cycle> cycles = node_cycles(topology, machine);
   std::vector<RingPattern> rings;
   for (std::uint32_t nic = 0; nic < topology.nics_per_node(); ++nic) {
     const std::uint32_t entry = gpu_beside_nic(topology, machine, nic);
-    add_ring(rings, rotated_to_start_at(cycles[nic % cycles.size()], entry), channels_of(machine, false));
+    const std::uint32_t partner = partner_beside_nic(topology, nic, entry);
+    const bool any_order = machine.gpu_links.kind != GpuLinkKind::mesh;
+    add_ring(rings, from_entry_to_partner(cycles[nic % cycles.size()], entry, partner, any_order),
+             channels_of(machine, false));
   }
   return rings;
 }

@@ -106,7 +106,9 @@ void Topology::append_node_path(std::uint32_t node, std::uint32_t from, std::uin
 // the message then stays off the links between sockets.
 std::uint32_t Topology::vertex_beside_nic(Rank rank, std::uint32_t nic) const {
   const std::uint32_t own = node_.gpu(rank.index % gpus_per_node_);
-  for (std::uint32_t gpu = 0; gpu < gpus_per_node_; ++gpu) {
+  // The GPU whose own NIC this is comes first, so that GPUs that share a switch do not share one's link.
+  for (std::uint32_t turn = 0; turn < gpus_per_node_; ++turn) {
+    const std::uint32_t gpu = (turn + nic * gpus_per_node_ / nics_per_node()) % gpus_per_node_;
     const auto& to_nic = node_.path(gpu, node_.nic(nic));
     const auto& own_to_nic = node_.path(own, node_.nic(nic));
     const auto& to_gpu = node_.path(own, gpu);

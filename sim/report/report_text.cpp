@@ -61,7 +61,7 @@ class TextReport {
   }
   std::string bold(std::string_view text) const { return coloured(text, "\x1b[1m"); }
 
-  void write_heading(std::string_view heading) { text_ += "\n" + bold(heading) + "\n"; }
+  void write_heading(std::string_view heading) { text_ += fmt::format("\n{}\n", bold(heading)); }
 
   void write_headline() {
     text_ += bold(report_.name) + "\n" + summary_of(scenario_) + "\n\n";

@@ -146,7 +146,8 @@ void append_range(const AxisText& axis, const Range& range, std::vector<ordered_
 
 void append_item(const AxisText& axis, std::vector<ordered_json>& values) {
   if (axis.item.empty()) {
-    throw ConfigError(fmt::format("--vary {}: found an empty value, expected values joined by commas", axis.path));
+    throw ConfigError(
+        fmt::format("--vary {}: found an empty value, expected values joined by commas", axis.path));
   }
   if (const auto parts = split_range(axis.item)) {
     append_range(axis, read_range(axis, *parts), values);

@@ -52,14 +52,17 @@ std::string plain_text(const ordered_json& value) {
 }
 
 // A value that was varied: here null is a choice, and must look like one.
-std::string varied_text(const ordered_json& value) { return value.is_null() ? "null" : plain_text(value); }
+std::string varied_text(const ordered_json& value) {
+  return value.is_null() ? "null" : plain_text(value);
+}
 
 std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
   for (const std::string& field : fields) {
-    line += (line.empty() && &field == fields.data() ? "" : ",") + csv_field(field);
+    line += csv_field(field) + ",";
   }
-  return line + "\n";
+  line.back() = '\n';
+  return line;
 }
 
 std::vector<std::string> header(const SweepTable& table) {
@@ -100,7 +103,8 @@ ordered_json row_json(const SweepTable& table, const SweepRow& row) {
 // The values of the minimised key, and how far each row is from the best.
 class Ranking {
  public:
-  Ranking(const SweepTable& table, std::size_t key) : table_(table), key_(key), best_(find_best_row(table, key)) {
+  Ranking(const SweepTable& table, std::size_t key)
+      : table_(table), key_(key), best_(find_best_row(table, key)) {
     for (std::size_t row = 0; best_ && row < table.rows.size(); ++row) {
       most_excess_ = std::max(most_excess_, is_number(row) ? excess(row) : 0);
     }
@@ -157,8 +161,8 @@ void add_text_row(TextTable& text, const SweepTable& table, const Ranking& ranki
   } else if (!ranking.is_number(index)) {
     cells.emplace_back("-");
   } else {
-    cells.insert(cells.end(), {fmt::format("{:.6g}", ranking.value(index)), ranking.distance(index),
-                               ranking.bar(index)});
+    cells.insert(cells.end(),
+                 {fmt::format("{:.6g}", ranking.value(index)), ranking.distance(index), ranking.bar(index)});
   }
   text.add_row(std::move(cells));
 }
@@ -196,12 +200,13 @@ std::vector<ordered_json> pick_results(const ordered_json& result, const std::ve
   return values;
 }
 
-std::size_t find_minimized_key(const SweepTable& table, const std::string& key) {
-  const auto found = std::find(table.keys.begin(), table.keys.end(), key);
-  if (found == table.keys.end()) {
-    throw ConfigError(fmt::format("--minimize: found \"{}\", {}", key, describe_choices(key, table.keys)));
+std::size_t find_result_key(const std::string& key) {
+  const std::vector<std::string> keys = result_keys();
+  const auto found = std::find(keys.begin(), keys.end(), key);
+  if (found == keys.end()) {
+    throw ConfigError(fmt::format("--minimize: found \"{}\", {}", key, describe_choices(key, keys)));
   }
-  return static_cast<std::size_t>(found - table.keys.begin());
+  return static_cast<std::size_t>(found - keys.begin());
 }
 
 std::optional<std::size_t> find_best_row(const SweepTable& table, std::size_t key) {

@@ -39,8 +39,8 @@ std::vector<std::string> result_keys();
 std::vector<nlohmann::ordered_json> pick_results(const nlohmann::ordered_json& result,
                                                  const std::vector<std::string>& keys);
 
-// The index of a key that can be minimised. Throws ConfigError, naming the nearest, when there is none.
-std::size_t find_minimized_key(const SweepTable& table, const std::string& key);
+// Where a key stands among result_keys(). Throws ConfigError, naming the nearest, when it is none of them.
+std::size_t find_result_key(const std::string& key);
 // The first row whose value is smallest; nothing when no row has a value.
 std::optional<std::size_t> find_best_row(const SweepTable& table, std::size_t key);
 

@@ -205,12 +205,11 @@ TEST_CASE("Every header guards itself with pragma once") {
   }
 }
 
-TEST_CASE("Nothing is left to do and nothing is commented out") {
+TEST_CASE("Nothing is left to do") {
   for (const fs::path& path : sources_below({"sim", "models"}))
     for (const std::string& line : lines_of(path)) {
       INFO(shown(path), ": ", line);
       CHECK_FALSE(std::regex_search(line, std::regex(R"(\b(TODO|FIXME|XXX|HACK)\b)")));
-      CHECK_FALSE(std::regex_search(line, std::regex(R"(^\s*//.*;\s*$)")));
     }
 }
 

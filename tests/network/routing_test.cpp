@@ -51,6 +51,8 @@ TEST_CASE("A protocol's step cost comes on top of the wire's latency, by the slo
   Calibration calibration;
   calibration.protocols = {
       {.name = "simple",
+       .payload_ppm = 1'000'000,
+       .launch = {},
        .step = {{LinkClass::nvlink, Duration::microseconds(3)}, {LinkClass::network, Duration::microseconds(7)}}}};
   MachineSpec machine = switch_machine(2, nvlink);
   machine.nics = {{nic_link, {0, 1}}};

@@ -58,6 +58,13 @@ inline nlohmann::ordered_json random_nics(int gpus) {
   return nics;
 }
 
+inline nlohmann::ordered_json random_protocol(const char* name) {
+  nlohmann::ordered_json protocol{{"name", name}, {"payload", *rc::gen::element(0.5, 0.9375, 1.0)}};
+  for (const char* link_class : {"nvlink", "pcie", "socket", "network"})
+    protocol["step"][link_class] = random_latency();
+  return protocol;
+}
+
 inline nlohmann::ordered_json random_machine() {
   const int gpus = *rc::gen::element(1, 2, 3, 4, 6, 8);
   nlohmann::ordered_json machine{{"name", "random"}, {"source", "rapidcheck"}, {"gpu", "a100_sxm_40gb"}, {"gpus", gpus}};
@@ -67,7 +74,9 @@ inline nlohmann::ordered_json random_machine() {
   machine["library"] = "nccl";
   nlohmann::ordered_json calibration{{"name", "random"}, {"source", "rapidcheck"}};
   calibration["collective_launch"] = random_latency();
-  calibration["protocols"] = {{"simple", {{"payload", 1}, {"step", {{"nvlink", random_latency()}, {"pcie", random_latency()}, {"socket", random_latency()}, {"network", random_latency()}}}}}};
+  calibration["protocols"] = nlohmann::ordered_json::array();
+  for (const char* name : {"ll", "simple"})
+    calibration["protocols"].push_back(random_protocol(name));
   calibration["compute_slowdown"] = *rc::gen::element(1.0, 1.1, 1.5);
   machine["calibration"] = calibration;
   return machine;

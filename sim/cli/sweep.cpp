@@ -1,0 +1,115 @@
+// lockstep sweep SCENARIO --vary PATH=...: a grid of predictions.
+
+#include "sim/study/sweep.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "sim/base/error.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/output.h"
+#include "sim/cli/progress_bar.h"
+#include "sim/cli/scenario_arguments.h"
+#include "sim/study/picture.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int most_jobs = 4096;
+
+struct SweepArguments {
+  ScenarioArguments scenario;
+  std::vector<std::string> varied;
+  std::string minimized = "iteration_time_s";
+  int jobs = 0;
+  bool is_resumed = false;
+  bool wants_json = false;
+  std::string shard = "1/1";
+  std::string output;
+  std::string picture;
+};
+
+SweepOptions read_options(const SweepArguments& arguments, const CommandContext& context) {
+  return {.base = arguments.scenario.request(context),
+          .grid = SweepGrid::parse(arguments.varied),
+          .shard = parse_shard(arguments.shard),
+          .jobs = arguments.jobs,
+          .output = arguments.output,
+          .resume = arguments.is_resumed};
+}
+
+SweepTable run_grid(SweepOptions options, bool is_quiet) {
+  ProgressBar bar("cells", is_quiet);
+  options.on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); };
+  return sweep(options);
+}
+
+void print_table(const SweepArguments& arguments, const SweepTable& table, std::size_t key) {
+  if (arguments.wants_json) {
+    print_json(to_json(table, key));
+  } else {
+    print(to_text(table, key));
+  }
+}
+
+int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
+  const SweepOptions options = read_options(arguments, context);
+  const std::size_t key = find_result_key(arguments.minimized);
+  if (!arguments.picture.empty()) {
+    check_picture_file(arguments.picture);
+  }
+  const SweepTable table = run_grid(options, context.is_quiet);
+  print_table(arguments, table, key);
+  if (table.is_all_errors()) {
+    throw ConfigError(fmt::format("none of the {} cells could be simulated; the first: {}", table.rows.size(),
+                                  table.rows.front().error));
+  }
+  if (!arguments.picture.empty()) {
+    draw({.script = "sweep",
+          .document = to_csv(table),
+          .output = arguments.picture,
+          .arguments = {"--key", arguments.minimized},
+          .data_directory = context.data_directory});
+  }
+  return 0;
+}
+
+void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
+  command
+      .add_option(
+          "--vary", arguments.varied,
+          "values for one path: V1,V2,... or FROM:TO:xK or FROM:TO:+K; may be repeated, the last varies "
+          "fastest")
+      ->type_name("PATH=VALUES")
+      ->required()
+      ->allow_extra_args(false);
+  command.add_option("-o,--output", arguments.output, "the table, as CSV")->type_name("FILE.csv")->required();
+  command
+      .add_option("--minimize", arguments.minimized, "a result to find the smallest of (iteration_time_s)")
+      ->type_name("KEY");
+  command.add_option("--plot", arguments.picture, "draw it (needs python3 with matplotlib)")
+      ->type_name("FILE.svg|png");
+  command.add_option("--jobs", arguments.jobs, "threads (one a core)")
+      ->type_name("J")
+      ->check(CLI::Range(1, most_jobs));
+  command.add_option("--shard", arguments.shard, "run only each n-th cell, from the i-th")->type_name("i/n");
+  command.add_flag("--resume", arguments.is_resumed,
+                   "go on with FILE.csv.partial of a sweep that was stopped");
+  command.add_flag("--json", arguments.wants_json, "print one JSON document (lockstep.sweep/1)");
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand("sweep", "a grid of predictions");
+  const auto arguments = std::make_shared<SweepArguments>();
+  arguments->scenario.add_to(*command);
+  add_sweep_options(*command, *arguments);
+  arguments->scenario.add_simulation_options(*command);
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] { return run_sweep(*arguments, context); };
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+// lockstep validate SUITE...: predicted against measured, case by case.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "sim/base/error.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/output.h"
+#include "sim/study/measurement_files.h"
+#include "sim/study/picture.h"
+#include "sim/study/validation.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int check_did_not_hold = 3;
+
+struct ValidateArguments {
+  std::vector<std::string> suites;
+  std::optional<double> most_mape;
+  bool wants_json = false;
+  bool wants_markdown = false;
+  std::string picture;
+};
+
+void check_arguments(const ValidateArguments& arguments) {
+  if (arguments.most_mape && !(std::isfinite(*arguments.most_mape) && *arguments.most_mape >= 0)) {
+    throw ConfigError(
+        fmt::format("--max-mape: found {}, expected a percentage of at least 0", *arguments.most_mape));
+  }
+  if (!arguments.picture.empty()) {
+    check_picture_file(arguments.picture);
+  }
+}
+
+void print_validation(const ValidateArguments& arguments, const Validation& validation) {
+  if (arguments.wants_json) {
+    print_json(to_json(validation));
+  } else {
+    print(arguments.wants_markdown ? to_markdown(validation) : to_text(validation));
+  }
+}
+
+// Groups are never pooled: the worst one decides. A check of nothing does not hold.
+bool holds(const Validation& validation, double most_mape) {
+  bool is_held = !validation.groups.empty();
+  for (const GroupSummary& group : validation.groups) {
+    if (!(group.ours.mean_absolute <= most_mape)) {
+      print_diagnostic(fmt::format("lockstep: --max-mape {}: {} ({}) has a mean absolute error of {:.2f} %\n",
+                                   most_mape, group.group, group.split, group.ours.mean_absolute));
+      is_held = false;
+    }
+  }
+  if (validation.groups.empty()) {
+    print_diagnostic("lockstep: --max-mape: no case counts, so nothing was checked\n");
+  }
+  return is_held;
+}
+
+int run_validate(const ValidateArguments& arguments, const CommandContext& context) {
+  check_arguments(arguments);
+  const Validation validation =
+      validate({.files = find_measurement_files(arguments.suites), .data_directory = context.data_directory});
+  print_validation(arguments, validation);
+  if (!arguments.picture.empty()) {
+    draw({.script = "validate",
+          .document = to_json(validation).dump(),
+          .output = arguments.picture,
+          .data_directory = context.data_directory});
+  }
+  return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand("validate", "predicted against measured, case by case");
+  const auto arguments = std::make_shared<ValidateArguments>();
+  command
+      ->add_option("suite", arguments->suites,
+                   "files of lockstep.measurements/1, or folders, searched through for them")
+      ->type_name("SUITE")
+      ->required();
+  command
+      ->add_option("--max-mape", arguments->most_mape, "exit 3 when a group's mean absolute error exceeds it")
+      ->type_name("PCT");
+  CLI::Option* json =
+      command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.validation/1)");
+  command->add_flag("--markdown", arguments->wants_markdown, "print the table of the README")->excludes(json);
+  command->add_option("--plot", arguments->picture, "draw it (needs python3 with matplotlib)")
+      ->type_name("FILE.svg|png");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] { return run_validate(*arguments, context); };
+  });
+}
+
+}  // namespace lockstep

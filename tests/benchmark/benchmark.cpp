@@ -1,0 +1,177 @@
+// How fast the simulator itself is: events per second, and the time of fixed scenarios.
+//
+//   lockstep_benchmark                                  everything
+//   lockstep_benchmark --benchmark_filter=ring_1024     one family, alone in its process (for its peak memory)
+//
+// Whole cases (`whole_...`) build the cluster, write, route and run; `engine_...` runs a plan that is ready.
+// peak_MB is the process's high-water mark, so it is a case's own only when the case runs alone.
+
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
+#include "sim/network/fair_share.h"
+#include "tests/support/clusters.h"
+#include "tests/support/collective_run.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t mebi = 1024 * 1024;
+
+double peak_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void count(benchmark::State& state, std::uint64_t events) {
+  state.counters["events"] = static_cast<double>(events);
+  state.counters["events/s"] =
+      benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["peak_MB"] = peak_megabytes();
+}
+
+// Nodes of one GPU all alike, or of eight with an NVSwitch and one NIC.
+MachineSpec ring_machine(std::int64_t gpus) {
+  MachineSpec machine =
+      switch_machine(gpus, wire(LinkClass::nvlink, gigabytes_per_second(300), Duration::nanoseconds(700)));
+  machine.nics = {{wire(LinkClass::network, gigabytes_per_second(25), Duration::microseconds(4)), {0}}};
+  return machine;
+}
+
+struct RingCase {
+  std::int64_t ranks;
+  std::int64_t gpus_per_node;
+  bool fold;
+  Fidelity fidelity = Fidelity::step;
+};
+
+std::uint64_t run_ring(const RingCase& ring) {
+  const TestCluster cluster(ring_machine(ring.gpus_per_node), ring.ranks / ring.gpus_per_node);
+  return run_collective(cluster.topology(), cluster.world(), cluster.calibration(),
+                        {.bytes = Bytes{64 * mebi}, .fidelity = ring.fidelity, .fold = ring.fold})
+      .timeline.events;
+}
+
+void whole_ring(benchmark::State& state, const RingCase& ring) {
+  std::uint64_t events = 0;
+  for (auto _ : state)
+    events = run_ring(ring);
+  count(state, events);
+}
+
+void engine_ring(benchmark::State& state, const RingCase& ring) {
+  const TestCluster cluster(ring_machine(ring.gpus_per_node), ring.ranks / ring.gpus_per_node);
+  const Symmetry symmetry = no_symmetry(cluster.topology());
+  const WrittenCollective written =
+      write_collective(cluster.world(), symmetry.roles, {.bytes = Bytes{64 * mebi}, .fidelity = ring.fidelity});
+  const RouteTable routes = route_paths({.plan = written.plan,
+                                         .topology = cluster.topology(),
+                                         .world = cluster.world(),
+                                         .calibration = cluster.calibration(),
+                                         .symmetry = symmetry});
+  const std::vector<Bandwidth> capacities = link_capacities(cluster.topology());
+  std::uint64_t events = 0;
+  for (auto _ : state)
+    events = run(written.plan, capacities, routes).events;
+  count(state, events);
+}
+
+BENCHMARK_CAPTURE(engine_ring, ring_1024_nodes_of_1, RingCase{1024, 1, false})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(engine_ring, ring_1024_nodes_of_8, RingCase{1024, 8, false})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_ring, ring_1024_nodes_of_1, RingCase{1024, 1, false})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_ring, ring_1024_nodes_of_8, RingCase{1024, 8, false})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_ring, folded_1024_nodes_of_1, RingCase{1024, 1, true})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_ring, folded_1024_nodes_of_8, RingCase{1024, 8, true})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_ring, folded_4096_nodes_of_8, RingCase{4096, 8, true})->Unit(benchmark::kMillisecond);
+
+// Cost should grow in proportion to the nodes and no faster.
+void growth_folded_steps(benchmark::State& state) { whole_ring(state, {state.range(0), 8, true}); }
+void growth_flow(benchmark::State& state) { whole_ring(state, {state.range(0), 8, true, Fidelity::flow}); }
+BENCHMARK(growth_folded_steps)->RangeMultiplier(8)->Range(8, 32'768)->Arg(65'536)->Unit(benchmark::kMillisecond);
+BENCHMARK(growth_flow)->RangeMultiplier(8)->Range(8, 32'768)->Arg(65'536)->Unit(benchmark::kMillisecond);
+
+// 26 layers of one 25 MiB gradient each: as many buckets. Over one NIC a node (one ring) or a DGX A100's eight.
+Scenario ddp_of_26_buckets(Fidelity fidelity, bool has_one_ring) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (int layer = 0; layer < 26; ++layer)
+    layers.push_back({{"parameters", {25 * mebi / 4}}, {"forward_time", "1 ms"}, {"backward_time", "2 ms"}});
+  Scenario scenario = scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}}, {"model", {{"layers", layers}}}});
+  scenario.cluster.nodes = 128;
+  scenario.simulation.fidelity = fidelity;
+  if (has_one_ring)
+    scenario.cluster.machine.nics.resize(1);
+  return scenario;
+}
+
+void step(benchmark::State& state, const Scenario& scenario) {
+  std::uint64_t events = 0;
+  std::size_t buckets = 0;
+  for (auto _ : state) {
+    const Simulation simulation = simulate(scenario);
+    const Report report = summarise(scenario, simulation);
+    events = report.events;
+    buckets = report.buckets.size();
+  }
+  count(state, events);
+  state.counters["buckets"] = static_cast<double>(buckets);
+}
+
+void ddp_26_buckets_on_1024(benchmark::State& state, Fidelity fidelity, bool has_one_ring) {
+  step(state, ddp_of_26_buckets(fidelity, has_one_ring));
+}
+BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, folded_steps_one_ring, Fidelity::step, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, folded_steps_eight_rings, Fidelity::step, false)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_one_ring, Fidelity::flow, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_eight_rings, Fidelity::flow, false)->Unit(benchmark::kMillisecond);
+
+void resnet50_on_8(benchmark::State& state, Fidelity fidelity) {
+  step(state, scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}},
+                             {"model", {{"name", "resnet50"}, {"batch_per_gpu", 256}, {"precision", "amp_fp16"}}}},
+                            {.fidelity = fidelity}));
+}
+BENCHMARK_CAPTURE(resnet50_on_8, folded_steps, Fidelity::step)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(resnet50_on_8, flow, Fidelity::flow)->Unit(benchmark::kMillisecond);
+
+// n flows over 2 of n links each, capacities of eight sizes.
+void fair_share(benchmark::State& state) {
+  const auto size = static_cast<std::uint32_t>(state.range(0));
+  FairShareProblem problem;
+  for (auto _ : state) {
+    problem.clear();
+    for (std::uint32_t link = 0; link < size; ++link)
+      problem.add_link(gigabytes_per_second(10 + link % 8).count());
+    for (std::uint32_t flow = 0; flow < size; ++flow) {
+      const ShareUse uses[] = {{flow, 1}, {(flow * 7 + 3) % size, 1}};
+      problem.add_flow(uses);
+    }
+    benchmark::DoNotOptimize(problem.solve().data());
+  }
+  state.SetItemsProcessed(state.iterations() * size);
+}
+BENCHMARK(fair_share)->RangeMultiplier(8)->Range(8, 4096);
+
+// Finding routes and classes is paid once a scenario.
+void build_cluster_of(benchmark::State& state) {
+  const TestCluster warm(ring_machine(8), 1);
+  for (auto _ : state) {
+    const TestCluster cluster(ring_machine(8), state.range(0) / 8);
+    benchmark::DoNotOptimize(&cluster);
+  }
+}
+BENCHMARK(build_cluster_of)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillisecond);
+
+void find_symmetry_of(benchmark::State& state) {
+  const TestCluster cluster(ring_machine(8), state.range(0) / 8);
+  const std::vector<std::int64_t> alike(static_cast<std::size_t>(state.range(0)));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(find_symmetry(cluster.topology(), cluster.world(), Fidelity::step, alike));
+}
+BENCHMARK(find_symmetry_of)->Arg(1024)->Arg(4096)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace lockstep
+
+BENCHMARK_MAIN();

@@ -1,0 +1,96 @@
+// Did anything change? Every shipped scenario against the bytes it gave before.
+//
+// LOCKSTEP_UPDATE_GOLDEN=1 rewrites the files: look at the difference, then commit it with the change.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "sim/report/report_json.h"
+#include "sim/scenario/load.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path below_source(const char* folder) { return fs::path(LOCKSTEP_SOURCE_DIR) / folder; }
+
+std::vector<fs::path> shipped_scenarios() {
+  std::vector<fs::path> found;
+  if (fs::exists(below_source("scenarios")))
+    for (const auto& entry : fs::directory_iterator(below_source("scenarios")))
+      if (entry.path().extension() == ".json")
+        found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string predicted(const fs::path& scenario_file) {
+  const Scenario scenario = load({.path = scenario_file.string(), .data_directory = LOCKSTEP_SOURCE_DIR});
+  return to_json(predict(scenario), scenario).dump(2) + "\n";
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool is_updating() {
+  const char* wanted = std::getenv("LOCKSTEP_UPDATE_GOLDEN");
+  return wanted != nullptr && std::string(wanted) == "1";
+}
+
+// A long document's first difference is what a person wants to see.
+std::string first_difference(const std::string& expected, const std::string& found) {
+  std::istringstream left(expected);
+  std::istringstream right(found);
+  std::string a;
+  std::string b;
+  for (int line = 1;; ++line) {
+    const bool has_left = static_cast<bool>(std::getline(left, a));
+    const bool has_right = static_cast<bool>(std::getline(right, b));
+    if (!has_left && !has_right)
+      return "";
+    if (has_left != has_right || a != b)
+      return "line " + std::to_string(line) + ": expected " + (has_left ? a : "the end") + ", found " +
+             (has_right ? b : "the end");
+  }
+}
+
+TEST_CASE("Every shipped scenario predicts the bytes it predicted before") {
+  for (const fs::path& scenario : shipped_scenarios()) {
+    const fs::path golden = below_source("tests/golden") / (scenario.stem().string() + ".json");
+    INFO(scenario.filename().string());
+    const std::string found = predicted(scenario);
+    if (is_updating())
+      std::ofstream(golden, std::ios::binary) << found;
+    REQUIRE_MESSAGE(fs::exists(golden), "no golden file yet: run with LOCKSTEP_UPDATE_GOLDEN=1");
+    CHECK(first_difference(contents(golden), found) == "");
+  }
+}
+
+TEST_CASE("Every shipped scenario predicts the same bytes twice") {
+  for (const fs::path& scenario : shipped_scenarios()) {
+    INFO(scenario.filename().string());
+    CHECK(predicted(scenario) == predicted(scenario));
+  }
+}
+
+TEST_CASE("No golden file is left over from a scenario that is gone") {
+  for (const auto& entry : fs::directory_iterator(below_source("tests/golden"))) {
+    if (entry.path().extension() != ".json")
+      continue;
+    INFO(entry.path().filename().string());
+    CHECK(fs::exists(below_source("scenarios") / entry.path().filename()));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
