@@ -99,6 +99,7 @@ Scenario ddp_of_26_buckets(Fidelity fidelity, bool has_one_ring) {
     layers.push_back({{"parameters", {25 * mebi / 4}}, {"forward_time", "1 ms"}, {"backward_time", "2 ms"}});
   Scenario scenario = scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}}, {"model", {{"layers", layers}}}});
   scenario.cluster.nodes = 128;
+  scenario.cluster.fabric = {};  // one switch: a spine would tell nodes apart by their place below their leaf
   scenario.simulation.fidelity = fidelity;
   if (has_one_ring)
     scenario.cluster.machine.nics.resize(1);
