@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 FIRST_RESULT = "iteration_time_s"  # the columns before it are what was varied
 BAND = {"iteration_time_s": ("iteration_time_low_s", "iteration_time_high_s")}
 MOST_LEGEND_ROWS = 14
+MOST_BANDS = 5  # more of them lie on top of each other and say nothing
 
 
 def number(text):
@@ -34,7 +35,13 @@ def unit_of(key, values):
 def spoken(key):
     """breakdown_s.exposed_communication: exposed communication."""
     name = key.split(".")[-1]
-    return name.removesuffix("_s").replace("_", " ") if not name.endswith("per_s") else name.replace("_per_s", " per second")
+    name = name.replace("_per_s", "_per_second") if name.endswith("_per_s") else name.removesuffix("_s")
+    return name.replace("_", " ")
+
+
+def shown(value, unit):
+    digits = f"{value:,.0f}" if abs(value) >= 10000 else f"{value:#.4g}".rstrip(".")
+    return f"{digits} {unit}".strip()
 
 
 def is_geometric(values):
@@ -64,6 +71,9 @@ class Sweep:
             groups.setdefault(tuple(row[path] for path in self.varied[1:]), []).append(row)
         return groups
 
+    def has_band(self):
+        return self.key in BAND and any(row[BAND[self.key][0]] for row in self.rows)
+
     def points(self, rows, key, scale):
         placed = [(self.places[row[self.varied[0]]], number(row[key])) for row in rows]
         placed = sorted((x, y / scale) for x, y in placed if y is not None)
@@ -92,14 +102,19 @@ def look_of(index, count):
     return {"color": plt.get_cmap("viridis")(0.92 * index / (count - 1)), "marker": "o"}
 
 
+def draw_band(axes, sweep, rows, look, scale):
+    x, low = sweep.points(rows, BAND[sweep.key][0], scale)
+    _, high = sweep.points(rows, BAND[sweep.key][1], scale)
+    if sweep.is_numeric:
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.14, linewidth=0, zorder=1)
+    else:
+        axes.vlines(x, low, high, color=look["color"], linewidth=1.4, zorder=2)
+
+
 def draw_line(axes, sweep, rows, label, look, scale):
     x, y = sweep.points(rows, sweep.key, scale)
-    axes.plot(x, y, label=label, markeredgecolor="white", markeredgewidth=0.8, zorder=3, **look)
-    for low_key, high_key in [BAND[sweep.key]] if sweep.key in BAND else []:
-        low_x, low = sweep.points(rows, low_key, scale)
-        high_x, high = sweep.points(rows, high_key, scale)
-        if low_x == high_x == x:
-            axes.fill_between(x, low, high, color=look["color"], alpha=0.14, linewidth=0, zorder=1)
+    linestyle = "-" if sweep.is_numeric else ":"  # between names there is nothing to pass through
+    axes.plot(x, y, label=label, markeredgecolor="white", markeredgewidth=0.8, zorder=3, linestyle=linestyle, **look)
 
 
 def mark_minimum(axes, sweep, scale, unit):
@@ -107,35 +122,43 @@ def mark_minimum(axes, sweep, scale, unit):
     x, y = sweep.places[best[sweep.varied[0]]], number(best[sweep.key]) / scale
     axes.plot([x], [y], marker="o", markersize=15, markerfacecolor="none", markeredgecolor=style.INK,
               markeredgewidth=1.6, linestyle="none", zorder=4)
-    places = list(sweep.places.values())
-    is_right = places and (places.index(x) if not sweep.is_numeric else sorted(set(places)).index(x)) > len(set(places)) / 2
-    axes.annotate(f"{y:.4g} {unit}".strip() + f" at {best[sweep.varied[0]]}", (x, y),
-                  xytext=(-14 if is_right else 14, -20), textcoords="offset points",
-                  ha="right" if is_right else "left", fontweight="bold", color=style.INK, zorder=5,
-                  bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.75})
+    places = sorted(set(sweep.places.values()))
+    is_right = places.index(x) > len(places) / 2
+    choice = best[sweep.varied[0]]
+    if len(sweep.varied) > 1:
+        choice = ", ".join(f"{path.split('.')[-1]} {best[path]}" for path in sweep.varied)
+    axes.annotate(f"{shown(y, unit)} at {choice}", (x, y), xytext=(-14 if is_right else 14, -20),
+                  textcoords="offset points", ha="right" if is_right else "left", fontweight="bold", color=style.INK,
+                  zorder=5, bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.8})
 
 
 def draw(sweep):
     figure, axes = plt.subplots(figsize=(8, 4.8))
     scale, unit = unit_of(sweep.key, [number(row[sweep.key]) for row in sweep.rows])
     groups = sweep.lines()
+    has_band = sweep.has_band() and len(groups) <= MOST_BANDS
     for index, (choice, rows) in enumerate(groups.items()):
-        label = ", ".join(choice) or f"predicted {spoken(sweep.key)}"
-        draw_line(axes, sweep, rows, label, look_of(index, len(groups)), scale)
-    has_band = sweep.key in BAND and any(row[BAND[sweep.key][0]] for row in sweep.rows)
+        look = look_of(index, len(groups))
+        draw_line(axes, sweep, rows, ", ".join(choice) or f"predicted {spoken(sweep.key)}", look, scale)
+        if has_band:
+            draw_band(axes, sweep, rows, look, scale)
     if has_band:
-        axes.fill_between([], [], [], color=style.GREY, alpha=0.3, linewidth=0, label="10th to 90th percentile\nof calibration residuals")
+        axes.fill_between([], [], [], color=style.GREY, alpha=0.3, linewidth=0,
+                          label="10th to 90th percentile\nof calibration residuals")
     choose_x_axis(axes, sweep)
     axes.set_ylabel(f"{spoken(sweep.key)} ({unit})" if unit else spoken(sweep.key))
     axes.set_title(f"Predicted {spoken(sweep.key)}")
     axes.margins(y=0.16)
+    if max(abs(limit) for limit in axes.get_ylim()) >= 10000:
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     mark_minimum(axes, sweep, scale, unit)
     if sweep.failed:
-        axes.annotate(f"{sweep.failed} cells could not be simulated", (1, 1.02), xycoords="axes fraction",
+        noun = "cell" if sweep.failed == 1 else "cells"
+        axes.annotate(f"{sweep.failed} {noun} could not be simulated", (1, 1.02), xycoords="axes fraction",
                       ha="right", fontsize=9.5, color=style.GREY)
     if len(groups) > 1 or has_band:
-        axes.legend(title=", ".join(sweep.varied[1:]) or None, loc="upper left", bbox_to_anchor=(1.02, 1), alignment="left",
-                    ncols=1 + len(groups) // MOST_LEGEND_ROWS)
+        axes.legend(title=", ".join(sweep.varied[1:]) or None, loc="upper left", bbox_to_anchor=(1.02, 1),
+                    alignment="left", ncols=1 + len(groups) // MOST_LEGEND_ROWS)
     return figure
 
 

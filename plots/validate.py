@@ -5,7 +5,7 @@ import json
 import style
 from style import plt
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 CLIPPED_AT = 40  # percent: what lies further is drawn at the edge with its number
 
@@ -13,7 +13,8 @@ CLIPPED_AT = 40  # percent: what lies further is drawn at the edge with its numb
 def colours_of(groups):
     """One colour a group while there are enough; else one for each first word (the source of the data)."""
     names = [group["group"] for group in groups]
-    families = list(dict.fromkeys(names if len(set(names)) <= len(style.COLOURS) else [name.split()[0] for name in names]))
+    is_few = len(set(names)) <= len(style.COLOURS)
+    families = list(dict.fromkeys(names if is_few else [name.split()[0] for name in names]))
     by_family = {family: style.COLOURS[index % len(style.COLOURS)] for index, family in enumerate(families)}
     return {name: by_family.get(name, by_family.get(name.split()[0])) for name in names}, by_family
 
@@ -25,26 +26,39 @@ def look_of(case, colours):
     return {"marker": "o", "color": colour, "markerfacecolor": "white" if case["split"] == "fit" else colour}
 
 
-def time_text(value, _):
+def time_text(value, _=None):
     return f"{value:g} s" if value >= 1 else f"{value * 1e3:g} ms"
+
+
+def choose_time_axes(axes, low, high):
+    """Round numbers on both axes; logarithmic once the times differ enough for it to matter."""
+    axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
+    if high / low < 3:
+        locator = MaxNLocator(5)
+    else:
+        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+        round_numbers = [digit * 10**power for power in range(-6, 6) for digit in (1, 2, 5)]
+        locator = FixedLocator([number for number in round_numbers if low <= number <= high])
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(locator)
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(time_text))
 
 
 def draw_scatter(axes, cases, colours):
     every = [value for case in cases for value in (case["measured"], case["predicted"])]
-    low, high = min(every) / 1.4, max(every) * 1.4
+    padding = max(1.04, (max(every) / min(every)) ** 0.05)
+    low, high = min(every) / padding, max(every) * padding
     axes.fill_between([low, high], [0.9 * low, 0.9 * high], [1.1 * low, 1.1 * high], color="#EFEFEF", zorder=0)
     axes.plot([low, high], [low, high], color=style.GREY, linewidth=1, zorder=1)
     for case in cases:
         if case["low"] is not None and case["high"] is not None:
-            axes.plot([case["measured"]] * 2, [case["low"], case["high"]], linewidth=1.2, zorder=2, solid_capstyle="butt",
-                      color=look_of(case, colours)["color"], alpha=0.7)
-        axes.plot([case["measured"]], [case["predicted"]], markersize=5, linestyle="none", alpha=0.85, zorder=3,
+            axes.plot([case["measured"]] * 2, [case["low"], case["high"]], linewidth=1.2, zorder=2,
+                      solid_capstyle="butt", color=look_of(case, colours)["color"], alpha=0.7)
+        axes.plot([case["measured"]], [case["predicted"]], markersize=5.5, linestyle="none", alpha=0.85, zorder=3,
                   markeredgewidth=1, **look_of(case, colours))
-    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal",
-             xlabel="measured iteration time", ylabel="predicted iteration time",
-             title="Predicted against measured")
-    axes.xaxis.set_major_formatter(FuncFormatter(time_text))
-    axes.yaxis.set_major_formatter(FuncFormatter(time_text))
+    choose_time_axes(axes, low, high)
+    axes.set(xlabel="measured iteration time", ylabel="predicted iteration time", title="Predicted against measured")
 
 
 def spread(index):
@@ -52,61 +66,76 @@ def spread(index):
     return ((index * 0.618034) % 1 - 0.5) * 0.55
 
 
+def draw_group(axes, place, cases, colours):
+    clipped = [case["error_percent"] for case in cases if abs(case["error_percent"]) > CLIPPED_AT]
+    for index, case in enumerate(cases):
+        error = max(-CLIPPED_AT, min(CLIPPED_AT, case["error_percent"]))
+        axes.plot([error], [place + spread(index)], markersize=4.8, linestyle="none", alpha=0.8, zorder=3,
+                  markeredgewidth=1, clip_on=False, **look_of(case, colours))
+    if clipped:
+        farthest = max(clipped, key=abs)
+        axes.annotate(f"to {farthest:+.0f} %", (CLIPPED_AT if farthest > 0 else -CLIPPED_AT, place),
+                      xytext=(-8 if farthest > 0 else 8, 0), textcoords="offset points", va="center", fontsize=8.5,
+                      ha="right" if farthest > 0 else "left", color=style.GREY)
+
+
+def draw_columns(axes, groups, colours):
+    """What the rows say in numbers, right of the strip."""
+    columns = (("mean abs.\nerror", 1.19, lambda group: f"{group['mape_percent']:.1f} %", "bold"),
+               ("cases", 1.33, lambda group: str(group["n"]), "normal"))
+    for title, x, text, weight in columns:
+        axes.annotate(title, (x, 1), xycoords="axes fraction", xytext=(0, 8), textcoords="offset points", ha="right",
+                      fontsize=9.5, color=style.INK)
+        for place, group in enumerate(groups):
+            axes.annotate(text(group), (x, place), xycoords=("axes fraction", "data"), va="center", ha="right",
+                          fontweight=weight, color=colours[group["group"]] if weight == "bold" else style.INK)
+
+
 def draw_strip(axes, cases, groups, colours):
-    rows = {(group["group"], group["split"]): place for place, group in enumerate(groups)}
     axes.axvspan(-10, 10, color="#EFEFEF", zorder=0)
     axes.axvline(0, color=style.GREY, linewidth=1, zorder=1)
-    for index, case in enumerate(cases):
-        place = rows.get((case["group"], case["split"]))
-        if place is None:
-            continue
-        error = max(-CLIPPED_AT, min(CLIPPED_AT, case["error_percent"]))
-        is_clipped = error != case["error_percent"]
-        y = place + spread(index)
-        axes.plot([error], [y], markersize=4.5, linestyle="none", alpha=0.8, zorder=3, markeredgewidth=1,
-                  clip_on=False, **look_of(case, colours))
-        if is_clipped:
-            axes.annotate(f"{case['error_percent']:+.0f} %", (error, y), xytext=(6 if error < 0 else -6, 0),
-                          textcoords="offset points", ha="left" if error < 0 else "right", va="center", fontsize=8)
+    for place, group in enumerate(groups):
+        members = [case for case in cases if all(case[key] == group[key] for key in ("group", "split"))]
+        draw_group(axes, place, members, colours)
+        axes.axhline(place + 0.5, color="#E4E4E4", linewidth=0.7, zorder=0)
+    draw_columns(axes, groups, colours)
     axes.set_yticks(range(len(groups)), [group["group"] for group in groups])
     for label, group in zip(axes.get_yticklabels(), groups):
         label.set_color(colours[group["group"]])
-    for place, group in enumerate(groups):
-        axes.annotate(f"{group['mape_percent']:.1f} %", (1.02, place), xycoords=("axes fraction", "data"), va="center",
-                      fontweight="bold", color=colours[group["group"]])
-        axes.annotate(f"of {group['n']}", (1.16, place), xycoords=("axes fraction", "data"), va="center", fontsize=9.5,
-                      color=style.GREY)
-    axes.annotate("mean\nabs. error", (1.02, 1.0), xycoords="axes fraction", xytext=(0, 8), textcoords="offset points",
-                  fontsize=9.5, color=style.INK)
-    reach = max([12.0] + [min(abs(case["error_percent"]) * 1.08, CLIPPED_AT) for case in cases])
-    axes.set(xlim=(-reach, reach), ylim=(len(groups) - 0.4, -0.6), xlabel="signed error (%): left of 0 is predicted too fast",
+    errors = [case["error_percent"] for case in cases]
+    axes.set(xlim=(-min(CLIPPED_AT, max(12, -1.08 * min(errors))), min(CLIPPED_AT, max(12, 1.08 * max(errors)))),
+             ylim=(len(groups) - 0.5, -0.5), xlabel="signed error (%); below 0: predicted too fast",
              title="Error of every case")
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
-    for place in range(1, len(groups)):
-        axes.axhline(place - 0.5, color="#E4E4E4", linewidth=0.7, zorder=0)
 
 
-def draw_legend(figure, cases, by_family):
-    entries = [Line2D([], [], marker="o", linestyle="none", color=colour, label=family) for family, colour in by_family.items()]
+def draw_legend(axes, cases, by_family):
+    entries = [Line2D([], [], marker="o", linestyle="none", color=colour, label=family)
+               for family, colour in by_family.items()]
     if any(case["split"] == "fit" for case in cases):
-        entries.append(Line2D([], [], marker="o", linestyle="none", color=style.INK, markerfacecolor="white", label="fitted on (hollow)"))
+        entries.append(Line2D([], [], marker="o", linestyle="none", color=style.INK, markerfacecolor="white",
+                              label="hollow: constants were fitted on it"))
     if any("caution" in case for case in cases):
-        entries.append(Line2D([], [], marker="x", linestyle="none", color=style.GREY, label="outside the means, by its source's caution"))
+        entries.append(Line2D([], [], marker="x", linestyle="none", color=style.GREY,
+                              label="outside the means: its own source doubts it"))
+    if any(case["low"] is not None for case in cases):
+        entries.append(Line2D([], [], marker="|", markersize=11, linestyle="none", color=style.INK,
+                              label="10th to 90th percentile of calibration residuals"))
     entries.append(plt.Rectangle((0, 0), 1, 1, color="#E4E4E4", label="within 10 %"))
-    figure.legend(handles=entries, loc="lower center", bbox_to_anchor=(0.5, 0.0), ncols=min(len(entries), 5))
+    axes.legend(handles=entries, loc="upper left", bbox_to_anchor=(0, -0.16), borderaxespad=0, handletextpad=0.6)
 
 
 def draw(validation):
     cases, groups = validation["cases"], validation["groups"]
     colours, by_family = colours_of(groups)
-    height = max(5.6, 1.8 + 0.34 * len(groups))
-    figure, (scatter, strip) = plt.subplots(1, 2, figsize=(14.5, height), width_ratios=[1, 1])
+    figure = plt.figure(figsize=(14.5, max(6.2, 1.6 + 0.36 * len(groups))))
+    scatter = figure.add_axes([0.06, 0.1, 0.4, 0.8])
+    strip = figure.add_axes([0.66, 0.1, 0.26, 0.8])
+    scatter.set_anchor("NW")
     draw_scatter(scatter, cases, colours)
-    scatter.set_anchor("N")
     draw_strip(strip, cases, groups, colours)
-    figure.subplots_adjust(wspace=0.75, bottom=0.95 / height + 0.06, top=1 - 0.6 / height)
-    draw_legend(figure, cases, by_family)
+    draw_legend(scatter, cases, by_family)
     return figure
 
 

@@ -51,10 +51,13 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-// A name, or the name inside an inline object.
+// A name; of an inline object its own, or else its bandwidth.
 std::string name_at(const ordered_json& value, const char* key) {
-  const std::string name = field(value, key);
-  return name.empty() && value.contains(key) ? field(value[key], "name") : name;
+  if (!value.contains(key) || !value[key].is_object()) {
+    return field(value, key);
+  }
+  const std::string name = field(value[key], "name");
+  return name.empty() ? field(value[key], "bandwidth") : name;
 }
 
 std::string describe_nics(const ordered_json& machine) {
@@ -71,8 +74,8 @@ std::string describe_nics(const ordered_json& machine) {
 std::string describe_machine(const ShippedProfile& profile) {
   const ordered_json& value = profile.value;
   const std::string links = value.contains("gpu_links") ? field(value["gpu_links"], "kind") : "";
-  return joined({fmt::format("{} x {}", field(value, "gpus"), name_at(value, "gpu")), links,
-                 describe_nics(value)});
+  return joined({fmt::format("{} x {}", field(value, "gpus"), name_at(value, "gpu")),
+                 links == "none" ? "" : links, describe_nics(value)});
 }
 
 std::string describe_gpu(const ShippedProfile& profile) {
@@ -87,8 +90,8 @@ std::string describe_gpu(const ShippedProfile& profile) {
 }
 
 std::string describe_link(const ShippedProfile& profile) {
-  return joined({field(profile.value, "class"), field(profile.value, "bandwidth"),
-                 field(profile.value, "latency")});
+  return joined(
+      {field(profile.value, "class"), field(profile.value, "bandwidth"), field(profile.value, "latency")});
 }
 
 std::string describe_fabric(const ShippedProfile& profile) {
@@ -134,7 +137,8 @@ std::string calibration_status(const ShippedProfile& profile) {
   const std::vector<std::string> known = profile.store.names(ProfileKind::calibration);
   const std::string stated = field(profile.value, "calibration");
   const std::string& wanted = stated.empty() ? profile.name : stated;
-  const bool is_calibrated = ProfileStore::is_path(wanted) || profile.value.value("calibration", ordered_json()).is_object() ||
+  const bool is_calibrated = ProfileStore::is_path(wanted) ||
+                             profile.value.value("calibration", ordered_json()).is_object() ||
                              std::binary_search(known.begin(), known.end(), wanted);
   return is_calibrated ? "calibrated" : "*uncalibrated*";
 }

@@ -40,8 +40,9 @@ CollectiveOp parse_operation(const std::string& name) {
   }
   const std::vector<std::string> valid = collective_op_names();
   const bool is_known = std::find(unsupported.begin(), unsupported.end(), stem) != unsupported.end();
-  throw ConfigError(is_known ? fmt::format("{}: not supported yet; {}", name, describe_choices("", valid))
-                             : fmt::format("{}: no such collective; {}", name, describe_choices(stem, valid)));
+  throw ConfigError(is_known
+                        ? fmt::format("{}: not supported yet; {}", name, describe_choices("", valid))
+                        : fmt::format("{}: no such collective; {}", name, describe_choices(stem, valid)));
 }
 
 SizeRange parse_range(const CollectiveArguments& arguments) {
@@ -61,7 +62,18 @@ struct CollectiveTable {
   CollectiveOp op;
   const Scenario& scenario;
   const std::vector<CollectiveRow>& rows;
+  std::vector<std::string> warnings;
 };
+
+std::vector<std::string> warnings_of(const Scenario& scenario) {
+  std::vector<std::string> warnings = scenario.warnings;
+  if (!scenario.cluster.calibration.communication_residual) {
+    warnings.push_back(
+        fmt::format("no calibration residuals are known for {}: the range of each time is unknown",
+                    scenario.cluster.calibration.name));
+  }
+  return warnings;
+}
 
 double gigabytes_per_second(Bandwidth bandwidth) {
   return static_cast<double>(bandwidth.count()) / 1e9;
@@ -99,15 +111,14 @@ ordered_json to_json(const CollectiveTable& table) {
           {"ranks", table.scenario.cluster.ranks()},
           {"nodes", table.scenario.cluster.nodes},
           {"gpus_per_node", table.scenario.cluster.gpus_per_node},
-          {"warnings", table.scenario.warnings},
+          {"warnings", table.warnings},
           {"rows", rows}};
 }
 
 // As nccl-tests prints times: fewer decimals the longer.
 std::string time_text(Duration duration) {
   const double time = microseconds(duration);
-  return time >= 10000 ? fmt::format("{:.0f}", time)
-                       : fmt::format("{:.{}f}", time, time >= 100 ? 1 : 2);
+  return time >= 10000 ? fmt::format("{:.0f}", time) : fmt::format("{:.{}f}", time, time >= 100 ? 1 : 2);
 }
 
 constexpr std::string_view row_format = "{:>12} {:>12} {:>8} {:>6} {:>9} {:>8} {:>8}   {:<9}  {:<8} {:>8}\n";
@@ -125,25 +136,29 @@ bool is_reduction(CollectiveOp op) {
 
 std::string headline(const CollectiveTable& table) {
   const ClusterSpec& cluster = table.scenario.cluster;
-  return fmt::format("# {} on {} ranks: {} x {} ({} GPUs each), predicted\n#\n",
-                     collective_op_name(table.op), cluster.ranks(), cluster.nodes, cluster.machine.name,
-                     cluster.gpus_per_node);
+  return fmt::format("# {} on {} ranks: {} x {} ({} GPUs each), predicted\n#\n", collective_op_name(table.op),
+                     cluster.ranks(), cluster.nodes, cluster.machine.name, cluster.gpus_per_node);
+}
+
+std::string commented(std::string line) {
+  line.erase(line.find_last_not_of(" \n") + 1);
+  return "#" + line.substr(1) + "\n";
 }
 
 // A '#' before everything that is not a row, as in nccl-tests' logs.
 std::string to_text(const CollectiveTable& table) {
   std::string text = headline(table);
-  text += "#" + fmt::format(row_format, "size", "count", "type", "redop", "time", "algbw", "busbw",
-                            "algorithm", "protocol", "channels").substr(1);
-  text += "#" + fmt::format(row_format, "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "", "", "")
-                    .substr(1);
+  text += commented(fmt::format(row_format, "size", "count", "type", "redop", "time", "algbw", "busbw",
+                                "algorithm", "protocol", "channels"));
+  text +=
+      commented(fmt::format(row_format, "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "", "", ""));
   double sum = 0;
   for (const CollectiveRow& row : table.rows) {
     text += to_text(row, is_reduction(table.op) ? "sum" : "none");
     sum += gigabytes_per_second(row.busbw);
   }
   text += fmt::format("# Avg bus bandwidth    : {:.4f}\n", sum / static_cast<double>(table.rows.size()));
-  for (const std::string& warning : table.scenario.warnings) {
+  for (const std::string& warning : table.warnings) {
     text += fmt::format("# warning: {}\n", warning);
   }
   return text;
@@ -157,7 +172,7 @@ int run_collective(const CollectiveArguments& arguments, const CommandContext& c
   const ProfileStore store(context.data_directory);
   const Scenario scenario = load_collective_setting(setting, store);
   const std::vector<CollectiveRow> rows = CollectiveBench(scenario).predict(op, range);
-  const CollectiveTable table{op, scenario, rows};
+  const CollectiveTable table{op, scenario, rows, warnings_of(scenario)};
   if (arguments.wants_json) {
     print_json(to_json(table));
   } else {
@@ -190,7 +205,8 @@ void add_collective_command(CLI::App& app, CommandContext& context) {
       ->type_name("OP")
       ->required();
   add_setting_options(*command, *arguments);
-  command->add_option("-b", arguments->first, "smallest size, binary as in nccl-tests (8)")->type_name("SIZE");
+  command->add_option("-b", arguments->first, "smallest size, binary as in nccl-tests (8)")
+      ->type_name("SIZE");
   command->add_option("-e", arguments->last, "largest size (8G)")->type_name("SIZE");
   command->add_option("-f", arguments->factor, "factor between sizes (2)")->type_name("K");
   command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.collective/1)");

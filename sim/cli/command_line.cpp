@@ -10,8 +10,9 @@
 namespace lockstep {
 namespace {
 
+// "-1" is a number.
 bool is_flag(const std::string& word) {
-  return word.size() > 1 && word.front() == '-';
+  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
 }
 
 std::string without_value(const std::string& word) {

@@ -23,11 +23,9 @@ void add_predict_command(CLI::App& app, CommandContext& context);
 void add_collective_command(CLI::App& app, CommandContext& context);
 void add_check_command(CLI::App& app, CommandContext& context);
 void add_explain_command(CLI::App& app, CommandContext& context);
+void add_sweep_command(CLI::App& app, CommandContext& context);
+void add_validate_command(CLI::App& app, CommandContext& context);
 void add_list_command(CLI::App& app, CommandContext& context);
 void add_show_command(CLI::App& app, CommandContext& context);
-
-// Weak until their files exist: a verb that is not linked in is left out of the command line.
-[[gnu::weak]] void add_sweep_command(CLI::App& app, CommandContext& context);
-[[gnu::weak]] void add_validate_command(CLI::App& app, CommandContext& context);
 
 }  // namespace lockstep

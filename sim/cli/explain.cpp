@@ -84,6 +84,9 @@ ordered_json to_json(const Explanation& explanation) {
 }
 
 std::string signed_duration(Duration duration) {
+  if (duration == Duration::zero()) {
+    return "-";
+  }
   const bool is_negative = duration < Duration::zero();
   return (is_negative ? "-" : "+") + format_duration(is_negative ? duration * -1 : duration);
 }
@@ -103,9 +106,9 @@ std::string cost_text(const StrategyCost& cost) {
   table.add_row({"iteration", format_duration(cost.iteration)});
   table.add_row({"collectives", std::to_string(cost.collectives)});
   table.add_row({"sent by each GPU", format_bytes(cost.bytes_per_gpu)});
-  table.add_row({"communicating", fmt::format("{}, of which {} with nothing to compute",
-                                              format_duration(cost.communicating),
-                                              format_duration(cost.exposed))});
+  table.add_row(
+      {"communicating", fmt::format("{}, of which {} with nothing to compute",
+                                    format_duration(cost.communicating), format_duration(cost.exposed))});
   return table.text(2);
 }
 
@@ -126,7 +129,8 @@ std::string to_text(const Explanation& explanation) {
 int run_explain(const ExplainArguments& arguments, const CommandContext& context) {
   const Scenario scenario = load(arguments.scenario.request(context));
   const std::vector<Scenario> questions = load_questions(arguments, context);
-  const Explanation explanation{scenario, find_strategy_cost(scenario), answer(arguments.questions, questions)};
+  const Explanation explanation{scenario, find_strategy_cost(scenario),
+                                answer(arguments.questions, questions)};
   if (arguments.wants_json) {
     print_json(to_json(explanation));
   } else {

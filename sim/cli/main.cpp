@@ -3,6 +3,8 @@
 // 0 done; 2 the user's input is wrong; 3 a check did not hold; 4 the environment failed; 130 interrupted;
 // 1 a bug in Lockstep. Nothing but this file knows these numbers for errors, and nothing else exits.
 
+#include <unistd.h>
+
 #include <csignal>
 #include <new>
 #include <string>
@@ -15,8 +17,6 @@
 #include "sim/cli/command_line.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
-
-#include <unistd.h>
 
 namespace lockstep {
 namespace {
@@ -45,12 +45,8 @@ void add_commands(CLI::App& app, CommandContext& context) {
   add_explain_command(app, context);
   add_check_command(app, context);
   add_collective_command(app, context);
-  if (add_sweep_command != nullptr) {
-    add_sweep_command(app, context);
-  }
-  if (add_validate_command != nullptr) {
-    add_validate_command(app, context);
-  }
+  add_sweep_command(app, context);
+  add_validate_command(app, context);
   add_list_command(app, context);
   add_show_command(app, context);
 }
@@ -64,6 +60,10 @@ void describe_program(CLI::App& app, CommandContext& context) {
   app.add_flag("--quiet", context.is_quiet, "no progress bar");
   app.require_subcommand(1);
   app.fallthrough();
+}
+
+// Last, because subcommands inherit what stands when they are added.
+void add_hints(CLI::App& app) {
   app.footer(
       "Start with:  lockstep list\n"
       "             lockstep predict scenarios/resnet50_ddp_2x8_a100.json\n"
@@ -77,10 +77,12 @@ void parse(CLI::App& app, const std::vector<std::string>& words) {
 }
 
 int run_command_line(const std::vector<std::string>& words) {
-  CLI::App app("Lockstep predicts data-parallel training: how long an iteration takes on a cluster, and why.");
+  CLI::App app(
+      "Lockstep predicts data-parallel training: how long an iteration takes on a cluster, and why.");
   CommandContext context;
   describe_program(app, context);
   add_commands(app, context);
+  add_hints(app);
   try {
     parse(app, words.empty() ? std::vector<std::string>{"--help"} : words);
   } catch (const CLI::Success& request) {  // --help or --version

@@ -70,7 +70,8 @@ void add_predict_command(CLI::App& app, CommandContext& context) {
   const auto arguments = std::make_shared<PredictArguments>();
   arguments->scenario.add_to(*command);
   command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.result/1)");
-  command->add_option("--trace", arguments->trace_path, "write a trace for ui.perfetto.dev")->type_name("FILE");
+  command->add_option("--trace", arguments->trace_path, "write a trace for ui.perfetto.dev")
+      ->type_name("FILE");
   command->add_option("--report", arguments->report_path, "write a self-contained page")
       ->type_name("FILE.html");
   arguments->scenario.add_simulation_options(*command);

@@ -37,8 +37,8 @@ LoadRequest ScenarioArguments::request(const CommandContext& context) const {
 std::pair<std::string, std::string> parse_change(const std::string& text, const std::string& option) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw ConfigError(fmt::format("{}: found \"{}\", expected PATH=VALUE, for example cluster.nodes=4",
-                                  option, text));
+    throw ConfigError(
+        fmt::format("{}: found \"{}\", expected PATH=VALUE, for example cluster.nodes=4", option, text));
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
@@ -52,8 +52,8 @@ std::optional<Fidelity> parse_fidelity(const std::string& text) {
       return spelling.value;
     }
   }
-  throw ConfigError(
-      fmt::format("--fidelity: found \"{}\", {}", text, describe_choices(text, names_of(fidelity_spellings))));
+  throw ConfigError(fmt::format("--fidelity: found \"{}\", {}", text,
+                                describe_choices(text, names_of(fidelity_spellings))));
 }
 
 }  // namespace lockstep

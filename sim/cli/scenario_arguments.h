@@ -1,6 +1,8 @@
 #pragma once
 
 // The arguments every verb about one scenario shares: the file, --set, and how finely to simulate.
+//
+// Idea: declared once, so that predict, explain, check and sweep spell and describe them alike.
 
 #include <CLI/CLI.hpp>
 #include <optional>

@@ -47,9 +47,8 @@ void show_profile(const ShowArguments& arguments, const std::string& kind, const
 
 void show_registered(const ShowArguments& arguments, const std::string& kind, const ProfileStore& store) {
   const std::vector<CatalogueEntry> entries = list_entries(kind, store);
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const CatalogueEntry& entry) {
-    return entry.name == arguments.name;
-  });
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const CatalogueEntry& entry) { return entry.name == arguments.name; });
   if (found == entries.end()) {
     refuse_name(kind, arguments.name, store);
   }

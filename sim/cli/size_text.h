@@ -1,6 +1,8 @@
 #pragma once
 
 // Sizes as nccl-tests' command line writes them: "8", "25M", "1G", always binary.
+//
+// Invariant: digits and at most one letter; anything else is the user's mistake and says what is valid.
 
 #include <string>
 

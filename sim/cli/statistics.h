@@ -1,6 +1,8 @@
 #pragma once
 
-// --stats: how much work the simulator itself did. On stderr only, because no result may depend on a clock.
+// --stats: how much work the simulator itself did.
+//
+// Invariant: on stderr only, because no result may depend on a clock.
 
 #include <chrono>
 #include <cstdint>

@@ -22,6 +22,9 @@ namespace lockstep {
 struct ProtocolCost {
   std::string name;
   std::int64_t payload_ppm = 1'000'000;
+  // Bus bandwidth that no number of rings exceeds, on 1, 2, and 3 or more nodes; empty: none (NCCL's LL moves
+  // its flags through the SMs, which run out before the links do).
+  std::vector<Bandwidth> most_bandwidth;
   Duration launch;  // fixed cost of a collective in this protocol, beyond `collective_launch`
   std::map<LinkClass, Duration> step;
 };

@@ -66,6 +66,7 @@ void FlowNetwork::unlink(std::uint32_t index) {
 void FlowNetwork::start(OpId op, RouteId route, std::int64_t amount, Time now) {
   const std::uint32_t slot = take_slot(route);
   Flow& flow = flows_[slot];
+  LOCKSTEP_CHECK(flow.first_use < flow.last_use, "a transfer crosses at least one link");
   flow.op = op;
   flow.remaining = amount;
   flow.rate = 0;

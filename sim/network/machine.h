@@ -1,6 +1,10 @@
 #pragma once
 
 // A machine and a fabric as their profiles state them: what is plugged into what, how fast, how far.
+//
+// Idea:      plain structs that mirror the JSON of hw_profiles/; what a library gets out of a wire is
+//            calibration and stands apart.
+// Invariant: load has checked them: names exist, matrices are symmetric, counts are positive.
 
 #include <cstdint>
 #include <optional>

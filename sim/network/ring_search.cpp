@@ -224,6 +224,19 @@ Bandwidth narrowest_hop(const Topology& topology, const Communicator& world) {
   return narrowest;
 }
 
+// The part of the wire's bytes that is data: less than the protocol's own where a limit on its bandwidth binds
+// before the rings are full.
+std::int64_t payload_on(const Communicator& world, const ProtocolCost& protocol) {
+  if (protocol.most_bandwidth.empty() || world.ranks() < 2)
+    return protocol.payload_ppm;
+  const std::size_t row = std::min<std::size_t>(world.nodes, protocol.most_bandwidth.size()) - 1;
+  const auto rings = static_cast<std::int64_t>(world.rings.size());
+  const auto limit = static_cast<Unsigned128>(protocol.most_bandwidth[row].count());
+  const auto full = static_cast<Unsigned128>((world.ring_bandwidth * rings).count());
+  const auto limited_ppm = static_cast<std::int64_t>(limit * 1'000'000 / full);
+  return std::clamp<std::int64_t>(limited_ppm, 1, protocol.payload_ppm);
+}
+
 // A forced number of channels keeps as many rings as it can and spreads over them.
 void limit_channels(std::vector<RingPattern>& rings, std::uint32_t channels) {
   if (rings.size() > channels)
@@ -256,7 +269,7 @@ Communicator find_world(const Topology& topology, const WorldOptions& options) {
   const HopClasses classes = classify_hops(topology, world);
   for (const ProtocolCost& protocol : calibration.protocols)
     world.protocols.push_back({.name = protocol.name,
-                               .payload_ppm = protocol.payload_ppm,
+                               .payload_ppm = payload_on(world, protocol),
                                .launch = calibration.collective_launch + protocol.launch,
                                .step = step_cost(protocol, classes.across),
                                .step_in_node = step_cost(protocol, classes.in_node)});

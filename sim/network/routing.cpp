@@ -103,10 +103,7 @@ class Router {
 
   static Duration walk_time(const std::vector<Duration>& hops, std::int64_t steps) {
     const auto round = static_cast<std::int64_t>(hops.size());
-    Duration whole;
-    for (const Duration hop : hops)
-      whole += hop;
-    return whole * (steps / round) + dearest_run(hops, steps % round);
+    return sum(hops) * (steps / round) + dearest_run(hops, steps % round);
   }
 
   static Duration dearest_run(const std::vector<Duration>& hops, std::int64_t length) {
@@ -120,17 +117,54 @@ class Router {
     return dearest;
   }
 
-  // Time of each hop of one node's stretch of the ring, all nodes being alike.
+  // Time of each hop of one node's stretch of the ring, all nodes being alike. Inside one node all hops are
+  // alike and the rings move in step, so they always meet on a link they share. Between nodes the slow hop
+  // drives them apart: another ring is met as often as it is there, a hop's bytes over a mean hop's time.
   std::vector<Duration> hop_times(std::uint32_t ring, Bytes step, std::uint8_t protocol) const {
+    const std::vector<HopRoute> hops = hops_of(ring);
+    if (input_.world.nodes == 1)
+      return hop_times(hops, protocol, [&](LinkId link) { return link_time(step, link, crossings_of(link)); });
+    const std::vector<Duration> alone =
+        hop_times(hops, protocol, [&](LinkId link) { return link_time(step, link, 1); });
+    const Duration mean = Duration::picoseconds(sum(alone).picoseconds() / static_cast<std::int64_t>(hops.size()));
+    return hop_times(hops, protocol, [&](LinkId link) { return met_time(step, link, mean); });
+  }
+
+  Duration met_time(Bytes step, LinkId link, Duration mean_hop) const {
+    const Duration own = link_time(step, link, 1);
+    if (mean_hop == Duration::zero())
+      return own;
+    const Duration others = scaled(own, std::min(own, mean_hop).picoseconds(), mean_hop.picoseconds());
+    return own + others * (std::int64_t{crossings_of(link)} - 1);
+  }
+
+  template <class LinkTime>
+  std::vector<Duration> hop_times(const std::vector<HopRoute>& hops, std::uint8_t protocol,
+                                  LinkTime time_on) const {
     std::vector<Duration> times;
-    for (std::uint32_t local = 0; local < input_.world.gpus_per_node; ++local) {
-      const HopRoute hop = hop_of(ring, Rank{input_.world.rings[ring].local_order[local]});
+    for (const HopRoute& hop : hops) {
       Duration moving;
       for (const LinkId link : hop.links)
-        moving = std::max(moving, link_time(step, link, world_crossings()[link.index]));
+        moving = std::max(moving, time_on(link));
       times.push_back(moving + hop.latency + step_cost(protocol, hop.slowest_class));
     }
     return times;
+  }
+
+  std::vector<HopRoute> hops_of(std::uint32_t ring) const {
+    std::vector<HopRoute> hops;
+    for (const std::uint32_t local : input_.world.rings[ring].local_order)
+      hops.push_back(hop_of(ring, Rank{local}));
+    return hops;
+  }
+
+  std::uint32_t crossings_of(LinkId link) const { return world_crossings()[link.index]; }
+
+  static Duration sum(const std::vector<Duration>& durations) {
+    Duration whole;
+    for (const Duration duration : durations)
+      whole += duration;
+    return whole;
   }
 
   Duration worst_hop_latency(std::uint32_t ring, std::uint8_t protocol) const {

@@ -1,6 +1,9 @@
 #pragma once
 
 // The communication libraries Lockstep knows.
+//
+// They differ in how many collectives are in flight, in protocols and in where their work is done; the
+// figures are calibration.
 
 #include <cstdint>
 

@@ -1,6 +1,9 @@
 #pragma once
 
 // How numbers are kept and multiplied.
+//
+// A precision decides three things: the peak that matrix kernels aim for, the bytes of an activation, and the
+// bytes of a parameter and of the gradient that is reduced.
 
 #include <cstdint>
 

@@ -1,6 +1,9 @@
 #pragma once
 
 // When everything happened: a start and an end for every op of a plan, indexed alike.
+//
+// Invariant: an op starts no earlier than everything it depends on has ended.
+// Cost:      16 bytes an op.
 
 #include <cstdint>
 #include <vector>

@@ -95,8 +95,12 @@ std::string headline(const Report& report) {
 
 std::string rectangle(double left, double top, double width, double height, std::string_view colour,
                       const std::string& title) {
+  if (width <= 0) {
+    return "";
+  }
   return fmt::format(
-      "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"><title>{}</title></rect>\n",
+      "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
+      "fill=\"{}\"><title>{}</title></rect>\n",
       left, top, width, height, colour, escaped(title));
 }
 
@@ -150,9 +154,10 @@ std::string bucket_drawing(const Report& report) {
                          bucket.exposed > Duration::zero() ? "#d1495b" : "#3b6fb6", title);
     top += row_height;
   }
-  content += fmt::format("<text x=\"0\" y=\"{0:.2f}\">0</text><text x=\"{1:.2f}\" y=\"{0:.2f}\" "
-                         "text-anchor=\"end\">{2}</text>\n",
-                         top + 14, drawing_width, format_duration(report.iteration));
+  content += fmt::format(
+      "<text x=\"0\" y=\"{0:.2f}\">0</text><text x=\"{1:.2f}\" y=\"{0:.2f}\" "
+      "text-anchor=\"end\">{2}</text>\n",
+      top + 14, drawing_width, format_duration(report.iteration));
   return drawing(top + 18, content);
 }
 
@@ -160,14 +165,14 @@ std::string buckets(const Report& report) {
   if (report.buckets.empty()) {
     return "";
   }
-  std::string table = row({"bucket", "size", "tensors", "ready", "start", "end", "algorithm", "protocol",
-                           "busbw", "exposed"},
-                          "th");
+  std::string table =
+      row({"bucket", "size", "tensors", "ready", "start", "end", "algorithm", "protocol", "busbw", "exposed"},
+          "th");
   for (const BucketReport& bucket : report.buckets) {
     table += row({std::to_string(bucket.index), format_bytes(bucket.bytes), std::to_string(bucket.parameters),
                   format_duration(bucket.ready), format_duration(bucket.start), format_duration(bucket.end),
                   escaped(bucket.algorithm), escaped(bucket.protocol), format_bandwidth(bucket.busbw),
-                  format_duration(bucket.exposed)});
+                  time_cell(bucket.exposed)});
   }
   return heading("Gradient buckets") +
          "<p>When each bucket was reduced; red where the GPU stood still for part of it.</p>\n" +
@@ -180,7 +185,7 @@ std::string communication(const Report& report) {
   }
   std::string table = row({"sent by each GPU", format_bytes(report.bytes_per_gpu) + " per iteration"});
   table += row({"collectives active", format_duration(report.communication_total)});
-  table += row({"behind computation", format_duration(report.communication_overlapped)});
+  table += row({"hidden behind computation", format_duration(report.communication_overlapped)});
   if (!report.bottleneck_link.empty()) {
     table += row({"bottleneck link", escaped(report.bottleneck_link)});
   }
@@ -236,9 +241,9 @@ std::string resolved(const Scenario& scenario) {
 std::string to_html(const Report& report, const Scenario& scenario) {
   const std::string name = escaped(report.name);
   return "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + name +
-         "</title><style>" + std::string(style_sheet) + "</style></head>\n<body>\n<h1>" + name + "</h1>\n<p>" +
-         escaped(summary_of(scenario)) + "</p>\n" + headline(report) + breakdown(report) + buckets(report) +
-         communication(report) + memory(report) + critical_path(report) + warnings(report) +
+         "</title><style>" + std::string(style_sheet) + "</style></head>\n<body>\n<h1>" + name +
+         "</h1>\n<p>" + escaped(summary_of(scenario)) + "</p>\n" + headline(report) + breakdown(report) +
+         buckets(report) + communication(report) + memory(report) + critical_path(report) + warnings(report) +
          resolved(scenario) + "</body>\n</html>\n";
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 // One rank's lanes seen as stretches of time.
+//
+// Idea:      what a lane does is a list of stretches; waiting and overlap are sums over such lists.
+// Invariant: stretches of a list are in order and do not overlap.
 
 #include <vector>
 

@@ -19,7 +19,7 @@ constexpr std::size_t indent = 2;
 constexpr std::int64_t bar_width = 76;
 constexpr std::size_t most_buckets_shown = 12;
 constexpr std::size_t buckets_at_each_end = 5;
-constexpr std::size_t path_items_shown = 6;
+constexpr std::size_t path_kinds_shown = 6;
 
 // How a part of the breakdown looks in the bar, by its place in parts_of.
 struct Look {
@@ -114,7 +114,7 @@ class TextReport {
     TextTable table({Align::left, Align::left, Align::right, Align::right});
     for (std::size_t part = 0; part < parts.size(); ++part) {
       if (parts[part].time > Duration::zero()) {
-        table.add_row({std::string(looks[part].glyph), words(parts[part].name),
+        table.add_row({coloured(looks[part].glyph, looks[part].colour), words(parts[part].name),
                        format_duration(parts[part].time),
                        percentage(parts[part].time.in_seconds(), whole.in_seconds())});
       }
@@ -158,12 +158,12 @@ class TextReport {
     if (report_.buckets.empty()) {
       return;
     }
-    write_heading(fmt::format("Gradient buckets ({}), times from the start of the iteration",
-                              report_.buckets.size()));
+    write_heading(
+        fmt::format("Gradient buckets ({}), times from the start of the iteration", report_.buckets.size()));
     TextTable table({Align::right, Align::right, Align::right, Align::right, Align::right, Align::right,
                      Align::left, Align::left, Align::right, Align::right});
     table.add_row(
-        {"", "size", "tensors", "ready", "start", "end", "algorithm", "protocol", "busbw", "exposed"});
+        {"bucket", "size", "tensors", "ready", "start", "end", "algorithm", "protocol", "busbw", "exposed"});
     const std::size_t count = report_.buckets.size();
     const bool is_long = count > most_buckets_shown;
     for (std::size_t bucket = 0; bucket < count; ++bucket) {
@@ -178,10 +178,16 @@ class TextReport {
   }
 
   static std::vector<std::string> bucket_cells(const BucketReport& bucket) {
-    return {std::to_string(bucket.index),   format_bytes(bucket.bytes),    std::to_string(bucket.parameters),
-            format_duration(bucket.ready),  format_duration(bucket.start), format_duration(bucket.end),
-            bucket.algorithm,               bucket.protocol,               format_bandwidth(bucket.busbw),
-            format_duration(bucket.exposed)};
+    return {std::to_string(bucket.index),
+            format_bytes(bucket.bytes),
+            std::to_string(bucket.parameters),
+            format_duration(bucket.ready),
+            format_duration(bucket.start),
+            format_duration(bucket.end),
+            bucket.algorithm,
+            bucket.protocol,
+            format_bandwidth(bucket.busbw),
+            time_cell(bucket.exposed)};
   }
 
   std::string middle_note(std::size_t count) const {
@@ -202,11 +208,12 @@ class TextReport {
     write_heading("Communication");
     const Duration active = report_.communication_total;
     TextTable table({Align::left, Align::left});
+    const Duration hidden = report_.communication_overlapped;
     table.add_row({"sent by each GPU", format_bytes(report_.bytes_per_gpu) + " per iteration"});
     table.add_row({"collectives active", format_duration(active)});
-    table.add_row({"behind computation",
-                   fmt::format("{} ({})", format_duration(report_.communication_overlapped),
-                               percentage(report_.communication_overlapped.in_seconds(), active.in_seconds()))});
+    table.add_row(
+        {"hidden behind computation", fmt::format("{} ({})", format_duration(hidden),
+                                                  percentage(hidden.in_seconds(), active.in_seconds()))});
     if (!report_.bottleneck_link.empty()) {
       table.add_row({"bottleneck link", report_.bottleneck_link});
     }
@@ -217,13 +224,13 @@ class TextReport {
     write_heading("Memory of one GPU");
     const MemoryUse& memory = report_.memory;
     TextTable table({Align::left, Align::right});
-    const std::array<std::pair<const char*, Bytes>, 6> parts{{{"parameters", memory.parameters},
-                                                              {"gradients", memory.gradients},
-                                                              {"optimizer states", memory.optimizer_states},
-                                                              {"activations", memory.activations},
-                                                              {"communication buffers",
-                                                               memory.communication_buffers},
-                                                              {"framework", memory.framework}}};
+    const std::array<std::pair<const char*, Bytes>, 6> parts{
+        {{"parameters", memory.parameters},
+         {"gradients", memory.gradients},
+         {"optimizer states", memory.optimizer_states},
+         {"activations", memory.activations},
+         {"communication buffers", memory.communication_buffers},
+         {"framework", memory.framework}}};
     for (const auto& [name, bytes] : parts) {
       if (bytes > Bytes{0}) {
         table.add_row({name, format_bytes(bytes)});
@@ -236,30 +243,61 @@ class TextReport {
   std::string verdict() const {
     const Bytes total = report_.memory.total();
     const bool fits = total <= report_.memory_capacity;
-    return fmt::format("{} {}: {} used", coloured(fits ? "fits" : "DOES NOT FIT", fits ? "\x1b[32m" : "\x1b[31m"),
-                       format_bytes(report_.memory_capacity),
-                       percentage(static_cast<double>(total.count()),
-                                  static_cast<double>(report_.memory_capacity.count())));
+    return fmt::format(
+        "{} {}: {} used", coloured(fits ? "fits" : "DOES NOT FIT", fits ? "\x1b[32m" : "\x1b[31m"),
+        format_bytes(report_.memory_capacity),
+        percentage(static_cast<double>(total.count()), static_cast<double>(report_.memory_capacity.count())));
+  }
+
+  // Pieces by the first word of their name: "backward layer4.2" is a piece of backward.
+  struct PathKind {
+    std::string name;
+    Duration total;
+    std::size_t pieces = 0;
+    PathItem longest;
+  };
+
+  std::vector<PathKind> path_kinds() const {
+    std::vector<PathKind> kinds;
+    for (const PathItem& item : report_.critical_path) {
+      const std::string name = item.what.substr(0, item.what.find(' '));
+      auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const PathKind& k) { return k.name == name; });
+      if (kind == kinds.end()) {
+        kind = kinds.insert(kinds.end(), {.name = name, .total = {}, .pieces = 0, .longest = item});
+      }
+      kind->total += item.end - item.start;
+      kind->pieces += 1;
+      if (item.end - item.start > kind->longest.end - kind->longest.start) {
+        kind->longest = item;
+      }
+    }
+    std::stable_sort(kinds.begin(), kinds.end(),
+                     [](const PathKind& left, const PathKind& right) { return left.total > right.total; });
+    return kinds;
   }
 
   void write_critical_path() {
-    std::vector<PathItem> items = report_.critical_path;
-    if (items.empty()) {
+    if (report_.critical_path.empty()) {
       return;
     }
-    std::stable_sort(items.begin(), items.end(), [](const PathItem& left, const PathItem& right) {
-      return left.end - left.start > right.end - right.start;
-    });
-    const std::size_t shown = std::min(items.size(), path_items_shown);
-    write_heading(fmt::format("Critical path: the longest {} of its {} pieces", shown, items.size()));
+    write_heading("Critical path: what the end of the iteration waits for");
     TextTable table({Align::left, Align::right, Align::right, Align::left});
-    for (std::size_t item = 0; item < shown; ++item) {
-      const Duration length = items[item].end - items[item].start;
-      table.add_row({items[item].what, format_duration(length),
-                     percentage(length.in_seconds(), report_.iteration.in_seconds()),
-                     "from " + format_duration(items[item].start)});
+    const std::vector<PathKind> kinds = path_kinds();
+    for (std::size_t kind = 0; kind < std::min(kinds.size(), path_kinds_shown); ++kind) {
+      table.add_row({kinds[kind].name, format_duration(kinds[kind].total),
+                     percentage(kinds[kind].total.in_seconds(), report_.iteration.in_seconds()),
+                     longest_of(kinds[kind])});
     }
     text_ += table.text(indent);
+  }
+
+  static std::string longest_of(const PathKind& kind) {
+    const Duration length = kind.longest.end - kind.longest.start;
+    if (kind.pieces == 1) {
+      return fmt::format("{} from {}", kind.longest.what, format_duration(kind.longest.start));
+    }
+    return fmt::format("in {} pieces, the longest {}: {} from {}", kind.pieces, kind.longest.what,
+                       format_duration(length), format_duration(kind.longest.start));
   }
 
   void write_warnings() {

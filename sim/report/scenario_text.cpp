@@ -51,8 +51,13 @@ class Listing {
 
  private:
   void write_members(const ordered_json& object, const std::string& pointer, std::size_t depth) {
+    const std::string origin = origin_of(pointer);
     for (const auto& item : object.items()) {
-      write_value(item.key(), item.value(), extended_pointer(pointer, item.key()), depth);
+      const bool is_said = item.key() == "source" && item.value().is_string() &&
+                           origin.ends_with(item.value().get_ref<const std::string&>());
+      if (!is_said) {
+        write_value(item.key(), item.value(), extended_pointer(pointer, item.key()), depth);
+      }
     }
   }
 
@@ -72,7 +77,8 @@ class Listing {
   void write_elements(const ordered_json& array, const std::string& pointer, std::size_t depth) {
     const bool is_long = array.size() > most_elements_shown && is_flat(array.front());
     for (std::size_t index = 0; index < array.size(); ++index) {
-      const bool is_middle = index >= most_elements_shown / 2 && index + most_elements_shown / 2 < array.size();
+      const bool is_middle =
+          index >= most_elements_shown / 2 && index + most_elements_shown / 2 < array.size();
       if (!is_long || !is_middle) {
         write_element(array[index], extended_pointer(pointer, std::to_string(index)), depth);
       } else if (index == most_elements_shown / 2) {
@@ -86,7 +92,8 @@ class Listing {
   }
 
   bool fits_one_line(const ordered_json& object, const std::string& pointer) const {
-    return is_flat(object) && display_width(inline_text(object)) <= longest_inline && !has_origin_below(pointer);
+    return is_flat(object) && display_width(inline_text(object)) <= longest_inline &&
+           !has_origin_below(pointer);
   }
 
   bool has_origin_below(const std::string& pointer) const {

@@ -5,7 +5,8 @@
 // Problem:   a prediction is only as good as its inputs, and most of them the user never wrote.
 // Idea:      the resolved scenario as an indented tree; the right column says the origin where it changes,
 //            what stands below inherits it. Long tables of points show their ends; --json has them whole.
-// Invariant: no value of the scenario is left out but the middles of such tables.
+// Invariant: no value of the scenario is left out but the middles of such tables, and a profile's source
+//            where its origin already says it.
 
 #include <string>
 

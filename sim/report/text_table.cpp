@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/base/check.h"
+#include "sim/base/quantity_text.h"
 
 namespace lockstep {
 namespace {
@@ -29,8 +30,8 @@ std::string TextTable::text(std::size_t indent) const {
   const std::vector<std::size_t> column_widths = widths();
   std::string result;
   for (const Row& row : rows_) {
-    std::string line = std::string(indent, ' ') +
-                       (row.is_note ? row.cells.front() : line_of(row.cells, column_widths));
+    std::string line =
+        std::string(indent, ' ') + (row.is_note ? row.cells.front() : line_of(row.cells, column_widths));
     line.erase(line.find_last_not_of(' ') + 1);
     result += line + "\n";
   }
@@ -57,9 +58,15 @@ std::string TextTable::line_of(const std::vector<std::string>& cells,
 }
 
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;  // not a continuation byte
-  }));
+  std::size_t width = 0;
+  bool is_escaping = false;
+  for (const char byte : text) {
+    is_escaping = is_escaping || byte == '\x1b';
+    const bool continues = (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+    width += is_escaping || continues ? 0U : 1U;
+    is_escaping = is_escaping && byte != 'm';
+  }
+  return width;
 }
 
 std::string grouped(std::int64_t number) {
@@ -69,6 +76,10 @@ std::string grouped(std::int64_t number) {
     digits.insert(static_cast<std::size_t>(place), 1, ',');
   }
   return digits;
+}
+
+std::string time_cell(Duration duration) {
+  return duration == Duration::zero() ? "-" : format_duration(duration);
 }
 
 std::string percentage(double part, double whole) {

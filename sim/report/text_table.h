@@ -6,9 +6,13 @@
 // Cost:      linear in the cells.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "sim/base/units.h"
 
 namespace lockstep {
 
@@ -37,11 +41,14 @@ class TextTable {
   std::vector<Row> rows_;
 };
 
-// Characters of UTF-8 text.
+// Characters of UTF-8 text; the escapes that colour it take no room.
 std::size_t display_width(std::string_view text);
 
 // "36,180": digits in groups of three.
 std::string grouped(std::int64_t number);
+
+// A time in a table: "-" where there is none.
+std::string time_cell(Duration duration);
 
 // "91.5 %": a part of a whole with one decimal; "-" of nothing.
 std::string percentage(double part, double whole);

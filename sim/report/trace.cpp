@@ -121,7 +121,8 @@ class RunTrace {
   void write() {
     const Roles& roles = simulation_.cluster->symmetry.roles;
     for (std::size_t i = 0; i < roles.representatives.size(); ++i) {
-      const std::string also = roles.members[i] > 1 ? fmt::format(" and {} like it", roles.members[i] - 1) : "";
+      const std::string also =
+          roles.members[i] > 1 ? fmt::format(" and {} like it", roles.members[i] - 1) : "";
       stream_.begin_process(roles.representatives[i],
                             fmt::format("rank {}{}", roles.representatives[i].index, also));
       write_rank(roles.representatives[i], i);

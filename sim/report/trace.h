@@ -2,8 +2,9 @@
 
 // The steady run as a trace that chrome://tracing and ui.perfetto.dev open.
 //
-// Problem:   a run is millions of ops; what a person looks for is which bucket ran when, beside which kernels.
-// Idea:      a process per simulated rank and a thread per lane. Kernels are events named after their section
+// Problem:   a run is millions of ops; what a person looks for is which bucket ran when, beside which
+// kernels. Idea:      a process per simulated rank and a thread per lane. Kernels are events named after
+// their section
 //            of the plan; a collective is one event on the communication lane, from taking the lane to giving
 //            it back; a compute lane that stands still shows what it waits for. At fidelity `step` the
 //            transfers of each ring are added while the whole plan stays small.

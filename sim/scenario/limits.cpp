@@ -20,7 +20,6 @@ constexpr double bytes_per_op = 60;
 constexpr double most_plan_bytes = 2e9;
 constexpr double mebibyte = 1048576;
 constexpr double most_channels = 64;
-constexpr double lowest_efficiency = 1e-6;  // of the curves that load accepts
 
 using Problem = std::optional<std::string>;
 
@@ -173,10 +172,21 @@ double lowest_peak(const GpuSpec& gpu) {
   return lowest;
 }
 
+// The worst that any curve of this GPU says; without a curve the roofline takes 0.7.
+double lowest_efficiency(const GpuSpec& gpu) {
+  double lowest = 0.7;
+  for (const auto& [precision, curve] : gpu.matmul_efficiency) {
+    for (const EfficiencyPoint& point : curve) {
+      lowest = std::min(lowest, ratio(point.parts_per_million));
+    }
+  }
+  return lowest;
+}
+
 double priced_seconds(const Scenario& scenario) {
   const GpuSpec& gpu = scenario.cluster.gpu;
   const Work work = work_of(scenario.model);
-  const double rate = std::max(1.0, lowest_peak(gpu) * lowest_efficiency);
+  const double rate = std::max(1.0, lowest_peak(gpu) * lowest_efficiency(gpu));
   const double memory_rate =
       std::max(1.0, as_double(gpu.memory_bandwidth.count()) * ratio(gpu.memory_efficiency_ppm));
   const double optimizer = 64 * gradient_bytes(scenario.model) / memory_rate;

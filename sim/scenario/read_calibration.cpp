@@ -48,6 +48,11 @@ ProtocolCost read_protocol(const JsonReader& json) {
   ProtocolCost protocol;
   protocol.name = json.required("name").text();
   protocol.payload_ppm = parts_per_million_or(json, "payload", million, {0.001, 1});
+  if (const auto limits = json.optional("most_bandwidth")) {
+    for (const JsonReader& limit : limits->elements()) {
+      protocol.most_bandwidth.push_back(limit.bandwidth());
+    }
+  }
   protocol.launch = duration_or(json, "launch", Duration::zero());
   protocol.step = read_by_class<Duration>(json.optional("step"), read_duration);
   json.finish();

@@ -45,8 +45,7 @@ Bandwidth rate_of(Bytes bytes, Duration time) {
 }
 
 Bandwidth on_the_bus(Bandwidth algbw, const BusFactor& factor) {
-  const auto product =
-      static_cast<Unsigned128>(algbw.count()) * static_cast<Unsigned128>(factor.numerator);
+  const auto product = static_cast<Unsigned128>(algbw.count()) * static_cast<Unsigned128>(factor.numerator);
   return Bandwidth{arithmetic::checked_narrow(product / static_cast<Unsigned128>(factor.denominator))};
 }
 
@@ -91,8 +90,7 @@ Scenario load_collective_setting(const CollectiveSetting& setting, const Profile
   scenario["cluster"] = cluster_of(setting);
   scenario["model"] = idle_model();
   scenario["communication"] = communication_of(setting);
-  return load_value(scenario,
-                    {.store = store, .file_name = "command line", .fidelity = setting.fidelity});
+  return load_value(scenario, {.store = store, .file_name = "command line", .fidelity = setting.fidelity});
 }
 
 CollectiveBench::CollectiveBench(const Scenario& scenario)

@@ -39,7 +39,8 @@ struct CollectiveRow {
   Bytes size;                 // as nccl-tests prints it
   std::int64_t elements = 0;  // of 4 bytes; those of one rank for all_gather and reduce_scatter
   Duration time = {};
-  std::optional<Duration> low = {}, high = {};  // at the 10th and 90th percentile of the calibration residuals
+  std::optional<Duration> low = {},
+                          high = {};  // at the 10th and 90th percentile of the calibration residuals
   Bandwidth algbw = {}, busbw = {};
   std::string algorithm;
   std::string protocol;

@@ -42,14 +42,11 @@ std::string find_script(const Picture& picture) {
                   picture.script));
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using TemporaryFile = std::unique_ptr<std::FILE, CloseFile>;
+using TemporaryFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 // Without a name, so that nothing is left behind: not even after a kill.
 TemporaryFile temporary_with(const std::string& text) {
-  TemporaryFile file(std::tmpfile());
+  TemporaryFile file(std::tmpfile(), std::fclose);
   const bool is_written = file != nullptr &&
                           std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
                           std::fflush(file.get()) == 0;

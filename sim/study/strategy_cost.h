@@ -2,6 +2,8 @@
 
 // What a strategy costs on a cluster: how often it communicates, how much, and how the iteration would
 // change with a better cluster.
+//
+// Cost: one prediction for each change that is tried.
 
 #include <cstdint>
 #include <vector>

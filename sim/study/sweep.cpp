@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tbb/global_control.h>
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -50,7 +51,7 @@ class Cells {
     const std::string name = options.base.text ? "scenario" : options.base.path;
     document_ = options.base.text ? JsonDocument::from_text(*options.base.text, name).value()
                                   : JsonDocument::from_file(name).value();
-    load_options_.file_name = name;
+    load_options_.file_name = std::filesystem::path(name).filename().string();  // no result holds a path
     load_options_.folder = options.base.text ? "" : std::filesystem::path(name).parent_path().string();
     load_options_.fold = options.base.fold;
     load_options_.fidelity = options.base.fidelity;
@@ -182,7 +183,7 @@ class Rows {
 
 // One cell is one task: none waits behind a dear one.
 void run_in_parallel(int jobs, std::size_t count, const std::function<void(std::size_t)>& task) {
-  const int threads = jobs > 0 ? jobs : tbb::this_task_arena::max_concurrency();
+  const int threads = jobs > 0 ? jobs : tbb::info::default_concurrency();
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
                                   static_cast<std::size_t>(threads));
   tbb::task_arena arena(threads);

@@ -100,6 +100,18 @@ ordered_json row_json(const SweepTable& table, const SweepRow& row) {
   return json;
 }
 
+// "exposed_communication" means breakdown_s.exposed_communication, which no count of edits would find.
+std::string describe_keys(const std::string& wanted, const std::vector<std::string>& keys) {
+  std::vector<std::string> last_names;
+  for (const std::string& key : keys) {
+    last_names.push_back(key.substr(key.rfind('.') + 1));
+  }
+  const auto nearest = nearest_name(wanted, keys) ? std::nullopt : nearest_name(wanted, last_names);
+  const auto place =
+      nearest ? std::find(last_names.begin(), last_names.end(), *nearest) - last_names.begin() : 0;
+  return describe_choices(nearest ? keys[static_cast<std::size_t>(place)] : wanted, keys);
+}
+
 // The values of the minimised key, and how far each row is from the best.
 class Ranking {
  public:
@@ -141,8 +153,16 @@ class Ranking {
   double most_excess_ = 0;
 };
 
-std::string shortened(const std::string& text) {
-  return text.size() <= longest_error_shown ? text : text.substr(0, longest_error_shown) + "...";
+std::string shortened(std::string text) {
+  if (text.size() <= longest_error_shown) {
+    return text;
+  }
+  text.resize(longest_error_shown);
+  while ((static_cast<unsigned char>(text.back()) & 0xC0U) == 0x80U) {
+    text.pop_back();  // a character is not cut in two
+  }
+  text.pop_back();
+  return text + "...";
 }
 
 std::vector<std::string> varied_cells(const SweepTable& table, const SweepRow& row) {
@@ -204,7 +224,7 @@ std::size_t find_result_key(const std::string& key) {
   const std::vector<std::string> keys = result_keys();
   const auto found = std::find(keys.begin(), keys.end(), key);
   if (found == keys.end()) {
-    throw ConfigError(fmt::format("--minimize: found \"{}\", {}", key, describe_choices(key, keys)));
+    throw ConfigError(fmt::format("--minimize: found \"{}\", {}", key, describe_keys(key, keys)));
   }
   return static_cast<std::size_t>(found - keys.begin());
 }

@@ -1,6 +1,9 @@
 #pragma once
 
 // What a training strategy lets the user choose, with the names and defaults of the frameworks themselves.
+//
+// Idea:      plain data that strategies read; which default belongs to which framework and version is decided
+//            at load.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,9 @@
 #pragma once
 
 // The pieces every strategy's step is made of, written once for all representatives at a time.
+//
+// Idea:      lists of ops run parallel to the representatives: entry i belongs to representative i.
+// Invariant: what is appended follows whatever stands on the lanes already.
 
 #include <span>
 #include <string>

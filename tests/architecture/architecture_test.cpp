@@ -47,9 +47,13 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
   return allowed;
 }
 
-fs::path source_root() { return LOCKSTEP_SOURCE_DIR; }
+fs::path source_root() {
+  return LOCKSTEP_SOURCE_DIR;
+}
 
-bool is_source(const fs::path& path) { return path.extension() == ".h" || path.extension() == ".cpp"; }
+bool is_source(const fs::path& path) {
+  return path.extension() == ".h" || path.extension() == ".cpp";
+}
 
 std::vector<fs::path> sources_below(const std::vector<std::string>& folders) {
   std::vector<fs::path> found;
@@ -67,12 +71,13 @@ std::vector<fs::path> sources_below(const std::vector<std::string>& folders) {
 std::vector<std::string> lines_of(const fs::path& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);)
-    lines.push_back(line);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
 }
 
-std::string shown(const fs::path& path) { return fs::relative(path, source_root()).string(); }
+std::string shown(const fs::path& path) {
+  return fs::relative(path, source_root()).string();
+}
 
 // "engine" of sim/engine/executor.h, "models" of models/resnet.cpp.
 std::string layer_of(const std::string& path) {
@@ -171,11 +176,12 @@ TEST_CASE("Nothing that is simulated is a floating-point number") {
 }
 
 TEST_CASE("Nothing but main ends the program, and nothing reads the clock or draws from std") {
-  const std::vector<std::string> below_cli{"sim/base",     "sim/plan",   "sim/collectives", "sim/training",
-                                           "sim/compute",  "sim/network", "sim/engine",     "sim/scenario",
-                                           "sim/report",   "models"};
+  const std::vector<std::string> below_cli{"sim/base",    "sim/plan",    "sim/collectives", "sim/training",
+                                           "sim/compute", "sim/network", "sim/engine",      "sim/scenario",
+                                           "sim/report",  "models"};
   check_absent(R"(\b(exit|abort|_Exit|quick_exit)\s*\()", below_cli);
-  check_absent(R"(std::chrono|\bclock_gettime\b|\bgettimeofday\b|\btime\s*\(\s*(NULL|nullptr|0)\s*\))", below_cli);
+  check_absent(R"(std::chrono|\bclock_gettime\b|\bgettimeofday\b|\btime\s*\(\s*(NULL|nullptr|0)\s*\))",
+               below_cli);
   check_absent(R"(\brand\s*\(|std::(mt19937|random_device|uniform_|normal_distribution))", below_cli);
 }
 

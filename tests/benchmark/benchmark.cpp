@@ -1,7 +1,8 @@
 // How fast the simulator itself is: events per second, and the time of fixed scenarios.
 //
 //   lockstep_benchmark                                  everything
-//   lockstep_benchmark --benchmark_filter=ring_1024     one family, alone in its process (for its peak memory)
+//   lockstep_benchmark --benchmark_filter=ring_1024     one family, alone in its process (for its peak
+//   memory)
 //
 // Whole cases (`whole_...`) build the cluster, write, route and run; `engine_...` runs a plan that is ready.
 // peak_MB is the process's high-water mark, so it is a case's own only when the case runs alone.
@@ -56,16 +57,15 @@ std::uint64_t run_ring(const RingCase& ring) {
 
 void whole_ring(benchmark::State& state, const RingCase& ring) {
   std::uint64_t events = 0;
-  for (auto _ : state)
-    events = run_ring(ring);
+  for (auto _ : state) events = run_ring(ring);
   count(state, events);
 }
 
 void engine_ring(benchmark::State& state, const RingCase& ring) {
   const TestCluster cluster(ring_machine(ring.gpus_per_node), ring.ranks / ring.gpus_per_node);
   const Symmetry symmetry = no_symmetry(cluster.topology());
-  const WrittenCollective written =
-      write_collective(cluster.world(), symmetry.roles, {.bytes = Bytes{64 * mebi}, .fidelity = ring.fidelity});
+  const WrittenCollective written = write_collective(cluster.world(), symmetry.roles,
+                                                     {.bytes = Bytes{64 * mebi}, .fidelity = ring.fidelity});
   const RouteTable routes = route_paths({.plan = written.plan,
                                          .topology = cluster.topology(),
                                          .world = cluster.world(),
@@ -73,8 +73,7 @@ void engine_ring(benchmark::State& state, const RingCase& ring) {
                                          .symmetry = symmetry});
   const std::vector<Bandwidth> capacities = link_capacities(cluster.topology());
   std::uint64_t events = 0;
-  for (auto _ : state)
-    events = run(written.plan, capacities, routes).events;
+  for (auto _ : state) events = run(written.plan, capacities, routes).events;
   count(state, events);
 }
 
@@ -87,17 +86,27 @@ BENCHMARK_CAPTURE(whole_ring, folded_1024_nodes_of_8, RingCase{1024, 8, true})->
 BENCHMARK_CAPTURE(whole_ring, folded_4096_nodes_of_8, RingCase{4096, 8, true})->Unit(benchmark::kMillisecond);
 
 // Cost should grow in proportion to the nodes and no faster.
-void growth_folded_steps(benchmark::State& state) { whole_ring(state, {state.range(0), 8, true}); }
-void growth_flow(benchmark::State& state) { whole_ring(state, {state.range(0), 8, true, Fidelity::flow}); }
-BENCHMARK(growth_folded_steps)->RangeMultiplier(8)->Range(8, 32'768)->Arg(65'536)->Unit(benchmark::kMillisecond);
+void growth_folded_steps(benchmark::State& state) {
+  whole_ring(state, {state.range(0), 8, true});
+}
+void growth_flow(benchmark::State& state) {
+  whole_ring(state, {state.range(0), 8, true, Fidelity::flow});
+}
+BENCHMARK(growth_folded_steps)
+    ->RangeMultiplier(8)
+    ->Range(8, 32'768)
+    ->Arg(65'536)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(growth_flow)->RangeMultiplier(8)->Range(8, 32'768)->Arg(65'536)->Unit(benchmark::kMillisecond);
 
-// 26 layers of one 25 MiB gradient each: as many buckets. Over one NIC a node (one ring) or a DGX A100's eight.
+// 26 layers of one 25 MiB gradient each: as many buckets. Over one NIC a node (one ring) or a DGX A100's
+// eight.
 Scenario ddp_of_26_buckets(Fidelity fidelity, bool has_one_ring) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (int layer = 0; layer < 26; ++layer)
     layers.push_back({{"parameters", {25 * mebi / 4}}, {"forward_time", "1 ms"}, {"backward_time", "2 ms"}});
-  Scenario scenario = scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}}, {"model", {{"layers", layers}}}});
+  Scenario scenario =
+      scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}}, {"model", {{"layers", layers}}}});
   scenario.cluster.nodes = 128;
   scenario.cluster.fabric = {};  // one switch: a spine would tell nodes apart by their place below their leaf
   scenario.simulation.fidelity = fidelity;
@@ -122,16 +131,19 @@ void step(benchmark::State& state, const Scenario& scenario) {
 void ddp_26_buckets_on_1024(benchmark::State& state, Fidelity fidelity, bool has_one_ring) {
   step(state, ddp_of_26_buckets(fidelity, has_one_ring));
 }
-BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, folded_steps_one_ring, Fidelity::step, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, folded_steps_one_ring, Fidelity::step, true)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, folded_steps_eight_rings, Fidelity::step, false)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_one_ring, Fidelity::flow, true)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_eight_rings, Fidelity::flow, false)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_eight_rings, Fidelity::flow, false)
+    ->Unit(benchmark::kMillisecond);
 
 void resnet50_on_8(benchmark::State& state, Fidelity fidelity) {
-  step(state, scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}},
-                             {"model", {{"name", "resnet50"}, {"batch_per_gpu", 256}, {"precision", "amp_fp16"}}}},
-                            {.fidelity = fidelity}));
+  step(state,
+       scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}},
+                      {"model", {{"name", "resnet50"}, {"batch_per_gpu", 256}, {"precision", "amp_fp16"}}}},
+                     {.fidelity = fidelity}));
 }
 BENCHMARK_CAPTURE(resnet50_on_8, folded_steps, Fidelity::step)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(resnet50_on_8, flow, Fidelity::flow)->Unit(benchmark::kMillisecond);

@@ -12,8 +12,7 @@ Communicator world_of(std::uint32_t nodes, std::uint32_t gpus, std::uint32_t rin
   world.nodes = nodes;
   world.gpus_per_node = gpus;
   std::vector<std::uint32_t> order;
-  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
-    order.push_back(gpu);
+  for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) order.push_back(gpu);
   world.rings.assign(rings, ring_pattern(order, 1));
   world.ring_bandwidth = gigabytes_per_second(10);
   return world;
@@ -26,7 +25,8 @@ CollectiveRequest request(const Communicator& world, CollectiveOp op, std::int64
 // nccl-tests doc/PERFORMANCE.md: 2(n-1)/n, (n-1)/n, 1.
 TEST_CASE("Bus factors are nccl-tests' own") {
   const auto factor = [](CollectiveOp op) { return bus_factor(op, 8); };
-  CHECK(factor(CollectiveOp::all_reduce).numerator * 8 == 2 * (8 - 1) * factor(CollectiveOp::all_reduce).denominator);
+  CHECK(factor(CollectiveOp::all_reduce).numerator * 8 ==
+        2 * (8 - 1) * factor(CollectiveOp::all_reduce).denominator);
   for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter})
     CHECK(factor(op).numerator * 8 == (8 - 1) * factor(op).denominator);
   for (const CollectiveOp op : {CollectiveOp::broadcast, CollectiveOp::reduce})

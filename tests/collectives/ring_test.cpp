@@ -51,13 +51,14 @@ TEST_CASE("A single rank has nothing to send") {
 TEST_CASE("No bytes, no transfers") {
   const TestCluster cluster(switch_machine(4, nvlink), 1);
   const Roles roles = unfolded_roles(4);
-  CHECK(count_kind(write_collective(cluster.world(), roles, {.bytes = Bytes{0}}).plan, OpKind::transfer) == 0);
+  CHECK(count_kind(write_collective(cluster.world(), roles, {.bytes = Bytes{0}}).plan, OpKind::transfer) ==
+        0);
 }
 
 TEST_CASE("A collective holds its lane from its first join to its last") {
   const TestCluster cluster(switch_machine(2, nvlink), 1);
-  const auto run = run_collective(cluster.topology(), cluster.world(), cluster.calibration(),
-                                  {.bytes = Bytes{1'000'000}});
+  const auto run =
+      run_collective(cluster.topology(), cluster.world(), cluster.calibration(), {.bytes = Bytes{1'000'000}});
   for (std::size_t rank = 0; rank < 2; ++rank) {
     CHECK(run.timeline.start[run.ops.begin[rank].index] == Time{});
     CHECK(run.timeline.end[run.ops.end[rank].index] == run.timeline.finish());

@@ -58,10 +58,9 @@ TEST_CASE("No kernel is shorter than its launches") {
 TEST_CASE("A kernel takes the longest of computing, moving and launching") {
   const GpuSpec gpu = round_gpu();
   const auto time = [&](std::int64_t flops, std::int64_t bytes, std::int64_t launches) {
-    return kernel_time(pricing(gpu), {.work_class = WorkClass::matmul,
-                                      .flops = flops,
-                                      .bytes = bytes,
-                                      .launches = launches});
+    return kernel_time(
+        pricing(gpu),
+        {.work_class = WorkClass::matmul, .flops = flops, .bytes = bytes, .launches = launches});
   };
   const std::int64_t flops = tera;
   const std::int64_t bytes = tera;
@@ -120,8 +119,8 @@ TEST_CASE("More work never takes less time") {
   const GpuSpec gpu = round_gpu();
   Duration before;
   for (std::int64_t flops = 1; flops < tera * 100; flops *= 3) {
-    const Duration time =
-        kernel_time(pricing(gpu), {.work_class = WorkClass::matmul, .flops = flops, .bytes = 1, .launches = 1});
+    const Duration time = kernel_time(
+        pricing(gpu), {.work_class = WorkClass::matmul, .flops = flops, .bytes = 1, .launches = 1});
     CHECK(time >= before);
     before = time;
   }

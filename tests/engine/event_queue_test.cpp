@@ -8,21 +8,21 @@
 namespace lockstep {
 namespace {
 
-Time at(std::int64_t picoseconds) { return Time{} + Duration::picoseconds(picoseconds); }
+Time at(std::int64_t picoseconds) {
+  return Time{} + Duration::picoseconds(picoseconds);
+}
 
 std::vector<Event> drain(EventQueue& queue) {
   std::vector<Event> events;
   Event event{};
   while (queue.advance())
-    while (queue.next(event))
-      events.push_back(event);
+    while (queue.next(event)) events.push_back(event);
   return events;
 }
 
 std::vector<std::uint32_t> subjects(const std::vector<Event>& events) {
   std::vector<std::uint32_t> result;
-  for (const Event& event : events)
-    result.push_back(event.subject);
+  for (const Event& event : events) result.push_back(event.subject);
   return result;
 }
 
@@ -45,8 +45,7 @@ TEST_CASE("Events come out by time, whatever the order they were pushed in") {
 
 TEST_CASE("Events of one instant come out in the order they were pushed") {
   EventQueue queue;
-  for (std::uint32_t subject = 0; subject < 5; ++subject)
-    queue.push(at(7), subject, 0);
+  for (std::uint32_t subject = 0; subject < 5; ++subject) queue.push(at(7), subject, 0);
   CHECK(subjects(drain(queue)) == std::vector<std::uint32_t>{0, 1, 2, 3, 4});
 }
 
@@ -154,9 +153,8 @@ TEST_CASE("The order holds for events pushed while others run") {
     while (queue.advance())
       while (queue.next(event)) {
         order.push_back(event.subject);
-        children(event.subject, event.time, [&](std::int64_t time, std::uint32_t child) {
-          queue.push(at(time), child, 0);
-        });
+        children(event.subject, event.time,
+                 [&](std::int64_t time, std::uint32_t child) { queue.push(at(time), child, 0); });
       }
     waiting.push_back({0, 0, 0});
     while (!waiting.empty()) {

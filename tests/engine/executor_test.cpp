@@ -14,7 +14,9 @@ namespace {
 constexpr Bandwidth link_rate{1'000'000'000};
 constexpr Duration latency = Duration::microseconds(2);
 
-Duration us(std::int64_t count) { return Duration::microseconds(count); }
+Duration us(std::int64_t count) {
+  return Duration::microseconds(count);
+}
 
 // One rank, one link: hop paths cross it with a latency; the kernel path reserves a fifth of it.
 class Bench {

@@ -18,7 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path below_source(const char* folder) { return fs::path(LOCKSTEP_SOURCE_DIR) / folder; }
+fs::path below_source(const char* folder) {
+  return fs::path(LOCKSTEP_SOURCE_DIR) / folder;
+}
 
 std::vector<fs::path> shipped_scenarios() {
   std::vector<fs::path> found;

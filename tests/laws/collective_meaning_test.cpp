@@ -24,8 +24,7 @@ const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10));
 
 MachineSpec machine_of(std::int64_t gpus, std::int64_t nics) {
   MachineSpec machine = switch_machine(gpus, nvlink);
-  for (std::int64_t nic = 0; nic < nics; ++nic)
-    machine.nics.push_back({nic_link, {nic}});
+  for (std::int64_t nic = 0; nic < nics; ++nic) machine.nics.push_back({nic_link, {nic}});
   return machine;
 }
 
@@ -48,7 +47,8 @@ std::vector<OpId> allowed_order(const Plan& plan, Pick pick) {
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(chosen));
     order.push_back(op);
     satisfy(plan.next_in_lane[op.index]);
-    for (std::uint32_t next = plan.successor_begin[op.index]; next < plan.successor_begin[op.index + 1]; ++next)
+    for (std::uint32_t next = plan.successor_begin[op.index]; next < plan.successor_begin[op.index + 1];
+         ++next)
       satisfy(plan.successors[next]);
   }
   return order;
@@ -62,11 +62,11 @@ std::vector<OpId> first_come_order(const Plan& plan) {
 // carry data, and what a rank sends it has from its own earlier ops.
 std::vector<std::set<std::uint32_t>> knowledge(const Plan& plan, const CollectiveOps& ops) {
   std::vector<std::set<std::uint32_t>> known(plan.size());
-  for (std::uint32_t rank = 0; rank < ops.begin.size(); ++rank)
-    known[ops.begin[rank].index].insert(rank);
+  for (std::uint32_t rank = 0; rank < ops.begin.size(); ++rank) known[ops.begin[rank].index].insert(rank);
   for (const OpId op : first_come_order(plan)) {
     const auto& from = known[op.index];
-    for (std::uint32_t next = plan.successor_begin[op.index]; next < plan.successor_begin[op.index + 1]; ++next)
+    for (std::uint32_t next = plan.successor_begin[op.index]; next < plan.successor_begin[op.index + 1];
+         ++next)
       known[plan.successors[next].index].insert(from.begin(), from.end());
     const OpId behind = plan.next_in_lane[op.index];
     if (behind != no_op)
@@ -126,8 +126,8 @@ class SymbolicRing {
     const std::uint32_t from = path.rank.index;
     const std::uint32_t step = sent_[from]++;
     const std::uint32_t chunk = (place_[from] + 2 * ranks_ - step) % ranks_;
-    const bool reduces = op_ == CollectiveOp::reduce_scatter ||
-                         (op_ == CollectiveOp::all_reduce && step < ranks_ - 1);
+    const bool reduces =
+        op_ == CollectiveOp::reduce_scatter || (op_ == CollectiveOp::all_reduce && step < ranks_ - 1);
     Parts& target = buffers_[path.destination.index][chunk];
     const Parts& data = buffers_[from][chunk];
     for (std::uint32_t part = 0; part < ranks_; ++part)
@@ -163,8 +163,8 @@ class SymbolicRing {
 void check_ring(CollectiveOp op, std::int64_t gpus, std::int64_t nodes, std::uint64_t seed) {
   const TestCluster cluster(machine_of(gpus, gpus > 1 ? 2 : 1), nodes);
   const Communicator& world = cluster.world();
-  const auto written = write_collective(world, unfolded_roles(world.ranks()),
-                                        {.op = op, .bytes = Bytes{1'000'000}});
+  const auto written =
+      write_collective(world, unfolded_roles(world.ranks()), {.op = op, .bytes = Bytes{1'000'000}});
   // Any order that the dependencies allow must mean the same: here a different one for every seed.
   std::uint64_t draw = 0;
   const auto order = allowed_order(written.plan, [&](std::size_t ready) {
@@ -173,15 +173,14 @@ void check_ring(CollectiveOp op, std::int64_t gpus, std::int64_t nodes, std::uin
   REQUIRE(order.size() == written.plan.size());
   for (std::uint32_t ring = 0; ring < world.rings.size(); ++ring) {
     SymbolicRing symbols(written.plan, world, ring, op);
-    for (const OpId id : order)
-      symbols.replay(id);
+    for (const OpId id : order) symbols.replay(id);
     for (std::uint32_t rank = 0; rank < world.ranks(); ++rank) {
-      INFO(collective_op_name(op), ", ", gpus, " x ", nodes, ", ring ", ring, ", rank ", rank, ", order ", seed);
+      INFO(collective_op_name(op), ", ", gpus, " x ", nodes, ", ring ", ring, ", rank ", rank, ", order ",
+           seed);
       if (op == CollectiveOp::reduce_scatter)
         CHECK(symbols.is_complete(rank, symbols.scattered_chunk(rank)));
       else
-        for (std::uint32_t chunk = 0; chunk < world.ranks(); ++chunk)
-          CHECK(symbols.is_complete(rank, chunk));
+        for (std::uint32_t chunk = 0; chunk < world.ranks(); ++chunk) CHECK(symbols.is_complete(rank, chunk));
     }
   }
 }
@@ -189,18 +188,15 @@ void check_ring(CollectiveOp op, std::int64_t gpus, std::int64_t nodes, std::uin
 TEST_CASE("After a ring AllReduce every rank holds every rank's part exactly once, in any order allowed") {
   for (std::uint64_t seed = 0; seed < 10; ++seed)
     for (const std::int64_t gpus : {2, 3, 4})
-      for (const std::int64_t nodes : {1, 2, 3})
-        check_ring(CollectiveOp::all_reduce, gpus, nodes, seed);
+      for (const std::int64_t nodes : {1, 2, 3}) check_ring(CollectiveOp::all_reduce, gpus, nodes, seed);
 }
 
 TEST_CASE("After a ring AllGather every rank holds every rank's chunk") {
-  for (std::uint64_t seed = 0; seed < 10; ++seed)
-    check_ring(CollectiveOp::all_gather, 4, 2, seed);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) check_ring(CollectiveOp::all_gather, 4, 2, seed);
 }
 
 TEST_CASE("After a ring ReduceScatter every rank holds one chunk with every rank's part exactly once") {
-  for (std::uint64_t seed = 0; seed < 10; ++seed)
-    check_ring(CollectiveOp::reduce_scatter, 4, 2, seed);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) check_ring(CollectiveOp::reduce_scatter, 4, 2, seed);
 }
 
 }  // namespace

@@ -15,8 +15,7 @@ constexpr std::int64_t mebi = kibi * kibi;
 
 std::vector<std::int64_t> sizes() {
   std::vector<std::int64_t> result;
-  for (std::int64_t bytes = 8; bytes <= kibi * mebi; bytes *= 8)
-    result.push_back(bytes);
+  for (std::int64_t bytes = 8; bytes <= kibi * mebi; bytes *= 8) result.push_back(bytes);
   return result;
 }
 
@@ -27,14 +26,14 @@ CollectiveRun run_on(const TestCluster& cluster, const CollectiveCase& wanted) {
 Calibration step_costs(Duration in_node, Duration across) {
   Calibration calibration;
   calibration.collective_launch = Duration::microseconds(5);
-  calibration.protocols = {{.name = "simple",
-                            .payload_ppm = 1'000'000,
-                            .launch = Duration::microseconds(1),
-                            .step = {{LinkClass::nvlink, in_node}, {LinkClass::network, across}}}};
+  calibration.protocols = {protocol_costing(in_node, across)};
+  calibration.protocols[0].launch = Duration::microseconds(1);
   return calibration;
 }
 
-std::int64_t chunk_of(std::int64_t bytes, std::int64_t parts) { return (bytes + parts - 1) / parts; }
+std::int64_t chunk_of(std::int64_t bytes, std::int64_t parts) {
+  return (bytes + parts - 1) / parts;
+}
 
 // Over one switch every hop is alike, so every step takes chunk / bandwidth + latency on every rank, and one
 // waits for the last: 2 (n-1) steps for an AllReduce, n-1 for half of it. A hop crosses two links.
@@ -47,7 +46,8 @@ TEST_CASE("On a homogeneous switch a ring takes its steps one after another, to 
       const Calibration calibration = step_costs(step_cost, Duration::zero());
       const TestCluster cluster(switch_machine(n, nvlink), 1, {}, calibration);
       const Duration launch = calibration.collective_launch + calibration.protocols[0].launch;
-      const Duration step = time_to_move(Bytes{chunk_of(bytes, n)}, nvlink.bandwidth) + nvlink.latency * 2 + step_cost;
+      const Duration step =
+          time_to_move(Bytes{chunk_of(bytes, n)}, nvlink.bandwidth) + nvlink.latency * 2 + step_cost;
       CHECK(run_on(cluster, {.op = CollectiveOp::all_reduce, .bytes = Bytes{bytes}}).time() ==
             launch + step * (2 * (n - 1)));
       for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter})
@@ -101,8 +101,7 @@ TEST_CASE("Rings over several NICs share the bytes and not the NICs") {
   const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(400));
   const LinkSpec nic = wire(LinkClass::network, gigabytes_per_second(20), Duration::microseconds(4));
   MachineSpec machine = switch_machine(8, nvlink);
-  for (const std::int64_t gpu : {0, 2, 4, 6})
-    machine.nics.push_back({nic, {gpu, gpu + 1}});
+  for (const std::int64_t gpu : {0, 2, 4, 6}) machine.nics.push_back({nic, {gpu, gpu + 1}});
   const std::int64_t nodes = 4;
   const std::int64_t bytes = 256 * mebi;
   const TestCluster cluster(machine, nodes);
@@ -133,11 +132,8 @@ TEST_CASE("Every link carries the bytes that the algorithm sends over it, at bot
         if (name != "ring")
           continue;
         const auto crossings = count_crossings(cluster.topology(), cluster.world());
-        const RingSteps steps = ring_steps({.op = op,
-                                            .bytes = wanted.bytes,
-                                            .world = cluster.world(),
-                                            .lanes = {},
-                                            .after = {}});
+        const RingSteps steps =
+            ring_steps({.op = op, .bytes = wanted.bytes, .world = cluster.world(), .lanes = {}, .after = {}});
         for (std::size_t link = 0; link < crossings.size(); ++link)
           CHECK(in_steps[link] == steps.bytes.count() * steps.count * crossings[link]);
       }
@@ -186,9 +182,10 @@ TEST_CASE("More bytes never arrive sooner") {
 
 TEST_CASE("A faster link never makes a collective slower") {
   for (const std::int64_t bytes : {8, 10'000, 1'000'000, 100'000'000})
-    for (const auto& [slow, fast] :
-         {std::pair{machine_at(100, 10), machine_at(101, 10)}, std::pair{machine_at(100, 10), machine_at(100, 11)},
-          std::pair{machine_at(30, 25), machine_at(300, 25)}, std::pair{machine_at(100, 10), machine_at(150, 50)}})
+    for (const auto& [slow, fast] : {std::pair{machine_at(100, 10), machine_at(101, 10)},
+                                     std::pair{machine_at(100, 10), machine_at(100, 11)},
+                                     std::pair{machine_at(30, 25), machine_at(300, 25)},
+                                     std::pair{machine_at(100, 10), machine_at(150, 50)}})
       for (const std::int64_t nodes : {1, 2, 4}) {
         const TestCluster before(slow, nodes);
         const TestCluster after(fast, nodes);

@@ -59,10 +59,18 @@ void check_all_machines(Fidelity fidelity, bool with_straggler) {
   }
 }
 
-TEST_CASE("Folding changes nothing at fidelity flow on any machine") { check_all_machines(Fidelity::flow, false); }
-TEST_CASE("Folding changes nothing at fidelity step on any machine") { check_all_machines(Fidelity::step, false); }
-TEST_CASE("Folding changes nothing at fidelity flow with a straggler") { check_all_machines(Fidelity::flow, true); }
-TEST_CASE("Folding changes nothing at fidelity step with a straggler") { check_all_machines(Fidelity::step, true); }
+TEST_CASE("Folding changes nothing at fidelity flow on any machine") {
+  check_all_machines(Fidelity::flow, false);
+}
+TEST_CASE("Folding changes nothing at fidelity step on any machine") {
+  check_all_machines(Fidelity::step, false);
+}
+TEST_CASE("Folding changes nothing at fidelity flow with a straggler") {
+  check_all_machines(Fidelity::flow, true);
+}
+TEST_CASE("Folding changes nothing at fidelity step with a straggler") {
+  check_all_machines(Fidelity::step, true);
+}
 
 TEST_CASE("Folding saves work on every machine that spans nodes") {
   for (const std::string& name : shipped_machine_names()) {
@@ -90,8 +98,11 @@ TEST_CASE("Folding changes no collective by a picosecond") {
               continue;
             const auto time = [&](bool fold) {
               return run_collective(cluster->topology, cluster->world, scenario.cluster.calibration,
-                                    {.algorithm = algorithm, .op = op, .bytes = Bytes{12'345'678},
-                                     .fidelity = fidelity, .fold = fold})
+                                    {.algorithm = algorithm,
+                                     .op = op,
+                                     .bytes = Bytes{12'345'678},
+                                     .fidelity = fidelity,
+                                     .fold = fold})
                   .time()
                   .picoseconds();
             };

@@ -19,18 +19,15 @@ struct FlowUse {
 std::vector<std::int64_t> shares(const std::vector<std::int64_t>& capacities,
                                  const std::vector<FlowUse>& flows) {
   FairShareProblem problem;
-  for (const std::int64_t capacity : capacities)
-    problem.add_link(capacity);
-  for (const FlowUse& flow : flows)
-    problem.add_flow(flow.uses);
+  for (const std::int64_t capacity : capacities) problem.add_link(capacity);
+  for (const FlowUse& flow : flows) problem.add_flow(flow.uses);
   const auto rates = problem.solve();
   return {rates.begin(), rates.end()};
 }
 
 FlowUse over(std::initializer_list<std::uint32_t> links) {
   FlowUse flow;
-  for (const std::uint32_t link : links)
-    flow.uses.push_back({link, 1});
+  for (const std::uint32_t link : links) flow.uses.push_back({link, 1});
   return flow;
 }
 
@@ -71,14 +68,40 @@ TEST_CASE("What a slow flow leaves is shared by the others") {
 // A flow of multiplicity m counts m times: C = m r0 + r1 and r0 = r1, so r = C / (m + 1).
 TEST_CASE("A flow of multiplicity m takes m shares of a link") {
   const std::uint32_t m = 3;
-  CHECK(shares({1000}, {{{{0, m}}}, over({0})}) ==
-        std::vector<std::int64_t>{1000 / (m + 1), 1000 / (m + 1)});
+  CHECK(shares({1000}, {{{{0, m}}}, over({0})}) == std::vector<std::int64_t>{1000 / (m + 1), 1000 / (m + 1)});
 }
 
 // A flow may cross its links unequally often: link 0 allows C0 / 2, link 1 allows C1 / 5.
 TEST_CASE("Multiplicities differ from link to link") {
   CHECK(shares({1000, 2000}, {{{{0, 2}, {1, 5}}}}) ==
         std::vector<std::int64_t>{std::min(1000 / 2, 2000 / 5)});
+}
+
+// A flow of weight w goes at w times its offer and takes w shares: C = w o + o, so o = C / (w + 1).
+TEST_CASE("Weights divide a link in their proportion") {
+  FairShareProblem problem;
+  const ShareUse use{problem.add_link(1000), 1};
+  const std::int64_t w = 3;
+  problem.add_flow(std::span(&use, 1), w);
+  problem.add_flow(std::span(&use, 1));
+  const auto rates = problem.solve();
+  CHECK(rates[0] == 1000 / (w + 1) * w);
+  CHECK(rates[1] == 1000 / (w + 1));
+}
+
+// Weight and multiplicity together: the load is rate x multiplicity, C = w o m + o.
+TEST_CASE("A weighted flow of multiplicity m loads a link m times its rate") {
+  FairShareProblem problem;
+  const std::uint32_t link = problem.add_link(1300);
+  const std::int64_t w = 3;
+  const std::uint32_t m = 4;
+  const ShareUse heavy{link, m};
+  const ShareUse light{link, 1};
+  problem.add_flow(std::span(&heavy, 1), w);
+  problem.add_flow(std::span(&light, 1));
+  const auto rates = problem.solve();
+  CHECK(rates[0] == 1300 / (w * m + 1) * w);
+  CHECK(rates[1] == 1300 / (w * m + 1));
 }
 
 // 2 units among 3 flows are 0 each; the rate is held up at 1 so that nothing stands still (load refuses
@@ -134,8 +157,7 @@ Instance drawn_instance() {
 std::vector<std::int64_t> loads(const Instance& instance, const std::vector<std::int64_t>& rates) {
   std::vector<std::int64_t> load(instance.capacities.size());
   for (std::size_t flow = 0; flow < rates.size(); ++flow)
-    for (const ShareUse& use : instance.flows[flow].uses)
-      load[use.link] += rates[flow] * use.multiplicity;
+    for (const ShareUse& use : instance.flows[flow].uses) load[use.link] += rates[flow] * use.multiplicity;
   return load;
 }
 
@@ -143,8 +165,7 @@ TEST_CASE("No link carries more than its capacity") {
   check_for_all(400, "feasible", [] {
     const Instance instance = drawn_instance();
     const auto load = loads(instance, shares(instance.capacities, instance.flows));
-    for (std::size_t link = 0; link < load.size(); ++link)
-      RC_ASSERT(load[link] <= instance.capacities[link]);
+    for (std::size_t link = 0; link < load.size(); ++link) RC_ASSERT(load[link] <= instance.capacities[link]);
   });
 }
 
@@ -182,8 +203,7 @@ TEST_CASE("Folding k equal flows into one changes no rate by a single unit") {
     for (const FlowUse& flow : instance.flows) {
       const auto copies = *rc::gen::inRange<std::uint32_t>(1, 6);
       FlowUse one = flow;
-      for (ShareUse& use : one.uses)
-        use.multiplicity *= copies;
+      for (ShareUse& use : one.uses) use.multiplicity *= copies;
       for (std::uint32_t copy = 0; copy < copies; ++copy) {
         unfolded.push_back(flow);
         stands_for.push_back(folded.size());
@@ -192,8 +212,7 @@ TEST_CASE("Folding k equal flows into one changes no rate by a single unit") {
     }
     const auto few = shares(instance.capacities, folded);
     const auto many = shares(instance.capacities, unfolded);
-    for (std::size_t flow = 0; flow < many.size(); ++flow)
-      RC_ASSERT(many[flow] == few[stands_for[flow]]);
+    for (std::size_t flow = 0; flow < many.size(); ++flow) RC_ASSERT(many[flow] == few[stands_for[flow]]);
   });
 }
 
@@ -205,8 +224,7 @@ TEST_CASE("Rates do not depend on the order of flows and links") {
     const auto links = static_cast<std::uint32_t>(instance.capacities.size());
     for (auto flow = instance.flows.rbegin(); flow != instance.flows.rend(); ++flow) {
       FlowUse turned = *flow;
-      for (ShareUse& use : turned.uses)
-        use.link = links - 1 - use.link;
+      for (ShareUse& use : turned.uses) use.link = links - 1 - use.link;
       reversed.flows.push_back(turned);
     }
     auto rates = shares(reversed.capacities, reversed.flows);

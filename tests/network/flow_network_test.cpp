@@ -19,8 +19,7 @@ class Harness {
  public:
   Harness(std::vector<Bandwidth> capacities, std::vector<std::vector<LinkUse>> routes)
       : capacities_(std::move(capacities)) {
-    for (const auto& uses : routes)
-      routes_.add(uses, Duration::zero());
+    for (const auto& uses : routes) routes_.add(uses, Duration::zero());
   }
 
   void start_at(Duration time, std::uint32_t route, std::int64_t amount) {
@@ -37,8 +36,7 @@ class Harness {
     std::vector<Duration> ends(starts_.size());
     Event event{};
     while (queue_.advance()) {
-      while (queue_.next(event))
-        handle(network, event, ends);
+      while (queue_.next(event)) handle(network, event, ends);
       ++instants_;
       for (const Completion& completion : network.solve(queue_.now())) {
         ++promises_;
@@ -115,11 +113,9 @@ TEST_CASE("Rates are solved once an instant, after the last of its starts") {
   const std::int64_t flows = 4;
   std::vector<std::vector<LinkUse>> routes(static_cast<std::size_t>(flows), {crossing(0)});
   Harness harness({Bandwidth{giga}}, routes);
-  for (std::uint32_t flow = 0; flow < flows; ++flow)
-    harness.start_at(Duration::microseconds(1), flow, 1'000);
+  for (std::uint32_t flow = 0; flow < flows; ++flow) harness.start_at(Duration::microseconds(1), flow, 1'000);
   const Duration together = time_to_move(Bytes{1'000 * flows}, Bandwidth{giga});
-  for (const Duration end : harness.run())
-    CHECK(end == Duration::microseconds(1) + together);
+  for (const Duration end : harness.run()) CHECK(end == Duration::microseconds(1) + together);
   // One promise a flow: no flow was ever given a rate that a later start of its instant took away.
   CHECK(harness.promises() == static_cast<std::size_t>(flows));
 }
@@ -156,6 +152,12 @@ TEST_CASE("A flow of no bytes ends the instant it starts") {
   Harness harness({Bandwidth{giga}}, {{crossing(0)}});
   harness.start_at(Duration::microseconds(3), 0, 0);
   CHECK(harness.run()[0] == Duration::microseconds(3));
+}
+
+TEST_CASE("A flow that crosses no link is a mistake of its route, not a wait without end") {
+  Harness harness({Bandwidth{giga}}, {{}});
+  harness.start_at(Duration::zero(), 0, 1);
+  CHECK_THROWS_AS(harness.run(), InternalError);
 }
 
 // The capacity kept is C / f, so work W takes f W / C. With f = 5/4 a kernel of W = 10^9 units at 10^12 per
@@ -201,8 +203,7 @@ TEST_CASE("A busy link finishes when it has carried every byte") {
   for (std::uint32_t flow = 0; flow < flows; ++flow)
     harness.start_at(Duration::microseconds(100) * flow, flow, size);
   Duration last;
-  for (const Duration end : harness.run())
-    last = std::max(last, end);
+  for (const Duration end : harness.run()) last = std::max(last, end);
   const Duration all = time_to_move(Bytes{size * flows}, Bandwidth{giga});
   const Duration byte = time_to_move(Bytes{1}, Bandwidth{giga});
   CHECK(last >= all);

@@ -32,8 +32,7 @@ TEST_CASE("GPUs round an NVSwitch are two hops apart, with every link of a GPU i
   const NodeGraph node(machine, 8);
   CHECK(vertices_between(node, node.gpu(0), node.gpu(5)) ==
         std::vector<std::string>{"gpu0", "nvswitch", "gpu5"});
-  for (const NodeLink& link : node.links())
-    CHECK(link.bandwidth == nvlink.bandwidth * 12);
+  for (const NodeLink& link : node.links()) CHECK(link.bandwidth == nvlink.bandwidth * 12);
 }
 
 TEST_CASE("On a mesh two joined GPUs talk over their own links") {
@@ -99,8 +98,7 @@ TEST_CASE("Every link has its twin in the other direction") {
 
 TEST_CASE("A GPU uses the NIC below its own PCIe switch") {
   const NodeGraph node(dgx1v(), 8);
-  for (std::size_t gpu = 0; gpu < 8; ++gpu)
-    CHECK(node.nearest_nic(gpu) == gpu / 2);
+  for (std::size_t gpu = 0; gpu < 8; ++gpu) CHECK(node.nearest_nic(gpu) == gpu / 2);
 }
 
 TEST_CASE("GPUs as near to several NICs take turns") {
@@ -108,15 +106,13 @@ TEST_CASE("GPUs as near to several NICs take turns") {
   const LinkSpec link = wire(LinkClass::network, gigabytes_per_second(10));
   machine.nics = {{link, {}}, {link, {}}};
   const NodeGraph node(machine, 4);
-  for (std::size_t gpu = 0; gpu < 4; ++gpu)
-    CHECK(node.nearest_nic(gpu) == gpu % 2);
+  for (std::size_t gpu = 0; gpu < 4; ++gpu) CHECK(node.nearest_nic(gpu) == gpu % 2);
 }
 
 TEST_CASE("A node that uses some of its GPUs has no others") {
   const NodeGraph node(dgx1v(), 4);
   for (const NodeLink& link : node.links())
-    for (const std::uint32_t end : {link.from, link.to})
-      CHECK(node.vertex_name(end) != "gpu4");
+    for (const std::uint32_t end : {link.from, link.to}) CHECK(node.vertex_name(end) != "gpu4");
   CHECK(node.nic_count() == 4);
 }
 

@@ -29,8 +29,7 @@ LinkMatrix used_links(const Cycles& cycles, std::size_t gpus) {
 void check_cycles(const Cycles& cycles, const LinkMatrix& matrix) {
   const LinkMatrix used = used_links(cycles, matrix.size());
   for (std::size_t a = 0; a < matrix.size(); ++a)
-    for (std::size_t b = 0; b < matrix.size(); ++b)
-      CHECK(used[a][b] <= matrix[a][b]);
+    for (std::size_t b = 0; b < matrix.size(); ++b) CHECK(used[a][b] <= matrix[a][b]);
   for (const auto& cycle : cycles) {
     CHECK(cycle.front() == 0);
     CHECK(std::set<std::uint32_t>(cycle.begin(), cycle.end()).size() == matrix.size());
@@ -75,7 +74,8 @@ TEST_CASE("Where no cycle exists none is found") {
 }
 
 TEST_CASE("On a mesh each cycle is a ring in both directions") {
-  const TestCluster cluster(mesh_machine(dgx1v_matrix(), wire(LinkClass::nvlink, gigabytes_per_second(25))), 1);
+  const TestCluster cluster(mesh_machine(dgx1v_matrix(), wire(LinkClass::nvlink, gigabytes_per_second(25))),
+                            1);
   const auto crossings = count_crossings(cluster.topology(), cluster.world());
   CHECK(cluster.world().rings.size() == 3 * 2);
   // Links between a pair are one link of their joint bandwidth: it is crossed once per NVLink.
@@ -97,8 +97,7 @@ TEST_CASE("Round a switch one ring in natural order is enough") {
 TEST_CASE("Across nodes every NIC has a ring that enters beside it") {
   MachineSpec machine = switch_machine(8, wire(LinkClass::nvlink, gigabytes_per_second(100)));
   const LinkSpec link = wire(LinkClass::network, gigabytes_per_second(10));
-  for (const std::int64_t gpu : {0, 2, 4, 6})
-    machine.nics.push_back({link, {gpu, gpu + 1}});
+  for (const std::int64_t gpu : {0, 2, 4, 6}) machine.nics.push_back({link, {gpu, gpu + 1}});
   const TestCluster cluster(machine, 2);
   REQUIRE(cluster.world().rings.size() == machine.nics.size());
   for (std::size_t ring = 0; ring < machine.nics.size(); ++ring)

@@ -42,18 +42,13 @@ TEST_CASE("A hop crosses its links once each and pays their latency") {
   const Plan plan = plan_with_path({.kind = PathKind::hop, .rank = Rank{0}, .destination = Rank{1}});
   const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
   CHECK(routes.uses(RouteId{0}).size() == 2);
-  for (const LinkUse& use : routes.uses(RouteId{0}))
-    CHECK(use.multiplicity == 1);
+  for (const LinkUse& use : routes.uses(RouteId{0})) CHECK(use.multiplicity == 1);
   CHECK(routes.latency(RouteId{0}) == nvlink.latency * 2);
 }
 
 TEST_CASE("A protocol's step cost comes on top of the wire's latency, by the slowest class of the hop") {
   Calibration calibration;
-  calibration.protocols = {
-      {.name = "simple",
-       .payload_ppm = 1'000'000,
-       .launch = {},
-       .step = {{LinkClass::nvlink, Duration::microseconds(3)}, {LinkClass::network, Duration::microseconds(7)}}}};
+  calibration.protocols = {protocol_costing(Duration::microseconds(3), Duration::microseconds(7))};
   MachineSpec machine = switch_machine(2, nvlink);
   machine.nics = {{nic_link, {0, 1}}};
   const TestCluster cluster(machine, 2, {}, calibration);
@@ -71,8 +66,7 @@ TEST_CASE("A coupled transfer crosses every link of its rings as often as their 
   const Plan plan = plan_with_path({.kind = PathKind::coupled});
   const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
   CHECK(routes.uses(RouteId{0}).size() == static_cast<std::size_t>(2 * gpus));
-  for (const LinkUse& use : routes.uses(RouteId{0}))
-    CHECK(use.multiplicity == 1);
+  for (const LinkUse& use : routes.uses(RouteId{0})) CHECK(use.multiplicity == 1);
 }
 
 TEST_CASE("Folded, a coupled transfer keeps one link of each class and its load") {

@@ -42,8 +42,7 @@ TEST_CASE("A hop between nodes leaves by a NIC and enters by one, and pays the w
 TEST_CASE("A route crosses each link at most once") {
   MachineSpec machine = mesh_machine(dgx1v_matrix(), nvlink);
   machine.host = pcie_machine(8, {{0, 1}, {2, 3}, {4, 5}, {6, 7}}).host;
-  for (const std::int64_t gpu : {0, 2, 4, 6})
-    machine.nics.push_back({nic_link, {gpu, gpu + 1}});
+  for (const std::int64_t gpu : {0, 2, 4, 6}) machine.nics.push_back({nic_link, {gpu, gpu + 1}});
   const TestCluster cluster(machine, 2);
   for (std::uint32_t from = 0; from < 16; ++from)
     for (std::uint32_t to = 0; to < 16; ++to)

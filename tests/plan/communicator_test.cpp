@@ -26,8 +26,8 @@ TEST_CASE("A ring visits a node in its order and then goes on to the next node")
   const Communicator world = three_nodes_of_four();
   CHECK(world.next(0, Rank{2}) == Rank{0});
   CHECK(world.next(0, Rank{0}) == Rank{3});
-  CHECK(world.next(0, Rank{1}) == Rank{4 + 2});       // last of node 0 to the first of node 1
-  CHECK(world.next(0, Rank{2 * 4 + 1}) == Rank{2});   // last of the last node to the first of all
+  CHECK(world.next(0, Rank{1}) == Rank{4 + 2});      // last of node 0 to the first of node 1
+  CHECK(world.next(0, Rank{2 * 4 + 1}) == Rank{2});  // last of the last node to the first of all
 }
 
 TEST_CASE("Previous undoes next") {

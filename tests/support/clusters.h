@@ -11,8 +11,20 @@
 namespace lockstep {
 
 inline LinkSpec wire(LinkClass link_class, Bandwidth bandwidth, Duration latency = Duration::zero()) {
-  return {.name = "wire", .source = "test", .bandwidth = bandwidth, .latency = latency,
-          .link_class = link_class, .nccl_bandwidth = {}};
+  return {.name = "wire",
+          .source = "test",
+          .bandwidth = bandwidth,
+          .latency = latency,
+          .link_class = link_class,
+          .nccl_bandwidth = {}};
+}
+
+// A protocol whose steps cost so much in a node and between nodes, and that adds no flags.
+inline ProtocolCost protocol_costing(Duration in_node, Duration across) {
+  ProtocolCost protocol;
+  protocol.name = "simple";
+  protocol.step = {{LinkClass::nvlink, in_node}, {LinkClass::network, across}};
+  return protocol;
 }
 
 inline constexpr Bandwidth gigabytes_per_second(std::int64_t count) {

@@ -56,8 +56,7 @@ inline WrittenCollective write_collective(const Communicator& world, const Roles
 
 inline std::vector<Bandwidth> link_capacities(const Topology& topology) {
   std::vector<Bandwidth> capacities;
-  for (const Link& link : topology.links())
-    capacities.push_back(link.bandwidth);
+  for (const Link& link : topology.links()) capacities.push_back(link.bandwidth);
   return capacities;
 }
 
@@ -67,7 +66,8 @@ inline CollectiveRun run_collective(const Topology& topology, const Communicator
   const Symmetry symmetry =
       wanted.fold ? find_symmetry(topology, world, wanted.fidelity, alike) : no_symmetry(topology);
   WrittenCollective written = write_collective(world, symmetry.roles, wanted);
-  CollectiveRun run{.plan = std::move(written.plan), .routes = {}, .timeline = {}, .ops = std::move(written.ops)};
+  CollectiveRun run{
+      .plan = std::move(written.plan), .routes = {}, .timeline = {}, .ops = std::move(written.ops)};
   run.routes = route_paths({.plan = run.plan,
                             .topology = topology,
                             .world = world,

@@ -14,7 +14,9 @@ inline std::string random_bandwidth(int lowest, int highest) {
   return std::to_string(*rc::gen::inRange(lowest, highest)) + " GB/s";
 }
 
-inline std::string random_latency() { return std::to_string(*rc::gen::inRange(0, 20'000)) + " ns"; }
+inline std::string random_latency() {
+  return std::to_string(*rc::gen::inRange(0, 20'000)) + " ns";
+}
 
 inline nlohmann::ordered_json random_link(int lowest, int highest) {
   return {{"bandwidth", random_bandwidth(lowest, highest)}, {"latency", random_latency()}};
@@ -37,7 +39,8 @@ inline nlohmann::ordered_json random_mesh(int gpus) {
 }
 
 inline nlohmann::ordered_json random_gpu_links(int gpus) {
-  const auto kind = gpus == 1 ? std::string("none") : *rc::gen::element<std::string>("nvswitch", "mesh", "pcie");
+  const auto kind =
+      gpus == 1 ? std::string("none") : *rc::gen::element<std::string>("nvswitch", "mesh", "pcie");
   nlohmann::ordered_json gpu_links{{"kind", kind}};
   if (kind == "nvswitch" || kind == "mesh")
     gpu_links["link"] = random_link(20, 300);
@@ -67,17 +70,23 @@ inline nlohmann::ordered_json random_protocol(const char* name) {
 
 inline nlohmann::ordered_json random_machine() {
   const int gpus = *rc::gen::element(1, 2, 3, 4, 6, 8);
-  nlohmann::ordered_json machine{{"name", "random"}, {"source", "rapidcheck"}, {"gpu", "a100_sxm_40gb"}, {"gpus", gpus}};
+  nlohmann::ordered_json machine{
+      {"name", "random"}, {"source", "rapidcheck"}, {"gpu", "a100_sxm_40gb"}, {"gpus", gpus}};
   machine["gpu_links"] = random_gpu_links(gpus);
-  machine["host"] = {{"sockets", *rc::gen::inRange(1, 3)}, {"pcie", random_link(8, 40)}, {"socket_link", random_link(8, 40)}};
+  machine["host"] = {{"sockets", *rc::gen::inRange(1, 3)},
+                     {"pcie", random_link(8, 40)},
+                     {"socket_link", random_link(8, 40)}};
   machine["nics"] = random_nics(gpus);
   machine["library"] = "nccl";
   nlohmann::ordered_json calibration{{"name", "random"}, {"source", "rapidcheck"}};
   calibration["collective_launch"] = random_latency();
   calibration["protocols"] = nlohmann::ordered_json::array();
-  for (const char* name : {"ll", "simple"})
-    calibration["protocols"].push_back(random_protocol(name));
+  for (const char* name : {"ll", "simple"}) calibration["protocols"].push_back(random_protocol(name));
   calibration["compute_slowdown"] = *rc::gen::element(1.0, 1.1, 1.5);
+  calibration["rank_variation"] = *rc::gen::element(0.0, 0.01);
+  calibration["sm_interference"] = *rc::gen::element(0.0, 0.5);
+  calibration["core_time_per_byte"] = *rc::gen::element<std::string>("0 ps", "0 ps", "50 ps", "2 ns");
+  calibration["unhidden_per_byte"] = *rc::gen::element<std::string>("0 ps", "40 ps");
   machine["calibration"] = calibration;
   return machine;
 }
@@ -98,8 +107,7 @@ inline nlohmann::ordered_json random_layers() {
   for (int layer = 0; layer < count; ++layer) {
     nlohmann::ordered_json parameters = nlohmann::ordered_json::array();
     const int tensors = *rc::gen::inRange(0, 3);
-    for (int tensor = 0; tensor < tensors; ++tensor)
-      parameters.push_back(*rc::gen::inRange(1, 3'000'000));
+    for (int tensor = 0; tensor < tensors; ++tensor) parameters.push_back(*rc::gen::inRange(1, 3'000'000));
     layers.push_back({{"parameters", parameters},
                       {"forward_time", std::to_string(*rc::gen::inRange(0, 2'000)) + " us"},
                       {"backward_time", std::to_string(*rc::gen::inRange(0, 4'000)) + " us"}});

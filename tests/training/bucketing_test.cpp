@@ -20,8 +20,7 @@ constexpr std::int64_t mib = 1024 * 1024;
 
 std::vector<BucketTensor> tensors_of(const std::vector<std::int64_t>& bytes) {
   std::vector<BucketTensor> tensors;
-  for (const std::int64_t size : bytes)
-    tensors.push_back({.bytes = Bytes{size}, .type = 0});
+  for (const std::int64_t size : bytes) tensors.push_back({.bytes = Bytes{size}, .type = 0});
   return tensors;
 }
 
@@ -48,8 +47,7 @@ std::vector<Bucket> default_buckets(const Model& model, std::int64_t element_byt
 
 double size_in_mib(const Model& model, const Bucket& bucket, std::int64_t element_bytes) {
   std::int64_t bytes = 0;
-  for (const std::uint32_t tensor : bucket)
-    bytes += model.parameters[tensor].elements * element_bytes;
+  for (const std::uint32_t tensor : bucket) bytes += model.parameters[tensor].elements * element_bytes;
   return static_cast<double>(bytes) / static_cast<double>(mib);
 }
 
@@ -86,16 +84,14 @@ TEST_CASE("A bucket that meets its limit exactly is closed") {
 
 TEST_CASE("Buckets follow the order in which gradients become ready") {
   const std::vector<std::uint32_t> order{3, 1, 0, 2};
-  const auto buckets =
-      assign_buckets(tensors_of({5, 5, 5, 5}), order, {.first = Bytes{5}, .cap = Bytes{10}});
+  const auto buckets = assign_buckets(tensors_of({5, 5, 5, 5}), order, {.first = Bytes{5}, .cap = Bytes{10}});
   CHECK(buckets == std::vector<Bucket>{{3}, {1, 0}, {2}});
 }
 
 // Each type fills a bucket of its own, and each starts with the first limit.
 TEST_CASE("Tensors of different types never share a bucket") {
   const std::vector<BucketTensor> tensors{{Bytes{6}, 4}, {Bytes{6}, 2}, {Bytes{6}, 4}, {Bytes{6}, 2}};
-  const auto buckets =
-      assign_buckets(tensors, registration_order(4), {.first = Bytes{5}, .cap = Bytes{100}});
+  const auto buckets = assign_buckets(tensors, registration_order(4), {.first = Bytes{5}, .cap = Bytes{100}});
   CHECK(buckets == std::vector<Bucket>{{0}, {1}, {3}, {2}});
 }
 
@@ -115,8 +111,7 @@ TEST_CASE("bucket_cap_mb is mebibytes, fractions rounded down to a byte") {
 TEST_CASE("Every tensor is in exactly one bucket and every bucket but the last has reached its limit") {
   check_for_all(300, "partition", [](const std::vector<std::uint16_t>& sizes) {
     std::vector<std::int64_t> bytes;
-    for (const std::uint16_t size : sizes)
-      bytes.push_back(size + 1);
+    for (const std::uint16_t size : sizes) bytes.push_back(size + 1);
     const BucketLimits limits{.first = Bytes{30'000}, .cap = Bytes{100'000}};
     const auto buckets = assign_buckets(tensors_of(bytes), registration_order(bytes.size()), limits);
     std::vector<std::uint32_t> seen;
@@ -169,9 +164,10 @@ TEST_CASE("Larger language models have the published number of buckets and the l
     double last_mib;
     double rounding;
   };
-  for (const Published& published : {Published{"gpt2_medium", 37, 216, 0.5}, Published{"gpt2_large", 109, 250, 0.5},
-                                     Published{"gpt2_xl", 145, 313, 0.5}, Published{"bert_base", 14, 90.9, 0.05},
-                                     Published{"bert_large", 38, 125.2, 0.05}}) {
+  for (const Published& published :
+       {Published{"gpt2_medium", 37, 216, 0.5}, Published{"gpt2_large", 109, 250, 0.5},
+        Published{"gpt2_xl", 145, 313, 0.5}, Published{"bert_base", 14, 90.9, 0.05},
+        Published{"bert_large", 38, 125.2, 0.05}}) {
     INFO(published.model);
     const Model model = shipped_model(published.model);
     const auto buckets = default_buckets(model, 4);

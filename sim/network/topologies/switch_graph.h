@@ -1,6 +1,9 @@
 #pragma once
 
 // Fabrics drawn as graphs: names for their vertices, links both ways, and the routes over them.
+//
+// Idea:      a port is called "node3.nic0", a switch what its fabric calls it; everything else is the graph's.
+// Cost:      a breadth-first search per route.
 
 #include <string>
 #include <vector>

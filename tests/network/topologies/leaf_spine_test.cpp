@@ -15,8 +15,7 @@ constexpr Duration hop_latency = Duration::nanoseconds(300);
 
 MachineSpec machine_with_nics(std::int64_t nics) {
   MachineSpec machine = switch_machine(4, nvlink);
-  for (std::int64_t nic = 0; nic < nics; ++nic)
-    machine.nics.push_back({nic_link, {nic}});
+  for (std::int64_t nic = 0; nic < nics; ++nic) machine.nics.push_back({nic_link, {nic}});
   return machine;
 }
 
@@ -46,8 +45,8 @@ TEST_CASE("Through a single switch a message crosses two ports and one switch") 
 TEST_CASE("In a fat tree neighbours meet in their leaf and others in the spine") {
   const TestCluster cluster(machine_with_nics(1), 4, fabric_of("fat_tree", 2));
   CHECK(cluster.links_between(0, 4) == std::vector<std::string>{"node0: nic0 out", "node1: nic0 in"});
-  CHECK(cluster.links_between(0, 8) == std::vector<std::string>{"node0: nic0 out", "leaf0 -> spine",
-                                                                "spine -> leaf1", "node2: nic0 in"});
+  CHECK(cluster.links_between(0, 8) ==
+        std::vector<std::string>{"node0: nic0 out", "leaf0 -> spine", "spine -> leaf1", "node2: nic0 in"});
   CHECK(cluster.topology().hop(Rank{0}, Rank{4}, 0).latency == nic_link.latency + hop_latency);
   CHECK(cluster.topology().hop(Rank{0}, Rank{8}, 0).latency == nic_link.latency + hop_latency * 3);
 }
@@ -60,8 +59,7 @@ TEST_CASE("Without oversubscription a leaf's way up carries all its ports") {
 
 TEST_CASE("Oversubscription narrows every leaf's way up by its factor") {
   for (const std::int64_t factor : {2, 4}) {
-    const TestCluster cluster(machine_with_nics(1), 4,
-                              fabric_of("fat_tree", 2, static_cast<double>(factor)));
+    const TestCluster cluster(machine_with_nics(1), 4, fabric_of("fat_tree", 2, static_cast<double>(factor)));
     CHECK(bandwidth_named(cluster, "leaf0 -> spine") == share(nic_link.bandwidth * 2, factor));
   }
 }

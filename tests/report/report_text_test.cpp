@@ -1,0 +1,61 @@
+#include "sim/report/report_text.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "sim/report/html.h"
+#include "sim/report/scenario_text.h"
+#include "tests/scenario/lab.h"
+
+namespace lockstep {
+namespace {
+
+using testing::load_lab;
+using testing::load_resnet;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("colour is decoration: without its escapes the text is the same") {
+  const Scenario scenario = load_resnet();
+  const Report report = predict(scenario);
+  std::string text = to_text(report, scenario, {.has_colour = true});
+  for (std::size_t start = text.find('\x1b'); start != std::string::npos; start = text.find('\x1b')) {
+    text.erase(start, text.find('m', start) + 1 - start);
+  }
+  CHECK(text == to_text(report, scenario));
+}
+
+TEST_CASE("a long list of buckets shows its ends and sums up its middle") {
+  // A cap below every tensor gives each of the 161 tensors a bucket of its own; 5 are shown at each end.
+  const Scenario scenario = load_resnet({{"training.bucket_cap_mb", "0.001"}});
+  const Report report = predict(scenario);
+  const std::string text = to_text(report, scenario);
+  CHECK(contains(text, std::to_string(report.buckets.size() - 10) + " more"));
+}
+
+TEST_CASE("a model that does not fit is said so") {
+  const Scenario scenario = load_resnet({{"model.batch_per_gpu", "4096"}});
+  const Report report = predict(scenario);
+  CHECK(contains(to_text(report, scenario), "DOES NOT FIT"));
+  CHECK(contains(to_html(report, scenario), "does not fit"));
+}
+
+TEST_CASE("names are escaped in a page") {
+  const Scenario scenario = load_lab({{"name", "\"<b>&\""}});
+  const std::string page = to_html(predict(scenario), scenario);
+  CHECK(contains(page, "&lt;b&gt;&amp;"));
+  CHECK_FALSE(contains(page, "<b>&"));
+}
+
+TEST_CASE("the listing of a scenario says where each value comes from") {
+  const std::string listing = listing_of(load_resnet());
+  CHECK(contains(listing, "bucket_cap_mb: 25"));
+  CHECK(contains(listing, "hw_profiles/machines/dgx_a100_40gb.json"));
+  CHECK(contains(listing, "gradient_as_bucket_view: false"));
+}
+
+}  // namespace
+}  // namespace lockstep

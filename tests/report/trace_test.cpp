@@ -1,0 +1,104 @@
+#include "sim/report/trace.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "sim/report/report.h"
+#include "tests/scenario/lab.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+using testing::load_lab;
+using testing::load_resnet;
+
+json trace_of(const Scenario& scenario) {
+  std::string text;
+  write_trace(scenario, simulate(scenario), [&](std::string_view part) { text += part; });
+  return json::parse(text)["traceEvents"];
+}
+
+// Names of complete events by the name of their thread.
+std::map<std::string, std::multiset<std::string>> events_by_thread(const json& events) {
+  std::map<std::pair<int, int>, std::string> threads;
+  std::map<std::string, std::multiset<std::string>> names;
+  for (const json& event : events) {
+    const std::pair<int, int> thread{event["pid"], event["tid"]};
+    if (event["name"] == "thread_name") {
+      threads[thread] = event["args"]["name"];
+    } else if (event["ph"] == "X") {
+      names[threads.at(thread)].insert(event["name"]);
+    }
+  }
+  return names;
+}
+
+// An event begins when the one before it on its thread has ended, to the picosecond (1e-6 us) and a rounding.
+void check_threads_do_not_overlap(const json& events) {
+  std::map<std::pair<int, int>, double> last_end;
+  for (const json& event : events) {
+    if (event["ph"] != "X") {
+      continue;
+    }
+    double& end = last_end[{event["pid"], event["tid"]}];
+    CHECK(event["ts"].get<double>() >= end - 1e-6);
+    CHECK(event["dur"].get<double>() >= 0);
+    end = event["ts"].get<double>() + event["dur"].get<double>();
+  }
+}
+
+TEST_CASE("a trace has a thread per lane and an event per bucket and iteration") {
+  const Scenario scenario = load_resnet();
+  const auto names = events_by_thread(trace_of(scenario));
+  const std::size_t buckets = predict(scenario).buckets.size();
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    // In the warm-up and in the one iteration that is measured.
+    CHECK(names.at("communication").count("bucket " + std::to_string(bucket)) == 2);
+  }
+  CHECK(names.at("compute").count("optimizer") == 2);
+  CHECK(names.at("iteration") == std::multiset<std::string>{"iteration 1", "warm-up"});
+}
+
+TEST_CASE("events of one thread never overlap") {
+  check_threads_do_not_overlap(trace_of(load_resnet()));
+  check_threads_do_not_overlap(trace_of(load_lab()));  // Gloo: two collectives at a time
+  check_threads_do_not_overlap(trace_of(load_lab({{"simulation.fidelity", "step"}})));
+}
+
+TEST_CASE("a small plan at fidelity step shows the transfers of its rings") {
+  const auto names = events_by_thread(trace_of(load_lab({{"simulation.fidelity", "step"}})));
+  CHECK(names.at("ring 0").size() > 0);
+  CHECK(events_by_thread(trace_of(load_lab())).count("ring 0") == 0);
+}
+
+TEST_CASE("every simulated rank is a process") {
+  LoadRequest request{.text = testing::lab_text};
+  request.fold = false;
+  std::set<int> processes;
+  for (const json& event : trace_of(load(request))) {
+    processes.insert(event["pid"].get<int>());
+  }
+  CHECK(processes == std::set<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("kernels and waiting fill the iteration on the compute lane") {
+  const Scenario scenario = load_lab();
+  std::map<std::string, double> length;
+  for (const json& event : trace_of(scenario)) {
+    if (event["ph"] == "X" && event["pid"] == 0) {
+      length[event["cat"] == "iteration" ? "iterations"
+             : event["tid"] == 1000      ? "compute"
+                                         : "other"] += event["dur"].get<double>();
+    }
+  }
+  CHECK(length["compute"] == doctest::Approx(length["iterations"]));
+}
+
+}  // namespace
+}  // namespace lockstep

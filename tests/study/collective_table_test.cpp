@@ -1,0 +1,70 @@
+#include "sim/study/collective_table.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/study/strategy_cost.h"
+#include "tests/scenario/lab.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+Scenario bench_scenario(std::int64_t nodes) {
+  return load_collective_setting({.machine = "dgx_a100_40gb", .nodes = nodes}, shipped_profiles());
+}
+
+TEST_CASE("a table has a row per size, each at least as long as the one before") {
+  const Scenario scenario = bench_scenario(2);
+  const auto rows = CollectiveBench(scenario).predict(CollectiveOp::all_reduce, SizeRange{});
+  CHECK(rows.size() == 31);  // 2^3 to 2^33
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    CHECK(rows[i].size.count() == 2 * rows[i - 1].size.count());
+    CHECK(rows[i].time >= rows[i - 1].time);
+  }
+}
+
+TEST_CASE("bandwidths are nccl-tests': size over time, times 2 (n - 1) / n on the bus") {
+  const Scenario scenario = bench_scenario(1);
+  const CollectiveRow row = CollectiveBench(scenario).predict(CollectiveOp::all_reduce, Bytes{1 << 28});
+  const double algbw = static_cast<double>(1 << 28) / row.time.in_seconds();
+  CHECK(static_cast<double>(row.algbw.count()) == doctest::Approx(algbw));
+  CHECK(static_cast<double>(row.busbw.count()) == doctest::Approx(algbw * 2 * 7 / 8));
+}
+
+TEST_CASE("a gathered buffer is rounded down to 16 bytes a rank") {
+  const Scenario scenario = bench_scenario(1);
+  const CollectiveBench bench(scenario);
+  CHECK(bench.predict(CollectiveOp::all_gather, Bytes{64}).size == Bytes{0});
+  const CollectiveRow row = bench.predict(CollectiveOp::reduce_scatter, Bytes{1000});
+  CHECK(row.size == Bytes{1000 / (8 * 16) * (8 * 16)});
+  CHECK(row.elements == row.size.count() / 4 / 8);
+  CHECK(bench.predict(CollectiveOp::broadcast, Bytes{1000}).elements == 250);
+}
+
+TEST_CASE("an algorithm, a protocol and channels that are forced are used") {
+  const Scenario scenario = load_collective_setting(
+      {.machine = "dgx_a100_40gb", .protocol = "simple", .channels = 4}, shipped_profiles());
+  const CollectiveRow row = CollectiveBench(scenario).predict(CollectiveOp::all_reduce, Bytes{8});
+  CHECK(row.protocol == "simple");
+  CHECK(row.algorithm == "ring");
+  CHECK(row.channels == 4);
+}
+
+TEST_CASE("better hardware is never slower") {
+  const Scenario scenario = testing::load_resnet();
+  const StrategyCost cost = find_strategy_cost(scenario);
+  CHECK(cost.sensitivities.size() == 4);
+  for (const Sensitivity& change : cost.sensitivities) {
+    CAPTURE(change.change);
+    CHECK(change.iteration <= cost.iteration);
+  }
+}
+
+TEST_CASE("one GPU has nothing but computation to improve") {
+  const StrategyCost cost = find_strategy_cost(testing::load_lab({{"cluster.nodes", "1"}}));
+  CHECK(cost.sensitivities.size() == 1);
+  CHECK(cost.bytes_per_gpu == Bytes{0});
+}
+
+}  // namespace
+}  // namespace lockstep

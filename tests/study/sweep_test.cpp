@@ -1,0 +1,295 @@
+// Sweeps of a lab of two hosts: the same bytes whatever the threads, kills and shards.
+
+#include "sim/study/sweep.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "sim/base/error.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+// Removed with everything in it when the test ends.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "lockstep-sweep-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() { fs::remove_all(path_); }
+
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+std::string read_file(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line + "\n");
+  }
+  return lines;
+}
+
+const char* const lab_text = R"({
+  "name": "lab",
+  "cluster": {"nodes": 2, "machine": {"name": "lab", "source": "test", "gpu": "cpu", "gpus": 1,
+      "gpu_links": {"kind": "none"}, "library": "gloo",
+      "nics": {"count": 1, "link": {"bandwidth": "0.125 GB/s", "latency": "100 us"}}}},
+  "model": {"layers": [
+    {"name": "first", "parameters": [3000000], "forward_time": "2 ms", "backward_time": "4 ms"},
+    {"name": "second", "parameters": [1000000, 1000], "forward_time": "2 ms", "backward_time": "4 ms"}]},
+  "training": {"strategy": "ddp", "bucket_cap_mb": 25}
+})";
+
+SweepOptions lab_sweep(const std::vector<std::string>& varied, const std::string& output = "") {
+  return {.base = {.text = lab_text, .data_directory = LOCKSTEP_SOURCE_DIR},
+          .grid = SweepGrid::parse(varied),
+          .jobs = 2,
+          .output = output};
+}
+
+const std::vector<std::string> twelve_cells{"cluster.nodes=2,3,5", "training.bucket_cap_mb=1:8:x2"};
+
+// Fails as a full disk or a kill would: after this many cells.
+struct Killed {};
+
+void kill_after(SweepOptions options, std::size_t cells) {
+  options.jobs = 1;
+  options.on_progress = [cells](std::size_t finished, std::size_t) {
+    if (finished >= cells) {
+      throw Killed{};
+    }
+  };
+  CHECK_THROWS_AS(sweep(options), Killed);
+}
+
+std::string message_of(const SweepOptions& options) {
+  try {
+    sweep(options);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("A cell says what predict says of the same scenario") {
+  const SweepTable table = sweep(lab_sweep({"training.bucket_cap_mb=1,25"}));
+  REQUIRE(table.rows.size() == 2);
+  for (const SweepRow& row : table.rows) {
+    const std::string cap = table.grid.values_at(row.cell).front().dump();
+    const Report report = predict(load({.text = lab_text,
+                                        .overrides = {{"training.bucket_cap_mb", cap}},
+                                        .data_directory = LOCKSTEP_SOURCE_DIR}));
+    CHECK(row.results[find_result_key("iteration_time_s")] == report.iteration.in_seconds());
+    CHECK(row.results[find_result_key("communication.bytes_per_gpu")] == report.bytes_per_gpu.count());
+  }
+}
+
+TEST_CASE("The columns are the varied paths, the scalars of a result, and the error") {
+  const std::string csv = to_csv(sweep(lab_sweep({"cluster.nodes=2", "training.bucket_cap_mb=1"})));
+  const std::string header = lines_of(csv).front();
+  CHECK(header.starts_with("cluster.nodes,training.bucket_cap_mb,iteration_time_s,iteration_time_low_s,"));
+  CHECK(header.ends_with(",error\n"));
+  for (const char* key :
+       {"iteration_time_high_s", "first_iteration_time_s", "samples_per_s", "tokens_per_s",
+        "scaling_efficiency", "mfu", "breakdown_s.forward", "breakdown_s.exposed_communication",
+        "communication.bytes_per_gpu", "communication.total_s", "communication.overlapped_s",
+        "memory_bytes.total", "memory_bytes.fits"}) {
+    CAPTURE(key);
+    CHECK(contains(header, std::string(",") + key + ","));
+  }
+}
+
+TEST_CASE("Any number of threads gives the same bytes") {
+  const TemporaryFolder folder;
+  std::vector<std::string> texts;
+  for (const int jobs : {1, 2, 4, 9}) {
+    SweepOptions options = lab_sweep(twelve_cells, folder.file("out.csv"));
+    options.jobs = jobs;
+    sweep(options);
+    texts.push_back(read_file(folder.file("out.csv")));
+    CHECK(texts.back() == texts.front());
+  }
+  CHECK(lines_of(texts.front()).size() == 1 + 12);
+}
+
+TEST_CASE("After a kill a sweep goes on where it was, to the same bytes") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  const std::string whole = to_csv(sweep(lab_sweep(twelve_cells)));
+  kill_after(lab_sweep(twelve_cells, output), 5);
+  CHECK_FALSE(fs::exists(output));
+  CHECK(lines_of(read_file(output + ".partial")).size() == 1 + 5);
+
+  SweepOptions resumed = lab_sweep(twelve_cells, output);
+  resumed.resume = true;
+  std::atomic<std::size_t> calls = 0;
+  resumed.on_progress = [&](std::size_t, std::size_t) { ++calls; };
+  sweep(resumed);
+  CHECK(calls == 12 - 5);
+  CHECK(read_file(output) == whole);
+  CHECK_FALSE(fs::exists(output + ".partial"));
+}
+
+TEST_CASE("A line torn by the kill is a cell that was not finished") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  const std::string whole = to_csv(sweep(lab_sweep(twelve_cells)));
+  kill_after(lab_sweep(twelve_cells, output), 4);
+  const std::string journal = read_file(output + ".partial");
+  const std::size_t header = lines_of(journal).front().size();
+  SweepOptions resumed = lab_sweep(twelve_cells, output);
+  resumed.resume = true;
+  for (const std::size_t kept :
+       {std::size_t{0}, std::size_t{7}, header, header + 1, journal.size() - 9, journal.size() - 1}) {
+    CAPTURE(kept);
+    write_file(output + ".partial", journal.substr(0, kept));
+    sweep(resumed);
+    CHECK(read_file(output) == whole);
+  }
+}
+
+TEST_CASE("Cells of another sweep are never taken") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  kill_after(lab_sweep(twelve_cells, output), 3);
+  SweepOptions other_grid = lab_sweep({"cluster.nodes=2,3,5", "training.bucket_cap_mb=1:16:x2"}, output);
+  SweepOptions other_scenario = lab_sweep(twelve_cells, output);
+  other_scenario.base.overrides = {{"training.optimizer", "adam"}};
+  SweepOptions other_shard = lab_sweep(twelve_cells, output);
+  other_shard.shard = {1, 2};
+  for (SweepOptions* options : {&other_grid, &other_scenario, &other_shard}) {
+    options->resume = true;
+    CHECK(contains(message_of(*options), "out.csv.partial: holds cells of another sweep"));
+  }
+  CHECK(lines_of(read_file(output + ".partial")).size() == 1 + 3);
+}
+
+TEST_CASE("Without resume a sweep begins again") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  kill_after(lab_sweep(twelve_cells, output), 3);
+  SweepOptions other = lab_sweep({"cluster.nodes=2"}, output);
+  CHECK(message_of(other).empty());
+  CHECK(lines_of(read_file(output)).size() == 1 + 1);
+}
+
+TEST_CASE("Shards together are the whole") {
+  const std::vector<std::string> whole = lines_of(to_csv(sweep(lab_sweep(twelve_cells))));
+  const std::size_t count = 5;
+  std::vector<std::string> merged(whole.size());
+  merged[0] = whole[0];
+  for (std::size_t index = 1; index <= count; ++index) {
+    SweepOptions options = lab_sweep(twelve_cells);
+    options.shard = {index, count};
+    const std::vector<std::string> lines = lines_of(to_csv(sweep(options)));
+    CHECK(lines[0] == whole[0]);
+    for (std::size_t row = 1; row < lines.size(); ++row) {
+      merged[index + (row - 1) * count] = lines[row];
+    }
+  }
+  CHECK(merged == whole);
+}
+
+TEST_CASE("A mistake in one cell is its error, and the others go on") {
+  const SweepTable table = sweep(lab_sweep({"training.bucket_cap_mb=1,-1,25"}));
+  CHECK(table.rows[0].error.empty());
+  CHECK(contains(table.rows[1].error, "scenario: /training/bucket_cap_mb: found -1"));
+  CHECK(table.rows[2].error.empty());
+  CHECK_FALSE(table.is_all_errors());
+  const std::string line = lines_of(to_csv(table))[2];
+  CHECK(line.starts_with("-1,,,,"));
+  CHECK(to_json(table, 0)["rows"][1]["iteration_time_s"].is_null());
+}
+
+TEST_CASE("A path that no scenario has is an error of every cell, with the nearest name") {
+  const SweepTable table = sweep(lab_sweep({"training.bucket_cap_mbs=1,25"}));
+  CHECK(table.is_all_errors());
+  CHECK(contains(table.rows[0].error, "did you mean \"bucket_cap_mb\""));
+}
+
+TEST_CASE("An output that cannot be written is refused before anything runs") {
+  const TemporaryFolder folder;
+  for (const std::string& output : {folder.file("none/out.csv"), folder.file("")}) {
+    SweepOptions options = lab_sweep(twelve_cells, output);
+    bool has_run = false;
+    options.on_progress = [&](std::size_t, std::size_t) { has_run = true; };
+    CHECK(contains(message_of(options), "cannot be written"));
+    CHECK_FALSE(has_run);
+  }
+}
+
+TEST_CASE("Fields are quoted as RFC 4180 has it") {
+  CHECK(csv_field("plain text") == "plain text");
+  CHECK(csv_field("a,b") == "\"a,b\"");
+  CHECK(csv_field("say \"ring\"") == "\"say \"\"ring\"\"\"");
+  CHECK(csv_field("two\nlines") == "\"two\nlines\"");
+}
+
+SweepTable table_of(const std::vector<ordered_json>& times) {
+  SweepTable table{.grid = SweepGrid({{.path = "x", .values = std::vector<ordered_json>(times.size(), 1)}}),
+                   .keys = {"time"},
+                   .rows = {}};
+  for (const ordered_json& time : times) {
+    table.rows.push_back({.cell = table.rows.size(), .results = {time}});
+  }
+  return table;
+}
+
+TEST_CASE("The best row is the first of the smallest values") {
+  CHECK(find_best_row(table_of({3, 1.5, 1.5, nullptr, 2}), 0) == 1);
+  CHECK(find_best_row(table_of({nullptr, 7}), 0) == 1);
+  CHECK(find_best_row(table_of({nullptr, nullptr}), 0) == std::nullopt);
+}
+
+TEST_CASE("The text marks the best row and measures the others by it") {
+  const std::string text = to_text(table_of({3, 2, 2.5}), 0);
+  CHECK(contains(text, "+50.0 %"));  // (3 - 2) / 2
+  CHECK(contains(text, "+25.0 %"));  // (2.5 - 2) / 2
+  CHECK(contains(text, "smallest time: 2 at x=1"));
+}
+
+TEST_CASE("The text shows thirty rows and counts the rest") {
+  const std::string text = to_text(table_of(std::vector<ordered_json>(42, 1)), 0);
+  CHECK(contains(text, "... and 12 rows more in the CSV"));
+}
+
+TEST_CASE("A key that no result has is refused with the nearest, also by its last name") {
+  CHECK_THROWS_WITH_AS(find_result_key("iteration_times"),
+                       doctest::Contains("did you mean \"iteration_time_s\""), ConfigError);
+  CHECK_THROWS_WITH_AS(find_result_key("exposed_communications"),
+                       doctest::Contains("breakdown_s.exposed_communication"), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep
