@@ -8,6 +8,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/scenario_arguments.h"
+#include "sim/report/anchor.h"
 #include "sim/report/report.h"
 #include "sim/report/report_text.h"
 #include "sim/report/scenario_text.h"
@@ -37,7 +38,7 @@ std::vector<Scenario> load_questions(const ExplainArguments& arguments, const Co
   for (const std::string& question : arguments.questions) {
     LoadRequest request = arguments.scenario.request(context);
     request.overrides.push_back(parse_change(question, "--what-if"));
-    scenarios.push_back(load(request));
+    scenarios.push_back(solve_anchor(load(request)));
   }
   return scenarios;
 }
@@ -127,7 +128,7 @@ std::string to_text(const Explanation& explanation) {
 }
 
 int run_explain(const ExplainArguments& arguments, const CommandContext& context) {
-  const Scenario scenario = load(arguments.scenario.request(context));
+  const Scenario scenario = solve_anchor(load(arguments.scenario.request(context)));
   const std::vector<Scenario> questions = load_questions(arguments, context);
   const Explanation explanation{scenario, find_strategy_cost(scenario),
                                 answer(arguments.questions, questions)};

@@ -7,6 +7,7 @@
 #include "sim/cli/output.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/statistics.h"
+#include "sim/report/anchor.h"
 #include "sim/report/html.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
@@ -28,8 +29,9 @@ std::unique_ptr<AtomicFile> open_output(const std::string& path) {
   return path.empty() ? nullptr : std::make_unique<AtomicFile>(path);
 }
 
-void write_trace_file(AtomicFile& file, const Scenario& scenario, const Simulation& simulation) {
-  write_trace(scenario, simulation, [&](std::string_view text) { file.write(text); });
+void write_trace_file(AtomicFile& file, const Scenario& stated) {
+  const Scenario scenario = solve_anchor(stated);
+  write_trace(scenario, simulate(scenario), [&](std::string_view text) { file.write(text); });
   file.commit();
 }
 
@@ -52,7 +54,7 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
     page->commit();
   }
   if (trace) {
-    write_trace_file(*trace, scenario, simulate(scenario));
+    write_trace_file(*trace, scenario);
   }
   print_report(arguments, report, scenario);
   if (arguments.wants_statistics) {

@@ -111,7 +111,7 @@ std::vector<Cycle> node_cycles(const Topology& topology, const MachineSpec& mach
   return {natural_order(gpus)};
 }
 
-// NCCL runs two channels along each ring it finds, and up to 24 over a switch (reference 1.6).
+// NCCL runs two channels along each ring it finds, and up to 24 over a switch (NVIDIA/nccl src/graph/connect.cc).
 std::uint32_t channels_of(const MachineSpec& machine, bool has_one_node) {
   if (machine.library == LibraryKind::gloo)
     return 1;

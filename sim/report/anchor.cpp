@@ -35,6 +35,7 @@ Scenario solve_anchor(const Scenario& scenario) {
   }
   Scenario solved = scenario;
   solved.compute.scale_ppm = high;
+  solved.compute.anchor.reset();
   return solved;
 }
 

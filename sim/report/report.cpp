@@ -104,13 +104,28 @@ Duration& part_of(Breakdown& breakdown, Category category) {
   return breakdown.other;
 }
 
-// Of one iteration: what the compute lane did, and the rest as exposed communication.
-Breakdown break_down(const Run& run, const RankView& view, std::size_t iteration) {
-  Breakdown breakdown;
+// What the compute lane did in one iteration, and the rest as exposed communication.
+void add_iteration(Breakdown& breakdown, const Run& run, const RankView& view, std::size_t iteration) {
   const std::vector<Stretch> busy = view.busy(iteration);
   for (const Stretch& stretch : busy)
     part_of(breakdown, section_of(run.plan, stretch.op).category) += stretch.end - stretch.start;
   breakdown.exposed_communication += view.length(iteration) - total(busy);
+}
+
+// The mean over all iterations. Each part is rounded along the running sum, so that the parts add up to the
+// mean iteration exactly.
+Breakdown mean_breakdown(const Run& run, const RankView& view) {
+  Breakdown breakdown;
+  for (std::size_t iteration = 1; iteration <= view.iterations(); ++iteration)
+    add_iteration(breakdown, run, view, iteration);
+  const auto count = static_cast<std::int64_t>(view.iterations());
+  Duration whole;
+  Duration reported;
+  for (Duration* part : breakdown.parts()) {
+    whole += *part;
+    *part = Duration::picoseconds(whole.picoseconds() / count) - reported;
+    reported += *part;
+  }
   return breakdown;
 }
 
@@ -161,7 +176,7 @@ void measure_iterations(Report& report, const Run& run, const RankView& view) {
   report.p5 = quantile(5);
   report.p50 = quantile(50);
   report.p95 = quantile(95);
-  report.breakdown = break_down(run, view, view.iterations());
+  report.breakdown = mean_breakdown(run, view);
 }
 
 void measure_communication(Report& report, const RankView& view) {
@@ -267,18 +282,32 @@ Duration iteration_at(const Scenario& scenario, std::int64_t communication_ppm, 
   return summarise(moved, simulation).iteration;
 }
 
+// A measured step has no band of its own; one from the roofline has only what was measured of rooflines.
+bool has_measured_compute(const Scenario& scenario) {
+  const bool is_stated = std::any_of(scenario.model.stated.begin(), scenario.model.stated.end(),
+                                     [](const auto& times) { return times.has_value(); });
+  return scenario.compute.single_gpu_iteration || scenario.model.measured || is_stated;
+}
+
 void add_band(Report& report, const Scenario& scenario) {
-  const auto& communication = scenario.cluster.calibration.communication_residual;
-  if (!communication) {
-    report.warnings.push_back("no calibration residuals are known for " + scenario.cluster.calibration.name +
+  const Calibration& calibration = scenario.cluster.calibration;
+  const bool is_measured = has_measured_compute(scenario);
+  const bool knows_compute = is_measured || calibration.compute_residual;
+  const bool communicates = scenario.cluster.ranks() > 1;
+  if (communicates ? !calibration.communication_residual : !knows_compute) {
+    report.warnings.push_back("no calibration residuals are known for " + calibration.name +
                               ": iteration_time_low_s and iteration_time_high_s are null");
     return;
   }
-  const ResidualBand compute = scenario.cluster.calibration.compute_residual.value_or(ResidualBand{});
-  // An anchored step is measured: it has no band of its own.
-  const bool is_anchored = scenario.compute.single_gpu_iteration || scenario.model.measured;
-  report.iteration_low = iteration_at(scenario, communication->low_ppm, is_anchored ? 0 : compute.low_ppm);
-  report.iteration_high = iteration_at(scenario, communication->high_ppm, is_anchored ? 0 : compute.high_ppm);
+  if (!knows_compute)
+    report.warnings.push_back(
+        "computing is estimated by the roofline, whose error is not known: the band covers communication only; "
+        "compute.single_gpu_iteration anchors it");
+  const ResidualBand communication = calibration.communication_residual.value_or(ResidualBand{});
+  const ResidualBand compute =
+      is_measured ? ResidualBand{} : calibration.compute_residual.value_or(ResidualBand{});
+  report.iteration_low = iteration_at(scenario, communication.low_ppm, compute.low_ppm);
+  report.iteration_high = iteration_at(scenario, communication.high_ppm, compute.high_ppm);
 }
 
 }  // namespace

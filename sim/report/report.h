@@ -25,6 +25,12 @@ namespace lockstep {
 struct Breakdown {
   Duration forward, backward, recompute, optimizer, gradient_copy, host_overhead, exposed_communication,
       pipeline_bubble, input_stall, straggler_wait, checkpoint, other;
+
+  // Every part, in the order in which it is reported.
+  std::array<Duration*, 12> parts() {
+    return {&forward,         &backward,    &recompute,      &optimizer,  &gradient_copy, &host_overhead,
+            &exposed_communication, &pipeline_bubble, &input_stall, &straggler_wait, &checkpoint, &other};
+  }
 };
 
 struct BucketReport {

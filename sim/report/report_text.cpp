@@ -292,12 +292,11 @@ class TextReport {
   }
 
   static std::string longest_of(const PathKind& kind) {
-    const Duration length = kind.longest.end - kind.longest.start;
     if (kind.pieces == 1) {
-      return fmt::format("{} from {}", kind.longest.what, format_duration(kind.longest.start));
+      return kind.longest.what;
     }
-    return fmt::format("in {} pieces, the longest {}: {} from {}", kind.pieces, kind.longest.what,
-                       format_duration(length), format_duration(kind.longest.start));
+    return fmt::format("{} pieces, longest {} ({})", kind.pieces, kind.longest.what,
+                       format_duration(kind.longest.end - kind.longest.start));
   }
 
   void write_warnings() {

@@ -1,13 +1,13 @@
 // PyTorch DistributedDataParallel: every rank holds the model, gradients are averaged bucket by bucket while
 // backward still runs.
 //
-// Forward is preceded by a broadcast of the buffers. In backward each gradient is copied into its bucket as
+// The first forward of an iteration is preceded by a broadcast of the buffers. In backward each gradient is copied into its bucket as
 // soon as it is accumulated (the division by the world size is fused into the copy); a bucket whose last
 // gradient has arrived is reduced on the communication lane, strictly in bucket order. Backward ends by
 // waiting for all buckets and copying each back; with gradient_as_bucket_view both copies fall away.
 // In the first iteration all gradients form one bucket, so nothing overlaps; the order in which they became
 // ready then decides the buckets of every later iteration. With accumulation only the last micro-batch is
-// reduced (no_sync before).
+// reduced (no_sync before). find_unused_parameters keeps the buckets of construction unless the graph is static.
 // Reference: torch/csrc/distributed/c10d/reducer.cpp; torch/nn/parallel/distributed.py.
 
 #include <algorithm>
@@ -35,6 +35,7 @@ class DdpIteration {
 
   IterationOps write() {
     ops_.first = here();
+    write_buffer_broadcast();
     for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
       write_local_micro_batch();
     write_reduced_micro_batch();
@@ -51,7 +52,7 @@ class DdpIteration {
     for (const Gradient& gradient : job_.gradients)
       tensors.push_back({gradient.bytes, gradient.element_bytes});
     const BucketLimits limits{mebibytes(job_.training.first_bucket_mb), mebibytes(job_.training.bucket_cap_mb)};
-    if (job_.training.find_unused_parameters)
+    if (job_.training.find_unused_parameters && !job_.training.static_graph)
       return assign_initial_buckets(tensors, limits);
     const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
     const BucketLimits in_force = context_.is_first_iteration ? BucketLimits{unlimited, unlimited} : limits;
@@ -65,7 +66,6 @@ class DdpIteration {
   }
 
   void write_reduced_micro_batch() {
-    write_buffer_broadcast();
     write_forward(context_);
     for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer)
       write_backward(*layer);
