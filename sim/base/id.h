@@ -11,7 +11,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -28,6 +27,24 @@ struct Id {
   static constexpr Id invalid() { return Id{}; }
   constexpr bool is_valid() const { return index != invalid_index; }
   friend constexpr auto operator<=>(Id, Id) = default;
+};
+
+// The ids 0 .. size - 1. (std::views::iota would do, were it not that clang 14 cannot read it.)
+template <class IdType>
+struct IdRange {
+  struct Iterator {
+    std::uint32_t index;
+    IdType operator*() const { return IdType{index}; }
+    Iterator& operator++() {
+      ++index;
+      return *this;
+    }
+    friend bool operator==(Iterator, Iterator) = default;
+  };
+  std::uint32_t size;
+
+  Iterator begin() const { return {0}; }
+  Iterator end() const { return {size}; }
 };
 
 template <class IdType, class T>
@@ -64,10 +81,7 @@ class IdVector {
   const T* data() const { return items_.data(); }
 
   // Every valid id in order: for (const RankId rank : speeds.ids()).
-  auto ids() const {
-    return std::views::iota(std::uint32_t{0}, static_cast<std::uint32_t>(items_.size())) |
-           std::views::transform([](std::uint32_t index) { return IdType{index}; });
-  }
+  IdRange<IdType> ids() const { return {static_cast<std::uint32_t>(items_.size())}; }
 
   friend bool operator==(const IdVector&, const IdVector&) = default;
 

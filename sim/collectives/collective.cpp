@@ -46,8 +46,7 @@ std::string_view collective_op_name(CollectiveOp op) {
 
 std::vector<std::string> collective_op_names() {
   std::vector<std::string> names;
-  for (const OpName& entry : op_names)
-    names.emplace_back(entry.name);
+  for (const OpName& entry : op_names) names.emplace_back(entry.name);
   return names;
 }
 

@@ -3,7 +3,8 @@
 // The contract of a collective algorithm: who sends how much to whom, and after what.
 //
 // Problem:   every algorithm must run alone, inside any strategy, folded or not, at either fidelity.
-// Idea:      a writer appends, for each representative rank, a pair of joins on its lane (the collective holds
+// Idea:      a writer appends, for each representative rank, a pair of joins on its lane (the collective
+// holds
 //            the lane between them) and the transfers in between, and returns the closing joins.
 //            At fidelity `step` every step of every ring is a transfer; at `flow` one coupled transfer
 //            stands for all of them.
@@ -30,9 +31,9 @@ struct CollectiveRequest {
   Bytes bytes;  // as nccl-tests counts them: for all_gather and reduce_scatter the whole gathered buffer
   const Communicator& world;
   Fidelity fidelity = Fidelity::flow;
-  std::uint8_t protocol = 0;        // index into world.protocols
-  std::span<const LaneId> lanes;    // by representative, in the writer's order
-  std::span<const OpId> after;      // by representative: when its part is ready
+  std::uint8_t protocol = 0;      // index into world.protocols
+  std::span<const LaneId> lanes;  // by representative, in the writer's order
+  std::span<const OpId> after;    // by representative: when its part is ready
 };
 
 // By representative: the join that ends when the rank holds the result; and the opening joins.
@@ -49,7 +50,8 @@ struct Collective {
 
 // The protocol the library would choose: the one that promises the least time by `world`'s own figures.
 // `forced` names one, or is "auto".
-std::uint8_t choose_protocol(const Communicator& world, CollectiveOp op, Bytes bytes, const std::string& forced);
+std::uint8_t choose_protocol(const Communicator& world, CollectiveOp op, Bytes bytes,
+                             const std::string& forced);
 
 // nccl-tests' factor from algorithm to bus bandwidth, as numerator / denominator over n ranks.
 struct BusFactor {

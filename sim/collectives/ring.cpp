@@ -19,9 +19,13 @@ namespace {
 
 constexpr std::int64_t million = 1'000'000;
 
-std::int64_t divided_up(std::int64_t amount, std::int64_t by) { return (amount + by - 1) / by; }
+std::int64_t divided_up(std::int64_t amount, std::int64_t by) {
+  return (amount + by - 1) / by;
+}
 
-bool is_pipeline(CollectiveOp op) { return op == CollectiveOp::broadcast || op == CollectiveOp::reduce; }
+bool is_pipeline(CollectiveOp op) {
+  return op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
+}
 
 // NCCL's slot: what a pipeline hands on at a time.
 constexpr Bytes pipeline_chunk{512 * 1024};
@@ -54,7 +58,8 @@ class RingWriter {
   void open() {
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const OpId ready = request_.after.empty() ? no_op : request_.after[i];
-      const OpId begin = writer_.take(request_.lanes[i], writer_.kernel_path(ranks_[i]), std::span(&ready, 1));
+      const OpId begin =
+          writer_.take(request_.lanes[i], writer_.kernel_path(ranks_[i]), std::span(&ready, 1));
       ops_.begin.push_back(begin);
       const LaneId launching = writer_.new_channel_lane(ranks_[i]);
       results_.push_back({writer_.delay(launching, launch_time(), std::span(&begin, 1))});
@@ -63,13 +68,13 @@ class RingWriter {
 
   // A rank alone has nobody to talk to: the library returns at once.
   Duration launch_time() const {
-    return world_.ranks() < 2 || world_.protocols.empty() ? Duration::zero() : world_.protocols[request_.protocol].launch;
+    return world_.ranks() < 2 || world_.protocols.empty() ? Duration::zero()
+                                                          : world_.protocols[request_.protocol].launch;
   }
 
   void close() {
     for (std::size_t i = 0; i < ranks_.size(); ++i)
-      ops_.end.push_back(
-          writer_.give_back(request_.lanes[i], writer_.kernel_path(ranks_[i]), results_[i]));
+      ops_.end.push_back(writer_.give_back(request_.lanes[i], writer_.kernel_path(ranks_[i]), results_[i]));
   }
 
   void write_coupled() {
@@ -82,13 +87,11 @@ class RingWriter {
                                                         .chain_steps = steps.count},
                                               .protocol = request_.protocol});
     std::vector<OpId> launched;
-    for (const auto& result : results_)
-      launched.push_back(result.front());
+    for (const auto& result : results_) launched.push_back(result.front());
     const LaneId lane = writer_.new_channel_lane(ranks_.front());
     const Bytes bytes = pipelined ? on_the_wire(request_, per_ring()) : chained;
     const OpId moved = writer_.transfer(lane, path, bytes, launched);
-    for (auto& result : results_)
-      result = {moved};
+    for (auto& result : results_) result = {moved};
   }
 
   std::int64_t per_ring() const {
@@ -98,13 +101,13 @@ class RingWriter {
   void write_steps() {
     const RingSteps steps = ring_steps(request_);
     const std::vector<std::vector<OpId>> launched = results_;
-    for (std::uint32_t ring = 0; ring < world_.rings.size(); ++ring)
-      write_ring(ring, steps, launched);
+    for (std::uint32_t ring = 0; ring < world_.rings.size(); ++ring) write_ring(ring, steps, launched);
   }
 
   // Step by step round one ring; `sent` and `before` hold each representative's send of this step and the
   // last one.
-  void write_ring(std::uint32_t ring, const RingSteps& steps, const std::vector<std::vector<OpId>>& launched) {
+  void write_ring(std::uint32_t ring, const RingSteps& steps,
+                  const std::vector<std::vector<OpId>>& launched) {
     std::vector<LaneId> lanes;
     std::vector<PathId> paths;
     std::vector<std::size_t> sender;  // index of the representative that stands for the previous rank
@@ -138,7 +141,9 @@ CollectiveOps write_ring(PlanWriter& writer, const CollectiveRequest& request) {
   return RingWriter(writer, request).write();
 }
 
-bool supports_ring(CollectiveOp) { return true; }
+bool supports_ring(CollectiveOp) {
+  return true;
+}
 
 const Registration<Collective> registration{
     "ring", {write_ring, supports_ring, "reduce-scatter and all-gather round rings, n - 1 steps each"}};

@@ -2,8 +2,8 @@
 
 // A GPU as its profile states it: peaks, memory, and how much of a peak a kernel of some size reaches.
 //
-// Idea:      data-sheet figures stay apart from measured ratios, so that a better curve changes no data sheet.
-// Invariant: ratios are parts per million, made whole numbers at load; curves ascend in FLOPs.
+// Idea:      data-sheet figures stay apart from measured ratios, so that a better curve changes no data
+// sheet. Invariant: ratios are parts per million, made whole numbers at load; curves ascend in FLOPs.
 
 #include <cstdint>
 #include <map>

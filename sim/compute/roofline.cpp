@@ -10,26 +10,16 @@ namespace {
 
 constexpr std::int64_t million = 1'000'000;
 
-// With no curve for a GPU: what large GEMMs reach on those that were measured (A100 87 %, H100 80 %, B200 78 %: stas00/ml-engineering), less what small ones lose.
+// With no curve for a GPU: what large GEMMs reach on those that were measured (A100 87 %, H100 80 %, B200 78
+// %: stas00/ml-engineering), less what small ones lose.
 constexpr std::int64_t unmeasured_efficiency_ppm = 700'000;
-
-Precision multiplied_as(Precision precision) {
-  switch (precision) {
-    case Precision::amp_fp16:
-      return Precision::fp16;
-    case Precision::amp_bf16:
-      return Precision::bf16;
-    default:
-      return precision;
-  }
-}
 
 // 1024 * log2(value), linear between powers of two: exact enough to interpolate by, and an integer.
 std::int64_t binary_logarithm(std::int64_t value) {
   const auto magnitude = static_cast<std::uint64_t>(std::max<std::int64_t>(value, 1));
   const int whole = static_cast<int>(std::bit_width(magnitude)) - 1;
-  const std::uint64_t rest = whole >= 10 ? (magnitude >> (whole - 10)) - 1024
-                                         : (magnitude << (10 - whole)) - 1024;
+  const std::uint64_t rest =
+      whole >= 10 ? (magnitude >> (whole - 10)) - 1024 : (magnitude << (10 - whole)) - 1024;
   return std::int64_t{whole} * 1024 + static_cast<std::int64_t>(rest);
 }
 
@@ -40,12 +30,15 @@ std::int64_t interpolated(const EfficiencyPoint& low, const EfficiencyPoint& hig
   return low.parts_per_million + (high.parts_per_million - low.parts_per_million) * (at - from) / (to - from);
 }
 
-FlopRate scaled_rate(FlopRate rate, std::int64_t ppm) { return FlopRate{rate.count() / million * ppm}; }
+FlopRate scaled_rate(FlopRate rate, std::int64_t ppm) {
+  return FlopRate{rate.count() / million * ppm};
+}
 
 Duration matmul_time(const Pricing& pricing, const KernelWork& work) {
   const Flops each{work.flops / std::max<std::int64_t>(work.launches, 1)};
   const std::int64_t efficiency = matmul_efficiency_ppm(pricing.gpu, pricing.precision, each);
-  return time_to_compute(Flops{work.flops}, scaled_rate(matmul_peak(pricing.gpu, pricing.precision), efficiency));
+  return time_to_compute(Flops{work.flops},
+                         scaled_rate(matmul_peak(pricing.gpu, pricing.precision), efficiency));
 }
 
 Duration copy_time(const Pricing& pricing, const KernelWork& work) {

@@ -29,8 +29,7 @@ class Executor {
         schedule_start(OpId{op});
     Event event;
     while (queue_.advance()) {
-      while (queue_.next(event))
-        handle(event);
+      while (queue_.next(event)) handle(event);
       for (const Completion& completion : network_.solve(queue_.now()))
         queue_.push(completion.time, completion.slot, completion.ticket << tag_bits | completion_tag);
     }

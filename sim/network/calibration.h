@@ -52,9 +52,9 @@ struct Calibration {
   std::int64_t unhidden_per_byte_ps = 0;
   // Spread of the ranks' own speed (standard deviation over mean): a step lasts as long as the slowest.
   std::int64_t rank_variation_ppm = 0;
-  Duration copy_per_tensor;                       // one gradient into or out of its bucket, beyond its bytes
-  std::optional<Bandwidth> copy_bandwidth;        // gradient bytes per second; else memory bandwidth
-  Duration host_per_bucket;                       // launching a bucket's collective from the backward hook
+  Duration copy_per_tensor;                 // one gradient into or out of its bucket, beyond its bytes
+  std::optional<Bandwidth> copy_bandwidth;  // gradient bytes per second; else memory bandwidth
+  Duration host_per_bucket;                 // launching a bucket's collective from the backward hook
   std::optional<ResidualBand> communication_residual;
   std::optional<ResidualBand> compute_residual;
 };

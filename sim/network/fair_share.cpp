@@ -23,8 +23,7 @@ std::uint32_t FairShareProblem::add_flow(std::span<const ShareUse> uses, std::in
   LOCKSTEP_CHECK(!uses.empty(), "a flow crosses at least one link");
   use_begin_.push_back(static_cast<std::uint32_t>(uses_.size()));
   uses_.insert(uses_.end(), uses.begin(), uses.end());
-  for (const ShareUse& use : uses)
-    links_[use.link].crossing += use.multiplicity * weight;
+  for (const ShareUse& use : uses) links_[use.link].crossing += use.multiplicity * weight;
   weights_.push_back(weight);
   return static_cast<std::uint32_t>(use_begin_.size() - 1);
 }
@@ -54,8 +53,7 @@ void FairShareProblem::freeze(std::uint32_t flow, std::int64_t offer) {
 std::size_t FairShareProblem::freeze_flows_on_full_links(std::int64_t offer) {
   // Which links are full is settled before any flow is frozen: freezing changes the offers.
   full_.assign(links_.size(), false);
-  for (std::uint32_t link = 0; link < links_.size(); ++link)
-    full_[link] = is_full(link, offer);
+  for (std::uint32_t link = 0; link < links_.size(); ++link) full_[link] = is_full(link, offer);
   std::size_t frozen = 0;
   for (std::uint32_t flow = 0; flow < rates_.size(); ++flow) {
     if (rates_[flow] != 0)
@@ -74,8 +72,7 @@ std::span<const std::int64_t> FairShareProblem::solve() {
   const std::size_t flows = use_begin_.size();
   use_begin_.push_back(static_cast<std::uint32_t>(uses_.size()));
   rates_.assign(flows, 0);
-  for (std::size_t frozen = 0; frozen < flows;)
-    frozen += freeze_flows_on_full_links(least_offer());
+  for (std::size_t frozen = 0; frozen < flows;) frozen += freeze_flows_on_full_links(least_offer());
   return rates_;
 }
 

@@ -10,8 +10,7 @@ namespace lockstep {
 FlowNetwork::FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes)
     : routes_(routes), free_slot_(routes.size(), none) {
   links_.reserve(capacities.size());
-  for (const Bandwidth capacity : capacities)
-    links_.push_back({.capacity = capacity.count()});
+  for (const Bandwidth capacity : capacities) links_.push_back({.capacity = capacity.count()});
 }
 
 std::uint32_t FlowNetwork::make_slot(RouteId route) {
@@ -119,8 +118,7 @@ void FlowNetwork::visit_flow(std::uint32_t slot) {
     return;
   flow.visited = epoch_;
   component_flows_.push_back(slot);
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
-    visit_link(uses_[use].link);
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) visit_link(uses_[use].link);
 }
 
 void FlowNetwork::collect_component(std::uint32_t link) {
@@ -168,8 +166,7 @@ void FlowNetwork::solve_component(Time now) {
     problem_.add_flow(share_uses_, routes_.weight(flows_[slot].route));
   }
   const std::span<const std::int64_t> rates = problem_.solve();
-  for (std::size_t i = 0; i < component_flows_.size(); ++i)
-    set_rate(component_flows_[i], rates[i], now);
+  for (std::size_t i = 0; i < component_flows_.size(); ++i) set_rate(component_flows_[i], rates[i], now);
 }
 
 std::span<const Completion> FlowNetwork::solve(Time now) {

@@ -33,8 +33,8 @@ enum class GpuLinkKind : std::uint8_t { none, nvswitch, mesh, pcie };
 struct GpuLinks {
   GpuLinkKind kind = GpuLinkKind::none;
   LinkSpec link;
-  std::int64_t links_per_gpu = 0;                  // nvswitch
-  std::vector<std::vector<std::int64_t>> matrix;   // mesh: links between each pair, symmetric
+  std::int64_t links_per_gpu = 0;                 // nvswitch
+  std::vector<std::vector<std::int64_t>> matrix;  // mesh: links between each pair, symmetric
 };
 
 struct HostSpec {

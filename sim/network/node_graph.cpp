@@ -31,8 +31,7 @@ std::int64_t hop_cost(LinkClass link_class) {
 
 NodeGraph::NodeGraph(const MachineSpec& machine, std::int64_t gpus_in_use)
     : gpus_(static_cast<std::size_t>(gpus_in_use)) {
-  for (std::size_t index = 0; index < gpus_; ++index)
-    add_vertex("gpu" + std::to_string(index));
+  for (std::size_t index = 0; index < gpus_; ++index) add_vertex("gpu" + std::to_string(index));
   add_gpu_links(machine);
   add_host(machine);
   add_nics(machine);
@@ -77,8 +76,7 @@ void NodeGraph::add_host(const MachineSpec& machine) {
   for (std::size_t index = 1; index < sockets_.size(); ++index)
     connect(sockets_[index - 1], sockets_[index], machine.host.socket_link.value_or(*machine.host.pcie));
   gpu_host_.assign(gpus_, 0);
-  for (std::size_t index = 0; index < gpus_; ++index)
-    gpu_host_[index] = host_of_gpu(machine, index);
+  for (std::size_t index = 0; index < gpus_; ++index) gpu_host_[index] = host_of_gpu(machine, index);
   for (const auto& below : machine.host.pcie_switches) {
     const std::uint32_t pcie_switch = add_vertex("pcie_switch" + std::to_string(below.front()));
     connect(pcie_switch, host_of_gpu(machine, static_cast<std::size_t>(below.front())), *machine.host.pcie);
@@ -111,8 +109,7 @@ void NodeGraph::add_nics(const MachineSpec& machine) {
 void NodeGraph::find_paths() {
   paths_.assign(names_.size(), std::vector<std::vector<std::uint32_t>>(names_.size()));
   cost_.assign(names_.size(), std::vector<std::int64_t>(names_.size(), unreachable));
-  for (std::uint32_t source = 0; source < names_.size(); ++source)
-    find_paths_from(source);
+  for (std::uint32_t source = 0; source < names_.size(); ++source) find_paths_from(source);
 }
 
 void NodeGraph::find_paths_from(std::uint32_t source) {

@@ -95,8 +95,7 @@ Cycle rotated_to_start_at(Cycle order, std::uint32_t gpu) {
 
 LinkMatrix leading_part(const LinkMatrix& matrix, std::size_t size) {
   LinkMatrix part(size, std::vector<std::int64_t>(size));
-  for (std::size_t row = 0; row < size; ++row)
-    std::copy_n(matrix[row].begin(), size, part[row].begin());
+  for (std::size_t row = 0; row < size; ++row) std::copy_n(matrix[row].begin(), size, part[row].begin());
   return part;
 }
 
@@ -111,7 +110,8 @@ std::vector<Cycle> node_cycles(const Topology& topology, const MachineSpec& mach
   return {natural_order(gpus)};
 }
 
-// NCCL runs two channels along each ring it finds, and up to 24 over a switch (NVIDIA/nccl src/graph/connect.cc).
+// NCCL runs two channels along each ring it finds, and up to 24 over a switch (NVIDIA/nccl
+// src/graph/connect.cc).
 std::uint32_t channels_of(const MachineSpec& machine, bool has_one_node) {
   if (machine.library == LibraryKind::gloo)
     return 1;
@@ -203,8 +203,8 @@ HopClasses classify_hops(const Topology& topology, const Communicator& world) {
     const Rank rank{local};
     const Rank next = world.next(0, rank);
     const bool stays = world.node_of(next) == 0;
-    const LinkClass hop = topology.hop(rank, next, topology.nics_per_node() > 0 ? topology.nic_of_ring(0) : 0)
-                              .slowest_class;
+    const LinkClass hop =
+        topology.hop(rank, next, topology.nics_per_node() > 0 ? topology.nic_of_ring(0) : 0).slowest_class;
     classes.across = std::max(classes.across, hop);
     if (stays)
       classes.in_node = std::max(classes.in_node, hop);
@@ -224,8 +224,8 @@ Bandwidth narrowest_hop(const Topology& topology, const Communicator& world) {
   return narrowest;
 }
 
-// The part of the wire's bytes that is data: less than the protocol's own where a limit on its bandwidth binds
-// before the rings are full.
+// The part of the wire's bytes that is data: less than the protocol's own where a limit on its bandwidth
+// binds before the rings are full.
 std::int64_t payload_on(const Communicator& world, const ProtocolCost& protocol) {
   if (protocol.most_bandwidth.empty() || world.ranks() < 2)
     return protocol.payload_ppm;
@@ -262,7 +262,8 @@ Communicator find_world(const Topology& topology, const WorldOptions& options) {
   Communicator world;
   world.nodes = topology.nodes();
   world.gpus_per_node = topology.gpus_per_node();
-  world.rings = topology.nodes() == 1 ? rings_in_node(topology, machine) : rings_across_nodes(topology, machine);
+  world.rings =
+      topology.nodes() == 1 ? rings_in_node(topology, machine) : rings_across_nodes(topology, machine);
   if (options.channels)
     limit_channels(world.rings, static_cast<std::uint32_t>(*options.channels));
   world.ring_bandwidth = narrowest_hop(topology, world);

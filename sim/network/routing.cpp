@@ -19,8 +19,7 @@ class Router {
   explicit Router(const RoutingInput& input) : input_(input) {}
 
   RouteTable run() {
-    for (const Path& path : input_.plan.paths)
-      add(path);
+    for (const Path& path : input_.plan.paths) add(path);
     return std::move(table_);
   }
 
@@ -58,7 +57,8 @@ class Router {
 
   void add_core_use(Rank rank, std::uint32_t times, std::vector<LinkUse>& uses) const {
     if (core_units_per_byte() > 0)
-      uses.push_back({.link = input_.topology.compute_link(rank), .multiplicity = core_units_per_byte() * times});
+      uses.push_back(
+          {.link = input_.topology.compute_link(rank), .multiplicity = core_units_per_byte() * times});
   }
 
   void add_hop(const Path& path) {
@@ -123,10 +123,12 @@ class Router {
   std::vector<Duration> hop_times(std::uint32_t ring, Bytes step, std::uint8_t protocol) const {
     const std::vector<HopRoute> hops = hops_of(ring);
     if (input_.world.nodes == 1)
-      return hop_times(hops, protocol, [&](LinkId link) { return link_time(step, link, crossings_of(link)); });
+      return hop_times(hops, protocol,
+                       [&](LinkId link) { return link_time(step, link, crossings_of(link)); });
     const std::vector<Duration> alone =
         hop_times(hops, protocol, [&](LinkId link) { return link_time(step, link, 1); });
-    const Duration mean = Duration::picoseconds(sum(alone).picoseconds() / static_cast<std::int64_t>(hops.size()));
+    const Duration mean =
+        Duration::picoseconds(sum(alone).picoseconds() / static_cast<std::int64_t>(hops.size()));
     return hop_times(hops, protocol, [&](LinkId link) { return met_time(step, link, mean); });
   }
 
@@ -144,8 +146,7 @@ class Router {
     std::vector<Duration> times;
     for (const HopRoute& hop : hops) {
       Duration moving;
-      for (const LinkId link : hop.links)
-        moving = std::max(moving, time_on(link));
+      for (const LinkId link : hop.links) moving = std::max(moving, time_on(link));
       times.push_back(moving + hop.latency + step_cost(protocol, hop.slowest_class));
     }
     return times;
@@ -162,22 +163,19 @@ class Router {
 
   static Duration sum(const std::vector<Duration>& durations) {
     Duration whole;
-    for (const Duration duration : durations)
-      whole += duration;
+    for (const Duration duration : durations) whole += duration;
     return whole;
   }
 
   Duration worst_hop_latency(std::uint32_t ring, std::uint8_t protocol) const {
     Duration worst;
-    for (const Duration hop : hop_times(ring, Bytes{0}, protocol))
-      worst = std::max(worst, hop);
+    for (const Duration hop : hop_times(ring, Bytes{0}, protocol)) worst = std::max(worst, hop);
     return worst;
   }
 
   Duration slowest_time(Bytes bytes, const std::vector<LinkUse>& uses) const {
     Duration slowest;
-    for (const LinkUse& use : uses)
-      slowest = std::max(slowest, link_time(bytes, use.link, use.multiplicity));
+    for (const LinkUse& use : uses) slowest = std::max(slowest, link_time(bytes, use.link, use.multiplicity));
     return slowest;
   }
 
@@ -243,6 +241,8 @@ std::vector<std::uint32_t> count_crossings(const Topology& topology, const Commu
   return crossings;
 }
 
-RouteTable route_paths(const RoutingInput& input) { return Router(input).run(); }
+RouteTable route_paths(const RoutingInput& input) {
+  return Router(input).run();
+}
 
 }  // namespace lockstep

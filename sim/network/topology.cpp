@@ -19,7 +19,8 @@ const FabricKind* find_fabric_kind(const std::string& kind) {
 Bandwidth slowed_by(Bandwidth wire, std::int64_t extra_ps_per_byte) {
   const std::int64_t second = Duration::seconds(1).picoseconds();
   const auto wide = static_cast<Unsigned128>(wire.count());
-  const Unsigned128 stretched = static_cast<Unsigned128>(second) + wide * static_cast<Unsigned128>(extra_ps_per_byte);
+  const Unsigned128 stretched =
+      static_cast<Unsigned128>(second) + wide * static_cast<Unsigned128>(extra_ps_per_byte);
   return Bandwidth{static_cast<std::int64_t>(wide * static_cast<Unsigned128>(second) / stretched)};
 }
 
@@ -60,8 +61,7 @@ void Topology::add_node_links() {
 
 void Topology::add_nic_links(const MachineSpec& machine) {
   first_nic_link_ = static_cast<std::uint32_t>(links_.size());
-  for (const NicSpec& nic : machine.nics)
-    nic_links_.push_back(nic.link);
+  for (const NicSpec& nic : machine.nics) nic_links_.push_back(nic.link);
   for (std::uint32_t node = 0; node < nodes_; ++node)
     for (const LinkSpec& nic : nic_links_) {
       // A hop pays its wire's latency once, where it leaves.
@@ -89,7 +89,9 @@ LinkId Topology::egress(Port port) const {
   return LinkId{first_nic_link_ + 2 * (port.node * nics_per_node() + port.nic)};
 }
 
-LinkId Topology::ingress(Port port) const { return LinkId{egress(port).index + 1}; }
+LinkId Topology::ingress(Port port) const {
+  return LinkId{egress(port).index + 1};
+}
 
 void Topology::append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to,
                                 HopRoute& route) const {
@@ -153,7 +155,8 @@ std::string Topology::link_name(LinkId link) const {
   }
   if (link.index < first_compute_link_) {
     const std::uint32_t port = (link.index - first_nic_link_) / 2;
-    return "node" + std::to_string(port / nics_per_node()) + ": nic" + std::to_string(port % nics_per_node()) +
+    return "node" + std::to_string(port / nics_per_node()) + ": nic" +
+           std::to_string(port % nics_per_node()) +
            ((link.index - first_nic_link_) % 2 == 0 ? " out" : " in");
   }
   if (link.index < first_fabric_link_)

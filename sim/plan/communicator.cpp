@@ -12,8 +12,7 @@ RingPattern ring_pattern(std::vector<std::uint32_t> local_order, std::uint32_t c
 
 std::uint32_t Communicator::channels() const {
   std::uint32_t sum = 0;
-  for (const RingPattern& ring : rings)
-    sum += ring.channels;
+  for (const RingPattern& ring : rings) sum += ring.channels;
   return sum;
 }
 

@@ -29,9 +29,9 @@ RingPattern ring_pattern(std::vector<std::uint32_t> local_order, std::uint32_t c
 struct ProtocolFacts {
   std::string name;
   std::int64_t payload_ppm = 1'000'000;
-  Duration launch;         // fixed cost of a collective on its stream
-  Duration step;           // fixed cost of a step over the slowest class of hop
-  Duration step_in_node;   // and over a hop inside a node
+  Duration launch;        // fixed cost of a collective on its stream
+  Duration step;          // fixed cost of a step over the slowest class of hop
+  Duration step_in_node;  // and over a hop inside a node
 };
 
 struct Communicator {

@@ -16,8 +16,8 @@ LaneId PlanWriter::new_channel_lane(Rank rank, std::uint32_t channel) {
 }
 
 PathId PlanWriter::hop_path(Rank source, Rank destination, std::uint32_t channel, std::uint8_t protocol) {
-  const auto [found, is_new] =
-      hop_paths_.emplace(std::array{source.index, destination.index, channel, std::uint32_t{protocol}}, no_path);
+  const auto [found, is_new] = hop_paths_.emplace(
+      std::array{source.index, destination.index, channel, std::uint32_t{protocol}}, no_path);
   if (is_new)
     found->second = add_path({.kind = PathKind::hop,
                               .rank = source,
@@ -35,7 +35,9 @@ PathId PlanWriter::coupled_path(const Path& path) {
   return add_path(path);
 }
 
-PathId PlanWriter::add_path(const Path& path) { return plan_.paths.push_back(path); }
+PathId PlanWriter::add_path(const Path& path) {
+  return plan_.paths.push_back(path);
+}
 
 PathId PlanWriter::kernel_path(Rank rank) {
   const auto [found, is_new] = kernel_paths_.emplace(rank.index, no_path);
@@ -121,23 +123,20 @@ OpId PlanWriter::append(OpKind kind, LaneId lane, std::int64_t amount, PathId pa
   plan_.dependency_count.push_back(0);
   if (keeps_lane_order(lane, kind, amount))
     follow_lane(lane, op);
-  for (const OpId on : after)
-    depend(op, on);
+  for (const OpId on : after) depend(op, on);
   return op;
 }
 
 Plan PlanWriter::finish() && {
   plan_.successor_begin.assign(plan_.size() + 1, 0);
-  for (const auto& [on, op] : edges_)
-    ++plan_.successor_begin[on.index + 1];
+  for (const auto& [on, op] : edges_) ++plan_.successor_begin[on.index + 1];
   for (std::size_t op = 0; op < plan_.size(); ++op)
     plan_.successor_begin[op + 1] += plan_.successor_begin[op];
   plan_.successors.resize(edges_.size());
   // Fill from the back: each op's offset then ends where its list begins, and equal ops keep their order.
   for (auto edge = edges_.rbegin(); edge != edges_.rend(); ++edge)
     plan_.successors[--plan_.successor_begin[edge->first.index + 1]] = edge->second;
-  for (std::size_t op = 0; op < plan_.size(); ++op)
-    plan_.successor_begin[op] = plan_.successor_begin[op + 1];
+  for (std::size_t op = 0; op < plan_.size(); ++op) plan_.successor_begin[op] = plan_.successor_begin[op + 1];
   plan_.successor_begin[plan_.size()] = static_cast<std::uint32_t>(edges_.size());
   return std::move(plan_);
 }

@@ -11,6 +11,18 @@ namespace lockstep {
 
 enum class Precision : std::uint8_t { fp32, tf32, fp16, bf16, amp_fp16, amp_bf16, fp8 };
 
+// The type matrices are multiplied in: AMP's is its half type.
+constexpr Precision multiplied_as(Precision precision) {
+  switch (precision) {
+    case Precision::amp_fp16:
+      return Precision::fp16;
+    case Precision::amp_bf16:
+      return Precision::bf16;
+    default:
+      return precision;
+  }
+}
+
 // Bytes of one activation element: half under AMP and in half precision.
 constexpr std::int64_t activation_bytes(Precision precision) {
   switch (precision) {

@@ -27,8 +27,7 @@ Scenario solve_anchor(const Scenario& scenario) {
                       ", expected more than communication alone takes there");
   std::int64_t low = least_scale_ppm;
   std::int64_t high = 2'000'000;
-  while (high < largest_scale_ppm && iteration_at_scale(probe, high) < wanted)
-    high *= 4;
+  while (high < largest_scale_ppm && iteration_at_scale(probe, high) < wanted) high *= 4;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (iteration_at_scale(probe, middle) < wanted ? low : high) = middle;

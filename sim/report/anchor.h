@@ -3,11 +3,12 @@
 // A compute scale from one measured point.
 //
 // Problem:   often the only thing measured is the iteration time of a small cluster, not of one GPU.
-// Idea:      find the scale of all compute with which the scenario, changed as the anchor says, takes as long as
+// Idea:      find the scale of all compute with which the scenario, changed as the anchor says, takes as long
+// as
 //            was measured. Iteration time grows with the scale, so a bracket is halved until it is one part
 //            per million wide.
-// Invariant: deterministic; throws ConfigError where no scale gives the time (communication alone takes longer).
-// Cost:      about forty predictions of the anchor's own scenario.
+// Invariant: deterministic; throws ConfigError where no scale gives the time (communication alone takes
+// longer). Cost:      about forty predictions of the anchor's own scenario.
 
 #include "sim/scenario/scenario.h"
 

@@ -23,8 +23,7 @@ class PathWalk {
 
   std::vector<OpId> walk() const {
     std::vector<OpId> path;
-    for (OpId op = end_; op != no_op; op = blocker_[op.index - first_])
-      path.push_back(op);
+    for (OpId op = end_; op != no_op; op = blocker_[op.index - first_]) path.push_back(op);
     std::reverse(path.begin(), path.end());
     return path;
   }
@@ -47,7 +46,8 @@ class PathWalk {
 
 }  // namespace
 
-std::vector<PathItem> find_critical_path(const Run& run, const IterationOps& iteration, Time iteration_start) {
+std::vector<PathItem> find_critical_path(const Run& run, const IterationOps& iteration,
+                                         Time iteration_start) {
   std::vector<PathItem> items;
   const auto since = [&](Time time) { return std::max(time, iteration_start) - iteration_start; };
   for (const OpId op : PathWalk(run, iteration).walk()) {

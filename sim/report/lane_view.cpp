@@ -42,8 +42,7 @@ Time lane_end(const Plan& plan, const Timeline& timeline, LaneId lane, OpId firs
 
 Duration total(const std::vector<Stretch>& stretches) {
   Duration sum;
-  for (const Stretch& stretch : stretches)
-    sum += stretch.end - stretch.start;
+  for (const Stretch& stretch : stretches) sum += stretch.end - stretch.start;
   return sum;
 }
 
@@ -51,8 +50,7 @@ Duration common(const std::vector<Stretch>& a, const std::vector<Stretch>& b) {
   Duration sum;
   auto other = b.begin();
   for (const Stretch& stretch : a) {
-    while (other != b.end() && other->end <= stretch.start)
-      ++other;
+    while (other != b.end() && other->end <= stretch.start) ++other;
     for (auto next = other; next != b.end() && next->start < stretch.end; ++next)
       sum += std::min(stretch.end, next->end) - std::max(stretch.start, next->start);
   }

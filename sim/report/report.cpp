@@ -19,7 +19,9 @@ constexpr std::int64_t million = 1'000'000;
 class RankView {
  public:
   RankView(const Run& run, std::size_t representative)
-      : run_(run), representative_(representative), compute_(lane_of(LaneKind::compute)),
+      : run_(run),
+        representative_(representative),
+        compute_(lane_of(LaneKind::compute)),
         communication_(lane_of(LaneKind::communication)) {
     for (const IterationOps& iteration : run.iterations)
       ends_.push_back(lane_end(run.plan, run.timeline, compute_, iteration.first, iteration.last));
@@ -216,8 +218,9 @@ MemoryUse measure_memory(const Scenario& scenario, const Simulation& simulation)
 std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration iteration) {
   if (scenario.model.model.layers.empty() || iteration == Duration::zero())
     return std::nullopt;
-  const double step = 3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
-                      static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation);
+  const double step =
+      3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
+      static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation);
   if (step == 0)
     return std::nullopt;
   const FlopRate peak = matmul_peak(scenario.cluster.gpu, scenario.model.precision);
@@ -268,8 +271,7 @@ Scenario shifted(const Scenario& scenario, std::int64_t communication_ppm, std::
   }
   for (ProtocolCost& protocol : calibration.protocols) {
     protocol.launch = scaled(protocol.launch, million + communication_ppm, million);
-    for (auto& [link_class, step] : protocol.step)
-      step = scaled(step, million + communication_ppm, million);
+    for (auto& [link_class, step] : protocol.step) step = scaled(step, million + communication_ppm, million);
   }
   calibration.collective_launch = scaled(calibration.collective_launch, million + communication_ppm, million);
   moved.compute.scale_ppm = moved.compute.scale_ppm * (million + compute_ppm) / million;
@@ -301,7 +303,8 @@ void add_band(Report& report, const Scenario& scenario) {
   }
   if (!knows_compute)
     report.warnings.push_back(
-        "computing is estimated by the roofline, whose error is not known: the band covers communication only; "
+        "computing is estimated by the roofline, whose error is not known: the band covers communication "
+        "only; "
         "compute.single_gpu_iteration anchors it");
   const ResidualBand communication = calibration.communication_residual.value_or(ResidualBand{});
   const ResidualBand compute =
@@ -327,8 +330,7 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   measure_communication(report, view);
   report.buckets = report_buckets(run, view, ranks);
   report.bytes_per_gpu = sent_per_rank(report, ranks);
-  report.critical_path =
-      find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
+  report.critical_path = find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
   report.warnings = scenario.warnings;
   add_verdicts(report, scenario, simulation);
   report.events = run.timeline.events + simulation.first.timeline.events;

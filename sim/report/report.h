@@ -28,8 +28,18 @@ struct Breakdown {
 
   // Every part, in the order in which it is reported.
   std::array<Duration*, 12> parts() {
-    return {&forward,         &backward,    &recompute,      &optimizer,  &gradient_copy, &host_overhead,
-            &exposed_communication, &pipeline_bubble, &input_stall, &straggler_wait, &checkpoint, &other};
+    return {&forward,
+            &backward,
+            &recompute,
+            &optimizer,
+            &gradient_copy,
+            &host_overhead,
+            &exposed_communication,
+            &pipeline_bubble,
+            &input_stall,
+            &straggler_wait,
+            &checkpoint,
+            &other};
   }
 };
 

@@ -6,7 +6,9 @@
 namespace lockstep {
 namespace {
 
-KernelWork stated(Duration duration) { return {.work_class = WorkClass::fixed, .duration = duration}; }
+KernelWork stated(Duration duration) {
+  return {.work_class = WorkClass::fixed, .duration = duration};
+}
 
 WorkClass work_class(LayerKind kind) {
   return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;

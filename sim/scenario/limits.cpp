@@ -271,17 +271,6 @@ Problem time_problem(const Scenario& scenario) {
       scenario.simulation.iterations, total);
 }
 
-Precision multiplication(Precision precision) {
-  switch (precision) {
-    case Precision::amp_fp16:
-      return Precision::fp16;
-    case Precision::amp_bf16:
-      return Precision::bf16;
-    default:
-      return precision;
-  }
-}
-
 bool is_priced(const ModelUse& use) {
   for (std::size_t layer = 0; layer < use.model.layers.size(); ++layer) {
     if (use.model.layers[layer].forward_flops > 0 && (use.stated.empty() || !use.stated[layer])) {
@@ -293,12 +282,12 @@ bool is_priced(const ModelUse& use) {
 
 Problem precision_problem(const Scenario& scenario) {
   const auto& peak = scenario.cluster.gpu.peak;
-  if (!is_priced(scenario.model) || peak.contains(multiplication(scenario.model.precision))) {
+  if (!is_priced(scenario.model) || peak.contains(multiplied_as(scenario.model.precision))) {
     return std::nullopt;
   }
   std::string valid;
   for (const auto& spelling : precision_spellings) {
-    if (peak.contains(multiplication(spelling.value))) {
+    if (peak.contains(multiplied_as(spelling.value))) {
       valid += (valid.empty() ? "" : ", ") + std::string(spelling.name);
     }
   }
@@ -359,10 +348,9 @@ std::vector<std::string> fabric_problems(const ClusterSpec& cluster) {
     return {};
   }
   std::vector<std::string> problems;
-  for (const std::string& line :
-       kind->problems({.fabric = cluster.fabric,
-                       .nodes = static_cast<std::uint32_t>(cluster.nodes),
-                       .nics_per_node = static_cast<std::uint32_t>(cluster.machine.nics.size())})) {
+  for (const std::string& line : kind->problems({.fabric = cluster.fabric,
+                                 .nodes = static_cast<std::uint32_t>(cluster.nodes),
+                                 .nics_per_node = static_cast<std::uint32_t>(cluster.machine.nics.size())})) {
     problems.push_back("/cluster/fabric: " + line);
   }
   return problems;

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "sim/base/error.h"
+#include "sim/base/installed_data.h"
 #include "sim/base/json_reader.h"
 
 namespace lockstep {
@@ -51,8 +52,9 @@ std::vector<std::string> find_roots(const std::string& data_directory) {
   }
   const char* environment = std::getenv("LOCKSTEP_DATA");
   std::vector<std::string> roots;
-  for (const std::string& root : {data_directory, std::string(environment == nullptr ? "" : environment),
-                                  std::string(LOCKSTEP_INSTALL_DATA_DIR), std::string(LOCKSTEP_SOURCE_DIR)}) {
+  for (const std::string& root :
+       {data_directory, std::string(environment == nullptr ? "" : environment), installed_data_directory(),
+        std::string(LOCKSTEP_INSTALL_DATA_DIR), std::string(LOCKSTEP_SOURCE_DIR)}) {
     if (!root.empty() && is_directory(root)) {
       roots.push_back(root);
     }

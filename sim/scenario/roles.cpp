@@ -125,8 +125,7 @@ class Refinement {
 Symmetry no_symmetry(const Topology& topology) {
   Symmetry result;
   result.roles = unfolded_roles(topology.ranks());
-  for (const LinkId link : topology.links().ids())
-    result.representative_link.push_back(link);
+  for (const LinkId link : topology.links().ids()) result.representative_link.push_back(link);
   return result;
 }
 

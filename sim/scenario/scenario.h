@@ -64,9 +64,9 @@ struct StatedTimes {
 
 struct ModelUse {
   std::string name;
-  Model model;                                       // parameters and layers (empty layers if measured)
+  Model model;  // parameters and layers (empty layers if measured)
   std::optional<MeasuredModel> measured;
-  std::vector<std::optional<StatedTimes>> stated;    // by layer; empty when no layer states times
+  std::vector<std::optional<StatedTimes>> stated;  // by layer; empty when no layer states times
   std::int64_t batch_per_gpu = 1;
   Precision precision = Precision::fp32;
 };
@@ -100,10 +100,10 @@ struct Scenario {
   CommunicationSpec communication;
   ComputeSpec compute;
   SimulationSpec simulation;
-  nlohmann::ordered_json given;        // what the user wrote, with --set applied: to load variants of it
-  std::vector<std::string> warnings;   // raised while loading: uncalibrated machine, ...
-  nlohmann::ordered_json resolved;     // the whole scenario with every default filled in
-  nlohmann::ordered_json provenance;   // JSON pointer -> where the value comes from
+  nlohmann::ordered_json given;       // what the user wrote, with --set applied: to load variants of it
+  std::vector<std::string> warnings;  // raised while loading: uncalibrated machine, ...
+  nlohmann::ordered_json resolved;    // the whole scenario with every default filled in
+  nlohmann::ordered_json provenance;  // JSON pointer -> where the value comes from
 };
 
 }  // namespace lockstep

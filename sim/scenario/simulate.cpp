@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t million = 1'000'000;
 
-// A fraction of stragglers is drawn rank by rank, keyed by the seed, so that the draw depends on nothing else.
+// A fraction of stragglers is drawn rank by rank, keyed by the seed, so that the draw depends on nothing
+// else.
 bool is_straggler(const Straggler& straggler, std::int64_t rank, std::int64_t seed) {
   if (straggler.rank)
     return *straggler.rank == rank;
@@ -117,8 +118,7 @@ WorkScale single_gpu_scale(const Scenario& scenario, const Job& job) {
 // charged the expected excess, rank_variation times the expected maximum of n normal draws.
 std::int64_t slowest_rank_ppm(const Scenario& scenario) {
   const std::int64_t ranks = scenario.cluster.ranks();
-  return million +
-         scenario.cluster.calibration.rank_variation_ppm * expected_maximum_ppm(ranks) / million;
+  return million + scenario.cluster.calibration.rank_variation_ppm * expected_maximum_ppm(ranks) / million;
 }
 
 Duration scaled_by(const WorkScale& scale, std::int64_t slowest_ppm, Duration duration) {
@@ -157,8 +157,7 @@ std::int64_t slowdown_during_communication(const Scenario& scenario, const Commu
 std::vector<Bandwidth> capacities(const Topology& topology) {
   std::vector<Bandwidth> result;
   result.reserve(topology.links().size());
-  for (const Link& link : topology.links())
-    result.push_back(link.bandwidth);
+  for (const Link& link : topology.links()) result.push_back(link.bandwidth);
   return result;
 }
 
@@ -202,7 +201,8 @@ Simulation simulate(const Scenario& scenario) {
   const Cluster& cluster = *simulation.cluster;
   check_memory(scenario, {.ranks = static_cast<double>(cluster.symmetry.roles.representatives.size()),
                           .rings = static_cast<double>(cluster.world.rings.size())});
-  simulation.first = run_plan(write_plan(simulation.job, cluster, 1, true), scenario, simulation.job, cluster);
+  simulation.first =
+      run_plan(write_plan(simulation.job, cluster, 1, true), scenario, simulation.job, cluster);
   simulation.steady = run_plan(write_plan(simulation.job, cluster, scenario.simulation.iterations + 1, false),
                                scenario, simulation.job, cluster);
   return simulation;

@@ -16,6 +16,7 @@
 
 #include "sim/base/atomic_file.h"
 #include "sim/base/error.h"
+#include "sim/base/installed_data.h"
 
 namespace lockstep {
 namespace {
@@ -29,7 +30,8 @@ std::string find_script(const Picture& picture) {
   const char* environment = std::getenv("LOCKSTEP_DATA");
   for (const std::string& root :
        {picture.data_directory, std::string(environment == nullptr ? "" : environment),
-        std::string(LOCKSTEP_INSTALL_DATA_DIR), std::string(LOCKSTEP_SOURCE_DIR)}) {
+        installed_data_directory(), std::string(LOCKSTEP_INSTALL_DATA_DIR),
+        std::string(LOCKSTEP_SOURCE_DIR)}) {
     const fs::path file = fs::path(root) / "plots" / (picture.script + ".py");
     std::error_code ignored;
     if (!root.empty() && fs::is_regular_file(file, ignored)) {

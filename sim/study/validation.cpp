@@ -112,8 +112,7 @@ double measured_iteration(const StatedCase& stated, const Report& report) {
 NaivePredictions naive_predictions(const StatedCase& stated, const ProfileStore& store) {
   const Scenario scenario = load_case(stated, store, false);
   const double compute = single_gpu_time(scenario).in_seconds();
-  const double communication =
-      summarise(scenario, simulate(scenario)).communication_total.in_seconds();
+  const double communication = summarise(scenario, simulate(scenario)).communication_total.in_seconds();
   return {compute, compute + communication, std::max(compute, communication)};
 }
 
@@ -144,8 +143,7 @@ double mean(const std::vector<double>& values) {
 
 ErrorSummary summarise_errors(const std::vector<double>& signed_errors) {
   std::vector<double> absolute;
-  for (const double error : signed_errors)
-    absolute.push_back(std::abs(error));
+  for (const double error : signed_errors) absolute.push_back(std::abs(error));
   std::sort(absolute.begin(), absolute.end());
   return {.cases = signed_errors.size(),
           .mean_absolute = mean(absolute),
@@ -167,8 +165,7 @@ GroupSummary summarise_group(const std::vector<const ValidationCase*>& cases) {
   summary.group = cases.front()->group;
   summary.split = cases.front()->split;
   std::vector<double> errors;
-  for (const ValidationCase* entry : cases)
-    errors.push_back(entry->error_percent());
+  for (const ValidationCase* entry : cases) errors.push_back(entry->error_percent());
   summary.ours = summarise_errors(errors);
   summary.no_communication =
       mean_error(cases, [](const ValidationCase& entry) { return entry.naive.no_communication; });
@@ -184,12 +181,13 @@ std::vector<GroupSummary> summarise_groups(const std::vector<ValidationCase>& ca
     if (entry.caution.empty())
       grouped[{entry.group, entry.split}].push_back(&entry);
   std::vector<GroupSummary> groups;
-  for (const auto& [key, members] : grouped)
-    groups.push_back(summarise_group(members));
+  for (const auto& [key, members] : grouped) groups.push_back(summarise_group(members));
   return groups;
 }
 
-Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+Json optional_number(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
 Json case_json(const ValidationCase& entry) {
   Json json{{"name", entry.name},
@@ -200,9 +198,10 @@ Json case_json(const ValidationCase& entry) {
             {"error_percent", entry.error_percent()},
             {"low", optional_number(entry.low_s)},
             {"high", optional_number(entry.high_s)},
-            {"naive", {{"no_communication", entry.naive.no_communication},
-                       {"no_overlap", entry.naive.no_overlap},
-                       {"perfect_overlap", entry.naive.perfect_overlap}}}};
+            {"naive",
+             {{"no_communication", entry.naive.no_communication},
+              {"no_overlap", entry.naive.no_overlap},
+              {"perfect_overlap", entry.naive.perfect_overlap}}}};
   if (!entry.caution.empty())
     json["caution"] = entry.caution;
   return json;
@@ -216,14 +215,17 @@ Json group_json(const GroupSummary& group) {
           {"median_percent", group.ours.median_absolute},
           {"p90_percent", group.ours.p90_absolute},
           {"bias_percent", group.ours.bias},
-          {"naive_mape_percent", {{"no_communication", group.no_communication},
-                                  {"no_overlap", group.no_overlap},
-                                  {"perfect_overlap", group.perfect_overlap}}}};
+          {"naive_mape_percent",
+           {{"no_communication", group.no_communication},
+            {"no_overlap", group.no_overlap},
+            {"perfect_overlap", group.perfect_overlap}}}};
 }
 
 }  // namespace
 
-double GroupSummary::best_naive() const { return std::min({no_communication, no_overlap, perfect_overlap}); }
+double GroupSummary::best_naive() const {
+  return std::min({no_communication, no_overlap, perfect_overlap});
+}
 
 bool GroupSummary::shows_skill() const {
   return best_naive() <= 3 || ours.mean_absolute <= best_naive() / 2;
@@ -233,18 +235,15 @@ Validation validate(const ValidationOptions& options) {
   const ProfileStore store(options.data_directory);
   Validation validation;
   for (const std::string& file : options.files)
-    for (const StatedCase& stated : read_file(file))
-      validation.cases.push_back(run_case(stated, store));
+    for (const StatedCase& stated : read_file(file)) validation.cases.push_back(run_case(stated, store));
   validation.groups = summarise_groups(validation.cases);
   return validation;
 }
 
 Json to_json(const Validation& validation) {
   Json json{{"schema", "lockstep.validation/1"}, {"cases", Json::array()}, {"groups", Json::array()}};
-  for (const ValidationCase& entry : validation.cases)
-    json["cases"].push_back(case_json(entry));
-  for (const GroupSummary& group : validation.groups)
-    json["groups"].push_back(group_json(group));
+  for (const ValidationCase& entry : validation.cases) json["cases"].push_back(case_json(entry));
+  for (const GroupSummary& group : validation.groups) json["groups"].push_back(group_json(group));
   return json;
 }
 
@@ -258,10 +257,11 @@ std::string to_text(const Validation& validation) {
   text += fmt::format("\n{:<36} {:>8} {:>4} {:>7} {:>7} {:>7} {:>7}   naive: {:>6} {:>6} {:>7}\n", "group",
                       "split", "n", "MAPE %", "median", "p90", "bias", "none", "sum", "overlap");
   for (const GroupSummary& group : validation.groups)
-    text += fmt::format("{:<36} {:>8} {:>4} {:>7.2f} {:>7.2f} {:>7.2f} {:>+7.2f}          {:>6.1f} {:>6.1f} {:>7.1f}\n",
-                        group.group, group.split, group.ours.cases, group.ours.mean_absolute,
-                        group.ours.median_absolute, group.ours.p90_absolute, group.ours.bias,
-                        group.no_communication, group.no_overlap, group.perfect_overlap);
+    text += fmt::format(
+        "{:<36} {:>8} {:>4} {:>7.2f} {:>7.2f} {:>7.2f} {:>+7.2f}          {:>6.1f} {:>6.1f} {:>7.1f}\n",
+        group.group, group.split, group.ours.cases, group.ours.mean_absolute, group.ours.median_absolute,
+        group.ours.p90_absolute, group.ours.bias, group.no_communication, group.no_overlap,
+        group.perfect_overlap);
   return text;
 }
 

@@ -20,8 +20,8 @@ bool has_reached(const OpenBucket& open, const BucketLimits& limits) {
 
 }  // namespace
 
-std::vector<Bucket> assign_buckets(std::span<const BucketTensor> tensors, std::span<const std::uint32_t> order,
-                                   const BucketLimits& limits) {
+std::vector<Bucket> assign_buckets(std::span<const BucketTensor> tensors,
+                                   std::span<const std::uint32_t> order, const BucketLimits& limits) {
   std::vector<Bucket> buckets;
   std::map<std::uint32_t, OpenBucket> open_by_type;
   for (const std::uint32_t index : order) {
@@ -39,7 +39,8 @@ std::vector<Bucket> assign_buckets(std::span<const BucketTensor> tensors, std::s
   return buckets;
 }
 
-std::vector<Bucket> assign_initial_buckets(std::span<const BucketTensor> tensors, const BucketLimits& limits) {
+std::vector<Bucket> assign_initial_buckets(std::span<const BucketTensor> tensors,
+                                           const BucketLimits& limits) {
   std::vector<std::uint32_t> registration(tensors.size());
   std::iota(registration.begin(), registration.end(), 0u);
   std::vector<Bucket> buckets = assign_buckets(tensors, registration, limits);
@@ -50,6 +51,8 @@ std::vector<Bucket> assign_initial_buckets(std::span<const BucketTensor> tensors
   return buckets;
 }
 
-Bytes mebibytes(double mib) { return Bytes{static_cast<std::int64_t>(mib * 1024 * 1024)}; }
+Bytes mebibytes(double mib) {
+  return Bytes{static_cast<std::int64_t>(mib * 1024 * 1024)};
+}
 
 }  // namespace lockstep

@@ -32,8 +32,8 @@ struct BucketLimits {
 using Bucket = std::vector<std::uint32_t>;  // indices of tensors
 
 // `order` lists tensor indices as their gradients become ready. Buckets come in launch order.
-std::vector<Bucket> assign_buckets(std::span<const BucketTensor> tensors, std::span<const std::uint32_t> order,
-                                   const BucketLimits& limits);
+std::vector<Bucket> assign_buckets(std::span<const BucketTensor> tensors,
+                                   std::span<const std::uint32_t> order, const BucketLimits& limits);
 
 // The layout before any gradient was seen: PyTorch fills buckets in registration order and launches them
 // backwards. It stays when find_unused_parameters forbids rebuilding.

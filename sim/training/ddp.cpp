@@ -1,14 +1,14 @@
 // PyTorch DistributedDataParallel: every rank holds the model, gradients are averaged bucket by bucket while
 // backward still runs.
 //
-// The first forward of an iteration is preceded by a broadcast of the buffers. In backward each gradient is copied into its bucket as
-// soon as it is accumulated (the division by the world size is fused into the copy); a bucket whose last
-// gradient has arrived is reduced on the communication lane, strictly in bucket order. Backward ends by
-// waiting for all buckets and copying each back; with gradient_as_bucket_view both copies fall away.
-// In the first iteration all gradients form one bucket, so nothing overlaps; the order in which they became
-// ready then decides the buckets of every later iteration. With accumulation only the last micro-batch is
-// reduced (no_sync before). find_unused_parameters keeps the buckets of construction unless the graph is static.
-// Reference: torch/csrc/distributed/c10d/reducer.cpp; torch/nn/parallel/distributed.py.
+// The first forward of an iteration is preceded by a broadcast of the buffers. In backward each gradient is
+// copied into its bucket as soon as it is accumulated (the division by the world size is fused into the
+// copy); a bucket whose last gradient has arrived is reduced on the communication lane, strictly in bucket
+// order. Backward ends by waiting for all buckets and copying each back; with gradient_as_bucket_view both
+// copies fall away. In the first iteration all gradients form one bucket, so nothing overlaps; the order in
+// which they became ready then decides the buckets of every later iteration. With accumulation only the last
+// micro-batch is reduced (no_sync before). find_unused_parameters keeps the buckets of construction unless
+// the graph is static. Reference: torch/csrc/distributed/c10d/reducer.cpp; torch/nn/parallel/distributed.py.
 
 #include <algorithm>
 #include <limits>
@@ -24,11 +24,9 @@ class DdpIteration {
     buckets_ = find_buckets();
     bucket_of_.resize(job_.gradients.size());
     for (std::uint32_t bucket = 0; bucket < buckets_.size(); ++bucket)
-      for (const std::uint32_t gradient : buckets_[bucket])
-        bucket_of_[gradient] = bucket;
+      for (const std::uint32_t gradient : buckets_[bucket]) bucket_of_[gradient] = bucket;
     missing_.reserve(buckets_.size());
-    for (const Bucket& bucket : buckets_)
-      missing_.push_back(bucket.size());
+    for (const Bucket& bucket : buckets_) missing_.push_back(bucket.size());
     ready_.resize(buckets_.size());
     ops_.buckets.reserve(buckets_.size());
   }
@@ -51,7 +49,8 @@ class DdpIteration {
     std::vector<BucketTensor> tensors;
     for (const Gradient& gradient : job_.gradients)
       tensors.push_back({gradient.bytes, gradient.element_bytes});
-    const BucketLimits limits{mebibytes(job_.training.first_bucket_mb), mebibytes(job_.training.bucket_cap_mb)};
+    const BucketLimits limits{mebibytes(job_.training.first_bucket_mb),
+                              mebibytes(job_.training.bucket_cap_mb)};
     if (job_.training.find_unused_parameters && !job_.training.static_graph)
       return assign_initial_buckets(tensors, limits);
     const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
@@ -67,8 +66,7 @@ class DdpIteration {
 
   void write_reduced_micro_batch() {
     write_forward(context_);
-    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer)
-      write_backward(*layer);
+    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer) write_backward(*layer);
     write_finish();
   }
 
@@ -110,16 +108,14 @@ class DdpIteration {
     if (!job_.communication.overlap)
       return;
     // Strictly in order: a full bucket waits for every bucket before it.
-    while (launched_ < buckets_.size() && missing_[launched_] == 0)
-      launch(launched_++);
+    while (launched_ < buckets_.size() && missing_[launched_] == 0) launch(launched_++);
   }
 
   void launch(std::uint32_t bucket) {
     BucketOps ops;
     ops.index = bucket;
     ops.parameters = static_cast<std::uint32_t>(buckets_[bucket].size());
-    for (const std::uint32_t gradient : buckets_[bucket])
-      ops.bytes += job_.gradients[gradient].bytes;
+    for (const std::uint32_t gradient : buckets_[bucket]) ops.bytes += job_.gradients[gradient].bytes;
     ops.bytes_on_wire = compressed(buckets_[bucket]);
     ops.ready = ready_[bucket];
     compress(ops);
@@ -155,8 +151,7 @@ class DdpIteration {
   }
 
   void write_finish() {
-    while (launched_ < buckets_.size())
-      launch(launched_++);
+    while (launched_ < buckets_.size()) launch(launched_++);
     for (const BucketOps& bucket : ops_.buckets) {
       context_.writer.section("wait for bucket " + std::to_string(bucket.index), Category::communication);
       write_wait(context_, bucket.collective.end);
@@ -177,14 +172,16 @@ class DdpIteration {
   const StrategyContext& context_;
   const Job& job_;
   std::vector<Bucket> buckets_;
-  std::vector<std::uint32_t> bucket_of_;   // by gradient
-  std::vector<std::size_t> missing_;       // by bucket: gradients still to come
-  std::vector<std::vector<OpId>> ready_;   // by bucket, by representative
+  std::vector<std::uint32_t> bucket_of_;  // by gradient
+  std::vector<std::size_t> missing_;      // by bucket: gradients still to come
+  std::vector<std::vector<OpId>> ready_;  // by bucket, by representative
   std::uint32_t launched_ = 0;
   IterationOps ops_;
 };
 
-IterationOps write_iteration(const StrategyContext& context) { return DdpIteration(context).write(); }
+IterationOps write_iteration(const StrategyContext& context) {
+  return DdpIteration(context).write();
+}
 
 const Registration<Strategy> registration{
     "ddp", {write_iteration, "PyTorch DistributedDataParallel: buckets reduced while backward runs"}};

@@ -23,15 +23,13 @@ std::int64_t states_per_parameter(Optimizer optimizer) {
 
 std::int64_t total_elements(const Job& job) {
   std::int64_t elements = 0;
-  for (const Gradient& gradient : job.gradients)
-    elements += gradient.bytes.count() / gradient.element_bytes;
+  for (const Gradient& gradient : job.gradients) elements += gradient.bytes.count() / gradient.element_bytes;
   return elements;
 }
 
 Bytes gradient_bytes(const Job& job) {
   Bytes bytes;
-  for (const Gradient& gradient : job.gradients)
-    bytes += gradient.bytes;
+  for (const Gradient& gradient : job.gradients) bytes += gradient.bytes;
   return bytes;
 }
 
@@ -40,8 +38,7 @@ Bytes library_buffers(const Job& job, const Communicator& world) {
   if (world.ranks() < 2 || job.communication.library == LibraryKind::gloo)
     return Bytes{0};
   std::int64_t channels = 0;
-  for (const RingPattern& ring : world.rings)
-    channels += ring.channels;
+  for (const RingPattern& ring : world.rings) channels += ring.channels;
   return Bytes{10 * mib * 2 * channels};
 }
 

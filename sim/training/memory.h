@@ -5,7 +5,8 @@
 // Problem:   a layout that is fast on paper is worthless when it does not fit.
 // Idea:      add up what lives at the peak: weights, gradients, optimizer states, what backward keeps,
 //            buckets and the library's buffers, the framework's own share.
-// Reference: Rajbhandari et al. 1910.02054 (states), stas00/ml-engineering (CUDA context), NVIDIA/nccl issue 964 (buffers).
+// Reference: Rajbhandari et al. 1910.02054 (states), stas00/ml-engineering (CUDA context), NVIDIA/nccl issue
+// 964 (buffers).
 
 #include <cstdint>
 

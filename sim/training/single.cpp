@@ -23,8 +23,7 @@ IterationOps write_iteration(const StrategyContext& context) {
   return {.first = first, .last = OpId{static_cast<std::uint32_t>(context.writer.size())}, .buckets = {}};
 }
 
-const Registration<Strategy> registration{"single",
-                                          {write_iteration, "one GPU, no communication"}};
+const Registration<Strategy> registration{"single", {write_iteration, "one GPU, no communication"}};
 
 }  // namespace
 }  // namespace lockstep

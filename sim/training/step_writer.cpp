@@ -38,8 +38,7 @@ std::vector<OpId> write_delays(const StrategyContext& context, Duration duration
 
 std::vector<OpId> write_mark(const StrategyContext& context) {
   std::vector<OpId> marks;
-  for (const LaneId lane : context.lanes.compute)
-    marks.push_back(context.writer.join(lane));
+  for (const LaneId lane : context.lanes.compute) marks.push_back(context.writer.join(lane));
   return marks;
 }
 
@@ -54,8 +53,7 @@ CommunicationOps write_collective(const StrategyContext& context, CollectiveOp o
   const std::string algorithm = asked == "auto" ? "ring" : asked;
   const Collective* collective = Registry<Collective>::find(algorithm);
   LOCKSTEP_CHECK(collective != nullptr, "load accepts only algorithms that are registered");
-  const std::uint8_t protocol =
-      choose_protocol(context.world, op, bytes, context.job.communication.protocol);
+  const std::uint8_t protocol = choose_protocol(context.world, op, bytes, context.job.communication.protocol);
   CommunicationOps ops;
   ops.collective = collective->write(context.writer, {.op = op,
                                                       .bytes = bytes,
@@ -70,10 +68,7 @@ CommunicationOps write_collective(const StrategyContext& context, CollectiveOp o
 }
 
 KernelWork copy_work(std::int64_t tensors, Bytes bytes) {
-  return {.work_class = WorkClass::copy,
-          .is_model_work = false,
-          .bytes = bytes.count(),
-          .launches = tensors};
+  return {.work_class = WorkClass::copy, .is_model_work = false, .bytes = bytes.count(), .launches = tensors};
 }
 
 }  // namespace lockstep

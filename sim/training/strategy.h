@@ -26,8 +26,8 @@ struct RankLanes {
 // One bucket's way through an iteration; ops by representative.
 struct BucketOps {
   std::uint32_t index = 0;
-  Bytes bytes;            // gradient bytes
-  Bytes bytes_on_wire;    // after compression
+  Bytes bytes;          // gradient bytes
+  Bytes bytes_on_wire;  // after compression
   std::uint32_t parameters = 0;
   std::string algorithm;
   std::string protocol;

@@ -1,5 +1,6 @@
 // Is it true? Predictions against recorded training runs, at the bounds the project set itself before it saw
-// the errors. A bound that is missed stays as it is and is marked should_fail: the day it is met the test says so.
+// the errors. A bound that is missed stays as it is and is marked should_fail: the day it is met the test
+// says so.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -140,11 +141,13 @@ TEST_CASE("DLPerf groups on 2 to 32 V100 are predicted within 6 % from one GPU")
        {"MindSpore BERT-base", "MindSpore ResNet-50", "MxNet BERT-base", "NGC MxNet ResNet-50",
         "NGC PyTorch BERT-base", "NGC PyTorch ResNet-50", "NGC TensorFlow BERT-base", "OneFlow BERT-base",
         "OneFlow ResNet-50", "TensorFlow ResNet-50"})
-    SUBCASE(name.c_str()) { check_dlperf("DLPerf " + name); }
+    SUBCASE(name.c_str()) {
+      check_dlperf("DLPerf " + name);
+    }
 }
 
-// Input pipelines and host time per extra local GPU that nothing in the data's cautions names and nothing here
-// models yet: these six stay in the table with their errors.
+// Input pipelines and host time per extra local GPU that nothing in the data's cautions names and nothing
+// here models yet: these six stay in the table with their errors.
 TEST_CASE("DLPerf MxNet ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
   check_dlperf("DLPerf MxNet ResNet-50");
 }

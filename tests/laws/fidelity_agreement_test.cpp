@@ -52,8 +52,8 @@ TEST_CASE("Flow agrees with step inside every machine") {
       check_machine(name, 1);
 }
 
-// Missed: near the sizes where latency gives way to bandwidth, rings that share links inside a node drift apart
-// and meet each other less than a flow assumes. The bound stays; the day it holds this test says so.
+// Missed: near the sizes where latency gives way to bandwidth, rings that share links inside a node drift
+// apart and meet each other less than a flow assumes. The bound stays; the day it holds this test says so.
 TEST_CASE("Flow agrees with step between the nodes of every machine that has a network" *
           doctest::should_fail(true)) {
   for (const std::string& name : shipped_machine_names())

@@ -44,12 +44,13 @@ std::vector<std::string> problems(const FabricShape& shape) {
       shape.fabric.groups * shape.fabric.routers_per_group * shape.fabric.nodes_per_router;
   if (places >= shape.nodes)
     return {};
-  return {"found a dragonfly with room for " + std::to_string(places) + " nodes, expected room for cluster.nodes = " +
-          std::to_string(shape.nodes)};
+  return {"found a dragonfly with room for " + std::to_string(places) +
+          " nodes, expected room for cluster.nodes = " + std::to_string(shape.nodes)};
 }
 
 const Registration<FabricKind> registration{
-    "dragonfly", {build, route_by_graph, "groups of routers, all joined within and one link between any two", problems}};
+    "dragonfly",
+    {build, route_by_graph, "groups of routers, all joined within and one link between any two", problems}};
 
 }  // namespace
 }  // namespace lockstep

@@ -10,16 +10,15 @@ namespace {
 
 void build(Topology& topology) {
   for (const FabricSpec::GraphLink& link : topology.fabric().links)
-    join_vertices(topology, link.from, link.to,
-                  {topology.effective(LinkClass::network, link.link.bandwidth), link.link.latency,
-                   LinkClass::network});
+    join_vertices(
+        topology, link.from, link.to,
+        {topology.effective(LinkClass::network, link.link.bandwidth), link.link.latency, LinkClass::network});
 }
 
 std::vector<std::string> known_vertices(const FabricShape& shape) {
   std::vector<std::string> names = shape.fabric.switches;
   for (std::uint32_t node = 0; node < shape.nodes; ++node)
-    for (std::uint32_t nic = 0; nic < shape.nics_per_node; ++nic)
-      names.push_back(port_name({node, nic}));
+    for (std::uint32_t nic = 0; nic < shape.nics_per_node; ++nic) names.push_back(port_name({node, nic}));
   return names;
 }
 

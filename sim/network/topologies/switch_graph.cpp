@@ -21,8 +21,7 @@ void route_by_graph(const Topology& topology, Port from, Port to, std::vector<Li
   const FabricGraph& graph = topology.fabric_graph();
   const auto path = graph.shortest_path(*graph.find(port_name(from)), *graph.find(port_name(to)));
   LOCKSTEP_CHECK(path.has_value(), "load accepts only fabrics that join every port");
-  for (const LinkId link : *path)
-    latency += topology.links()[link].latency;
+  for (const LinkId link : *path) latency += topology.links()[link].latency;
   latency += topology.fabric().hop_latency * (static_cast<std::int64_t>(path->size()) - 1);
   links.insert(links.end(), path->begin(), path->end());
 }

@@ -7,7 +7,9 @@
 namespace lockstep {
 namespace {
 
-std::string router_name(std::int64_t node) { return "router" + std::to_string(node); }
+std::string router_name(std::int64_t node) {
+  return "router" + std::to_string(node);
+}
 
 // The node one step further along `dimension`: `stride` nodes on, wrapped at the end of the dimension.
 std::int64_t neighbour(std::int64_t node, std::int64_t stride, std::int64_t length) {
@@ -35,12 +37,13 @@ std::vector<std::string> problems(const FabricShape& shape) {
   const std::int64_t places = std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
   if (places == shape.nodes)
     return {};
-  return {"found a torus of " + std::to_string(places) + " nodes, expected dims that multiply to cluster.nodes = " +
-          std::to_string(shape.nodes)};
+  return {"found a torus of " + std::to_string(places) +
+          " nodes, expected dims that multiply to cluster.nodes = " + std::to_string(shape.nodes)};
 }
 
 const Registration<FabricKind> registration{
-    "torus", {build, route_by_graph, "a router per node, joined to its neighbours in each dimension", problems}};
+    "torus",
+    {build, route_by_graph, "a router per node, joined to its neighbours in each dimension", problems}};
 
 }  // namespace
 }  // namespace lockstep
