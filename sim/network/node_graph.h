@@ -52,7 +52,6 @@ class NodeGraph {
   void find_paths();
   void find_paths_from(std::uint32_t source);
   void find_nearest_nics();
-  std::int64_t path_cost(std::uint32_t from, std::uint32_t to) const { return cost_[from][to]; }
 
   std::size_t gpus_ = 0;
   std::vector<std::string> names_;

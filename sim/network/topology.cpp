@@ -146,6 +146,13 @@ HopRoute Topology::hop(Rank source, Rank destination, std::uint32_t nic) const {
   return route;
 }
 
+std::vector<Bandwidth> Topology::capacities() const {
+  std::vector<Bandwidth> result;
+  result.reserve(links_.size());
+  for (const Link& link : links_) result.push_back(link.bandwidth);
+  return result;
+}
+
 std::string Topology::link_name(LinkId link) const {
   const auto per_node = static_cast<std::uint32_t>(node_.links().size());
   if (link.index < first_nic_link_) {

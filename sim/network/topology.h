@@ -87,6 +87,8 @@ class Topology {
   const NodeGraph& node() const { return node_; }
   const FabricSpec& fabric() const { return fabric_; }
   const IdVector<LinkId, Link>& links() const { return links_; }
+  // What the engine shares out, by link.
+  std::vector<Bandwidth> capacities() const;
   // "node 3: gpu1 -> nvswitch", for people.
   std::string link_name(LinkId link) const;
 
@@ -97,10 +99,6 @@ class Topology {
   // NIC 0.. of the node that serves a ring: rings are dealt round the NICs.
   std::uint32_t nic_of_ring(std::uint32_t ring) const { return ring % nics_per_node(); }
   HopRoute hop(Rank source, Rank destination, std::uint32_t nic) const;
-  // The NIC a lone message between these ranks would use.
-  std::uint32_t nearest_nic(Rank rank) const {
-    return static_cast<std::uint32_t>(node_.nearest_nic(rank.index % gpus_per_node_));
-  }
 
   // For fabrics: adds an inner link; `first_fabric_link` is where theirs begin.
   LinkId add_fabric_link(const Link& link, std::string name);

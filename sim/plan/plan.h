@@ -82,7 +82,6 @@ struct Path {
   Rank destination{};              // hop
   std::uint32_t channel = 0;       // hop: which ring
   std::uint32_t multiplicity = 1;  // identical channels folded into one op
-  std::uint32_t communicator = 0;  // hop, coupled: whose rings
   CoupledShape shape{};            // coupled
   std::uint8_t protocol = 0;       // index into the communicator's protocols
   bool operator==(const Path&) const = default;

@@ -88,16 +88,6 @@ void PlanWriter::depend(OpId op, OpId on) {
   ++plan_.dependency_count[op.index];
 }
 
-void PlanWriter::reserve(std::size_t ops) {
-  plan_.kind.reserve(ops);
-  plan_.lane.reserve(ops);
-  plan_.amount.reserve(ops);
-  plan_.path.reserve(ops);
-  plan_.next_in_lane.reserve(ops);
-  plan_.dependency_count.reserve(ops);
-  edges_.reserve(ops);
-}
-
 bool PlanWriter::keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const {
   // In a pool of slots only the ops that take a slot are ordered; the rest follow their dependencies.
   return plan_.lanes[lane].slots == 1 || (kind == OpKind::join && amount > 0);

@@ -55,8 +55,6 @@ class PlanWriter {
   OpId give_back(LaneId lane, PathId path, std::span<const OpId> after = {});
   void depend(OpId op, OpId on);
 
-  // Room for ops to come, so that large plans do not copy themselves while growing.
-  void reserve(std::size_t ops);
   std::size_t size() const { return plan_.size(); }
   Plan finish() &&;
 

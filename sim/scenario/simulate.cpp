@@ -154,13 +154,6 @@ std::int64_t slowdown_during_communication(const Scenario& scenario, const Commu
   return calibration.compute_slowdown_ppm + taken;
 }
 
-std::vector<Bandwidth> capacities(const Topology& topology) {
-  std::vector<Bandwidth> result;
-  result.reserve(topology.links().size());
-  for (const Link& link : topology.links()) result.push_back(link.bandwidth);
-  return result;
-}
-
 Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
   Run run;
   run.plan = std::move(written.plan);
@@ -173,7 +166,7 @@ Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, cons
                             .symmetry = cluster.symmetry,
                             .compute_slowdown_ppm = slowdown_during_communication(scenario, cluster.world),
                             .takes_core_time = !scenario.compute.slowdown_during_communication_ppm});
-  run.timeline = lockstep::run(run.plan, capacities(cluster.topology), run.routes);
+  run.timeline = lockstep::run(run.plan, cluster.topology.capacities(), run.routes);
   return run;
 }
 

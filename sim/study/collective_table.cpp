@@ -94,11 +94,7 @@ Scenario load_collective_setting(const CollectiveSetting& setting, const Profile
 }
 
 CollectiveBench::CollectiveBench(const Scenario& scenario)
-    : scenario_(scenario), cluster_(build_cluster(scenario)) {
-  for (const Link& link : cluster_->topology.links()) {
-    capacities_.push_back(link.bandwidth);
-  }
-}
+    : scenario_(scenario), cluster_(build_cluster(scenario)), capacities_(cluster_->topology.capacities()) {}
 
 CollectiveRow CollectiveBench::predict(CollectiveOp op, Bytes bytes) const {
   const Communicator& world = cluster_->world;

@@ -71,7 +71,7 @@ void engine_ring(benchmark::State& state, const RingCase& ring) {
                                          .world = cluster.world(),
                                          .calibration = cluster.calibration(),
                                          .symmetry = symmetry});
-  const std::vector<Bandwidth> capacities = link_capacities(cluster.topology());
+  const std::vector<Bandwidth> capacities = cluster.topology().capacities();
   std::uint64_t events = 0;
   for (auto _ : state) events = run(written.plan, capacities, routes).events;
   count(state, events);

@@ -54,12 +54,6 @@ inline WrittenCollective write_collective(const Communicator& world, const Roles
   return {std::move(writer).finish(), std::move(ops)};
 }
 
-inline std::vector<Bandwidth> link_capacities(const Topology& topology) {
-  std::vector<Bandwidth> capacities;
-  for (const Link& link : topology.links()) capacities.push_back(link.bandwidth);
-  return capacities;
-}
-
 inline CollectiveRun run_collective(const Topology& topology, const Communicator& world,
                                     const Calibration& calibration, const CollectiveCase& wanted) {
   const std::vector<std::int64_t> alike(topology.ranks(), 0);
@@ -73,7 +67,7 @@ inline CollectiveRun run_collective(const Topology& topology, const Communicator
                             .world = world,
                             .calibration = calibration,
                             .symmetry = symmetry});
-  run.timeline = lockstep::run(run.plan, link_capacities(topology), run.routes);
+  run.timeline = lockstep::run(run.plan, topology.capacities(), run.routes);
   return run;
 }
 

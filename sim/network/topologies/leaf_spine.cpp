@@ -20,10 +20,10 @@ std::uint32_t nodes_per_leaf(const Topology& topology, std::uint32_t ports_per_n
       static_cast<std::uint32_t>(topology.fabric().ports_per_leaf) / std::max(ports_per_node, 1u), 1);
 }
 
-void build_leaf_spine(Topology& topology, const LeafLayout& layout, Bandwidth width) {
-  if (layout.leaves == 1)
+void build_leaf_spine(Topology& topology, std::uint32_t leaves, Bandwidth width) {
+  if (leaves == 1)
     return;
-  for (std::uint32_t leaf = 0; leaf < layout.leaves; ++leaf) {
+  for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) {
     const std::string name = "leaf" + std::to_string(leaf);
     topology.add_fabric_link({width, Duration::zero(), LinkClass::network}, name + " -> spine");
     topology.add_fabric_link({width, Duration::zero(), LinkClass::network}, "spine -> " + name);

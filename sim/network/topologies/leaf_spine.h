@@ -12,13 +12,8 @@
 
 namespace lockstep {
 
-// Which leaf a port is plugged into, and how many leaves there are.
-struct LeafLayout {
-  std::uint32_t leaves;
-  std::uint32_t (*leaf_of)(const Topology& topology, Port port);
-};
-
-void build_leaf_spine(Topology& topology, const LeafLayout& layout, Bandwidth ports_of_a_leaf);
+// `width`: what each leaf's way up, and its way down, carries.
+void build_leaf_spine(Topology& topology, std::uint32_t leaves, Bandwidth width);
 void route_leaf_spine(const Topology& topology, std::uint32_t from_leaf, std::uint32_t to_leaf,
                       std::vector<LinkId>& links, Duration& latency);
 

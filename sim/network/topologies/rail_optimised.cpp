@@ -16,8 +16,7 @@ std::uint32_t leaf_of(const Topology& topology, Port port) {
 
 void build(Topology& topology) {
   const std::uint32_t ports = std::min(nodes_per_leaf(topology, 1), topology.nodes());
-  build_leaf_spine(topology, {topology.nics_per_node() * groups(topology), leaf_of},
-                   leaf_width(topology, ports));
+  build_leaf_spine(topology, topology.nics_per_node() * groups(topology), leaf_width(topology, ports));
 }
 
 void route(const Topology& topology, Port from, Port to, std::vector<LinkId>& links, Duration& latency) {
