@@ -29,20 +29,13 @@ struct CollectiveArguments {
   bool wants_json = false;
 };
 
-// Of nccl-tests, in both spellings, but not simulated.
-constexpr std::array<std::string_view, 8> unsupported{"all_to_all", "alltoall", "send_recv", "sendrecv",
-                                                      "gather",     "scatter",  "hypercube", "hyper_cube"};
-
 CollectiveOp parse_operation(const std::string& name) {
   const std::string stem = name.ends_with("_perf") ? name.substr(0, name.size() - 5) : name;
   if (const CollectiveOp* op = find_collective_op(stem)) {
     return *op;
   }
   const std::vector<std::string> valid = collective_op_names();
-  const bool is_known = std::find(unsupported.begin(), unsupported.end(), stem) != unsupported.end();
-  throw ConfigError(is_known
-                        ? fmt::format("{}: not supported yet; {}", name, describe_choices("", valid))
-                        : fmt::format("{}: no such collective; {}", name, describe_choices(stem, valid)));
+  throw ConfigError(fmt::format("{}: no such collective; {}", name, describe_choices(stem, valid)));
 }
 
 SizeRange parse_range(const CollectiveArguments& arguments) {
@@ -65,9 +58,28 @@ struct CollectiveTable {
   std::vector<std::string> warnings;
 };
 
-std::vector<std::string> warnings_of(const Scenario& scenario) {
+void warn_beyond_fit(const Scenario& scenario, const std::vector<CollectiveRow>& rows,
+                     std::vector<std::string>& warnings) {
+  const auto& fitted = scenario.cluster.calibration.fitted;
+  if (!fitted || rows.empty()) {
+    return;
+  }
+  const ClusterSpec& cluster = scenario.cluster;
+  if (cluster.ranks() > fitted->most_ranks || cluster.nodes > fitted->most_nodes) {
+    warnings.push_back(fmt::format("{} was fitted to at most {} ranks on {} nodes: this is an extrapolation",
+                                   cluster.calibration.name, fitted->most_ranks, fitted->most_nodes));
+  }
+  if (rows.front().size < fitted->smallest || rows.back().size > fitted->largest) {
+    warnings.push_back(
+        fmt::format("{} was fitted to messages of {} to {} bytes: sizes beyond are extrapolated",
+                    cluster.calibration.name, fitted->smallest.count(), fitted->largest.count()));
+  }
+}
+
+std::vector<std::string> warnings_of(const Scenario& scenario, const std::vector<CollectiveRow>& rows) {
   std::vector<std::string> warnings = scenario.warnings;
-  if (!scenario.cluster.calibration.communication_residual) {
+  warn_beyond_fit(scenario, rows, warnings);
+  if (scenario.cluster.calibration.communication_residuals.empty()) {
     warnings.push_back(
         fmt::format("no calibration residuals are known for {}: the range of each time is unknown",
                     scenario.cluster.calibration.name));
@@ -172,7 +184,7 @@ int run_collective(const CollectiveArguments& arguments, const CommandContext& c
   const ProfileStore store(context.data_directory);
   const Scenario scenario = load_collective_setting(setting, store);
   const std::vector<CollectiveRow> rows = CollectiveBench(scenario).predict(op, range);
-  const CollectiveTable table{op, scenario, rows, warnings_of(scenario)};
+  const CollectiveTable table{op, scenario, rows, warnings_of(scenario, rows)};
   if (arguments.wants_json) {
     print_json(to_json(table));
   } else {
@@ -191,6 +203,12 @@ void add_setting_options(CLI::App& command, CollectiveArguments& arguments) {
   command.add_option("--protocol", setting.protocol, "auto, ll, ll128 or simple")->type_name("P");
   command.add_option("--channels", setting.channels, "force this many channels")->type_name("C");
   command.add_option("--library", setting.library, "nccl, gloo or rccl (the machine's)")->type_name("L");
+  command
+      .add_option("--calibration", setting.calibration, "a fitted profile's name or file (the machine's own)")
+      ->type_name("NAME");
+  command
+      .add_option("--library-version", setting.library_version, "choose as this release does, e.g. 2.18.3")
+      ->type_name("V");
   command.add_option("--fidelity", arguments.fidelity, "flow (default) or step")->type_name("F");
 }
 
@@ -201,7 +219,8 @@ void add_collective_command(CLI::App& app, CommandContext& context) {
   const auto arguments = std::make_shared<CollectiveArguments>();
   command
       ->add_option("operation", arguments->operation,
-                   "all_reduce, all_gather, reduce_scatter, broadcast or reduce")
+                   "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send_recv, gather "
+                   "or scatter")
       ->type_name("OP")
       ->required();
   add_setting_options(*command, *arguments);

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "sim/base/error.h"
+#include "sim/base/nearest_name.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/study/collective_validation.h"
 #include "sim/study/measurement_files.h"
 #include "sim/study/picture.h"
 #include "sim/study/validation.h"
@@ -25,7 +28,21 @@ struct ValidateArguments {
   bool wants_json = false;
   bool wants_markdown = false;
   std::string picture;
+  std::string leave_out;
+  std::vector<std::string> profiles;
 };
+
+std::optional<LeaveOut> parse_leave_out(const std::string& name) {
+  if (name.empty()) {
+    return std::nullopt;
+  }
+  const std::vector<std::string> valid{"cell", "group", "scale"};
+  const auto found = std::find(valid.begin(), valid.end(), name);
+  if (found == valid.end()) {
+    throw ConfigError(fmt::format("--leave-out: found \"{}\"; {}", name, describe_choices(name, valid)));
+  }
+  return static_cast<LeaveOut>(found - valid.begin());
+}
 
 void check_arguments(const ValidateArguments& arguments) {
   if (arguments.most_mape && !(std::isfinite(*arguments.most_mape) && *arguments.most_mape >= 0)) {
@@ -61,10 +78,35 @@ bool holds(const Validation& validation, double most_mape) {
   return is_held;
 }
 
-int run_validate(const ValidateArguments& arguments, const CommandContext& context) {
-  check_arguments(arguments);
-  const Validation validation =
-      validate({.files = find_measurement_files(arguments.suites), .data_directory = context.data_directory});
+// The sizes that bandwidth rules decide; a check of nothing does not hold.
+bool holds(const CollectiveValidation& validation, double most_mape) {
+  const ErrorQuantiles errors = summarise_errors(validation.points, SizeClass::large);
+  const bool is_held = errors.points > 0 && errors.median * 100 <= most_mape;
+  if (!is_held) {
+    print_diagnostic(
+        fmt::format("lockstep: --max-mape {}: collectives of {} have a median absolute error of {:.2f} %\n",
+                    most_mape, size_class_name(SizeClass::large), errors.median * 100));
+  }
+  return is_held;
+}
+
+int validate_tables(const ValidateArguments& arguments, const CommandContext& context,
+                    const std::vector<std::string>& indexes) {
+  const ProfileStore store(context.data_directory);
+  const CollectiveValidation validation = validate_collectives(
+      {.indexes = indexes, .leave_out = parse_leave_out(arguments.leave_out), .profiles = arguments.profiles},
+      store);
+  if (arguments.wants_json) {
+    print_json(to_json(validation));
+  } else {
+    print(arguments.wants_markdown ? to_markdown(validation) : to_text(validation));
+  }
+  return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
+}
+
+int validate_cases(const ValidateArguments& arguments, const CommandContext& context,
+                   const std::vector<std::string>& files) {
+  const Validation validation = validate({.files = files, .data_directory = context.data_directory});
   print_validation(arguments, validation);
   if (!arguments.picture.empty()) {
     draw({.script = "validate",
@@ -75,6 +117,21 @@ int run_validate(const ValidateArguments& arguments, const CommandContext& conte
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
 }
 
+// Collective tables are asked for by --leave-out, or by suites that hold nothing else.
+int run_validate(const ValidateArguments& arguments, const CommandContext& context) {
+  check_arguments(arguments);
+  parse_leave_out(arguments.leave_out);
+  const std::vector<std::string> files = find_measurement_files(arguments.suites);
+  const std::vector<std::string> indexes = find_table_indexes(arguments.suites);
+  if (!arguments.leave_out.empty() && indexes.empty()) {
+    throw ConfigError("--leave-out: found no collective tables (lockstep.collective_tables/1) to hold out");
+  }
+  if (!arguments.leave_out.empty() || files.empty()) {
+    return validate_tables(arguments, context, indexes);
+  }
+  return validate_cases(arguments, context, files);
+}
+
 }  // namespace
 
 void add_validate_command(CLI::App& app, CommandContext& context) {
@@ -82,7 +139,7 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   const auto arguments = std::make_shared<ValidateArguments>();
   command
       ->add_option("suite", arguments->suites,
-                   "files of lockstep.measurements/1, or folders, searched through for them")
+                   "files of lockstep.measurements/1 or lockstep.collective_tables/1, or folders of them")
       ->type_name("SUITE")
       ->required();
   command
@@ -91,6 +148,13 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   CLI::Option* json =
       command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.validation/1)");
   command->add_flag("--markdown", arguments->wants_markdown, "print the table of the README")->excludes(json);
+  command
+      ->add_option(
+          "--leave-out", arguments->leave_out,
+          "collective tables: fit the rest and predict one cell, one group, or all above two nodes (scale)")
+      ->type_name("WHAT");
+  command->add_option("--profile", arguments->profiles, "collective tables: only of these profiles")
+      ->type_name("NAME");
   command->add_option("--plot", arguments->picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
   command->callback([arguments, &context] {

@@ -14,22 +14,15 @@ struct OpName {
   std::string_view nccl_tests;
 };
 
-constexpr std::array<OpName, 5> op_names{{{CollectiveOp::all_reduce, "all_reduce", "allreduce"},
+constexpr std::array<OpName, 9> op_names{{{CollectiveOp::all_reduce, "all_reduce", "allreduce"},
                                           {CollectiveOp::all_gather, "all_gather", "allgather"},
                                           {CollectiveOp::reduce_scatter, "reduce_scatter", "reducescatter"},
                                           {CollectiveOp::broadcast, "broadcast", "bcast"},
-                                          {CollectiveOp::reduce, "reduce", "reduce"}}};
-
-// What a chooser expects of a protocol: its steps' fixed costs plus its bytes on the slowest hop.
-Duration expected_time(const Communicator& world, CollectiveOp op, Bytes bytes, std::uint8_t protocol) {
-  const CollectiveRequest request{
-      .op = op, .bytes = bytes, .world = world, .protocol = protocol, .lanes = {}, .after = {}};
-  const RingSteps steps = ring_steps(request);
-  const std::int64_t across = world.nodes > 1 ? steps.count / world.gpus_per_node : 0;
-  const ProtocolFacts& facts = world.protocols[protocol];
-  const Duration fixed = facts.launch + facts.step * across + facts.step_in_node * (steps.count - across);
-  return fixed + time_to_move(steps.bytes * steps.count, world.ring_bandwidth);
-}
+                                          {CollectiveOp::reduce, "reduce", "reduce"},
+                                          {CollectiveOp::all_to_all, "all_to_all", "alltoall"},
+                                          {CollectiveOp::send_recv, "send_recv", "sendrecv"},
+                                          {CollectiveOp::gather, "gather", "gather"},
+                                          {CollectiveOp::scatter, "scatter", "scatter"}}};
 
 }  // namespace
 
@@ -56,24 +49,20 @@ BusFactor bus_factor(CollectiveOp op, std::int64_t ranks) {
       return {2 * (ranks - 1), ranks};
     case CollectiveOp::all_gather:
     case CollectiveOp::reduce_scatter:
+    case CollectiveOp::all_to_all:
+    case CollectiveOp::gather:
+    case CollectiveOp::scatter:
       return {ranks - 1, ranks};
     case CollectiveOp::broadcast:
     case CollectiveOp::reduce:
+    case CollectiveOp::send_recv:
       return {1, 1};
   }
   return {1, 1};
 }
 
-std::uint8_t choose_protocol(const Communicator& world, CollectiveOp op, Bytes bytes,
-                             const std::string& forced) {
-  std::uint8_t best = 0;
-  for (std::uint8_t protocol = 0; protocol < world.protocols.size(); ++protocol) {
-    if (world.protocols[protocol].name == forced)
-      return protocol;
-    if (expected_time(world, op, bytes, protocol) < expected_time(world, op, bytes, best))
-      best = protocol;
-  }
-  return best;
+bool can_run(const Collective& collective, CollectiveOp op, const Communicator& world) {
+  return collective.supports(op) && (collective.lacks == nullptr || collective.lacks(world).empty());
 }
 
 }  // namespace lockstep

@@ -24,16 +24,28 @@
 
 namespace lockstep {
 
-enum class CollectiveOp : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce };
+enum class CollectiveOp : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,  // from rank 0
+  reduce,     // to rank 0
+  all_to_all,
+  send_recv,  // every rank to the next and from the one before, as sendrecv_perf does
+  gather,     // to rank 0
+  scatter     // from rank 0
+};
 
 struct CollectiveRequest {
   CollectiveOp op = CollectiveOp::all_reduce;
-  Bytes bytes;  // as nccl-tests counts them: for all_gather and reduce_scatter the whole gathered buffer
+  Bytes bytes;  // as nccl-tests counts them: where parts differ by rank, the whole buffer of all parts
   const Communicator& world;
   Fidelity fidelity = Fidelity::flow;
   std::uint8_t protocol = 0;      // index into world.protocols
+  std::uint32_t channels = 1;     // that the library uses for these bytes
   std::span<const LaneId> lanes;  // by representative, in the writer's order
   std::span<const OpId> after;    // by representative: when its part is ready
+  bool back_to_back = false;      // one of many, enqueued without waiting, as nccl-tests does
 };
 
 // By representative: the join that ends when the rank holds the result; and the opening joins.
@@ -46,12 +58,13 @@ struct Collective {
   CollectiveOps (*write)(PlanWriter& writer, const CollectiveRequest& request);
   bool (*supports)(CollectiveOp op);
   std::string description;
+  // What `world` lacks for it, in words; null or empty: nothing.
+  std::string (*lacks)(const Communicator& world) = nullptr;
+  bool folds = false;  // at fidelity `step` every node and rank does alike, so one stands for many
 };
 
-// The protocol the library would choose: the one that promises the least time by `world`'s own figures.
-// `forced` names one, or is "auto".
-std::uint8_t choose_protocol(const Communicator& world, CollectiveOp op, Bytes bytes,
-                             const std::string& forced);
+// Whether the algorithm knows the operation and finds all it needs.
+bool can_run(const Collective& collective, CollectiveOp op, const Communicator& world);
 
 // nccl-tests' factor from algorithm to bus bandwidth, as numerator / denominator over n ranks.
 struct BusFactor {
@@ -68,7 +81,7 @@ std::vector<std::string> collective_op_names();
 // The steps a chain of dependent messages has, and what each carries, on rings over n ranks.
 struct RingSteps {
   std::int64_t count;
-  Bytes bytes;  // on the wire, per ring and step
+  Bytes bytes;  // of data, per ring and step
 };
 RingSteps ring_steps(const CollectiveRequest& request);
 

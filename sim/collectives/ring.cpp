@@ -11,17 +11,10 @@
 
 #include <algorithm>
 
-#include "sim/base/check.h"
-#include "sim/collectives/collective.h"
+#include "sim/collectives/collective_frame.h"
 
 namespace lockstep {
 namespace {
-
-constexpr std::int64_t million = 1'000'000;
-
-std::int64_t divided_up(std::int64_t amount, std::int64_t by) {
-  return (amount + by - 1) / by;
-}
 
 bool is_pipeline(CollectiveOp op) {
   return op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
@@ -30,123 +23,132 @@ bool is_pipeline(CollectiveOp op) {
 // NCCL's slot: what a pipeline hands on at a time.
 constexpr Bytes pipeline_chunk{512 * 1024};
 
-Bytes on_the_wire(const CollectiveRequest& request, std::int64_t data) {
-  if (request.world.protocols.empty())
-    return Bytes{data};
-  const std::int64_t payload = request.world.protocols[request.protocol].payload_ppm;
-  return Bytes{data / payload * million + divided_up(data % payload * million, payload)};
-}
-
 class RingWriter {
  public:
   RingWriter(PlanWriter& writer, const CollectiveRequest& request)
-      : writer_(writer), request_(request), world_(request.world), ranks_(writer.representatives()) {}
+      : writer_(writer), request_(request), world_(request.world), frame_(writer, request, "ring") {}
 
   CollectiveOps write() {
-    open();
-    if (world_.ranks() > 1 && request_.bytes > Bytes{0}) {
+    if (frame_.moves_anything()) {
       if (request_.fidelity == Fidelity::flow || is_pipeline(request_.op))
         write_coupled();
       else
         write_steps();
     }
-    close();
-    return std::move(ops_);
+    return frame_.close();
   }
 
  private:
-  void open() {
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      const OpId ready = request_.after.empty() ? no_op : request_.after[i];
-      const OpId begin =
-          writer_.take(request_.lanes[i], writer_.kernel_path(ranks_[i]), std::span(&ready, 1));
-      ops_.begin.push_back(begin);
-      const LaneId launching = writer_.new_channel_lane(ranks_[i]);
-      results_.push_back({writer_.delay(launching, launch_time(), std::span(&begin, 1))});
-    }
-  }
-
-  // A rank alone has nobody to talk to: the library returns at once.
-  Duration launch_time() const {
-    return world_.ranks() < 2 || world_.protocols.empty() ? Duration::zero()
-                                                          : world_.protocols[request_.protocol].launch;
-  }
-
-  void close() {
-    for (std::size_t i = 0; i < ranks_.size(); ++i)
-      ops_.end.push_back(writer_.give_back(request_.lanes[i], writer_.kernel_path(ranks_[i]), results_[i]));
-  }
-
   void write_coupled() {
-    const RingSteps steps = ring_steps(request_);
+    const RingSteps steps = wire_steps();
     const bool pipelined = is_pipeline(request_.op);
     const Bytes chained = pipelined ? steps.bytes : steps.bytes * steps.count;
-    const PathId path = writer_.coupled_path({.kind = PathKind::coupled,
-                                              .shape = {.bytes_per_hop = chained.count(),
-                                                        .bytes_per_step = steps.bytes.count(),
-                                                        .chain_steps = steps.count},
-                                              .protocol = request_.protocol});
-    std::vector<OpId> launched;
-    for (const auto& result : results_) launched.push_back(result.front());
-    const LaneId lane = writer_.new_channel_lane(ranks_.front());
-    const Bytes bytes = pipelined ? on_the_wire(request_, per_ring()) : chained;
-    const OpId moved = writer_.transfer(lane, path, bytes, launched);
-    for (auto& result : results_) result = {moved};
+    // Run back to back, a pipeline's next message leaves before its last one has arrived everywhere.
+    const bool hides_chain = pipelined && request_.back_to_back;
+    const TrafficId traffic =
+        writer_.traffic(traffic_key(hides_chain), [&] { return ring_traffic(hides_chain); });
+    frame_.move({.traffic = traffic,
+                 .amount = pipelined ? frame_.on_the_wire(per_ring()) : chained,
+                 .shape = {.bytes_per_hop = chained.count(),
+                           .bytes_per_step = steps.bytes.count(),
+                           .chain_steps = steps.count}});
+  }
+
+  std::string traffic_key(bool hides_chain) const {
+    if (!is_pipeline(request_.op))
+      return "ring";
+    return "ring " + std::string(collective_op_name(request_.op)) + (hides_chain ? "s" : "");
+  }
+
+  // A pipeline does not close the ring: nothing goes to the root of a broadcast or from that of a reduce.
+  std::vector<Flow> used_flows() const {
+    std::vector<Flow> flows = ring_flows(world_);
+    const Rank root{0};
+    if (request_.op == CollectiveOp::broadcast)
+      std::erase_if(flows, [&](const Flow& flow) { return flow.destination == root; });
+    if (request_.op == CollectiveOp::reduce)
+      std::erase_if(flows, [&](const Flow& flow) { return flow.source == root; });
+    return flows;
+  }
+
+  // Nodes are alike: a chain of messages meets the same hops in each, so one node's stretch is its round.
+  Traffic ring_traffic(bool hides_chain) const {
+    Traffic traffic{.flows = used_flows(), .rounds = {}};
+    for (std::uint32_t ring = 0; ring < world_.rings.size() && !hides_chain; ++ring) {
+      std::vector<Flow>& round = traffic.rounds.emplace_back();
+      for (const std::uint32_t local : world_.rings[ring].local_order)
+        round.push_back(
+            {.source = Rank{local}, .destination = world_.next(ring, Rank{local}), .channel = ring});
+    }
+    return traffic;
   }
 
   std::int64_t per_ring() const {
     return divided_up(request_.bytes.count(), static_cast<std::int64_t>(world_.rings.size()));
   }
 
+  RingSteps wire_steps() const {
+    const RingSteps data = ring_steps(request_);
+    return {data.count, frame_.on_the_wire(data.bytes.count())};
+  }
+
   void write_steps() {
-    const RingSteps steps = ring_steps(request_);
-    const std::vector<std::vector<OpId>> launched = results_;
-    for (std::uint32_t ring = 0; ring < world_.rings.size(); ++ring) write_ring(ring, steps, launched);
+    for (std::uint32_t ring = 0; ring < world_.rings.size(); ++ring) write_ring(ring, wire_steps());
   }
 
   // Step by step round one ring; `sent` and `before` hold each representative's send of this step and the
   // last one.
-  void write_ring(std::uint32_t ring, const RingSteps& steps,
-                  const std::vector<std::vector<OpId>>& launched) {
+  void write_ring(std::uint32_t ring, const RingSteps& steps) {
     std::vector<LaneId> lanes;
     std::vector<PathId> paths;
     std::vector<std::size_t> sender;  // index of the representative that stands for the previous rank
-    for (const Rank rank : ranks_) {
+    for (const Rank rank : frame_.ranks()) {
       lanes.push_back(writer_.new_channel_lane(rank, ring));
-      paths.push_back(writer_.hop_path(rank, world_.next(ring, rank), ring, request_.protocol));
+      paths.push_back(frame_.hop(rank, world_.next(ring, rank), ring));
       sender.push_back(writer_.representative_index(world_.previous(ring, rank)));
     }
-    std::vector<OpId> before(ranks_.size());
-    std::vector<OpId> sent(ranks_.size());
+    std::vector<OpId> before(lanes.size());
+    std::vector<OpId> sent(lanes.size());
     for (std::int64_t step = 0; step < steps.count; ++step) {
-      for (std::size_t i = 0; i < ranks_.size(); ++i) {
-        const OpId arrived = step == 0 ? launched[i].front() : before[sender[i]];
+      for (std::size_t i = 0; i < lanes.size(); ++i) {
+        const OpId arrived = step == 0 ? frame_.launched(i) : before[sender[i]];
         sent[i] = writer_.transfer(lanes[i], paths[i], steps.bytes, std::span(&arrived, 1));
       }
       std::swap(before, sent);
     }
-    for (std::size_t i = 0; i < ranks_.size(); ++i)
-      results_[i].insert(results_[i].end(), {before[i], before[sender[i]]});
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      frame_.wait_for(i, before[i]);
+      frame_.wait_for(i, before[sender[i]]);
+    }
   }
 
   PlanWriter& writer_;
   const CollectiveRequest& request_;
   const Communicator& world_;
-  std::span<const Rank> ranks_;
-  CollectiveOps ops_;
-  std::vector<std::vector<OpId>> results_;  // by representative: what its closing join waits for
+  CollectiveFrame frame_;
 };
 
 CollectiveOps write_ring(PlanWriter& writer, const CollectiveRequest& request) {
   return RingWriter(writer, request).write();
 }
 
-bool supports_ring(CollectiveOp) {
-  return true;
+bool supports_ring(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::all_reduce:
+    case CollectiveOp::all_gather:
+    case CollectiveOp::reduce_scatter:
+    case CollectiveOp::broadcast:
+    case CollectiveOp::reduce:
+      return true;
+    default:
+      return false;
+  }
 }
 
 const Registration<Collective> registration{
-    "ring", {write_ring, supports_ring, "reduce-scatter and all-gather round rings, n - 1 steps each"}};
+    "ring",
+    {write_ring, supports_ring, "reduce-scatter and all-gather round rings, n - 1 steps each", nullptr,
+     true}};
 
 }  // namespace
 
@@ -156,10 +158,10 @@ RingSteps ring_steps(const CollectiveRequest& request) {
   const std::int64_t per_ring = divided_up(request.bytes.count(), rings);
   if (is_pipeline(request.op)) {
     const std::int64_t chunk = std::min(per_ring, pipeline_chunk.count());
-    return {ranks - 1, on_the_wire(request, chunk)};
+    return {ranks - 1, Bytes{chunk}};
   }
   const std::int64_t rounds = request.op == CollectiveOp::all_reduce ? 2 : 1;
-  return {rounds * (ranks - 1), on_the_wire(request, divided_up(per_ring, ranks))};
+  return {rounds * (ranks - 1), Bytes{divided_up(per_ring, ranks)}};
 }
 
 }  // namespace lockstep

@@ -25,6 +25,7 @@ struct EfficiencyPoint {
 struct GpuSpec {
   std::string name;
   std::string source;
+  std::int64_t compute_capability = 0;  // 90 is 9.0; 0: not a CUDA device
   std::map<Precision, FlopRate> peak;  // dense matrix peak by the precision of the multiplication
   FlopRate vector_peak;
   Bytes memory;

@@ -18,10 +18,14 @@
 namespace lockstep {
 
 // One of NCCL's protocols (Gloo has a single one). `step` is the fixed cost of one step over a hop whose
-// slowest link is of that class; `payload_ppm` the part of the bytes on the wire that is data.
+// slowest link is of that class; `payload_ppm` the part of the bytes on the wire that is data, and `fill_ppm`
+// what was measured instead where the slowest hop is of that class.
 struct ProtocolCost {
   std::string name;
   std::int64_t payload_ppm = 1'000'000;
+  std::map<LinkClass, std::int64_t> fill_ppm;
+  // Bus bandwidth inside a node grows with the ranks of the ring and is no more than this for each of them.
+  std::optional<Bandwidth> bandwidth_per_rank;
   // Bus bandwidth that no number of rings exceeds, on 1, 2, and 3 or more nodes; empty: none (NCCL's LL moves
   // its flags through the SMs, which run out before the links do).
   std::vector<Bandwidth> most_bandwidth;
@@ -29,10 +33,36 @@ struct ProtocolCost {
   std::map<LinkClass, Duration> step;
 };
 
-// The 10th and 90th percentile of measured over predicted, minus one.
+// What an algorithm costs beside its protocol's own figures: a start of its own, another price for a step, a
+// part of the links' bandwidth that it cannot use.
+struct AlgorithmCost {
+  std::string name;
+  Duration launch;
+  std::int64_t step_ppm = 1'000'000;
+  std::int64_t efficiency_ppm = 1'000'000;
+};
+
+// Messages between pairs (send/recv, all-to-all): each peer costs its rank a start; a message alone on its
+// channel moves at `channel_bandwidth`, and more channels join it so that none works longer than `ramp`.
+struct PeerCost {
+  Duration start;
+  std::optional<Bandwidth> channel_bandwidth;
+  Duration ramp;
+};
+
+// The 10th and 90th percentile of measured over predicted, minus one, for messages of `from` and more.
 struct ResidualBand {
   std::int64_t low_ppm = 0;
   std::int64_t high_ppm = 0;
+  Bytes from{0};
+};
+
+// What the figures were fitted to; beyond it a prediction is an extrapolation.
+struct FittedRange {
+  Bytes smallest;
+  Bytes largest;
+  std::int64_t most_ranks = 0;
+  std::int64_t most_nodes = 0;
 };
 
 struct Calibration {
@@ -40,7 +70,14 @@ struct Calibration {
   std::string source;
   Duration collective_launch;                        // fixed cost of a collective on its stream
   std::map<LinkClass, std::int64_t> efficiency_ppm;  // of the wire's bandwidth
+  // A kernel meets its peers channel by channel: each one in use costs so much once.
+  Duration channel_start;
   std::vector<ProtocolCost> protocols;
+  std::vector<AlgorithmCost> algorithms;
+  PeerCost peer;
+  // Nobody starts collectives faster than one every so long: nccl-tests, which enqueues one after another
+  // without waiting, shows no shorter time.
+  Duration host_launch;
   std::int64_t compute_slowdown_ppm = 1'000'000;  // of kernels while a collective runs, whatever its size
   // And for each part of the SMs its channels occupy: 1 + interference * channels / SMs.
   std::int64_t sm_interference_ppm = 0;
@@ -55,8 +92,19 @@ struct Calibration {
   Duration copy_per_tensor;                 // one gradient into or out of its bucket, beyond its bytes
   std::optional<Bandwidth> copy_bandwidth;  // gradient bytes per second; else memory bandwidth
   Duration host_per_bucket;                 // launching a bucket's collective from the backward hook
-  std::optional<ResidualBand> communication_residual;
+  std::vector<ResidualBand> communication_residuals;  // ascending by `from`; empty: unknown
   std::optional<ResidualBand> compute_residual;
+  std::optional<FittedRange> fitted;
+  std::int64_t library_version = 0;  // NCCL_VERSION_CODE of what was measured; 0: not known
+
+  // The band for a message of so many bytes.
+  std::optional<ResidualBand> communication_residual(Bytes bytes) const {
+    std::optional<ResidualBand> band;
+    for (const ResidualBand& candidate : communication_residuals)
+      if (candidate.from <= bytes || !band)
+        band = candidate;
+    return band;
+  }
 };
 
 }  // namespace lockstep

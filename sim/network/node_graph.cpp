@@ -36,6 +36,8 @@ NodeGraph::NodeGraph(const MachineSpec& machine, std::int64_t gpus_in_use)
   add_host(machine);
   add_nics(machine);
   find_paths();
+  if (!machine.host.peer_to_peer)
+    detour_through_hosts(machine);
   find_nearest_nics();
 }
 
@@ -110,6 +112,19 @@ void NodeGraph::find_paths() {
   paths_.assign(names_.size(), std::vector<std::vector<std::uint32_t>>(names_.size()));
   cost_.assign(names_.size(), std::vector<std::int64_t>(names_.size(), unreachable));
   for (std::uint32_t source = 0; source < names_.size(); ++source) find_paths_from(source);
+}
+
+// Without peer-to-peer access one GPU writes to host memory and the other reads from there.
+void NodeGraph::detour_through_hosts(const MachineSpec& machine) {
+  for (std::uint32_t from = 0; from < gpus_ && !sockets_.empty(); ++from)
+    for (std::uint32_t to = 0; to < gpus_; ++to) {
+      std::vector<std::uint32_t>& path = paths_[from][to];
+      if (from == to || path.empty() || links_[path.front()].link_class == LinkClass::nvlink)
+        continue;
+      const std::uint32_t memory = host_of_gpu(machine, from);
+      path = paths_[from][memory];
+      path.insert(path.end(), paths_[memory][to].begin(), paths_[memory][to].end());
+    }
 }
 
 void NodeGraph::find_paths_from(std::uint32_t source) {

@@ -50,6 +50,7 @@ class NodeGraph {
   void add_nics(const MachineSpec& machine);
   std::uint32_t host_of_gpu(const MachineSpec& machine, std::size_t gpu) const;
   void find_paths();
+  void detour_through_hosts(const MachineSpec& machine);
   void find_paths_from(std::uint32_t source);
   void find_nearest_nics();
 

@@ -4,11 +4,14 @@
 #include <limits>
 #include <numeric>
 
+#include "sim/network/planning.h"
 #include "sim/network/routing.h"
 #include "sim/network/topology.h"
 
 namespace lockstep {
 namespace {
+
+constexpr std::int64_t million = 1'000'000;
 
 using Cycle = std::vector<std::uint32_t>;
 
@@ -173,9 +176,17 @@ Cycle from_entry_to_partner(Cycle cycle, std::uint32_t entry, std::uint32_t part
   return cycle;
 }
 
+// Each cycle again the other way round: links carry as much in both directions.
+void append_reversed(std::vector<Cycle>& cycles) {
+  const std::size_t count = cycles.size();
+  for (std::size_t i = 0; i < count; ++i) cycles.emplace_back(cycles[i].rbegin(), cycles[i].rend());
+}
+
 // Between nodes each NIC carries one ring, which enters the node at the GPU beside it.
 std::vector<RingPattern> rings_across_nodes(const Topology& topology, const MachineSpec& machine) {
-  const std::vector<Cycle> cycles = node_cycles(topology, machine);
+  std::vector<Cycle> cycles = node_cycles(topology, machine);
+  if (machine.gpu_links.kind == GpuLinkKind::mesh)
+    append_reversed(cycles);
   std::vector<RingPattern> rings;
   for (std::uint32_t nic = 0; nic < topology.nics_per_node(); ++nic) {
     const std::uint32_t entry = gpu_beside_nic(topology, machine, nic);
@@ -217,24 +228,30 @@ Bandwidth narrowest_hop(const Topology& topology, const Communicator& world) {
   Bandwidth narrowest{std::numeric_limits<std::int64_t>::max()};
   if (world.ranks() < 2)
     return narrowest;
-  const std::vector<std::uint32_t> crossings = count_crossings(topology, world);
+  const std::vector<std::uint32_t> crossings = count_crossings(topology, ring_flows(world));
   for (const LinkId link : topology.links().ids())
     if (crossings[link.index] > 0)
       narrowest = std::min(narrowest, share(topology.links()[link].bandwidth, crossings[link.index]));
   return narrowest;
 }
 
-// The part of the wire's bytes that is data: less than the protocol's own where a limit on its bandwidth
-// binds before the rings are full.
-std::int64_t payload_on(const Communicator& world, const ProtocolCost& protocol) {
-  if (protocol.most_bandwidth.empty() || world.ranks() < 2)
-    return protocol.payload_ppm;
-  const std::size_t row = std::min<std::size_t>(world.nodes, protocol.most_bandwidth.size()) - 1;
-  const auto rings = static_cast<std::int64_t>(world.rings.size());
-  const auto limit = static_cast<Unsigned128>(protocol.most_bandwidth[row].count());
-  const auto full = static_cast<Unsigned128>((world.ring_bandwidth * rings).count());
-  const auto limited_ppm = static_cast<std::int64_t>(limit * 1'000'000 / full);
-  return std::clamp<std::int64_t>(limited_ppm, 1, protocol.payload_ppm);
+// The part of the wire's bytes that is data: less than the protocol's own where what was measured, or a limit
+// on its bandwidth, binds before the rings are full.
+std::int64_t payload_on(const Communicator& world, const ProtocolCost& protocol, LinkClass slowest) {
+  const auto fill = protocol.fill_ppm.find(slowest);
+  std::int64_t payload = fill == protocol.fill_ppm.end() ? protocol.payload_ppm : fill->second;
+  if (world.ranks() < 2)
+    return payload;
+  const auto full = (world.ring_bandwidth * static_cast<std::int64_t>(world.rings.size())).count();
+  const auto limit_to = [&](Bandwidth limit) {
+    const auto share_ppm = static_cast<Unsigned128>(limit.count()) * million / static_cast<Unsigned128>(full);
+    payload = std::clamp<std::int64_t>(static_cast<std::int64_t>(share_ppm), 1, payload);
+  };
+  if (!protocol.most_bandwidth.empty())
+    limit_to(protocol.most_bandwidth[std::min<std::size_t>(world.nodes, protocol.most_bandwidth.size()) - 1]);
+  if (world.nodes == 1 && protocol.bandwidth_per_rank)
+    limit_to(*protocol.bandwidth_per_rank * world.ranks());
+  return payload;
 }
 
 // A forced number of channels keeps as many rings as it can and spreads over them.
@@ -270,10 +287,21 @@ Communicator find_world(const Topology& topology, const WorldOptions& options) {
   const HopClasses classes = classify_hops(topology, world);
   for (const ProtocolCost& protocol : calibration.protocols)
     world.protocols.push_back({.name = protocol.name,
-                               .payload_ppm = payload_on(world, protocol),
+                               .payload_ppm = payload_on(world, protocol, classes.across),
                                .launch = calibration.collective_launch + protocol.launch,
                                .step = step_cost(protocol, classes.across),
                                .step_in_node = step_cost(protocol, classes.in_node)});
+  for (const AlgorithmCost& algorithm : calibration.algorithms)
+    world.algorithms.push_back(
+        {.name = algorithm.name, .launch = algorithm.launch, .efficiency_ppm = algorithm.efficiency_ppm});
+  world.switch_multicasts = has_multicast(machine, options.compute_capability);
+  world.planning = plan_as_nccl(
+      topology, options,
+      node_cycles(topology, machine).size() * (machine.gpu_links.kind == GpuLinkKind::mesh ? 2 : 1));
+  world.channel_start = calibration.channel_start;
+  world.peer = {.start = calibration.peer.start,
+                .channel_bandwidth = calibration.peer.channel_bandwidth.value_or(Bandwidth{0}),
+                .ramp = calibration.peer.ramp};
   return world;
 }
 

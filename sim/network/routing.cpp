@@ -62,7 +62,8 @@ class Router {
   }
 
   void add_hop(const Path& path) {
-    const HopRoute hop = hop_of(path.channel, path.rank);
+    const HopRoute hop =
+        input_.topology.hop(path.rank, path.destination, nic_of_ring(input_.topology, path.channel));
     std::vector<LinkUse> uses;
     for (const LinkId link : hop.links) {
       const LinkId stand_in = input_.symmetry.representative(link);
@@ -71,32 +72,46 @@ class Router {
         uses.push_back({.link = stand_in, .multiplicity = members * path.multiplicity});
     }
     add_core_use(path.rank, path.multiplicity, uses);
-    table_.add(uses, hop.latency + step_cost(path.protocol, hop.slowest_class));
+    table_.add(uses, hop.latency + step_cost(path, hop.slowest_class));
   }
 
   void add_coupled(const Path& path) {
+    const Traffic& traffic = input_.plan.traffics[path.traffic];
+    const std::vector<std::uint32_t>& crossings = crossings_of(path.traffic);
     std::vector<LinkUse> uses;
-    const std::vector<std::uint32_t>& crossings = world_crossings();
     for (std::uint32_t link = 0; link < crossings.size(); ++link)
       if (crossings[link] > 0 && input_.symmetry.is_representative(LinkId{link}))
         uses.push_back({.link = LinkId{link}, .multiplicity = crossings[link]});
-    const Duration latency = chain_latency(path, uses);
-    for (const Rank rank : input_.symmetry.roles.representatives)
-      add_core_use(rank, static_cast<std::uint32_t>(input_.world.rings.size()), uses);
+    const Duration latency = chain_latency(path, crossings, uses);
+    add_core_uses(traffic, uses);
     table_.add(uses, latency);
   }
 
-  // The chain of dependent steps either stays at the narrowest link, which then never rests, or goes round
-  // the ring and pays every hop's latency on the way; it takes the longer of the two. Beyond the bytes
-  // themselves that is this much.
-  Duration chain_latency(const Path& path, const std::vector<LinkUse>& uses) const {
-    const Bytes step{path.shape.bytes_per_step};
+  void add_core_uses(const Traffic& traffic, std::vector<LinkUse>& uses) const {
+    if (core_units_per_byte() == 0)
+      return;
+    std::vector<std::uint32_t> sends(input_.world.ranks());
+    for (const Flow& flow : traffic.flows) sends[flow.source.index] += flow.weight;
+    for (const Rank rank : input_.symmetry.roles.representatives)
+      if (sends[rank.index] > 0)
+        add_core_use(rank, sends[rank.index], uses);
+  }
+
+  // The chain of dependent messages either stays at the narrowest link, which then never rests, or goes along
+  // its round of hops and pays every hop's latency on the way; it takes the longer of the two. Beyond the
+  // bytes themselves that is this much.
+  Duration chain_latency(const Path& path, const std::vector<std::uint32_t>& crossings,
+                         const std::vector<LinkUse>& uses) const {
+    const Traffic& traffic = input_.plan.traffics[path.traffic];
     const Duration bytes_alone = slowest_time(Bytes{path.shape.bytes_per_hop}, uses);
+    const bool rounds_drift = traffic.rounds.size() > 1 && mixes_hops(traffic.rounds.front());
     Duration longest;
-    for (std::uint32_t ring = 0; ring < input_.world.rings.size(); ++ring) {
-      const std::vector<Duration> hops = hop_times(ring, step, path.protocol);
-      longest = std::max(longest, walk_time(hops, path.shape.chain_steps) - bytes_alone);
-      longest = std::max(longest, worst_hop_latency(ring, path.protocol));
+    for (const std::vector<Flow>& round : traffic.rounds) {
+      const ChainHops chain{
+          .path = path, .hops = hops_of(round), .crossings = crossings, .drifts = rounds_drift};
+      const Bytes step{path.shape.bytes_per_step};
+      longest = std::max(longest, walk_time(hop_times(chain, step), path.shape.chain_steps) - bytes_alone);
+      for (const Duration hop : hop_times(chain, Bytes{0})) longest = std::max(longest, hop);
     }
     return longest;
   }
@@ -117,60 +132,67 @@ class Router {
     return dearest;
   }
 
-  // Time of each hop of one node's stretch of the ring, all nodes being alike. Inside one node all hops are
-  // alike and the rings move in step, so they always meet on a link they share. Between nodes the slow hop
-  // drives them apart: another ring is met as often as it is there, a hop's bytes over a mean hop's time.
-  std::vector<Duration> hop_times(std::uint32_t ring, Bytes step, std::uint8_t protocol) const {
-    const std::vector<HopRoute> hops = hops_of(ring);
-    if (input_.world.nodes == 1)
-      return hop_times(hops, protocol,
-                       [&](LinkId link) { return link_time(step, link, crossings_of(link)); });
-    const std::vector<Duration> alone =
-        hop_times(hops, protocol, [&](LinkId link) { return link_time(step, link, 1); });
-    const Duration mean =
-        Duration::picoseconds(sum(alone).picoseconds() / static_cast<std::int64_t>(hops.size()));
-    return hop_times(hops, protocol, [&](LinkId link) { return met_time(step, link, mean); });
+  // Hops inside a node and between nodes.
+  bool mixes_hops(const std::vector<Flow>& round) const {
+    const auto stays = [&](const Flow& flow) {
+      return input_.world.node_of(flow.source) == input_.world.node_of(flow.destination);
+    };
+    return std::any_of(round.begin(), round.end(), stays) && !std::all_of(round.begin(), round.end(), stays);
   }
 
-  Duration met_time(Bytes step, LinkId link, Duration mean_hop) const {
+  struct ChainHops {
+    const Path& path;
+    std::vector<HopRoute> hops;
+    const std::vector<std::uint32_t>& crossings;
+    bool drifts;
+  };
+
+  // Time of each hop of a round. Inside one node all hops are alike and the chains move in step, so they
+  // always meet on a link they share. Between nodes the slow hop drives them apart: another is met as often
+  // as it is there, a hop's bytes over a mean hop's time.
+  std::vector<Duration> hop_times(const ChainHops& chain, Bytes step) const {
+    if (!chain.drifts)
+      return hop_times(chain,
+                       [&](LinkId link) { return link_time(step, link, chain.crossings[link.index]); });
+    const std::vector<Duration> alone =
+        hop_times(chain, [&](LinkId link) { return link_time(step, link, 1); });
+    const Duration mean =
+        Duration::picoseconds(sum(alone).picoseconds() / static_cast<std::int64_t>(alone.size()));
+    return hop_times(chain,
+                     [&](LinkId link) { return met_time(step, link, mean, chain.crossings[link.index]); });
+  }
+
+  Duration met_time(Bytes step, LinkId link, Duration mean_hop, std::uint32_t crossings) const {
     const Duration own = link_time(step, link, 1);
     if (mean_hop == Duration::zero())
       return own;
     const Duration others = scaled(own, std::min(own, mean_hop).picoseconds(), mean_hop.picoseconds());
-    return own + others * (std::int64_t{crossings_of(link)} - 1);
+    return own + others * (std::max<std::int64_t>(crossings, 1) - 1);
   }
 
   template <class LinkTime>
-  std::vector<Duration> hop_times(const std::vector<HopRoute>& hops, std::uint8_t protocol,
-                                  LinkTime time_on) const {
+  std::vector<Duration> hop_times(const ChainHops& chain, LinkTime time_on) const {
     std::vector<Duration> times;
-    for (const HopRoute& hop : hops) {
+    for (const HopRoute& hop : chain.hops) {
       Duration moving;
       for (const LinkId link : hop.links) moving = std::max(moving, time_on(link));
-      times.push_back(moving + hop.latency + step_cost(protocol, hop.slowest_class));
+      times.push_back(moving + hop.latency + step_cost(chain.path, hop.slowest_class));
     }
     return times;
   }
 
-  std::vector<HopRoute> hops_of(std::uint32_t ring) const {
+  std::vector<HopRoute> hops_of(const std::vector<Flow>& round) const {
     std::vector<HopRoute> hops;
-    for (const std::uint32_t local : input_.world.rings[ring].local_order)
-      hops.push_back(hop_of(ring, Rank{local}));
+    for (const Flow& flow : round)
+      hops.push_back(
+          input_.topology.hop(flow.source, flow.destination, nic_of_ring(input_.topology, flow.channel)));
     return hops;
   }
-
-  std::uint32_t crossings_of(LinkId link) const { return world_crossings()[link.index]; }
 
   static Duration sum(const std::vector<Duration>& durations) {
     Duration whole;
     for (const Duration duration : durations) whole += duration;
     return whole;
-  }
-
-  Duration worst_hop_latency(std::uint32_t ring, std::uint8_t protocol) const {
-    Duration worst;
-    for (const Duration hop : hop_times(ring, Bytes{0}, protocol)) worst = std::max(worst, hop);
-    return worst;
   }
 
   Duration slowest_time(Bytes bytes, const std::vector<LinkUse>& uses) const {
@@ -180,19 +202,24 @@ class Router {
   }
 
   Duration link_time(Bytes bytes, LinkId link, std::uint32_t crossings) const {
-    return time_to_move(bytes, share(input_.topology.links()[link].bandwidth, crossings));
+    // A round may pass a hop that the flows leave out (nothing closes the ring of a broadcast).
+    return time_to_move(bytes, share(input_.topology.links()[link].bandwidth, std::max(crossings, 1u)));
   }
 
   HopRoute hop_of(std::uint32_t ring, Rank rank) const {
     return input_.topology.hop(rank, input_.world.next(ring, rank), nic_of_ring(input_.topology, ring));
   }
 
-  Duration step_cost(std::uint8_t protocol, LinkClass link_class) const {
-    if (protocol >= input_.calibration.protocols.size())
+  Duration step_cost(const Path& path, LinkClass link_class) const {
+    if (path.protocol >= input_.calibration.protocols.size())
       return Duration::zero();
-    const auto& step = input_.calibration.protocols[protocol].step;
+    const auto& step = input_.calibration.protocols[path.protocol].step;
     const auto found = step.find(link_class);
-    return found == step.end() ? Duration::zero() : found->second;
+    if (found == step.end())
+      return Duration::zero();
+    return path.algorithm < input_.calibration.algorithms.size()
+               ? scaled(found->second, input_.calibration.algorithms[path.algorithm].step_ppm, million)
+               : found->second;
   }
 
   std::uint32_t member_crossings(Rank rank, std::uint32_t ring, LinkId link) {
@@ -211,16 +238,27 @@ class Router {
             ++member_crossings_[{input_.symmetry.roles.role_of[rank], ring, link.index}];
   }
 
-  const std::vector<std::uint32_t>& world_crossings() const {
-    if (crossings_.empty())
-      crossings_ = count_crossings(input_.topology, input_.world);
-    return crossings_;
+  // By link, for a whole traffic. Folded, a link stands for others of its class: the busiest counts.
+  const std::vector<std::uint32_t>& crossings_of(TrafficId traffic) {
+    const auto [found, is_new] = crossings_.try_emplace(traffic.index);
+    if (is_new) {
+      const std::vector<std::uint32_t> loads =
+          count_crossings(input_.topology, input_.plan.traffics[traffic].flows);
+      found->second.resize(loads.size());
+      for (std::uint32_t link = 0; link < loads.size(); ++link) {
+        std::uint32_t& busiest = found->second[input_.symmetry.representative(LinkId{link}).index];
+        busiest = std::max(busiest, loads[link]);
+      }
+      for (std::uint32_t link = 0; link < loads.size(); ++link)
+        found->second[link] = std::max(found->second[link], loads[link]);
+    }
+    return found->second;
   }
 
   const RoutingInput& input_;
   RouteTable table_;
   MemberCrossings member_crossings_;
-  mutable std::vector<std::uint32_t> crossings_;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> crossings_;  // by traffic
 };
 
 }  // namespace
@@ -229,15 +267,12 @@ std::uint32_t nic_of_ring(const Topology& topology, std::uint32_t ring) {
   return topology.nics_per_node() > 0 ? topology.nic_of_ring(ring) : 0;
 }
 
-std::vector<std::uint32_t> count_crossings(const Topology& topology, const Communicator& world) {
+std::vector<std::uint32_t> count_crossings(const Topology& topology, std::span<const Flow> flows) {
   std::vector<std::uint32_t> crossings(topology.links().size());
-  if (world.ranks() < 2)
-    return crossings;
-  for (std::uint32_t ring = 0; ring < world.rings.size(); ++ring)
-    for (std::uint32_t rank = 0; rank < world.ranks(); ++rank)
-      for (const LinkId link :
-           topology.hop(Rank{rank}, world.next(ring, Rank{rank}), nic_of_ring(topology, ring)).links)
-        ++crossings[link.index];
+  for (const Flow& flow : flows)
+    for (const LinkId link :
+         topology.hop(flow.source, flow.destination, nic_of_ring(topology, flow.channel)).links)
+      crossings[link.index] += flow.weight;
   return crossings;
 }
 

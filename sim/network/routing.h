@@ -44,8 +44,8 @@ struct RoutingInput {
 // One route for every path of the plan, in the same order.
 RouteTable route_paths(const RoutingInput& input);
 
-// How often the rings of `world` cross each link, all ranks together: by link.
-std::vector<std::uint32_t> count_crossings(const Topology& topology, const Communicator& world);
+// How often `flows` cross each link, by weight: by link.
+std::vector<std::uint32_t> count_crossings(const Topology& topology, std::span<const Flow> flows);
 
 // The NIC that ring `ring` leaves a node by.
 std::uint32_t nic_of_ring(const Topology& topology, std::uint32_t ring);

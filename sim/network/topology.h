@@ -138,7 +138,8 @@ class Topology {
 struct WorldOptions {
   const MachineSpec& machine;
   const Calibration& calibration;
-  std::optional<std::int64_t> channels;  // as NCCL_MAX_NCHANNELS and NCCL_MIN_NCHANNELS force it
+  std::int64_t compute_capability = 0;        // 90 is 9.0
+  std::optional<std::int64_t> channels = {};  // as NCCL_MAX_NCHANNELS and NCCL_MIN_NCHANNELS force it
 };
 Communicator find_world(const Topology& topology, const WorldOptions& options);
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/units.h"
@@ -34,14 +35,47 @@ struct ProtocolFacts {
   Duration step_in_node;  // and over a hop inside a node
 };
 
+// An algorithm's own costs, in the order of the calibration's.
+struct AlgorithmFacts {
+  std::string name;
+  Duration launch;
+  std::int64_t efficiency_ppm = 1'000'000;
+};
+
+// What messages between pairs cost (see PeerCost).
+struct PeerFacts {
+  Duration start;
+  Bandwidth channel_bandwidth;  // zero: no limit of its own
+  Duration ramp;
+};
+
+// What NCCL's search of the topology would have found, as its tuner reads it: planned speeds of all channels
+// together.
+struct PlanningFacts {
+  std::int64_t compute_capability = 0;  // 80 is 8.0; 0: no CUDA device
+  bool has_amd_host = false;
+  bool has_nvlink = true;             // between all GPUs of a node
+  bool has_near_nics = true;          // GPU and NIC meet below one PCIe switch
+  Bandwidth in_node = {};             // of rings inside a node
+  Bandwidth between_nodes = {};       // of rings that cross nodes
+  Bandwidth multicast_per_head = {};  // NVLS
+};
+
 struct Communicator {
   std::uint32_t nodes = 1;
   std::uint32_t gpus_per_node = 1;
   std::vector<RingPattern> rings;
+  bool switch_multicasts = false;  // the node's NVSwitch adds and multicasts (NVLink SHARP)
   std::vector<ProtocolFacts> protocols;
+  std::vector<AlgorithmFacts> algorithms;
+  Duration channel_start;  // each channel in use costs a collective so much
+  PeerFacts peer;
+  PlanningFacts planning;
   Bandwidth ring_bandwidth;  // what the slowest hop of one ring can carry
 
   std::uint32_t channels() const;
+  // Index into `algorithms`; no_algorithm where nothing is known of it.
+  std::uint8_t algorithm_index(std::string_view name) const;
   std::uint32_t ranks() const { return nodes * gpus_per_node; }
   std::uint32_t node_of(Rank rank) const { return rank.index / gpus_per_node; }
   std::uint32_t local_of(Rank rank) const { return rank.index % gpus_per_node; }
@@ -49,5 +83,8 @@ struct Communicator {
   Rank next(std::uint32_t ring, Rank rank) const;
   Rank previous(std::uint32_t ring, Rank rank) const;
 };
+
+// Every rank to the next on every ring: what rings move at once.
+std::vector<Flow> ring_flows(const Communicator& world);
 
 }  // namespace lockstep

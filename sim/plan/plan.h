@@ -24,10 +24,12 @@ using OpId = Id<struct OpTag>;
 using LaneId = Id<struct LaneTag>;
 using PathId = Id<struct PathTag>;
 using KernelId = Id<struct KernelTag>;
+using TrafficId = Id<struct TrafficTag>;
 using Rank = Id<struct RankTag>;
 
 inline constexpr OpId no_op{0xffffffff};
 inline constexpr PathId no_path{0xffffffff};
+inline constexpr TrafficId no_traffic{0xffffffff};
 
 // delay:    takes its amount of picoseconds: launches, host work, fixed costs.
 // transfer: moves its amount over a path; how long that takes is decided by the network.
@@ -67,8 +69,23 @@ enum class PathKind : std::uint8_t {
   coupled,  // a whole collective: every hop at once (fidelity `flow`)
 };
 
-// The chain inside a coupled transfer: its longest chain of dependent messages has `chain_steps` steps of
-// `bytes_per_step` each along a ring; `bytes_per_hop` of these move while the transfer itself does.
+// What one rank sends another while a coupled transfer moves its amount once, `weight` times that amount.
+struct Flow {
+  Rank source{};
+  Rank destination{};
+  std::uint32_t channel = 0;
+  std::uint32_t weight = 1;
+};
+
+// Everything a coupled transfer moves at once, all ranks together, and the rounds of hops that its chains of
+// dependent messages go along, again and again, one chain for each round.
+struct Traffic {
+  std::vector<Flow> flows;
+  std::vector<std::vector<Flow>> rounds;
+};
+
+// The chains inside a coupled transfer: each has `chain_steps` messages of `bytes_per_step`, one after
+// another; `bytes_per_hop` of these move while the transfer itself does.
 struct CoupledShape {
   std::int64_t bytes_per_hop = 0;
   std::int64_t bytes_per_step = 0;
@@ -76,14 +93,18 @@ struct CoupledShape {
   bool operator==(const CoupledShape&) const = default;
 };
 
+inline constexpr std::uint8_t no_algorithm = 0xff;
+
 struct Path {
   PathKind kind = PathKind::kernel;
-  Rank rank{};                     // kernel: whose compute; hop: the source
-  Rank destination{};              // hop
-  std::uint32_t channel = 0;       // hop: which ring
-  std::uint32_t multiplicity = 1;  // identical channels folded into one op
-  CoupledShape shape{};            // coupled
-  std::uint8_t protocol = 0;       // index into the communicator's protocols
+  Rank rank{};                            // kernel: whose compute; hop: the source
+  Rank destination{};                     // hop
+  std::uint32_t channel = 0;              // hop: which ring
+  std::uint32_t multiplicity = 1;         // identical channels folded into one op
+  TrafficId traffic = no_traffic;         // coupled
+  CoupledShape shape{};                   // coupled
+  std::uint8_t protocol = 0;              // index into the communicator's protocols
+  std::uint8_t algorithm = no_algorithm;  // and into its algorithms
   bool operator==(const Path&) const = default;
 };
 
@@ -120,6 +141,7 @@ struct Plan {
 
   IdVector<LaneId, Lane> lanes;
   IdVector<PathId, Path> paths;
+  IdVector<TrafficId, Traffic> traffics;
   IdVector<KernelId, KernelWork> kernels;
   std::vector<std::pair<OpId, KernelId>> kernel_of;  // ascending by op
   std::vector<Section> sections;

@@ -15,15 +15,18 @@ LaneId PlanWriter::new_channel_lane(Rank rank, std::uint32_t channel) {
   return lane({.rank = rank, .kind = LaneKind::channel, .index = channel});
 }
 
-PathId PlanWriter::hop_path(Rank source, Rank destination, std::uint32_t channel, std::uint8_t protocol) {
-  const auto [found, is_new] = hop_paths_.emplace(
-      std::array{source.index, destination.index, channel, std::uint32_t{protocol}}, no_path);
+PathId PlanWriter::hop_path(const Hop& hop) {
+  const auto [found, is_new] =
+      hop_paths_.emplace(std::array{hop.source.index, hop.destination.index, hop.channel,
+                                    std::uint32_t{hop.protocol} << 8 | hop.algorithm},
+                         no_path);
   if (is_new)
     found->second = add_path({.kind = PathKind::hop,
-                              .rank = source,
-                              .destination = destination,
-                              .channel = channel,
-                              .protocol = protocol});
+                              .rank = hop.source,
+                              .destination = hop.destination,
+                              .channel = hop.channel,
+                              .protocol = hop.protocol,
+                              .algorithm = hop.algorithm});
   return found->second;
 }
 
@@ -37,6 +40,12 @@ PathId PlanWriter::coupled_path(const Path& path) {
 
 PathId PlanWriter::add_path(const Path& path) {
   return plan_.paths.push_back(path);
+}
+
+TrafficId PlanWriter::add_traffic(const std::string& key, Traffic traffic) {
+  const TrafficId id = plan_.traffics.push_back(std::move(traffic));
+  traffics_.emplace(key, id);
+  return id;
 }
 
 PathId PlanWriter::kernel_path(Rank rank) {

@@ -24,6 +24,15 @@
 
 namespace lockstep {
 
+// A message from one rank to another; `protocol` and `algorithm` say what a step of it costs.
+struct Hop {
+  Rank source{};
+  Rank destination{};
+  std::uint32_t channel = 0;
+  std::uint8_t protocol = 0;
+  std::uint8_t algorithm = no_algorithm;
+};
+
 class PlanWriter {
  public:
   explicit PlanWriter(const Roles& roles) : roles_(roles) {}
@@ -39,8 +48,14 @@ class PlanWriter {
 
   // Paths are made at first use and shared by every op that asks for the same.
   PathId kernel_path(Rank rank);
-  PathId hop_path(Rank source, Rank destination, std::uint32_t channel, std::uint8_t protocol);
+  PathId hop_path(const Hop& hop);
   PathId coupled_path(const Path& path);
+  // Made at the first call with this key; `key` names the algorithm and all that its traffic depends on.
+  template <class Make>
+  TrafficId traffic(const std::string& key, Make make) {
+    const auto found = traffics_.find(key);
+    return found != traffics_.end() ? found->second : add_traffic(key, make());
+  }
 
   // What follows is charged to `category` and shown under `name`.
   void section(std::string_view name, Category category);
@@ -60,6 +75,7 @@ class PlanWriter {
 
  private:
   PathId add_path(const Path& path);
+  TrafficId add_traffic(const std::string& key, Traffic traffic);
   OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
   void follow_lane(LaneId lane, OpId op);
   bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
@@ -70,6 +86,7 @@ class PlanWriter {
   std::vector<OpId> last_in_lane_;
   std::map<std::uint32_t, PathId> kernel_paths_;
   std::map<std::array<std::uint32_t, 4>, PathId> hop_paths_;
+  std::map<std::string, TrafficId> traffics_;
   std::unordered_map<std::string, std::uint32_t> name_index_;
 };
 

@@ -230,7 +230,8 @@ std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration
 // The link that the communication of one iteration keeps busy longest.
 std::string busiest_link(const Simulation& simulation) {
   const Topology& topology = simulation.cluster->topology;
-  const std::vector<std::uint32_t> crossings = count_crossings(topology, simulation.cluster->world);
+  const std::vector<std::uint32_t> crossings =
+      count_crossings(topology, ring_flows(simulation.cluster->world));
   std::string name;
   Duration longest;
   for (const LinkId link : topology.links().ids()) {
@@ -291,12 +292,27 @@ bool has_measured_compute(const Scenario& scenario) {
   return scenario.compute.single_gpu_iteration || scenario.model.measured || is_stated;
 }
 
+// What most of the gradients travel in: the band is that of messages of this size.
+Bytes bucket_bytes(const Scenario& scenario) {
+  return Bytes{static_cast<std::int64_t>(scenario.training.bucket_cap_mb * 1024 * 1024)};
+}
+
+void add_range_warning(Report& report, const ClusterSpec& cluster) {
+  const auto& fitted = cluster.calibration.fitted;
+  if (fitted && cluster.ranks() > 1 &&
+      (cluster.ranks() > fitted->most_ranks || cluster.nodes > fitted->most_nodes))
+    report.warnings.push_back(cluster.calibration.name + " was fitted to at most " +
+                              std::to_string(fitted->most_ranks) + " ranks on " +
+                              std::to_string(fitted->most_nodes) + " nodes: this is an extrapolation");
+}
+
 void add_band(Report& report, const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
+  add_range_warning(report, scenario.cluster);
   const bool is_measured = has_measured_compute(scenario);
   const bool knows_compute = is_measured || calibration.compute_residual;
   const bool communicates = scenario.cluster.ranks() > 1;
-  if (communicates ? !calibration.communication_residual : !knows_compute) {
+  if (communicates ? calibration.communication_residuals.empty() : !knows_compute) {
     report.warnings.push_back("no calibration residuals are known for " + calibration.name +
                               ": iteration_time_low_s and iteration_time_high_s are null");
     return;
@@ -306,7 +322,8 @@ void add_band(Report& report, const Scenario& scenario) {
         "computing is estimated by the roofline, whose error is not known: the band covers communication "
         "only; "
         "compute.single_gpu_iteration anchors it");
-  const ResidualBand communication = calibration.communication_residual.value_or(ResidualBand{});
+  const ResidualBand communication =
+      calibration.communication_residual(bucket_bytes(scenario)).value_or(ResidualBand{});
   const ResidualBand compute =
       is_measured ? ResidualBand{} : calibration.compute_residual.value_or(ResidualBand{});
   report.iteration_low = iteration_at(scenario, communication.low_ppm, compute.low_ppm);

@@ -7,6 +7,8 @@
 
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
+#include "sim/collectives/collective.h"
+#include "sim/network/planning.h"
 #include "sim/network/topology.h"
 #include "sim/scenario/fields.h"
 #include "sim/scenario/read_training.h"
@@ -312,6 +314,25 @@ Problem protocol_problem(const Scenario& scenario) {
                      scenario.cluster.calibration.name, describe_choices(wanted, valid));
 }
 
+// What the cluster lacks for an algorithm that was asked for.
+Problem algorithm_problem(const Scenario& scenario) {
+  const std::string& wanted = scenario.communication.algorithm;
+  const Collective* collective = wanted == "auto" ? nullptr : Registry<Collective>::find(wanted);
+  if (collective == nullptr || collective->lacks == nullptr) {
+    return std::nullopt;
+  }
+  Communicator world;
+  world.nodes = static_cast<std::uint32_t>(scenario.cluster.nodes);
+  world.gpus_per_node = static_cast<std::uint32_t>(scenario.cluster.gpus_per_node);
+  world.switch_multicasts = has_multicast(scenario.cluster.machine, scenario.cluster.gpu.compute_capability);
+  const std::string lacking = collective->lacks(world);
+  if (lacking.empty()) {
+    return std::nullopt;
+  }
+  return fmt::format("/communication/algorithm: found \"{}\", which cannot run here; it needs {}", wanted,
+                     lacking);
+}
+
 // A mesh may leave pairs of GPUs without a link only where PCIe joins them.
 bool is_joined(const MachineSpec& machine, std::int64_t gpus) {
   if (gpus == 1 || machine.host.pcie || machine.gpu_links.kind == GpuLinkKind::nvswitch) {
@@ -361,8 +382,8 @@ std::vector<std::string> fabric_problems(const ClusterSpec& cluster) {
 std::vector<std::string> find_limit_problems(const Scenario& scenario) {
   std::vector<std::string> problems;
   for (const Problem& problem :
-       {precision_problem(scenario), protocol_problem(scenario), joining_problem(scenario),
-        work_problem(scenario), share_problem(scenario), time_problem(scenario),
+       {precision_problem(scenario), protocol_problem(scenario), algorithm_problem(scenario),
+        joining_problem(scenario), work_problem(scenario), share_problem(scenario), time_problem(scenario),
         memory_problem(scenario, {.ranks = expected_ranks(scenario)})}) {
     if (problem) {
       problems.push_back(*problem);

@@ -174,6 +174,9 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
       calibration && machine.library == library
           ? *std::move(calibration)
           : find_calibration(machine, library, root / "cluster" / "machine" / "calibration");
+  if (scenario.communication.library_version == 0) {
+    scenario.communication.library_version = scenario.cluster.calibration.library_version;
+  }
 }
 
 void throw_if_any(std::vector<std::string> problems, const std::vector<std::string>& others) {

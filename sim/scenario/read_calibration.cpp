@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "sim/base/error.h"
+#include "sim/collectives/collective.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/read_training.h"
 #include "sim/scenario/spelling.h"
 
 namespace lockstep {
@@ -53,6 +55,10 @@ ProtocolCost read_protocol(const JsonReader& json) {
       protocol.most_bandwidth.push_back(limit.bandwidth());
     }
   }
+  protocol.fill_ppm = read_by_class<std::int64_t>(json.optional("fill"), read_share);
+  if (const auto limit = json.optional("bandwidth_per_rank")) {
+    protocol.bandwidth_per_rank = limit->bandwidth();
+  }
   protocol.launch = duration_or(json, "launch", Duration::zero());
   protocol.step = read_by_class<Duration>(json.optional("step"), read_duration);
   json.finish();
@@ -70,19 +76,65 @@ std::vector<ProtocolCost> read_protocols(const JsonReader& json) {
   return protocols;
 }
 
-std::optional<ResidualBand> read_band(const std::optional<JsonReader>& json) {
-  if (!json) {
-    return std::nullopt;
+AlgorithmCost read_algorithm(const JsonReader& json) {
+  AlgorithmCost algorithm;
+  algorithm.name = json.required("name").one_of(Registry<Collective>::names());
+  algorithm.launch = duration_or(json, "launch", Duration::zero());
+  algorithm.step_ppm = parts_per_million_or(json, "step_scale", million, {0.001, 1000});
+  algorithm.efficiency_ppm = parts_per_million_or(json, "efficiency", million, share_range);
+  json.finish();
+  return algorithm;
+}
+
+PeerCost read_peer(const JsonReader& json) {
+  PeerCost peer;
+  peer.start = duration_or(json, "start", Duration::zero());
+  if (const auto bandwidth = json.optional("channel_bandwidth")) {
+    peer.channel_bandwidth = bandwidth->bandwidth();
   }
+  peer.ramp = duration_or(json, "ramp", Duration::zero());
+  json.finish();
+  return peer;
+}
+
+FittedRange read_fitted(const JsonReader& json) {
+  FittedRange fitted;
+  fitted.smallest = json.required("smallest").bytes();
+  fitted.largest = json.required("largest").bytes();
+  fitted.most_ranks = json.required("most_ranks").integer(1, 10'000'000);
+  fitted.most_nodes = json.required("most_nodes").integer(1, 10'000'000);
+  json.finish();
+  return fitted;
+}
+
+ResidualBand read_band(const JsonReader& json) {
   ResidualBand band;
-  band.low_ppm = parts_per_million(json->required("low"), residual_range, "measured over predicted, minus 1");
+  if (const auto from = json.optional("from")) {
+    band.from = from->bytes();
+  }
+  band.low_ppm = parts_per_million(json.required("low"), residual_range, "measured over predicted, minus 1");
   band.high_ppm =
-      parts_per_million(json->required("high"), residual_range, "measured over predicted, minus 1");
-  json->finish();
+      parts_per_million(json.required("high"), residual_range, "measured over predicted, minus 1");
+  json.finish();
   if (band.low_ppm > band.high_ppm) {
-    json->problem("expected low to be at most high");
+    json.problem("expected low to be at most high");
   }
   return band;
+}
+
+// One band for all sizes, or a list of them by size.
+std::vector<ResidualBand> read_bands(const JsonReader& json) {
+  if (json.is_object()) {
+    return {read_band(json)};
+  }
+  std::vector<ResidualBand> bands;
+  for (const JsonReader& element : json.elements()) {
+    bands.push_back(read_band(element));
+    if (bands.size() > 1 && bands.back().from <= bands[bands.size() - 2].from) {
+      element.problem("expected bands in ascending order of from");
+    }
+  }
+  return bands;
 }
 
 // In picoseconds, since a byte takes few of them.
@@ -104,8 +156,12 @@ void read_gradient_copy(const JsonReader& json, Calibration& calibration) {
 }
 
 void read_residuals(const JsonReader& json, Calibration& calibration) {
-  calibration.communication_residual = read_band(json.optional("communication"));
-  calibration.compute_residual = read_band(json.optional("compute"));
+  if (const auto communication = json.optional("communication")) {
+    calibration.communication_residuals = read_bands(*communication);
+  }
+  if (const auto compute = json.optional("compute")) {
+    calibration.compute_residual = read_band(*compute);
+  }
   json.finish();
 }
 
@@ -203,8 +259,21 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.source = text_or(json, "source", "");
   json.optional("sources");
   calibration.collective_launch = duration_or(json, "collective_launch", Duration::zero());
+  calibration.channel_start = duration_or(json, "channel_start", Duration::zero());
   calibration.efficiency_ppm = read_by_class<std::int64_t>(json.optional("link_efficiency"), read_share);
   calibration.protocols = read_protocols(json.required("protocols"));
+  if (const auto algorithms = json.optional("algorithms")) {
+    for (const JsonReader& element : algorithms->elements()) {
+      calibration.algorithms.push_back(read_algorithm(element));
+    }
+  }
+  if (const auto peer = json.optional("peer")) {
+    calibration.peer = read_peer(*peer);
+  }
+  calibration.host_launch = duration_or(json, "host_launch", Duration::zero());
+  if (const auto version = json.optional("library_version")) {
+    calibration.library_version = read_library_version(*version);
+  }
   calibration.compute_slowdown_ppm = parts_per_million_or(json, "compute_slowdown", million, slowdown_range);
   calibration.sm_interference_ppm = parts_per_million_or(json, "sm_interference", 0, {0, 100});
   calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
@@ -217,6 +286,9 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.host_per_bucket = duration_or(json, "host_per_bucket", Duration::zero());
   if (const auto residuals = json.optional("residuals")) {
     read_residuals(*residuals, calibration);
+  }
+  if (const auto fitted = json.optional("fitted")) {
+    calibration.fitted = read_fitted(*fitted);
   }
   json.finish();
   return calibration;

@@ -188,6 +188,24 @@ void read_peaks(const JsonReader& json, GpuSpec& gpu) {
   }
 }
 
+// "9.0" is 90.
+std::int64_t read_compute_capability(const JsonReader& json) {
+  const auto found = json.optional("compute_capability");
+  if (!found) {
+    return 0;
+  }
+  const std::string text = found->text();
+  const auto point = text.find('.');
+  const bool is_version = point != std::string::npos && point > 0 && point + 2 == text.size() &&
+                          text.find_first_not_of("0123456789.") == std::string::npos &&
+                          text.find('.', point + 1) == std::string::npos && text.size() <= 4;
+  if (!is_version) {
+    found->expected("a compute capability such as \"9.0\"");
+    return 0;
+  }
+  return std::stoll(text.substr(0, point)) * 10 + (text.back() - '0');
+}
+
 }  // namespace
 
 GpuSpec read_gpu(const JsonReader& json, const Place& place) {
@@ -196,6 +214,7 @@ GpuSpec read_gpu(const JsonReader& json, const Place& place) {
   gpu.source = text_or(json, "source", "");
   json.optional("sources");
   text_or(json, "vendor", "");
+  gpu.compute_capability = read_compute_capability(json);
   read_peaks(json, gpu);
   read_memory(json, gpu);
   gpu.sms = json.required("sms").integer(1, 100'000);

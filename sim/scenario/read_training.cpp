@@ -10,6 +10,7 @@
 
 #include "sim/base/registry.h"
 #include "sim/collectives/collective.h"
+#include "sim/collectives/nccl_tuner.h"
 #include "sim/scenario/fields.h"
 #include "sim/scenario/spelling.h"
 #include "sim/training/strategy.h"
@@ -169,6 +170,14 @@ std::vector<std::string> valid_algorithms() {
   return names;
 }
 
+std::int64_t read_library_version(const JsonReader& json) {
+  const auto version = parse_nccl_version(json.text());
+  if (!version) {
+    json.expected("a release such as \"2.28\" or \"2.18.3\"");
+  }
+  return version.value_or(0);
+}
+
 std::vector<std::string> valid_protocols() {
   return {"auto", "ll", "ll128", "simple"};
 }
@@ -203,6 +212,9 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
   communication.library = spelled_or(json, "library", of_machine, library_spellings);
   if (!json.optional("library")) {
     (place / "library").note("default (the machine's)");
+  }
+  if (const auto version = json.optional("library_version")) {
+    communication.library_version = read_library_version(*version);
   }
   communication.algorithm = name_or(json, "algorithm", "auto", valid_algorithms());
   communication.protocol = name_or(json, "protocol", "auto", valid_protocols());

@@ -22,6 +22,8 @@ std::vector<std::string> valid_strategies();
 std::vector<std::string> valid_frameworks();
 std::vector<std::string> valid_algorithms();
 std::vector<std::string> valid_protocols();
+// "2.18.3" as NCCL_VERSION_CODE; 0 after a recorded problem.
+std::int64_t read_library_version(const JsonReader& json);
 
 // What the rest of the scenario says that training must agree with.
 struct BatchFacts {

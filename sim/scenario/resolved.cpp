@@ -1,13 +1,17 @@
 #include "sim/scenario/resolved.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
 #include "sim/base/json_text.h"
+#include "sim/collectives/nccl_tuner.h"
 #include "sim/scenario/exact_text.h"
 #include "sim/scenario/fields.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/spelling.h"
+#include "sim/scenario/write_calibration.h"
 
 namespace lockstep {
 namespace {
@@ -43,6 +47,10 @@ ordered_json write_curve(const std::vector<EfficiencyPoint>& curve) {
 
 ordered_json write_gpu(const GpuSpec& gpu) {
   ordered_json json{{"name", gpu.name}, {"source", gpu.source}};
+  if (gpu.compute_capability > 0) {
+    json["compute_capability"] =
+        fmt::format("{}.{}", gpu.compute_capability / 10, gpu.compute_capability % 10);
+  }
   for (const auto& [precision, peak] : gpu.peak) {
     json["peak"][name_of(precision, precision_spellings)] = exact_text(peak);
   }
@@ -82,57 +90,11 @@ ordered_json write_host(const HostSpec& host) {
   if (host.pcie) {
     json["pcie"] = write_link(*host.pcie);
   }
+  if (!host.peer_to_peer) {
+    json["peer_to_peer"] = false;
+  }
   if (!host.pcie_switches.empty()) {
     json["pcie_switches"] = host.pcie_switches;
-  }
-  return json;
-}
-
-template <class T, class Write>
-ordered_json write_by_class(const std::map<LinkClass, T>& values, Write write) {
-  ordered_json json = ordered_json::object();
-  for (const auto& [link_class, value] : values) {
-    json[name_of(link_class, link_class_spellings)] = write(value);
-  }
-  return json;
-}
-
-ordered_json write_protocols(const std::vector<ProtocolCost>& protocols) {
-  ordered_json json = ordered_json::array();
-  for (const ProtocolCost& protocol : protocols) {
-    json.push_back({{"name", protocol.name},
-                    {"payload", ratio(protocol.payload_ppm)},
-                    {"launch", exact_text(protocol.launch)},
-                    {"step", write_by_class(protocol.step, [](Duration step) { return exact_text(step); })}});
-  }
-  return json;
-}
-
-ordered_json write_band(const ResidualBand& band) {
-  return {{"low", ratio(band.low_ppm)}, {"high", ratio(band.high_ppm)}};
-}
-
-ordered_json write_calibration(const Calibration& calibration) {
-  ordered_json json{{"name", calibration.name}, {"source", calibration.source}};
-  json["collective_launch"] = exact_text(calibration.collective_launch);
-  json["link_efficiency"] = write_by_class(calibration.efficiency_ppm, ratio);
-  json["protocols"] = write_protocols(calibration.protocols);
-  json["compute_slowdown"] = ratio(calibration.compute_slowdown_ppm);
-  json["sm_interference"] = ratio(calibration.sm_interference_ppm);
-  json["rank_variation"] = ratio(calibration.rank_variation_ppm);
-  json["core_time_per_byte"] = exact_text(Duration::picoseconds(calibration.core_time_per_byte_ps));
-  json["core_share"] = ratio(calibration.core_share_ppm);
-  json["unhidden_per_byte"] = exact_text(Duration::picoseconds(calibration.unhidden_per_byte_ps));
-  json["gradient_copy"] = {{"per_tensor", exact_text(calibration.copy_per_tensor)}};
-  if (calibration.copy_bandwidth) {
-    json["gradient_copy"]["bandwidth"] = exact_text(*calibration.copy_bandwidth);
-  }
-  json["host_per_bucket"] = exact_text(calibration.host_per_bucket);
-  if (calibration.communication_residual) {
-    json["residuals"]["communication"] = write_band(*calibration.communication_residual);
-  }
-  if (calibration.compute_residual) {
-    json["residuals"]["compute"] = write_band(*calibration.compute_residual);
   }
   return json;
 }
@@ -275,6 +237,9 @@ ordered_json write_communication(const CommunicationSpec& communication) {
                     {"protocol", communication.protocol},
                     {"overlap", communication.overlap},
                     {"collectives_in_flight", communication.collectives_in_flight}};
+  if (communication.library_version > 0) {
+    json["library_version"] = nccl_version_text(communication.library_version);
+  }
   if (communication.channels) {
     json["channels"] = *communication.channels;
   }

@@ -39,7 +39,7 @@ class Refinement {
 
   // Colours by load alone: enough when every collective is one op over all its links.
   void colour_by_load() {
-    const std::vector<std::uint32_t> crossings = count_crossings(topology_, world_);
+    const std::vector<std::uint32_t> crossings = count_crossings(topology_, ring_flows(world_));
     for (std::size_t link = 0; link < links_.size(); ++link)
       links_[link] = mixed(links_[link], crossings[link]);
   }

@@ -2,6 +2,7 @@
 
 #include "sim/base/check.h"
 #include "sim/base/random.h"
+#include "sim/collectives/collective.h"
 #include "sim/compute/rank_variation.h"
 #include "sim/compute/roofline.h"
 #include "sim/engine/executor.h"
@@ -43,8 +44,19 @@ Topology build_topology(const Scenario& scenario) {
                    .slowdown_ppm = slowdown_by_rank(scenario)});
 }
 
+// In steps, only what all nodes do alike can stand for each other; between nodes the library may choose a
+// tree.
+bool may_fold(const Scenario& scenario, const Communicator& world) {
+  if (scenario.simulation.fidelity == Fidelity::flow)
+    return true;
+  const std::string& asked = scenario.communication.algorithm;
+  if (asked == "auto")
+    return world.nodes == 1 || scenario.communication.library == LibraryKind::gloo;
+  return Registry<Collective>::find(asked)->folds;
+}
+
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world) {
-  if (!scenario.simulation.fold)
+  if (!scenario.simulation.fold || !may_fold(scenario, world))
     return no_symmetry(topology);
   return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));
 }
@@ -176,6 +188,7 @@ std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
   Topology topology = build_topology(scenario);
   Communicator world = find_world(topology, {.machine = scenario.cluster.machine,
                                              .calibration = scenario.cluster.calibration,
+                                             .compute_capability = scenario.cluster.gpu.compute_capability,
                                              .channels = scenario.communication.channels});
   Symmetry symmetry = find_roles(scenario, topology, world);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry));

@@ -26,8 +26,14 @@ struct Buffer {
   std::int64_t elements;
 };
 
+// nccl-tests gives each rank an equal, aligned part of these buffers.
+bool has_parts_by_rank(CollectiveOp op) {
+  return op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter ||
+         op == CollectiveOp::all_to_all || op == CollectiveOp::gather || op == CollectiveOp::scatter;
+}
+
 Buffer buffer_of(CollectiveOp op, Bytes bytes, std::int64_t ranks) {
-  if (op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter) {
+  if (has_parts_by_rank(op)) {
     const std::int64_t elements = elements_per_rank(bytes, ranks);
     return {Bytes{elements * element_bytes * ranks}, elements};
   }
@@ -47,10 +53,6 @@ Bandwidth rate_of(Bytes bytes, Duration time) {
 Bandwidth on_the_bus(Bandwidth algbw, const BusFactor& factor) {
   const auto product = static_cast<Unsigned128>(algbw.count()) * static_cast<Unsigned128>(factor.numerator);
   return Bandwidth{arithmetic::checked_narrow(product / static_cast<Unsigned128>(factor.denominator))};
-}
-
-std::string name_of_algorithm(const std::string& asked) {
-  return asked == "auto" ? "ring" : asked;
 }
 
 // A scenario needs a model; this one is never run.
@@ -77,10 +79,24 @@ ordered_json communication_of(const CollectiveSetting& setting) {
   if (!setting.library.empty()) {
     communication["library"] = setting.library;
   }
+  if (!setting.library_version.empty()) {
+    communication["library_version"] = setting.library_version;
+  }
   if (setting.channels) {
     communication["channels"] = *setting.channels;
   }
   return communication;
+}
+
+// The machine's own profile with another calibration named in it; left to `load` where there is no such
+// machine.
+ordered_json machine_with_calibration(const CollectiveSetting& setting, const ProfileStore& store) {
+  const auto profile = store.open(ProfileKind::machine, setting.machine);
+  if (!profile)
+    return setting.machine;
+  ordered_json machine = *profile->value;
+  machine["calibration"] = setting.calibration;
+  return machine;
 }
 
 }  // namespace
@@ -88,6 +104,8 @@ ordered_json communication_of(const CollectiveSetting& setting) {
 Scenario load_collective_setting(const CollectiveSetting& setting, const ProfileStore& store) {
   ordered_json scenario;
   scenario["cluster"] = cluster_of(setting);
+  if (!setting.calibration.empty())
+    scenario["cluster"]["machine"] = machine_with_calibration(setting, store);
   scenario["model"] = idle_model();
   scenario["communication"] = communication_of(setting);
   return load_value(scenario, {.store = store, .file_name = "command line", .fidelity = setting.fidelity});
@@ -100,17 +118,24 @@ CollectiveRow CollectiveBench::predict(CollectiveOp op, Bytes bytes) const {
   const Communicator& world = cluster_->world;
   const std::int64_t ranks = world.ranks();
   const Buffer buffer = buffer_of(op, bytes, ranks);
-  const std::uint8_t protocol = choose_protocol(world, op, buffer.size, scenario_.communication.protocol);
+  const CommunicationSpec& asked = scenario_.communication;
+  const Choice choice = choose_collective({.world = world,
+                                           .op = op,
+                                           .bytes = buffer.size,
+                                           .library = asked.library,
+                                           .library_version = asked.library_version,
+                                           .algorithm = asked.algorithm,
+                                           .protocol = asked.protocol});
   CollectiveRow row{.size = buffer.size,
                     .elements = buffer.elements,
-                    .algorithm = name_of_algorithm(scenario_.communication.algorithm),
-                    .protocol = world.protocols.empty() ? "simple" : world.protocols[protocol].name,
-                    .channels = world.channels()};
-  row.time = time_of(op, buffer.size, protocol, row.algorithm);
+                    .algorithm = choice.algorithm,
+                    .protocol = choice.protocol_name,
+                    .channels = choice.channels};
+  row.time = std::max(time_of(op, buffer.size, choice), host_time(op));
   row.algbw = rate_of(row.size, row.time);
   row.busbw = on_the_bus(row.algbw, bus_factor(op, ranks));
   // The residual is measured over predicted, so it scales the prediction itself.
-  if (const auto& residual = scenario_.cluster.calibration.communication_residual) {
+  if (const auto residual = scenario_.cluster.calibration.communication_residual(row.size)) {
     row.low = scaled(row.time, million + residual->low_ppm, million);
     row.high = scaled(row.time, million + residual->high_ppm, million);
   }
@@ -126,23 +151,28 @@ std::vector<CollectiveRow> CollectiveBench::predict(CollectiveOp op, const SizeR
   return rows;
 }
 
-Duration CollectiveBench::time_of(CollectiveOp op, Bytes bytes, std::uint8_t protocol,
-                                  const std::string& algorithm) const {
-  const Collective* collective = Registry<Collective>::find(algorithm);
-  LOCKSTEP_CHECK(collective != nullptr, "load accepts only algorithms that are registered");
+// Pairs are started as a send and a receive each; anything else is one launch.
+Duration CollectiveBench::host_time(CollectiveOp op) const {
+  const bool is_a_pair = op == CollectiveOp::all_to_all || op == CollectiveOp::send_recv;
+  return scenario_.cluster.calibration.host_launch * (is_a_pair ? 2 : 1);
+}
+
+Duration CollectiveBench::time_of(CollectiveOp op, Bytes bytes, const Choice& choice) const {
   PlanWriter writer(cluster_->symmetry.roles);
   std::vector<LaneId> lanes;
   for (const Rank rank : writer.representatives()) {
     lanes.push_back(writer.lane({.rank = rank, .kind = LaneKind::communication}));
   }
   writer.section("collective", Category::communication);
-  collective->write(writer, {.op = op,
-                             .bytes = bytes,
-                             .world = cluster_->world,
-                             .fidelity = scenario_.simulation.fidelity,
-                             .protocol = protocol,
-                             .lanes = lanes,
-                             .after = {}});
+  choice.collective->write(writer, {.op = op,
+                                    .bytes = bytes,
+                                    .world = cluster_->world,
+                                    .fidelity = scenario_.simulation.fidelity,
+                                    .protocol = choice.protocol,
+                                    .channels = choice.channels,
+                                    .lanes = lanes,
+                                    .after = {},
+                                    .back_to_back = true});
   const Plan plan = std::move(writer).finish();
   const RouteTable routes = route_paths({.plan = plan,
                                          .topology = cluster_->topology,

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/collectives/collective.h"
+#include "sim/collectives/choice.h"
 #include "sim/scenario/load.h"
 #include "sim/scenario/simulate.h"
 
@@ -27,7 +27,9 @@ struct CollectiveSetting {
   std::optional<std::int64_t> gpus_per_node = {};  // left out: the machine's
   std::string algorithm = "auto";
   std::string protocol = "auto";
-  std::string library = {};  // empty: the machine's
+  std::string library = {};          // empty: the machine's
+  std::string library_version = {};  // empty: the calibration's
+  std::string calibration = {};      // a name or a path; empty: the machine's
   std::optional<std::int64_t> channels = {};
   std::optional<Fidelity> fidelity = {};
 };
@@ -63,7 +65,8 @@ class CollectiveBench {
   std::vector<CollectiveRow> predict(CollectiveOp op, const SizeRange& range) const;
 
  private:
-  Duration time_of(CollectiveOp op, Bytes bytes, std::uint8_t protocol, const std::string& algorithm) const;
+  Duration time_of(CollectiveOp op, Bytes bytes, const Choice& choice) const;
+  Duration host_time(CollectiveOp op) const;
 
   const Scenario& scenario_;
   std::unique_ptr<Cluster> cluster_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 
 #include "sim/base/error.h"
@@ -15,10 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds_measurements(const std::string& file) {
+constexpr std::string_view table_schema = "lockstep.collective_tables/1";
+constexpr std::string_view case_schema = "lockstep.measurements/1";
+
+bool has_schema(const std::string& file, std::string_view schema) {
   const JsonDocument document = JsonDocument::from_file(file);
   const nlohmann::ordered_json& value = document.value();
-  return value.is_object() && value.contains("schema") && value["schema"] == "lockstep.measurements/1";
+  return value.is_object() && value.contains("schema") && value["schema"] == schema;
 }
 
 std::vector<std::string> json_files_below(const std::string& folder) {
@@ -37,18 +41,19 @@ std::vector<std::string> json_files_below(const std::string& folder) {
   return files;
 }
 
-void append_folder(const std::string& folder, std::vector<std::string>& files) {
-  const std::size_t before = files.size();
-  for (const std::string& file : json_files_below(folder)) {
-    if (holds_measurements(file)) {
-      files.push_back(file);
+// Files of the schema among the suites; folders are searched through.
+std::vector<std::string> find_files(const std::vector<std::string>& suites, std::string_view schema) {
+  std::vector<std::string> files;
+  for (const std::string& suite : suites) {
+    std::error_code ignored;
+    const bool is_folder = fs::is_directory(suite, ignored);
+    for (const std::string& file : is_folder ? json_files_below(suite) : std::vector<std::string>{suite}) {
+      if (has_schema(file, schema)) {
+        files.push_back(file);
+      }
     }
   }
-  if (files.size() == before) {
-    throw ConfigError(fmt::format(
-        "{}: found no measurements, expected *.json files whose \"schema\" is lockstep.measurements/1",
-        folder));
-  }
+  return files;
 }
 
 }  // namespace
@@ -57,13 +62,25 @@ std::vector<std::string> find_measurement_files(const std::vector<std::string>& 
   std::vector<std::string> files;
   for (const std::string& suite : suites) {
     std::error_code ignored;
-    if (fs::is_directory(suite, ignored)) {
-      append_folder(suite, files);
-    } else {
-      files.push_back(suite);
+    const bool is_folder = fs::is_directory(suite, ignored);
+    std::vector<std::string> cases = find_files({suite}, case_schema);
+    const bool holds_tables = !find_files({suite}, table_schema).empty();
+    if (is_folder && cases.empty() && !holds_tables) {
+      throw ConfigError(
+          fmt::format("{}: found no measurements, expected *.json files whose \"schema\" is {} or {}", suite,
+                      case_schema, table_schema));
     }
+    // A file of no known schema is read as cases, which says what is wrong with it.
+    if (!is_folder && !holds_tables) {
+      cases = {suite};
+    }
+    files.insert(files.end(), cases.begin(), cases.end());
   }
   return files;
+}
+
+std::vector<std::string> find_table_indexes(const std::vector<std::string>& suites) {
+  return find_files(suites, table_schema);
 }
 
 }  // namespace lockstep

@@ -34,6 +34,7 @@ struct TrainingSpec {
 
 struct CommunicationSpec {
   LibraryKind library = LibraryKind::nccl;
+  std::int64_t library_version = 0;  // NCCL_VERSION_CODE; 0: the calibration's, else the newest known
   std::string algorithm = "auto";
   std::string protocol = "auto";
   bool overlap = true;

@@ -1,6 +1,6 @@
 #include "sim/training/step_writer.h"
 
-#include "sim/base/check.h"
+#include "sim/collectives/choice.h"
 
 namespace lockstep {
 
@@ -49,21 +49,25 @@ void write_wait(const StrategyContext& context, std::span<const OpId> until) {
 
 CommunicationOps write_collective(const StrategyContext& context, CollectiveOp op, Bytes bytes,
                                   std::span<const OpId> after) {
-  const std::string& asked = context.job.communication.algorithm;
-  const std::string algorithm = asked == "auto" ? "ring" : asked;
-  const Collective* collective = Registry<Collective>::find(algorithm);
-  LOCKSTEP_CHECK(collective != nullptr, "load accepts only algorithms that are registered");
-  const std::uint8_t protocol = choose_protocol(context.world, op, bytes, context.job.communication.protocol);
+  const CommunicationSpec& communication = context.job.communication;
+  const Choice choice = choose_collective({.world = context.world,
+                                           .op = op,
+                                           .bytes = bytes,
+                                           .library = communication.library,
+                                           .library_version = communication.library_version,
+                                           .algorithm = communication.algorithm,
+                                           .protocol = communication.protocol});
   CommunicationOps ops;
-  ops.collective = collective->write(context.writer, {.op = op,
-                                                      .bytes = bytes,
-                                                      .world = context.world,
-                                                      .fidelity = context.job.fidelity,
-                                                      .protocol = protocol,
-                                                      .lanes = context.lanes.communication,
-                                                      .after = after});
-  ops.algorithm = algorithm;
-  ops.protocol = context.world.protocols.empty() ? "simple" : context.world.protocols[protocol].name;
+  ops.collective = choice.collective->write(context.writer, {.op = op,
+                                                             .bytes = bytes,
+                                                             .world = context.world,
+                                                             .fidelity = context.job.fidelity,
+                                                             .protocol = choice.protocol,
+                                                             .channels = choice.channels,
+                                                             .lanes = context.lanes.communication,
+                                                             .after = after});
+  ops.algorithm = choice.algorithm;
+  ops.protocol = choice.protocol_name;
   return ops;
 }
 

@@ -65,41 +65,5 @@ TEST_CASE("Chunks are rounded up to equal size") {
   CHECK(ring_steps(request(world, CollectiveOp::all_reduce, 10)).bytes == Bytes{3});
 }
 
-// LL sends 4 bytes of flags with 4 of data: 100 bytes become 200 on the wire.
-TEST_CASE("A protocol's flags are added to every chunk") {
-  Communicator world = world_of(1, 4);
-  world.protocols = {{.name = "ll", .payload_ppm = 500'000, .launch = {}, .step = {}, .step_in_node = {}}};
-  CHECK(ring_steps(request(world, CollectiveOp::all_reduce, 400)).bytes == Bytes{100 * 2});
-}
-
-// LL: cheap steps, half the bandwidth; simple: dear steps, all of it. Over n = 4 ranks an AllReduce of S has
-// 6 steps: LL takes 6 x 1 us + 2 B/C, simple 6 x 5 us + B/C with B = 6 S/4. They meet at B/C = 24 us:
-// S = 24 us x 10 GB/s x 4/6 = 160 kB.
-TEST_CASE("The protocol that promises the least time is chosen") {
-  Communicator world = world_of(1, 4);
-  world.protocols = {{.name = "ll",
-                      .payload_ppm = 500'000,
-                      .launch = {},
-                      .step = Duration::microseconds(1),
-                      .step_in_node = Duration::microseconds(1)},
-                     {.name = "simple",
-                      .payload_ppm = 1'000'000,
-                      .launch = {},
-                      .step = Duration::microseconds(5),
-                      .step_in_node = Duration::microseconds(5)}};
-  const auto chosen = [&](std::int64_t bytes, const char* forced) {
-    return world.protocols[choose_protocol(world, CollectiveOp::all_reduce, Bytes{bytes}, forced)].name;
-  };
-  CHECK(chosen(160'000 - 1'000, "auto") == "ll");
-  CHECK(chosen(160'000 + 1'000, "auto") == "simple");
-  CHECK(chosen(8, "simple") == "simple");
-  CHECK(chosen(1'000'000'000, "ll") == "ll");
-}
-
-TEST_CASE("Without protocols there is nothing to choose") {
-  const Communicator world = world_of(1, 4);
-  CHECK(choose_protocol(world, CollectiveOp::all_reduce, Bytes{1000}, "auto") == 0);
-}
-
 }  // namespace
 }  // namespace lockstep

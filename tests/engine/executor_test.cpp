@@ -27,7 +27,7 @@ class Bench {
   LaneId lane(std::uint32_t slots = 1) {
     return writer_.lane({.rank = Rank{0}, .kind = LaneKind::compute, .index = 0, .slots = slots});
   }
-  PathId hop() { return writer_.hop_path(Rank{0}, Rank{1}, 0, 0); }
+  PathId hop() { return writer_.hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0}); }
   PathId reserving() { return writer_.kernel_path(Rank{0}); }
 
   const Timeline& run() {

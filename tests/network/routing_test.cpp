@@ -28,6 +28,13 @@ Plan plan_with_path(const Path& path) {
   return plan;
 }
 
+// A coupled transfer over the rings of `world`, each chain going round its ring once.
+Plan plan_of_rings(const Communicator& world) {
+  Plan plan = plan_with_path({.kind = PathKind::coupled, .traffic = TrafficId{0}});
+  plan.traffics.push_back({.flows = ring_flows(world), .rounds = {}});
+  return plan;
+}
+
 TEST_CASE("A kernel runs on its rank's own compute link") {
   const TestCluster cluster(switch_machine(2, nvlink), 1);
   const Plan plan = plan_with_path({.kind = PathKind::kernel, .rank = Rank{1}});
@@ -63,7 +70,7 @@ TEST_CASE("A protocol's step cost comes on top of the wire's latency, by the slo
 TEST_CASE("A coupled transfer crosses every link of its rings as often as their hops do") {
   const std::int64_t gpus = 4;
   const TestCluster cluster(switch_machine(gpus, nvlink), 1);
-  const Plan plan = plan_with_path({.kind = PathKind::coupled});
+  const Plan plan = plan_of_rings(cluster.world());
   const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
   CHECK(routes.uses(RouteId{0}).size() == static_cast<std::size_t>(2 * gpus));
   for (const LinkUse& use : routes.uses(RouteId{0})) CHECK(use.multiplicity == 1);
@@ -73,7 +80,7 @@ TEST_CASE("Folded, a coupled transfer keeps one link of each class and its load"
   const TestCluster cluster(switch_machine(8, nvlink), 1);
   const std::vector<std::int64_t> alike(8, 0);
   const Symmetry symmetry = find_symmetry(cluster.topology(), cluster.world(), Fidelity::flow, alike);
-  const RouteTable routes = routes_of(cluster, plan_with_path({.kind = PathKind::coupled}), symmetry);
+  const RouteTable routes = routes_of(cluster, plan_of_rings(cluster.world()), symmetry);
   REQUIRE(routes.uses(RouteId{0}).size() == 1);
   CHECK(routes.uses(RouteId{0})[0].multiplicity == 1);
 }
@@ -83,7 +90,7 @@ TEST_CASE("Crossings count the hops of all rings over each link") {
   MachineSpec machine = switch_machine(4, nvlink);
   machine.nics = {{nic_link, {0, 1, 2, 3}}};
   const TestCluster cluster(machine, 3);
-  const auto crossings = count_crossings(cluster.topology(), cluster.world());
+  const auto crossings = count_crossings(cluster.topology(), ring_flows(cluster.world()));
   for (const LinkId link : cluster.topology().links().ids()) {
     if (cluster.topology().is_compute(link))
       CHECK(crossings[link.index] == 0);

@@ -83,10 +83,10 @@ TEST_CASE("Depending on no op is no dependency") {
 
 TEST_CASE("Equal paths are one path") {
   Writing writing;
-  CHECK(writing->hop_path(Rank{0}, Rank{1}, 0, 0) == writing->hop_path(Rank{0}, Rank{1}, 0, 0));
-  CHECK(writing->hop_path(Rank{0}, Rank{1}, 0, 0) != writing->hop_path(Rank{1}, Rank{0}, 0, 0));
-  CHECK(writing->hop_path(Rank{0}, Rank{1}, 0, 0) != writing->hop_path(Rank{0}, Rank{1}, 1, 0));
-  CHECK(writing->hop_path(Rank{0}, Rank{1}, 0, 0) != writing->hop_path(Rank{0}, Rank{1}, 0, 1));
+  CHECK(writing->hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0}) == writing->hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0}));
+  CHECK(writing->hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0}) != writing->hop_path({.source = Rank{1}, .destination = Rank{0}, .channel = 0, .protocol = 0}));
+  CHECK(writing->hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0}) != writing->hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 1, .protocol = 0}));
+  CHECK(writing->hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0}) != writing->hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 1}));
   CHECK(writing->kernel_path(Rank{1}) == writing->kernel_path(Rank{1}));
   const Path whole{.kind = PathKind::coupled, .shape = {.bytes_per_hop = 10}};
   CHECK(writing->coupled_path(whole) == writing->coupled_path(whole));

@@ -42,7 +42,7 @@ TEST_CASE("every field of a calibration is read, ratios as parts per million") {
   CHECK(calibration.copy_per_tensor == Duration::microseconds(5));
   CHECK(calibration.copy_bandwidth == Bandwidth{30'000'000'000});
   CHECK(calibration.host_per_bucket == Duration::microseconds(30));
-  CHECK(calibration.communication_residual->low_ppm == -100'000);
+  CHECK(calibration.communication_residual(Bytes{8})->low_ppm == -100'000);
   CHECK(calibration.compute_residual->high_ppm == 20'000);
 }
 

@@ -44,7 +44,7 @@ TEST_CASE("a gathered buffer is rounded down to 16 bytes a rank") {
 TEST_CASE("an algorithm, a protocol and channels that are forced are used") {
   const Scenario scenario = load_collective_setting(
       {.machine = "dgx_a100_40gb", .protocol = "simple", .channels = 4}, shipped_profiles());
-  const CollectiveRow row = CollectiveBench(scenario).predict(CollectiveOp::all_reduce, Bytes{8});
+  const CollectiveRow row = CollectiveBench(scenario).predict(CollectiveOp::all_reduce, Bytes{64 << 20});
   CHECK(row.protocol == "simple");
   CHECK(row.algorithm == "ring");
   CHECK(row.channels == 4);

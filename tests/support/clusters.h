@@ -82,7 +82,7 @@ class TestCluster {
                    .nodes = static_cast<std::uint32_t>(nodes),
                    .gpus_per_node = static_cast<std::uint32_t>(machine_.gpus),
                    .slowdown_ppm = {}}),
-        world_(find_world(topology_, {.machine = machine_, .calibration = calibration_, .channels = {}})) {}
+        world_(find_world(topology_, {.machine = machine_, .calibration = calibration_})) {}
   TestCluster(const TestCluster&) = delete;
   TestCluster& operator=(const TestCluster&) = delete;
 

@@ -57,8 +57,9 @@ inline WrittenCollective write_collective(const Communicator& world, const Roles
 inline CollectiveRun run_collective(const Topology& topology, const Communicator& world,
                                     const Calibration& calibration, const CollectiveCase& wanted) {
   const std::vector<std::int64_t> alike(topology.ranks(), 0);
+  const bool folds = wanted.fidelity == Fidelity::flow || Registry<Collective>::find(wanted.algorithm)->folds;
   const Symmetry symmetry =
-      wanted.fold ? find_symmetry(topology, world, wanted.fidelity, alike) : no_symmetry(topology);
+      wanted.fold && folds ? find_symmetry(topology, world, wanted.fidelity, alike) : no_symmetry(topology);
   WrittenCollective written = write_collective(world, symmetry.roles, wanted);
   CollectiveRun run{
       .plan = std::move(written.plan), .routes = {}, .timeline = {}, .ops = std::move(written.ops)};

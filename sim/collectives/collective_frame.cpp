@@ -1,0 +1,78 @@
+#include "sim/collectives/collective_frame.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+
+}  // namespace
+
+std::int64_t divided_up(std::int64_t amount, std::int64_t by) {
+  return (amount + by - 1) / by;
+}
+
+CollectiveFrame::CollectiveFrame(PlanWriter& writer, const CollectiveRequest& request,
+                                 std::string_view algorithm)
+    : writer_(writer),
+      request_(request),
+      algorithm_(request.world.algorithm_index(algorithm)),
+      ranks_(writer.representatives()) {
+  open();
+}
+
+void CollectiveFrame::open() {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const OpId ready = request_.after.empty() ? no_op : request_.after[i];
+    const OpId begin = writer_.take(request_.lanes[i], writer_.kernel_path(ranks_[i]), std::span(&ready, 1));
+    ops_.begin.push_back(begin);
+    const LaneId launching = writer_.new_channel_lane(ranks_[i]);
+    launched_.push_back(writer_.delay(launching, launch_time(), std::span(&begin, 1)));
+    results_.push_back({launched_.back()});
+  }
+}
+
+// A rank alone has nobody to talk to: the library returns at once.
+Duration CollectiveFrame::launch_time() const {
+  if (world().ranks() < 2)
+    return Duration::zero();
+  const Duration own = algorithm_ == no_algorithm ? Duration::zero() : world().algorithms[algorithm_].launch;
+  const Duration start = own + world().channel_start * request_.channels;
+  return world().protocols.empty() ? start : start + world().protocols[request_.protocol].launch;
+}
+
+Bytes CollectiveFrame::on_the_wire(std::int64_t data) const {
+  std::int64_t payload_ppm =
+      world().protocols.empty() ? million : world().protocols[request_.protocol].payload_ppm;
+  if (algorithm_ != no_algorithm)
+    payload_ppm =
+        std::max<std::int64_t>(payload_ppm * world().algorithms[algorithm_].efficiency_ppm / million, 1);
+  return Bytes{data / payload_ppm * million + divided_up(data % payload_ppm * million, payload_ppm)};
+}
+
+PathId CollectiveFrame::hop(Rank source, Rank destination, std::uint32_t channel) {
+  return writer_.hop_path({.source = source,
+                           .destination = destination,
+                           .channel = channel,
+                           .protocol = request_.protocol,
+                           .algorithm = algorithm_});
+}
+
+OpId CollectiveFrame::move(const CoupledMove& move, std::span<const OpId> after) {
+  const PathId path = writer_.coupled_path({.kind = PathKind::coupled,
+                                            .traffic = move.traffic,
+                                            .shape = move.shape,
+                                            .protocol = request_.protocol,
+                                            .algorithm = algorithm_});
+  const LaneId lane = writer_.new_channel_lane(ranks_.front());
+  const OpId moved = writer_.transfer(lane, path, move.amount, after.empty() ? launched_ : after);
+  for (auto& result : results_) result.push_back(moved);
+  return moved;
+}
+
+CollectiveOps CollectiveFrame::close() {
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    ops_.end.push_back(writer_.give_back(request_.lanes[i], writer_.kernel_path(ranks_[i]), results_[i]));
+  return std::move(ops_);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+#include "sim/network/planning.h"
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep {
+namespace {
+
+// Where a profile does not say what NCCL plans with: four fifths of the wire.
+Bandwidth planned(const LinkSpec& link) {
+  return link.nccl_bandwidth.value_or(Bandwidth{link.bandwidth.count() / 5 * 4});
+}
+
+Bandwidth in_node_bandwidth(const MachineSpec& machine, std::size_t rings) {
+  switch (machine.gpu_links.kind) {
+    case GpuLinkKind::nvswitch:
+      return planned(machine.gpu_links.link) * machine.gpu_links.links_per_gpu;
+    case GpuLinkKind::mesh:
+      return planned(machine.gpu_links.link) * static_cast<std::int64_t>(rings);
+    case GpuLinkKind::pcie:
+    case GpuLinkKind::none:
+      break;
+  }
+  if (!machine.host.pcie)
+    return Bandwidth{0};
+  const Bandwidth pcie = planned(*machine.host.pcie);
+  return machine.host.socket_link ? std::min(pcie, planned(*machine.host.socket_link)) : pcie;
+}
+
+Bandwidth between_nodes_bandwidth(const MachineSpec& machine, Bandwidth in_node) {
+  Bandwidth all{0};
+  for (const NicSpec& nic : machine.nics) all = Bandwidth{all.count() + planned(nic.link).count()};
+  return in_node > Bandwidth{0} ? std::min(all, in_node) : all;
+}
+
+// The largest of the speeds NCCL tries that all heads can have at once.
+Bandwidth multicast_per_head(const MachineSpec& machine, std::uint32_t gpus) {
+  static constexpr std::array<std::int64_t, 8> tried{90, 60, 50, 40, 30, 24, 20, 15};
+  const std::int64_t giga = 1'000'000'000;
+  const Bandwidth all = planned(machine.gpu_links.link) * machine.gpu_links.links_per_gpu;
+  for (const std::int64_t speed : tried)
+    if (speed * giga * (gpus + 1) <= all.count())
+      return Bandwidth{speed * giga};
+  return Bandwidth{0};
+}
+
+// Nothing but PCIe switches lies between a NIC and the GPU beside it.
+bool has_near_nics(const Topology& topology, const MachineSpec& machine) {
+  if (machine.nics.empty())
+    return false;
+  const NodeGraph& node = topology.node();
+  for (std::size_t nic = 0; nic < node.nic_count(); ++nic) {
+    bool is_near = false;
+    for (std::uint32_t gpu = 0; gpu < topology.gpus_per_node(); ++gpu) {
+      const auto& path = node.path(node.gpu(gpu), node.nic(nic));
+      is_near = is_near || std::none_of(path.begin(), path.end(), [&](std::uint32_t link) {
+                  return node.vertex_name(node.links()[link].to).starts_with("socket");
+                });
+    }
+    if (!is_near)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool has_multicast(const MachineSpec& machine, std::int64_t compute_capability) {
+  return machine.gpu_links.kind == GpuLinkKind::nvswitch && compute_capability >= 90;
+}
+
+PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options, std::size_t rings) {
+  const MachineSpec& machine = options.machine;
+  PlanningFacts facts{.compute_capability = options.compute_capability};
+  facts.has_amd_host = machine.host.socket_link && machine.host.socket_link->name == "xgmi";
+  facts.has_nvlink =
+      machine.gpu_links.kind == GpuLinkKind::nvswitch || machine.gpu_links.kind == GpuLinkKind::mesh;
+  facts.has_near_nics = has_near_nics(topology, machine);
+  facts.in_node = in_node_bandwidth(machine, rings);
+  facts.between_nodes = between_nodes_bandwidth(machine, facts.in_node);
+  if (has_multicast(machine, options.compute_capability))
+    facts.multicast_per_head = multicast_per_head(machine, topology.gpus_per_node());
+  return facts;
+}
+
+}  // namespace lockstep

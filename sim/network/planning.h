@@ -1,0 +1,20 @@
+#pragma once
+
+// What NCCL's search of the topology would have found, in its own planning figures.
+//
+// Problem:   the tuner needs the speeds NCCL planned with, which are not what the links carry.
+// Idea:      each link class has NCCL's planning bandwidth (20 of an NVLink's 25 GB/s, 24 of HDR's 25); rings
+//            inside a node use every link of a GPU, rings between nodes every NIC.
+// Invariant: these figures choose and never time.
+// Reference: NVIDIA/nccl, src/graph/topo.h and src/graph/search.cc.
+
+#include "sim/network/topology.h"
+
+namespace lockstep {
+
+PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options, std::size_t rings);
+
+// NVLS: the GPUs' switch adds and multicasts (third generation, compute capability 9.0).
+bool has_multicast(const MachineSpec& machine, std::int64_t compute_capability);
+
+}  // namespace lockstep

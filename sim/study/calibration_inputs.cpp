@@ -1,0 +1,288 @@
+#include "sim/study/calibration_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/base/error.h"
+#include "sim/base/nearest_name.h"
+#include "sim/base/quantity_text.h"
+#include "sim/collectives/nccl_tuner.h"
+#include "sim/study/collective_table.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t fewest_rows = 12;
+// Whoever calibrates has measured at one site, so that logs given together are one group.
+constexpr const char* group_of_logs = "own logs";
+
+using Strings = std::vector<std::string>;
+
+bool is_index(const std::string& file) {
+  return file.ends_with(".json");
+}
+
+Strings given_facts(const LogFacts& facts) {
+  Strings options;
+  const auto add = [&](bool is_given, const char* option) {
+    if (is_given)
+      options.emplace_back(option);
+  };
+  add(!facts.collective.empty(), "--collective");
+  add(facts.nodes.has_value(), "--nodes");
+  add(facts.gpus_per_node.has_value(), "--gpus-per-node");
+  add(!facts.library_version.empty(), "--library-version");
+  add(!facts.algorithm.empty(), "--algorithm");
+  add(!facts.protocol.empty(), "--protocol");
+  add(facts.is_single_process, "--single-process");
+  return options;
+}
+
+std::optional<CollectiveOp> parse_collective(const std::string& name) {
+  if (name.empty())
+    return std::nullopt;
+  const std::string stem = name.ends_with("_perf") ? name.substr(0, name.size() - 5) : name;
+  if (const CollectiveOp* op = find_collective_op(stem))
+    return *op;
+  throw ConfigError(
+      fmt::format("--collective: found \"{}\"; {}", name, describe_choices(stem, collective_op_names())));
+}
+
+void check_version(const std::string& place, const std::string& version) {
+  if (!version.empty() && !parse_nccl_version(version))
+    throw ConfigError(
+        fmt::format("{}: found \"{}\", expected a release such as \"2.28\" or \"2.18.3\"", place, version));
+}
+
+void check_protocol(const std::string& place, const std::string& protocol) {
+  static const Strings valid{"auto", "ll", "ll128", "simple"};
+  if (!protocol.empty() && std::find(valid.begin(), valid.end(), protocol) == valid.end())
+    throw ConfigError(
+        fmt::format("{}: found \"{}\"; {}", place, protocol, describe_choices(protocol, valid)));
+}
+
+void check_counts(const LogFacts& facts) {
+  const auto check = [](const char* option, const std::optional<std::int64_t>& count, std::int64_t most) {
+    if (count && (*count < 1 || *count > most))
+      throw ConfigError(fmt::format("{}: found {}, expected 1 to {}", option, *count, most));
+  };
+  check("--nodes", facts.nodes, 1'000'000);
+  check("--gpus-per-node", facts.gpus_per_node, 1'000);
+}
+
+void check_request(const CalibrationRequest& request) {
+  const bool has_index = std::any_of(request.files.begin(), request.files.end(), is_index);
+  const bool has_log = !std::all_of(request.files.begin(), request.files.end(), is_index);
+  if (!has_index && !request.profile.empty())
+    throw ConfigError("--profile: picks tables of an index (.json), and none was given");
+  if (const Strings given = given_facts(request.facts); !has_log && !given.empty())
+    throw ConfigError(fmt::format("{}: is said of logs and CSV, and only indexes were given", given.front()));
+  check_counts(request.facts);
+  check_version("--library-version", request.facts.library_version);
+  check_protocol("--protocol", request.facts.protocol);
+}
+
+template <class T>
+void refuse_contradiction(const std::string& file, const char* option, const T& said, const T& given) {
+  if (said != given)
+    throw ConfigError(fmt::format("{}: found {}, and {} says {}; an index (.json) can say each file's own",
+                                  file, said, option, given));
+}
+
+void complete_collective(CollectiveLog& log, std::optional<CollectiveOp> given) {
+  if (given && !log.op_name.empty())
+    refuse_contradiction(log.file, "--collective",
+                         log.op ? std::string(collective_op_name(*log.op)) : log.op_name,
+                         std::string(collective_op_name(*given)));
+  log.op = log.op ? log.op : given;
+}
+
+void complete_ranks(CollectiveLog& log, const LogFacts& facts) {
+  if (!log.ranks) {
+    if (facts.nodes && facts.gpus_per_node) {
+      log.nodes = facts.nodes;
+      log.ranks = *facts.nodes * *facts.gpus_per_node;
+    }
+    return;
+  }
+  if (facts.nodes && log.nodes)
+    refuse_contradiction(log.file, "--nodes", fmt::format("{} nodes", *log.nodes),
+                         fmt::format("{} nodes", *facts.nodes));
+  log.nodes = log.nodes ? log.nodes : facts.nodes;
+  if (facts.gpus_per_node)
+    refuse_contradiction(log.file, "--gpus-per-node", fmt::format("{} ranks", *log.ranks),
+                         fmt::format("{} ranks", *facts.gpus_per_node * log.nodes.value_or(1)));
+}
+
+void complete_version(CollectiveLog& log, const std::string& given) {
+  if (!given.empty() && !log.library_version.empty())
+    refuse_contradiction(log.file, "--library-version", log.library_version, given);
+  if (log.library_version.empty())
+    log.library_version = given;
+}
+
+// A machine as far as its tables are concerned.
+struct Machine {
+  std::string asked;  // as the user named it
+  std::string name;
+  std::int64_t gpus;
+};
+
+Machine find_machine(const CalibrationRequest& request, const ProfileStore& store) {
+  const Scenario scenario = load_collective_setting({.machine = request.machine}, store);
+  const MachineSpec& machine = scenario.cluster.machine;
+  if (machine.library == LibraryKind::gloo)
+    throw ConfigError(fmt::format(
+        "--machine: {} runs Gloo, and what is fitted are the protocols of NCCL and RCCL", machine.name));
+  return {.asked = request.machine, .name = machine.name, .gpus = machine.gpus};
+}
+
+// Gathers tables, notes and problems of one file after the other.
+class Reader {
+ public:
+  Reader(const CalibrationRequest& request, const Machine& machine)
+      : request_(request), machine_(machine), op_(parse_collective(request.facts.collective)) {}
+
+  void read(const std::string& file) {
+    try {
+      if (is_index(file))
+        read_index(file);
+      else
+        read_log(file);
+    } catch (const ConfigError& error) {
+      problems_.insert(problems_.end(), error.problems.begin(), error.problems.end());
+    }
+  }
+
+  CalibrationInputs finish() && {
+    if (problems_.empty())
+      check_enough();
+    if (!problems_.empty())
+      throw ConfigError(problems_);
+    return std::move(inputs_);
+  }
+
+ private:
+  void read_index(const std::string& file) {
+    std::size_t broken = 0;
+    std::size_t without_rows = 0;
+    for (MeasuredTable& table : read_measured_tables(file)) {
+      const std::string place = file + ": " + table.id;
+      if (!is_wanted(table))
+        continue;
+      if (!table.healthy && !request_.accepts_broken_runs)
+        ++broken;
+      else if (table.rows.empty())
+        ++without_rows;
+      else
+        add(std::move(table), place);
+    }
+    note_passed_over(file, broken, "marked as not healthy (--accept-broken takes them)");
+    note_passed_over(file, without_rows, "without rows");
+  }
+
+  bool is_wanted(const MeasuredTable& table) const {
+    return (table.machine == machine_.name || table.machine == machine_.asked) &&
+           (request_.profile.empty() || table.profile == request_.profile);
+  }
+
+  void note_passed_over(const std::string& file, std::size_t tables, std::string_view why) {
+    if (tables > 0)
+      inputs_.notes.push_back(
+          fmt::format("{}: passed over {} table{} {}", file, tables, tables == 1 ? "" : "s", why));
+  }
+
+  void read_log(const std::string& file) {
+    CollectiveLog log = read_collective_log(file);
+    note_skipped_lines(log);
+    check_sound(log);
+    complete_collective(log, op_);
+    complete_ranks(log, request_.facts);
+    complete_version(log, request_.facts.library_version);
+    MeasuredTable table = table_of_log(log, machine_.asked);
+    table.group = group_of_logs;
+    table.single_process = request_.facts.is_single_process;
+    if (!request_.facts.algorithm.empty())
+      table.algorithm = request_.facts.algorithm;
+    if (!request_.facts.protocol.empty())
+      table.protocol = request_.facts.protocol;
+    add(std::move(table), file);
+  }
+
+  void note_skipped_lines(const CollectiveLog& log) {
+    for (const CollectiveLogNote& note : log.notes)
+      inputs_.notes.push_back(fmt::format("{}:{}: {}", log.file, note.line, note.text));
+    if (const auto noted = static_cast<std::int64_t>(log.notes.size()); log.skipped_lines > noted)
+      inputs_.notes.push_back(
+          fmt::format("{}: and {} more lines were skipped", log.file, log.skipped_lines - noted));
+  }
+
+  void check_sound(const CollectiveLog& log) {
+    Strings sentences = find_broken_run(log);
+    if (request_.accepts_broken_runs)
+      for (const std::string& sentence : sentences)
+        inputs_.notes.push_back(fmt::format("{}: {}; accepted all the same", log.file, sentence));
+    if (sentences.empty() || request_.accepts_broken_runs)
+      return;
+    for (std::string& sentence : sentences)
+      sentence = fmt::format("{}: the run is broken: {} (--accept-broken takes it all the same)", log.file,
+                             sentence);
+    throw ConfigError(sentences);
+  }
+
+  void add(MeasuredTable table, const std::string& place) {
+    check_version(place, table.library_version);
+    check_protocol(place, table.protocol);
+    if (table.gpus_per_node > machine_.gpus)
+      throw ConfigError(fmt::format("{}: found {} GPUs on each node, and a {} has {}", place,
+                                    table.gpus_per_node, machine_.name, machine_.gpus));
+    if (table.ranks() < 2)
+      throw ConfigError(fmt::format("{}: found one rank, which communicates with nobody", place));
+    table.machine = machine_.asked;
+    inputs_.tables.push_back(std::move(table));
+  }
+
+  void check_enough() {
+    std::size_t rows = 0;
+    Bytes largest{0};
+    for (const MeasuredTable& table : inputs_.tables)
+      for (const MeasuredRow& row : table.rows) {
+        ++rows;
+        largest = std::max(largest, row.size);
+      }
+    if (inputs_.tables.empty())
+      problems_.push_back(fmt::format("found no table of {}{}{}", machine_.name,
+                                      request_.profile.empty() ? "" : " and profile ", request_.profile));
+    else if (rows < fewest_rows)
+      problems_.push_back(
+          fmt::format("found {} rows in all, expected at least {} to fit to", rows, fewest_rows));
+    if (!inputs_.tables.empty() && size_class(largest) != SizeClass::large)
+      problems_.push_back(
+          fmt::format("found no row of 1 MiB and more (the largest is {}): bandwidth shows only there",
+                      format_bytes(largest)));
+  }
+
+  const CalibrationRequest& request_;
+  const Machine& machine_;
+  std::optional<CollectiveOp> op_;
+  CalibrationInputs inputs_;
+  Strings problems_;
+};
+
+}  // namespace
+
+CalibrationInputs read_calibration_inputs(const CalibrationRequest& request, const ProfileStore& store) {
+  check_request(request);
+  const Machine machine = find_machine(request, store);
+  Reader reader(request, machine);
+  for (const std::string& file : request.files) reader.read(file);
+  CalibrationInputs inputs = std::move(reader).finish();
+  inputs.machine = machine.name;
+  inputs.profile = request.profile.empty() ? machine.name : request.profile;
+  for (MeasuredTable& table : inputs.tables) table.profile = inputs.profile;
+  return inputs;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#pragma once
+
+// A calibration from measured tables, with everything that is needed to judge it.
+//
+// Problem:   a fit always answers; whether it is right shows in its points, and in points it has not seen.
+// Idea:      the figures are rounded as the profile states them before any point is predicted, so that the
+//            errors are those of the profile; then each cell is left out once and predicted by the others.
+// Invariant: every fitted point is listed; residual bands are of held-out points where there are any.
+// Cost:      a fit, and one more for each cell.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/study/calibration_inputs.h"
+#include "sim/study/calibration_profile.h"
+#include "sim/study/cross_validation.h"
+
+namespace lockstep {
+
+struct CalibrationReport {
+  std::string machine;
+  std::string tables;  // one sentence
+  Calibration calibration;
+  std::vector<HeldOutPoint> points;    // predicted by the fit that has seen them
+  std::vector<HeldOutPoint> held_out;  // empty for a single cell
+  nlohmann::ordered_json profile;
+  std::vector<std::string> warnings;  // what the tables cannot tell
+};
+
+CalibrationReport calibrate(const CalibrationInputs& inputs, const ProfileStore& store);
+
+std::string to_text(const CalibrationReport& report);
+nlohmann::ordered_json to_json(const CalibrationReport& report);  // lockstep.calibration_report/1
+
+}  // namespace lockstep

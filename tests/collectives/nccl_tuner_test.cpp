@@ -1,0 +1,176 @@
+#include "sim/collectives/nccl_tuner.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/collectives/choice.h"
+#include "sim/collectives/nccl_constants.h"
+#include "tests/support/clusters.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kibi = 1024;
+constexpr std::int64_t mebi = kibi * kibi;
+
+struct WorldShape {
+  std::uint32_t nodes = 1;
+  std::uint32_t gpus = 8;
+  std::uint32_t channels = 24;
+  std::int64_t in_node_gb = 240;
+  std::int64_t between_gb = 192;
+  std::int64_t compute_capability = 80;
+};
+
+Communicator world_of(const WorldShape& shape) {
+  Communicator world;
+  world.nodes = shape.nodes;
+  world.gpus_per_node = shape.gpus;
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t gpu = 0; gpu < shape.gpus; ++gpu) order.push_back(gpu);
+  world.rings = {ring_pattern(order, shape.channels)};
+  world.planning.compute_capability = shape.compute_capability;
+  world.planning.in_node = gigabytes_per_second(shape.in_node_gb);
+  world.planning.between_nodes = gigabytes_per_second(shape.between_gb);
+  return world;
+}
+
+// Eight Hopper GPUs round an NVSwitch: rings of 360 GB/s, eight multicast heads of 40 GB/s.
+Communicator hopper_node(std::uint32_t gpus, std::int64_t head_gb) {
+  Communicator world = world_of({.gpus = gpus, .in_node_gb = 360, .compute_capability = 90});
+  world.switch_multicasts = true;
+  world.planning.multicast_per_head = gigabytes_per_second(head_gb);
+  return world;
+}
+
+Duration expected(const Communicator& world, const std::string& algorithm, const std::string& protocol,
+                  std::int64_t bytes, std::int64_t version = newest_nccl) {
+  const auto candidates = weigh_as_nccl({.world = world,
+                                         .op = CollectiveOp::all_reduce,
+                                         .bytes = Bytes{bytes},
+                                         .version_code = version,
+                                         .algorithm = algorithm,
+                                         .protocol = protocol});
+  REQUIRE(candidates.size() == 1);
+  return candidates.front().expected;
+}
+
+// base + 2 (n-1) steps + S / (bandwidth n / (2 (n-1))): Ring Simple on one node is 8.4 us + 14 x 3.4 us and
+// moves at 240 GB/s of the bus.
+TEST_CASE("A ring is weighed as latency of its steps plus bytes at the algorithm's bandwidth") {
+  const Communicator world = world_of({});
+  const std::int64_t bytes = 64 * mebi;
+  const std::int64_t algorithm_bandwidth = std::int64_t{240'000} * 8 / 14 * 1'000'000;
+  CHECK(expected(world, "ring", "simple", bytes) ==
+        Duration::nanoseconds(8'400 + 14 * 3'400) +
+            time_to_move(Bytes{bytes}, Bandwidth{algorithm_bandwidth}));
+}
+
+// 2.21 doubled what LL is thought to reach: half of the bus (up to 87.7 GB/s on Ampere), not a quarter.
+TEST_CASE("LL is weighed by the release's own share of the bus") {
+  const Communicator world = world_of({});
+  const std::int64_t bytes = 8 * mebi;
+  const Duration latency = Duration::nanoseconds(6'600 + 14 * 600);
+  const auto moving = [&](std::int64_t bus) {
+    return time_to_move(Bytes{bytes}, Bandwidth{bus * 8 / 14 * 1'000'000});
+  };
+  CHECK(expected(world, "ring", "ll", bytes, 21'803) == latency + moving(240'000 / 4));
+  CHECK(expected(world, "ring", "ll", bytes, 22'105) == latency + moving(87'700));
+}
+
+// Known of NCCL on HGX H200: NVLS is taken with five GPUs and more and from 2 MiB on; with four the heads
+// reach 60 GB/s, 306 GB/s of bus, which rings exceed.
+TEST_CASE("NVLS takes over from rings with five GPUs and more, at large sizes") {
+  const auto chosen = [](const Communicator& world, std::int64_t bytes) {
+    return choose_as_nccl({.world = world, .op = CollectiveOp::all_reduce, .bytes = Bytes{bytes}}).algorithm;
+  };
+  CHECK(chosen(hopper_node(8, 40), 1024 * mebi) == "nvls");
+  CHECK(chosen(hopper_node(8, 40), 64 * kibi) == "ring");
+  CHECK(chosen(hopper_node(5, 60), 1024 * mebi) == "nvls");
+  CHECK(chosen(hopper_node(4, 60), 1024 * mebi) == "ring");
+}
+
+TEST_CASE("Small messages over many nodes go by tree, large ones by ring") {
+  const Communicator world = world_of({.nodes = 16, .channels = 16});
+  const auto chosen = [&](std::int64_t bytes) {
+    return choose_as_nccl({.world = world, .op = CollectiveOp::all_reduce, .bytes = Bytes{bytes}});
+  };
+  CHECK(chosen(8).algorithm == "tree");
+  CHECK(chosen(8).protocol == "ll");
+  CHECK(chosen(4096 * mebi).algorithm == "ring");
+  CHECK(chosen(4096 * mebi).protocol == "simple");
+}
+
+TEST_CASE("The protocol goes from LL over LL128 to Simple as messages grow") {
+  const Communicator world = world_of({});
+  std::vector<std::string> seen;
+  for (std::int64_t bytes = 8; bytes <= 4096 * mebi; bytes *= 2) {
+    const std::string protocol =
+        choose_as_nccl({.world = world, .op = CollectiveOp::all_reduce, .bytes = Bytes{bytes}}).protocol;
+    if (seen.empty() || seen.back() != protocol)
+      seen.push_back(protocol);
+  }
+  CHECK(seen == std::vector<std::string>{"ll", "ll128", "simple"});
+}
+
+TEST_CASE("LL128 is not used where messages pass a processor on their way to the network") {
+  Communicator world = world_of({.nodes = 2});
+  world.planning.has_near_nics = false;
+  for (std::int64_t bytes = 8; bytes <= 1024 * mebi; bytes *= 4)
+    CHECK(choose_as_nccl({.world = world, .op = CollectiveOp::all_reduce, .bytes = Bytes{bytes}}).protocol !=
+          "ll128");
+}
+
+TEST_CASE("What is forced is taken") {
+  const Communicator world = hopper_node(8, 40);
+  for (const std::string algorithm : {"ring", "tree", "nvls"})
+    CHECK(choose_as_nccl({.world = world, .bytes = Bytes{mebi}, .algorithm = algorithm}).algorithm ==
+          algorithm);
+  for (const std::string protocol : {"ll", "ll128", "simple"})
+    CHECK(choose_as_nccl({.world = world, .bytes = Bytes{mebi}, .protocol = protocol}).protocol == protocol);
+}
+
+// 512 threads with 64 bytes each: a channel for every 32 KiB of Simple.
+TEST_CASE("Few bytes keep few channels busy") {
+  const Communicator world = world_of({});
+  const auto channels = [&](std::int64_t bytes) {
+    return choose_as_nccl({.world = world, .bytes = Bytes{bytes}, .protocol = "simple"}).channels;
+  };
+  CHECK(channels(8) == 1);
+  CHECK(channels(3 * 32 * kibi) == 3);
+  CHECK(channels(1024 * mebi) == 24);
+}
+
+TEST_CASE("Versions are read as NCCL numbers itself") {
+  CHECK(parse_nccl_version("2.18.3") == 21'803);
+  CHECK(parse_nccl_version("2.28") == 22'800);
+  for (const char* text : {"", "2", "2.", "2.18.", "v2.18", "2.18.3.1", "2.x", "2.180"})
+    CHECK(parse_nccl_version(text) == std::nullopt);
+  CHECK(nccl_version_text(22'809) == "2.28.9");
+}
+
+TEST_CASE("A version between two rows of constants is the older") {
+  CHECK(nccl_constants(22'809).since == 22'800);
+  CHECK(nccl_constants(21'902).since == 21'800);
+  CHECK(nccl_constants(20'400).since == 20'800);
+}
+
+// Index floor(log2(bytes / 64)): 256 KiB is 12, 1 MiB is 14.
+TEST_CASE("Trees lose in the middle sizes") {
+  CHECK(tree_correction_ppm(NcclProtocol::ll, 256 * kibi) == 400'000);
+  CHECK(tree_correction_ppm(NcclProtocol::simple, mebi) == 500'000);
+  CHECK(tree_correction_ppm(NcclProtocol::ll128, 64) == 1'000'000);
+  CHECK(tree_correction_ppm(NcclProtocol::simple, 1024 * mebi) == 1'000'000);
+}
+
+TEST_CASE("Gloo runs its ring, and messages between pairs go directly with any library") {
+  const Communicator world = world_of({});
+  CHECK(choose_collective({.world = world, .bytes = Bytes{mebi}, .library = LibraryKind::gloo}).algorithm ==
+        "ring");
+  for (const LibraryKind library : {LibraryKind::nccl, LibraryKind::gloo, LibraryKind::rccl})
+    CHECK(choose_collective(
+              {.world = world, .op = CollectiveOp::all_to_all, .bytes = Bytes{mebi}, .library = library})
+              .algorithm == "direct");
+}
+
+}  // namespace
+}  // namespace lockstep

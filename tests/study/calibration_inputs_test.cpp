@@ -1,0 +1,209 @@
+#include "sim/study/calibration_inputs.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/scenario/lab.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Folder;
+
+const std::string csv_header = "size_bytes,time_us\n";
+
+// 20 sizes from 8 B to 4 MiB; a run whose busbw rises throughout.
+std::string csv_rows() {
+  std::string text = csv_header;
+  for (int power = 3; power < 23; ++power)
+    text += std::to_string(1 << power) + "," + std::to_string(10 + (1 << power) / 20'000) + "\n";
+  return text;
+}
+
+std::string device_line(int rank) {
+  return "#  Rank  " + std::to_string(rank) + " Group  0 Pid  " + std::to_string(10 + rank) +
+         " on   host device  " + std::to_string(rank) + " [0x07] Tesla V100-SXM2-16GB\n";
+}
+
+// Two ranks on one node.
+std::string log_text() {
+  return "./all_reduce_perf -b 8\nNCCL version 2.18.3+cuda12.1\n" + device_line(0) + device_line(1) +
+         csv_rows();
+}
+
+CalibrationRequest request_of(const std::string& file, LogFacts facts = {}) {
+  return {.files = {file}, .machine = "dgx1_v100", .facts = std::move(facts)};
+}
+
+LogFacts all_facts() {
+  return {.collective = "all_gather", .nodes = 2, .gpus_per_node = 8};
+}
+
+CalibrationInputs read(const CalibrationRequest& request) {
+  return read_calibration_inputs(request, shipped_profiles());
+}
+
+std::string refusal_of(const CalibrationRequest& request) {
+  try {
+    read(request);
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+void check_refused(const CalibrationRequest& request, const std::vector<std::string>& says) {
+  const std::string refusal = refusal_of(request);
+  CAPTURE(refusal);
+  for (const std::string& part : says) CHECK_MESSAGE(refusal.find(part) != std::string::npos, part);
+}
+
+TEST_CASE("a log speaks for itself") {
+  const Folder folder;
+  const CalibrationInputs inputs = read(request_of(folder.write("a.log", log_text())));
+  REQUIRE(inputs.tables.size() == 1);
+  const MeasuredTable& table = inputs.tables.front();
+  CHECK(table.op == CollectiveOp::all_reduce);
+  CHECK(table.ranks() == 2);
+  CHECK(table.library_version == "2.18.3");
+  CHECK(table.rows.size() == 20);
+  CHECK_FALSE(table.single_process);
+  CHECK(inputs.profile == "dgx1_v100");
+}
+
+TEST_CASE("what a CSV does not say is said beside it") {
+  const Folder folder;
+  const std::string file = folder.write("a.csv", csv_rows());
+  LogFacts facts = all_facts();
+  facts.library_version = "2.12";
+  facts.algorithm = "ring";
+  facts.protocol = "simple";
+  facts.is_single_process = true;
+  const MeasuredTable table = read(request_of(file, facts)).tables.front();
+  CHECK(table.op == CollectiveOp::all_gather);
+  CHECK(table.nodes == 2);
+  CHECK(table.gpus_per_node == 8);
+  CHECK(table.library_version == "2.12");
+  CHECK(table.algorithm == "ring");
+  CHECK(table.protocol == "simple");
+  CHECK(table.single_process);
+  check_refused(request_of(file), {"--collective"});
+  check_refused(request_of(file, {.collective = "all_gather"}), {"--gpus-per-node"});
+}
+
+TEST_CASE("what a log says is not overruled") {
+  const Folder folder;
+  const std::string file = folder.write("a.log", log_text());
+  check_refused(request_of(file, {.collective = "all_gather"}), {"all_reduce", "--collective", "all_gather"});
+  check_refused(request_of(file, {.nodes = 2}), {"1 nodes", "--nodes", "2 nodes"});
+  check_refused(request_of(file, {.gpus_per_node = 8}), {"2 ranks", "--gpus-per-node", "8 ranks"});
+  check_refused(request_of(file, {.library_version = "2.20"}), {"2.18.3", "--library-version", "2.20"});
+  CHECK(refusal_of(request_of(file, {.collective = "allreduce", .gpus_per_node = 2})).empty());
+}
+
+TEST_CASE("repeats of a run share their cell") {
+  const Folder folder;
+  CalibrationRequest request = request_of(folder.write("a.log", log_text()));
+  request.files.push_back(folder.write("b.log", log_text()));
+  const CalibrationInputs inputs = read(request);
+  CHECK(inputs.tables[0].cell() == inputs.tables[1].cell());
+  CHECK(inputs.tables[0].id != inputs.tables[1].id);
+}
+
+TEST_CASE("a broken run is refused with its sentence unless it is accepted") {
+  const Folder folder;
+  const std::string file = folder.write("bad.log", log_text() + "8388608,0\n");
+  CalibrationRequest request = request_of(file);
+  check_refused(request, {"bad.log: the run is broken: took 0 us at 8388608 B", "--accept-broken"});
+  request.accepts_broken_runs = true;
+  const CalibrationInputs inputs = read(request);
+  CHECK(inputs.tables.front().rows.size() == 20);  // a row without a time is none
+  CHECK(inputs.notes.front().find("took 0 us") != std::string::npos);
+}
+
+TEST_CASE("more GPUs than the machine has are refused with both numbers") {
+  const Folder folder;
+  const std::string file = folder.write("a.csv", csv_rows());
+  LogFacts facts = all_facts();
+  facts.gpus_per_node = 16;
+  check_refused(request_of(file, facts), {"a.csv: found 16 GPUs on each node", "dgx1_v100 has 8"});
+  check_refused(request_of(file, {.collective = "all_reduce", .nodes = 1, .gpus_per_node = 1}), {"one rank"});
+}
+
+TEST_CASE("too little to fit to is refused with what is missing") {
+  const Folder folder;
+  const std::string few = csv_header + "8,10\n1048576,50\n";
+  check_refused(request_of(folder.write("few.csv", few), all_facts()), {"2 rows", "at least 12"});
+  std::string small = csv_header;
+  for (int row = 1; row <= 12; ++row) small += std::to_string(8 * row) + ",10\n";
+  check_refused(request_of(folder.write("small.csv", small), all_facts()), {"no row of 1 MiB", "96 B"});
+}
+
+TEST_CASE("facts that nobody can mean are refused by their option") {
+  const Folder folder;
+  const std::string file = folder.write("a.csv", csv_rows());
+  const auto with = [&](auto change) {
+    LogFacts facts = all_facts();
+    change(facts);
+    return request_of(file, facts);
+  };
+  check_refused(with([](LogFacts& facts) { facts.collective = "all_gatter"; }),
+                {"--collective", "did you mean \"all_gather\""});
+  check_refused(with([](LogFacts& facts) { facts.protocol = "simpel"; }),
+                {"--protocol", "did you mean \"simple\""});
+  check_refused(with([](LogFacts& facts) { facts.library_version = "new"; }),
+                {"--library-version", "2.18.3"});
+  check_refused(with([](LogFacts& facts) { facts.nodes = 0; }), {"--nodes", "found 0"});
+  CalibrationRequest request = with([](LogFacts&) {});
+  request.profile = "mine";
+  check_refused(request, {"--profile"});
+  request.profile.clear();
+  request.machine = "cpu_gloo";
+  check_refused(request, {"cpu_gloo", "Gloo"});
+}
+
+TEST_CASE("every file's problems are told at once") {
+  const Folder folder;
+  CalibrationRequest request = request_of(folder.path() + "/none.log");
+  request.files.push_back(folder.write("a.csv", csv_rows()));
+  check_refused(request, {"none.log: found no such file", "a.csv: the log does not say"});
+}
+
+TEST_CASE("lines that only resemble rows are noted with their place") {
+  const Folder folder;
+  const std::string file = folder.write("a.log", log_text() + "16777216,x\n");
+  const std::vector<std::string> notes = read(request_of(file)).notes;
+  REQUIRE(notes.size() == 1);
+  CHECK(notes.front().starts_with(file + ":26: "));  // after 4 lines, a header and 20 rows
+}
+
+std::string entry(const std::string& id, const std::string& machine, const std::string& more) {
+  return R"({"id": ")" + id + R"(", "file": "a.csv", "source": "here", "group": "g", "machine": ")" +
+         machine + R"(", "collective": "all_reduce", "nodes": 1, "gpus_per_node": 8)" + more + "}";
+}
+
+TEST_CASE("an index gives the sound tables of the machine, or of one of its profiles") {
+  const Folder folder;
+  folder.write("a.csv", csv_rows());
+  const std::string file =
+      folder.write("index.json", R"({"schema": "lockstep.collective_tables/1", "tables": [)" +
+                                     entry("one", "dgx1_v100", "") + "," + entry("other", "dgx_h100", "") +
+                                     "," + entry("bad", "dgx1_v100", R"(, "healthy": false)") + "," +
+                                     entry("tcp", "dgx1_v100", R"(, "profile": "v100_tcp")") + "]}");
+  CalibrationRequest request = request_of(file);
+  const CalibrationInputs all = read(request);
+  REQUIRE(all.tables.size() == 2);
+  CHECK(all.tables[1].profile == "dgx1_v100");
+  CHECK(all.notes.front().find("1 table marked as not healthy") != std::string::npos);
+  request.profile = "v100_tcp";
+  const CalibrationInputs one = read(request);
+  REQUIRE(one.tables.size() == 1);
+  CHECK(one.tables.front().id == "tcp");
+  CHECK(one.profile == "v100_tcp");
+  request.profile = "none";
+  check_refused(request, {"no table of dgx1_v100 and profile none"});
+  check_refused(request_of(file, {.collective = "all_reduce"}), {"--collective", "only indexes"});
+}
+
+}  // namespace
+}  // namespace lockstep
