@@ -22,6 +22,7 @@
 // Reference: Sanders, Speck and Traff 2009; NVIDIA/nccl src/device/all_reduce.h, runTreeUpDown.
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 
@@ -147,7 +148,7 @@ class TreeWriter {
   // Each channel has a NIC of its own, and the slowest counts. In one node the channels take faster and
   // slower links in turn, and the first stands for all.
   Traffic level_traffic(Direction direction, std::uint32_t level) const {
-    Traffic traffic{.flows = flows_of(direction, level), .rounds = {}};
+    Traffic traffic{.flows = flows_by_level(direction)[level], .rounds = {}};
     std::vector<Flow>& round = traffic.rounds.emplace_back();
     std::copy_if(traffic.flows.begin(), traffic.flows.end(), std::back_inserter(round),
                  [&](const Flow& flow) { return world_.nodes > 1 || flow.channel == 0; });
@@ -163,18 +164,28 @@ class TreeWriter {
     });
   }
 
-  std::vector<Flow> flows_of(Direction direction, std::optional<std::uint32_t> only_level = {}) const {
+  std::vector<Flow> flows_of(Direction direction) const {
     std::vector<Flow> flows;
-    for_each_tree([&](std::uint32_t channel, const RankTree& tree) {
-      for (const RankEdge& edge : tree.edges) {
-        const bool goes_up = direction == Direction::up;
-        if (!only_level || (goes_up ? edge.up_level : edge.down_level) == *only_level)
-          flows.push_back({.source = goes_up ? edge.lower : edge.upper,
-                           .destination = goes_up ? edge.upper : edge.lower,
-                           .channel = channel});
-      }
-    });
+    for (const std::vector<Flow>& level : flows_by_level(direction))
+      flows.insert(flows.end(), level.begin(), level.end());
     return flows;
+  }
+
+  // All trees are walked once a direction, however many levels are asked for.
+  const std::vector<std::vector<Flow>>& flows_by_level(Direction direction) const {
+    const bool goes_up = direction == Direction::up;
+    std::vector<std::vector<Flow>>& levels = levels_[goes_up ? 0 : 1];
+    if (levels.empty())
+      for_each_tree([&](std::uint32_t channel, const RankTree& tree) {
+        for (const RankEdge& edge : tree.edges) {
+          const std::uint32_t level = goes_up ? edge.up_level : edge.down_level;
+          levels.resize(std::max<std::size_t>(levels.size(), level + 1));
+          levels[level].push_back({.source = goes_up ? edge.lower : edge.upper,
+                                   .destination = goes_up ? edge.upper : edge.lower,
+                                   .channel = channel});
+        }
+      });
+    return levels;
   }
 
   void write_tree(std::uint32_t channel, const RankTree& tree) {
@@ -227,6 +238,7 @@ class TreeWriter {
   PlanWriter& writer_;
   const CollectiveRequest& request_;
   const Communicator& world_;
+  mutable std::array<std::vector<std::vector<Flow>>, 2> levels_;  // up, down
   CollectiveFrame frame_;
 };
 

@@ -126,16 +126,13 @@ std::vector<FitConstant> fit_constants(std::span<const MeasuredTable> tables, co
       {"ll bandwidth per rank", 5, 0.8, [](Calibration& c, double value) {
          c.protocols[ll].bandwidth_per_rank = Bandwidth{std::llround(value * 1e9)};
        }}};
-  if (any(tables, [](const MeasuredTable& table) { return table.gpus_per_node > 1; }))
-    append(constants, in_node_constants(in_node, has_nvlink ? 0.77 : 0.6));
-  if (any(tables, [](const MeasuredTable& table) { return table.nodes > 1; })) {
-    append(constants, network_constants());
-    append(constants, {algorithm_step("tree", 1, 0.5)});
-    if (any(tables, [](const MeasuredTable& table) {
-          return table.nodes > 1 && table.op == CollectiveOp::all_to_all;
-        }))
-      append(constants, {algorithm_efficiency("direct", 0.9, 0.5)});
-  }
+  // What no table tells of keeps its usual value.
+  append(constants, in_node_constants(in_node, has_nvlink ? 0.77 : 0.6));
+  append(constants, network_constants());
+  append(constants, {algorithm_step("tree", 1, 0.5)});
+  if (any(tables,
+          [](const MeasuredTable& table) { return table.nodes > 1 && table.op == CollectiveOp::all_to_all; }))
+    append(constants, {algorithm_efficiency("direct", 0.9, 0.5)});
   if (any(tables, [](const MeasuredTable& table) {
         return table.op == CollectiveOp::all_to_all || table.op == CollectiveOp::send_recv;
       }))
