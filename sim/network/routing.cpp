@@ -92,9 +92,14 @@ class Router {
       return;
     std::vector<std::uint32_t> sends(input_.world.ranks());
     for (const Flow& flow : traffic.flows) sends[flow.source.index] += flow.weight;
-    for (const Rank rank : input_.symmetry.roles.representatives)
-      if (sends[rank.index] > 0)
-        add_core_use(rank, sends[rank.index], uses);
+    // Folded, a rank stands for all of its role: the busiest counts.
+    const Roles& roles = input_.symmetry.roles;
+    std::vector<std::uint32_t> busiest(roles.representatives.size());
+    for (std::uint32_t rank = 0; rank < sends.size(); ++rank)
+      busiest[roles.role_of[rank]] = std::max(busiest[roles.role_of[rank]], sends[rank]);
+    for (std::size_t role = 0; role < busiest.size(); ++role)
+      if (busiest[role] > 0)
+        add_core_use(roles.representatives[role], busiest[role], uses);
   }
 
   // The chain of dependent messages either stays at the narrowest link, which then never rests, or goes along

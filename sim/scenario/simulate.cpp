@@ -44,15 +44,18 @@ Topology build_topology(const Scenario& scenario) {
                    .slowdown_ppm = slowdown_by_rank(scenario)});
 }
 
-// In steps, only what all nodes do alike can stand for each other; between nodes the library may choose a
-// tree.
-bool may_fold(const Scenario& scenario, const Communicator& world) {
-  if (scenario.simulation.fidelity == Fidelity::flow)
-    return true;
+// Only what all nodes do alike can stand for each other; between nodes the library may choose a tree.
+bool does_alike(const Scenario& scenario, const Communicator& world) {
   const std::string& asked = scenario.communication.algorithm;
   if (asked == "auto")
     return world.nodes == 1 || scenario.communication.library == LibraryKind::gloo;
   return Registry<Collective>::find(asked)->folds;
+}
+
+// At `flow` the busiest links stand for the others, but not the busiest cores: their kernels differ.
+bool may_fold(const Scenario& scenario, const Communicator& world) {
+  const bool takes_cores = scenario.cluster.calibration.core_time_per_byte_ps > 0;
+  return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) || does_alike(scenario, world);
 }
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world) {
