@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "sim/base/atomic_file.h"
+#include "sim/base/error.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/study/calibration_report.h"
@@ -33,16 +35,27 @@ void print_report(const CalibrateArguments& arguments, const CalibrationReport& 
   }
 }
 
+// Refuses, before anything is fitted, what cannot be written and what would overwrite a log. No temporary
+// file waits for the fit to end, so that even a kill -9 leaves none behind.
+void check_output(const CalibrateArguments& arguments) {
+  for (const std::string& file : arguments.request.files) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(file, arguments.output, ignored)) {
+      throw ConfigError(fmt::format("--output: found {}, which is to be read, expected a file of its own",
+                                    arguments.output));
+    }
+  }
+  static_cast<void>(AtomicFile(arguments.output));
+}
+
 int run_calibrate(const CalibrateArguments& arguments, const CommandContext& context) {
   const ProfileStore store(context.data_directory);
-  CalibrationInputs inputs = read_calibration_inputs(arguments.request, store);
-  inputs.holds_nothing_out = arguments.request.holds_nothing_out;
+  check_output(arguments);
+  const CalibrationInputs inputs = read_calibration_inputs(arguments.request, store);
   print_lines("", inputs.notes);
-  AtomicFile output(arguments.output);  // refuses, before anything is fitted, what cannot be written
   const CalibrationReport report = calibrate(inputs, store);
   print_lines("warning: ", report.warnings);
-  output.write(report.profile.dump(2) + "\n");
-  output.commit();
+  write_file_atomically(arguments.output, report.profile.dump(2) + "\n");
   print_report(arguments, report);
   return 0;
 }

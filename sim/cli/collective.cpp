@@ -12,6 +12,7 @@
 #include "sim/cli/output.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/size_text.h"
+#include "sim/report/extrapolation.h"
 #include "sim/study/collective_table.h"
 
 namespace lockstep {
@@ -58,27 +59,10 @@ struct CollectiveTable {
   std::vector<std::string> warnings;
 };
 
-void warn_beyond_fit(const Scenario& scenario, const std::vector<CollectiveRow>& rows,
-                     std::vector<std::string>& warnings) {
-  const auto& fitted = scenario.cluster.calibration.fitted;
-  if (!fitted || rows.empty()) {
-    return;
-  }
-  const ClusterSpec& cluster = scenario.cluster;
-  if (cluster.ranks() > fitted->most_ranks || cluster.nodes > fitted->most_nodes) {
-    warnings.push_back(fmt::format("{} was fitted to at most {} ranks on {} nodes: this is an extrapolation",
-                                   cluster.calibration.name, fitted->most_ranks, fitted->most_nodes));
-  }
-  if (rows.front().size < fitted->smallest || rows.back().size > fitted->largest) {
-    warnings.push_back(
-        fmt::format("{} was fitted to messages of {} to {} bytes: sizes beyond are extrapolated",
-                    cluster.calibration.name, fitted->smallest.count(), fitted->largest.count()));
-  }
-}
-
 std::vector<std::string> warnings_of(const Scenario& scenario, const std::vector<CollectiveRow>& rows) {
   std::vector<std::string> warnings = scenario.warnings;
-  warn_beyond_fit(scenario, rows, warnings);
+  warn_beyond_fitted_scale(scenario.cluster, warnings);
+  warn_beyond_fitted_sizes(scenario.cluster, rows.front().size, rows.back().size, warnings);
   if (scenario.cluster.calibration.communication_residuals.empty()) {
     warnings.push_back(
         fmt::format("no calibration residuals are known for {}: the range of each time is unknown",

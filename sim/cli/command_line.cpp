@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <system_error>
 
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
@@ -80,6 +83,23 @@ std::string see_help(const CLI::App& app) {
   return fmt::format("see lockstep {}--help", command == nullptr ? "" : command->get_name() + " ");
 }
 
+// "Could not convert: --nodes = two" in our words; empty for another error. What is a number all the same is
+// not a whole one.
+std::string describe_conversion(const std::string& message) {
+  constexpr std::string_view opening = "Could not convert: ";
+  constexpr std::string_view between = " = ";
+  const std::size_t place = message.find(between);
+  if (!message.starts_with(opening) || place == message.npos) {
+    return "";
+  }
+  const std::string value = message.substr(place + between.size());
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool is_number = error == std::errc{} && end == value.data() + value.size();
+  return fmt::format("{}: found \"{}\", expected {}", message.substr(opening.size(), place - opening.size()),
+                     value, is_number ? "an integer" : "a number");
+}
+
 }  // namespace
 
 void check_verb(const CLI::App& app, const std::vector<std::string>& words) {
@@ -101,7 +121,8 @@ void throw_config_error(const CLI::App& app, const std::vector<std::string>& wor
                         const CLI::ParseError& error) {
   std::vector<std::string> problems = unknown_flags(app, words);
   if (problems.empty()) {
-    problems.push_back(fmt::format("{}; {}", error.what(), see_help(app)));
+    const std::string conversion = describe_conversion(error.what());
+    problems.push_back(fmt::format("{}; {}", conversion.empty() ? error.what() : conversion, see_help(app)));
   }
   throw ConfigError(problems);
 }

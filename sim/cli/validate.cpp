@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -52,14 +53,7 @@ void check_arguments(const ValidateArguments& arguments) {
   if (!arguments.picture.empty()) {
     check_picture_file(arguments.picture);
   }
-}
-
-void print_validation(const ValidateArguments& arguments, const Validation& validation) {
-  if (arguments.wants_json) {
-    print_json(to_json(validation));
-  } else {
-    print(arguments.wants_markdown ? to_markdown(validation) : to_text(validation));
-  }
+  parse_leave_out(arguments.leave_out);
 }
 
 // Groups are never pooled: the worst one decides. A check of nothing does not hold.
@@ -90,43 +84,76 @@ bool holds(const CollectiveValidation& validation, double most_mape) {
   return is_held;
 }
 
+// The answer, and the same as a picture where one is asked for.
+template <class AnyValidation>
+void answer(const ValidateArguments& arguments, const CommandContext& context,
+            const AnyValidation& validation, const char* script) {
+  if (arguments.wants_json) {
+    print_json(to_json(validation));
+  } else {
+    print(arguments.wants_markdown ? to_markdown(validation) : to_text(validation));
+  }
+  if (!arguments.picture.empty()) {
+    draw({.script = script,
+          .document = to_json(validation).dump(),
+          .output = arguments.picture,
+          .data_directory = context.data_directory});
+  }
+}
+
 int validate_tables(const ValidateArguments& arguments, const CommandContext& context,
                     const std::vector<std::string>& indexes) {
   const ProfileStore store(context.data_directory);
   const CollectiveValidation validation = validate_collectives(
       {.indexes = indexes, .leave_out = parse_leave_out(arguments.leave_out), .profiles = arguments.profiles},
       store);
-  if (arguments.wants_json) {
-    print_json(to_json(validation));
-  } else {
-    print(arguments.wants_markdown ? to_markdown(validation) : to_text(validation));
+  for (const MeasuredTable& table : validation.tables) {
+    for (const std::string& line : table.skipped_lines) {
+      print_diagnostic(fmt::format("lockstep: {}\n", line));
+    }
   }
+  answer(arguments, context, validation, "collectives");
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
 }
 
 int validate_cases(const ValidateArguments& arguments, const CommandContext& context,
                    const std::vector<std::string>& files) {
   const Validation validation = validate({.files = files, .data_directory = context.data_directory});
-  print_validation(arguments, validation);
-  if (!arguments.picture.empty()) {
-    draw({.script = "validate",
-          .document = to_json(validation).dump(),
-          .output = arguments.picture,
-          .data_directory = context.data_directory});
-  }
+  answer(arguments, context, validation, "validate");
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
 }
 
-// Collective tables are asked for by --leave-out, or by suites that hold nothing else.
+// A log among the suites is the likely mistake, and what reads one is another verb.
+std::vector<std::string> find_cases(const std::vector<std::string>& suites) {
+  try {
+    return find_measurement_files(suites);
+  } catch (const ConfigError& error) {
+    std::vector<std::string> problems = error.problems;
+    const bool is_json = std::all_of(suites.begin(), suites.end(), [](const std::string& suite) {
+      return suite.ends_with(".json") || std::filesystem::is_directory(suite);
+    });
+    if (!is_json) {
+      problems.emplace_back(
+          "SUITE: expected .json files or folders of them; a benchmark's log is read by lockstep calibrate, "
+          "or "
+          "named in an index of tables");
+    }
+    throw ConfigError(problems);
+  }
+}
+
+// Collective tables are asked for by what concerns them alone, or by suites that hold nothing else.
 int run_validate(const ValidateArguments& arguments, const CommandContext& context) {
   check_arguments(arguments);
-  parse_leave_out(arguments.leave_out);
-  const std::vector<std::string> files = find_measurement_files(arguments.suites);
+  const std::vector<std::string> files = find_cases(arguments.suites);
   const std::vector<std::string> indexes = find_table_indexes(arguments.suites);
-  if (!arguments.leave_out.empty() && indexes.empty()) {
-    throw ConfigError("--leave-out: found no collective tables (lockstep.collective_tables/1) to hold out");
+  const char* option = !arguments.leave_out.empty()  ? "--leave-out"
+                       : !arguments.profiles.empty() ? "--profile"
+                                                     : nullptr;
+  if (option != nullptr && indexes.empty()) {
+    throw ConfigError(fmt::format("{}: found no collective tables (lockstep.collective_tables/1)", option));
   }
-  if (!arguments.leave_out.empty() || files.empty()) {
+  if (option != nullptr || files.empty()) {
     return validate_tables(arguments, context, indexes);
   }
   return validate_cases(arguments, context, files);
@@ -154,7 +181,8 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
           "collective tables: fit the rest and predict one cell, one group, or all above two nodes (scale)")
       ->type_name("WHAT");
   command->add_option("--profile", arguments->profiles, "collective tables: only of these profiles")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   command->add_option("--plot", arguments->picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
   command->callback([arguments, &context] {

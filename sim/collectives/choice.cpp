@@ -15,14 +15,9 @@ std::uint8_t protocol_index(const Communicator& world, const std::string& name) 
                                         : static_cast<std::uint8_t>(found - world.protocols.begin());
 }
 
-bool is_between_pairs(CollectiveOp op) {
-  return op == CollectiveOp::all_to_all || op == CollectiveOp::send_recv || op == CollectiveOp::gather ||
-         op == CollectiveOp::scatter;
-}
-
 // Gloo has one way of doing things, and it is a ring.
 CollectiveChoice choose_as_gloo(const ChoiceRequest& request) {
-  const std::string usual = is_between_pairs(request.op) ? "direct" : "ring";
+  const std::string usual = is_point_to_point(request.op) ? "direct" : "ring";
   return {.algorithm = request.algorithm == "auto" ? usual : request.algorithm,
           .protocol = request.protocol,
           .channels = request.world.channels()};

@@ -43,6 +43,18 @@ std::vector<std::string> collective_op_names() {
   return names;
 }
 
+bool is_point_to_point(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::all_to_all:
+    case CollectiveOp::send_recv:
+    case CollectiveOp::gather:
+    case CollectiveOp::scatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
 BusFactor bus_factor(CollectiveOp op, std::int64_t ranks) {
   switch (op) {
     case CollectiveOp::all_reduce:

@@ -46,6 +46,7 @@ struct CollectiveRequest {
   std::span<const LaneId> lanes;  // by representative, in the writer's order
   std::span<const OpId> after;    // by representative: when its part is ready
   bool back_to_back = false;      // one of many, enqueued without waiting, as nccl-tests does
+  bool in_place = true;           // a rank's own part of the result lies there already
 };
 
 // By representative: the join that ends when the rank holds the result; and the opening joins.
@@ -72,6 +73,9 @@ struct BusFactor {
   std::int64_t denominator;
 };
 BusFactor bus_factor(CollectiveOp op, std::int64_t ranks);
+
+// Made of messages between pairs of ranks, which NCCL starts peer by peer as sends and receives.
+bool is_point_to_point(CollectiveOp op);
 
 // nccl-tests spellings accepted: "all_reduce" or "allreduce". Null when there is no such operation.
 const CollectiveOp* find_collective_op(std::string_view name);

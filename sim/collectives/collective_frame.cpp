@@ -36,8 +36,17 @@ Duration CollectiveFrame::launch_time() const {
   if (world().ranks() < 2)
     return Duration::zero();
   const Duration own = algorithm_ == no_algorithm ? Duration::zero() : world().algorithms[algorithm_].launch;
-  const Duration start = own + world().channel_start * request_.channels;
+  // Messages between pairs open channels peer by peer, which is their own cost (PeerFacts).
+  const std::uint32_t channels = is_point_to_point(request_.op) ? 0 : request_.channels;
+  const Duration start = own + world().channel_start * channels + own_copy_time();
   return world().protocols.empty() ? start : start + world().protocols[request_.protocol].launch;
+}
+
+Duration CollectiveFrame::own_copy_time() const {
+  if (request_.op != CollectiveOp::all_gather || request_.in_place ||
+      world().own_copy_bandwidth == Bandwidth{0})
+    return Duration::zero();
+  return time_to_move(Bytes{divided_up(request_.bytes.count(), world().ranks())}, world().own_copy_bandwidth);
 }
 
 Bytes CollectiveFrame::on_the_wire(std::int64_t data) const {

@@ -49,6 +49,7 @@ class CollectiveFrame {
  private:
   void open();
   Duration launch_time() const;
+  Duration own_copy_time() const;
 
   PlanWriter& writer_;
   const CollectiveRequest& request_;

@@ -96,7 +96,12 @@ bool supports_collnet(CollectiveOp op) {
 }
 
 std::string collnet_lacks(const Communicator& world) {
-  return world.nodes < 2 ? "a second node: it is the network's switches that add" : "";
+  if (world.nodes < 2)
+    return "a second node: it is the network's switches that add";
+  if (!world.network_reduces)
+    return "switches that add (SHARP) and NCCL's plug-in for them; a fabric that has both says "
+           "\"in_network_reduction\": true";
+  return "";
 }
 
 const Registration<Collective> registration{

@@ -18,18 +18,6 @@
 namespace lockstep {
 namespace {
 
-bool is_point_to_point(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::all_to_all:
-    case CollectiveOp::send_recv:
-    case CollectiveOp::gather:
-    case CollectiveOp::scatter:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Of the rank that has the most: send_recv has one to send to and one to receive from.
 std::int64_t peers(const CollectiveRequest& request) {
   return request.op == CollectiveOp::send_recv ? 2 : std::int64_t{request.world.ranks()} - 1;

@@ -317,10 +317,7 @@ std::uint32_t channels_in_use(const TunerRequest& request, const CollectiveChoic
 
 // Messages between pairs, or an algorithm that NCCL does not have: taken as asked, with what fits any size.
 CollectiveChoice choose_beyond_nccl(const TunerRequest& request) {
-  const bool is_between_pairs = request.op == CollectiveOp::all_to_all ||
-                                request.op == CollectiveOp::send_recv || request.op == CollectiveOp::gather ||
-                                request.op == CollectiveOp::scatter;
-  const std::string usual = is_between_pairs ? "direct" : "ring";
+  const std::string usual = is_point_to_point(request.op) ? "direct" : "ring";
   return {.algorithm = request.algorithm == "auto" ? usual : request.algorithm,
           .protocol = request.protocol == "auto" ? "simple" : request.protocol,
           .channels = request.world.channels()};
@@ -333,11 +330,8 @@ std::vector<TunerCandidate> weigh_as_nccl(const TunerRequest& request) {
 }
 
 CollectiveChoice choose_as_nccl(const TunerRequest& request) {
-  const bool has_own_rules = request.op == CollectiveOp::all_to_all ||
-                             request.op == CollectiveOp::send_recv || request.op == CollectiveOp::gather ||
-                             request.op == CollectiveOp::scatter;
   const std::vector<TunerCandidate> candidates =
-      has_own_rules ? std::vector<TunerCandidate>{} : weigh_as_nccl(request);
+      is_point_to_point(request.op) ? std::vector<TunerCandidate>{} : weigh_as_nccl(request);
   if (candidates.empty())
     return choose_beyond_nccl(request);
   CollectiveChoice choice{.algorithm = candidates.front().algorithm, .protocol = candidates.front().protocol};

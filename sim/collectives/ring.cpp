@@ -48,10 +48,16 @@ class RingWriter {
     const TrafficId traffic =
         writer_.traffic(traffic_key(hides_chain), [&] { return ring_traffic(hides_chain); });
     frame_.move({.traffic = traffic,
-                 .amount = pipelined ? frame_.on_the_wire(per_ring()) : chained,
+                 .amount = pipelined ? frame_.on_the_wire(per_ring() + unhidden(hides_chain)) : chained,
                  .shape = {.bytes_per_hop = chained.count(),
                            .bytes_per_step = steps.bytes.count(),
                            .chain_steps = steps.count}});
+  }
+
+  // A network proxy serves one operation at a time: the last chunk of a message has left it before the first
+  // of the next is posted, as if it were sent one chunk longer.
+  std::int64_t unhidden(bool hides_chain) const {
+    return hides_chain && world_.nodes > 1 ? std::min(per_ring(), pipeline_chunk.count()) : 0;
   }
 
   std::string traffic_key(bool hides_chain) const {

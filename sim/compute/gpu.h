@@ -2,8 +2,8 @@
 
 // A GPU as its profile states it: peaks, memory, and how much of a peak a kernel of some size reaches.
 //
-// Idea:      data-sheet figures stay apart from measured ratios, so that a better curve changes no data
-// sheet. Invariant: ratios are parts per million, made whole numbers at load; curves ascend in FLOPs.
+// Idea:      data-sheet figures stay apart from measured ratios: a better curve changes no data sheet.
+// Invariant: ratios are parts per million, made whole numbers at load; curves ascend in FLOPs.
 
 #include <cstdint>
 #include <map>
@@ -26,7 +26,7 @@ struct GpuSpec {
   std::string name;
   std::string source;
   std::int64_t compute_capability = 0;  // 90 is 9.0; 0: not a CUDA device
-  std::map<Precision, FlopRate> peak;  // dense matrix peak by the precision of the multiplication
+  std::map<Precision, FlopRate> peak;   // dense matrix peak by the precision of the multiplication
   FlopRate vector_peak;
   Bytes memory;
   Bandwidth memory_bandwidth;

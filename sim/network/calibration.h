@@ -24,8 +24,6 @@ struct ProtocolCost {
   std::string name;
   std::int64_t payload_ppm = 1'000'000;
   std::map<LinkClass, std::int64_t> fill_ppm;
-  // Bus bandwidth inside a node grows with the ranks of the ring and is no more than this for each of them.
-  std::optional<Bandwidth> bandwidth_per_rank;
   // Bus bandwidth that no number of rings exceeds, on 1, 2, and 3 or more nodes; empty: none (NCCL's LL moves
   // its flags through the SMs, which run out before the links do).
   std::vector<Bandwidth> most_bandwidth;
@@ -72,14 +70,18 @@ struct Calibration {
   std::map<LinkClass, std::int64_t> efficiency_ppm;  // of the wire's bandwidth
   // A kernel meets its peers channel by channel: each one in use costs so much once.
   Duration channel_start;
+  // An all-gather that is not in place also copies each rank's own part, before its ring turns; empty: at
+  // once.
+  std::optional<Bandwidth> own_copy_bandwidth;
   std::vector<ProtocolCost> protocols;
   std::vector<AlgorithmCost> algorithms;
   PeerCost peer;
   // Nobody starts collectives faster than one every so long: nccl-tests, which enqueues one after another
   // without waiting, shows no shorter time.
   Duration host_launch;
-  std::int64_t compute_slowdown_ppm = 1'000'000;  // of kernels while a collective runs, whatever its size
-  // And for each part of the SMs its channels occupy: 1 + interference * channels / SMs.
+  // What collectives do to the kernels beside them (interference.h): a factor while any runs, once however
+  // many do; and what is added to it for the part of the SMs that their channels together hold.
+  std::int64_t compute_slowdown_ppm = 1'000'000;
   std::int64_t sm_interference_ppm = 0;
   // A library that runs on the rank's own core (Gloo) takes this much of its time per byte sent, in
   // picoseconds, and at most `core_share_ppm` of it while the core computes.

@@ -6,6 +6,11 @@
 #include "sim/base/check.h"
 
 namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+
+}  // namespace
 
 FlowNetwork::FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes)
     : routes_(routes), free_slot_(routes.size(), none) {
@@ -93,16 +98,19 @@ bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
 
 void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
   for (const LinkUse& use : routes_.uses(route)) {
-    if (use.reserved == 0)
-      continue;
-    links_[use.link.index].reserved += sign * use.reserved;
-    touch(use.link.index);
+    LinkState& link = links_[use.link.index];
+    const std::int64_t before = open_capacity(link);
+    link.collectives += sign;
+    link.reserved_sms += sign * use.reserved_sms;
+    if (open_capacity(link) != before)
+      touch(use.link.index);
   }
 }
 
 std::int64_t FlowNetwork::open_capacity(const LinkState& link) const {
-  // However much is reserved, a link keeps a sixteenth: nothing ever stands still for good.
-  return std::max(link.capacity - link.reserved, link.capacity / 16);
+  if (link.collectives == 0)
+    return link.capacity;
+  return link.capacity / routes_.interference().slowdown_beside(link.reserved_sms) * million;
 }
 
 void FlowNetwork::visit_link(std::uint32_t link) {

@@ -7,7 +7,7 @@
 //            connected components (flows that share links, links that share flows) around them.
 //            A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
 // Invariant: between two solves every rate is constant, and on each link the rates times their
-//            multiplicities stay within capacity less what is reserved.
+//            multiplicities stay within capacity, and where collectives hold SMs within what they leave.
 // Cost:      a flow alone on its links costs O(its links); else one fair-share problem per component.
 //            Nothing is allocated once every route has been used.
 // Reference: fair_share.h.
@@ -38,7 +38,7 @@ class FlowNetwork {
   void start(OpId op, RouteId route, std::int64_t amount, Time now);
   // True when this completion still holds. Its flow has then left the network; `op` is set to its op.
   bool finish(std::uint32_t slot, std::uint32_t ticket, OpId& op);
-  // Takes (+1) or returns (-1) the capacity that `route` reserves.
+  // A collective takes (+1) or returns (-1) the SMs that `route` reserves.
   void reserve(RouteId route, std::int64_t sign);
   // Settles the rates at the end of an instant. The span is valid until the next call.
   std::span<const Completion> solve(Time now);
@@ -48,7 +48,8 @@ class FlowNetwork {
 
   struct LinkState {
     std::int64_t capacity;
-    std::int64_t reserved = 0;
+    std::int64_t collectives = 0;   // that run here
+    std::int64_t reserved_sms = 0;  // by all of them
     std::uint32_t first_use = none;
     std::uint32_t visited = 0;  // epoch of the last search that came by
     std::uint32_t local = 0;    // its number in the fair-share problem at hand

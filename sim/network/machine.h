@@ -76,8 +76,9 @@ struct FabricSpec {
   double oversubscription = 1;
   Duration hop_latency;
   std::int64_t ports_per_leaf = 32;
-  std::vector<std::int64_t> dims;  // torus
-  std::int64_t groups = 0;         // dragonfly, and the next two
+  bool in_network_reduction = false;  // its switches add (SHARP), and the library may let them
+  std::vector<std::int64_t> dims;     // torus
+  std::int64_t groups = 0;            // dragonfly, and the next two
   std::int64_t routers_per_group = 0;
   std::int64_t nodes_per_router = 0;
   // graph: switches by name, and links "nodeN.nicM" or switch to another

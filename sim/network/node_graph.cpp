@@ -38,7 +38,6 @@ NodeGraph::NodeGraph(const MachineSpec& machine, std::int64_t gpus_in_use)
   find_paths();
   if (!machine.host.peer_to_peer)
     detour_through_hosts(machine);
-  find_nearest_nics();
 }
 
 std::uint32_t NodeGraph::add_vertex(std::string name) {
@@ -110,7 +109,6 @@ void NodeGraph::add_nics(const MachineSpec& machine) {
 
 void NodeGraph::find_paths() {
   paths_.assign(names_.size(), std::vector<std::vector<std::uint32_t>>(names_.size()));
-  cost_.assign(names_.size(), std::vector<std::int64_t>(names_.size(), unreachable));
   for (std::uint32_t source = 0; source < names_.size(); ++source) find_paths_from(source);
 }
 
@@ -129,7 +127,7 @@ void NodeGraph::detour_through_hosts(const MachineSpec& machine) {
 
 void NodeGraph::find_paths_from(std::uint32_t source) {
   using Entry = std::pair<std::int64_t, std::uint32_t>;  // cost, vertex
-  std::vector<std::int64_t>& cost = cost_[source];
+  std::vector<std::int64_t> cost(names_.size(), unreachable);
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> frontier;
   cost[source] = 0;
   frontier.emplace(0, source);
@@ -147,21 +145,6 @@ void NodeGraph::find_paths_from(std::uint32_t source) {
       paths_[source][to].push_back(link);
       frontier.emplace(cost[to], to);
     }
-  }
-}
-
-void NodeGraph::find_nearest_nics() {
-  nearest_nic_.assign(gpus_, 0);
-  for (std::size_t index = 0; index < gpus_ && !nics_.empty(); ++index) {
-    std::vector<std::size_t> nearest;
-    for (std::size_t candidate = 0; candidate < nics_.size(); ++candidate) {
-      const auto costs = [&](std::size_t which) { return cost_[index][nics_[which]]; };
-      if (nearest.empty() || costs(candidate) < costs(nearest.front()))
-        nearest = {candidate};
-      else if (costs(candidate) == costs(nearest.front()))
-        nearest.push_back(candidate);
-    }
-    nearest_nic_[index] = nearest[index % nearest.size()];
   }
 }
 

@@ -39,8 +39,6 @@ class NodeGraph {
   const std::vector<std::uint32_t>& path(std::uint32_t from, std::uint32_t to) const {
     return paths_[from][to];
   }
-  // The NIC a GPU uses: the one with the cheapest path, ties broken by the GPU's number.
-  std::size_t nearest_nic(std::size_t gpu) const { return nearest_nic_[gpu]; }
 
  private:
   std::uint32_t add_vertex(std::string name);
@@ -52,7 +50,6 @@ class NodeGraph {
   void find_paths();
   void detour_through_hosts(const MachineSpec& machine);
   void find_paths_from(std::uint32_t source);
-  void find_nearest_nics();
 
   std::size_t gpus_ = 0;
   std::vector<std::string> names_;
@@ -62,8 +59,6 @@ class NodeGraph {
   std::vector<std::uint32_t> sockets_;
   std::vector<std::uint32_t> gpu_host_;  // PCIe switch or socket above each GPU
   std::vector<std::vector<std::vector<std::uint32_t>>> paths_;
-  std::vector<std::vector<std::int64_t>> cost_;
-  std::vector<std::size_t> nearest_nic_;
 };
 
 }  // namespace lockstep

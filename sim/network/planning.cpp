@@ -27,9 +27,10 @@ Bandwidth in_node_bandwidth(const MachineSpec& machine, std::size_t rings) {
   return machine.host.socket_link ? std::min(pcie, planned(*machine.host.socket_link)) : pcie;
 }
 
-Bandwidth between_nodes_bandwidth(const MachineSpec& machine, Bandwidth in_node) {
+Bandwidth between_nodes_bandwidth(const MachineSpec& machine, std::uint32_t nics, Bandwidth in_node) {
   Bandwidth all{0};
-  for (const NicSpec& nic : machine.nics) all = Bandwidth{all.count() + planned(nic.link).count()};
+  for (std::uint32_t nic = 0; nic < nics; ++nic)
+    all = Bandwidth{all.count() + planned(machine.nics[nic].link).count()};
   return in_node > Bandwidth{0} ? std::min(all, in_node) : all;
 }
 
@@ -65,6 +66,25 @@ bool has_near_nics(const Topology& topology, const MachineSpec& machine) {
 
 }  // namespace
 
+std::uint32_t nics_in_use(const Topology& topology, const MachineSpec& machine) {
+  const auto gpus = static_cast<std::int64_t>(topology.gpus_per_node());
+  std::uint32_t count = 0;
+  for (const NicSpec& nic : machine.nics) {
+    if (!nic.gpus.empty() && *std::min_element(nic.gpus.begin(), nic.gpus.end()) >= gpus)
+      break;
+    ++count;
+  }
+  return std::clamp(count, 1u, topology.nics_per_node());
+}
+
+std::optional<Bandwidth> most_per_channel(std::int64_t compute_capability) {
+  if (compute_capability == 0)
+    return std::nullopt;
+  const std::int64_t giga = 1'000'000'000;
+  const Bandwidth of_ring{(compute_capability > 80 ? 50 : 25) * giga};
+  return share(of_ring, 2);
+}
+
 bool has_multicast(const MachineSpec& machine, std::int64_t compute_capability) {
   return machine.gpu_links.kind == GpuLinkKind::nvswitch && compute_capability >= 90;
 }
@@ -77,7 +97,8 @@ PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options
       machine.gpu_links.kind == GpuLinkKind::nvswitch || machine.gpu_links.kind == GpuLinkKind::mesh;
   facts.has_near_nics = has_near_nics(topology, machine);
   facts.in_node = in_node_bandwidth(machine, rings);
-  facts.between_nodes = between_nodes_bandwidth(machine, facts.in_node);
+  if (!machine.nics.empty())
+    facts.between_nodes = between_nodes_bandwidth(machine, nics_in_use(topology, machine), facts.in_node);
   if (has_multicast(machine, options.compute_capability))
     facts.multicast_per_head = multicast_per_head(machine, topology.gpus_per_node());
   return facts;

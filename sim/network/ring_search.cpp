@@ -162,18 +162,33 @@ std::uint32_t partner_beside_nic(const Topology& topology, std::uint32_t nic, st
   return entry;
 }
 
-// The cycle from `entry` round to `partner`, where the links between GPUs allow that order.
-Cycle from_entry_to_partner(Cycle cycle, std::uint32_t entry, std::uint32_t partner, bool any_order) {
+// The cycle from `entry` round to `partner`, over a switch where any order will do.
+Cycle from_entry_to_partner(Cycle cycle, std::uint32_t entry, std::uint32_t partner) {
   cycle = rotated_to_start_at(std::move(cycle), entry);
-  if (partner == entry)
-    return cycle;
-  if (any_order) {
+  if (partner != entry) {
     cycle.erase(std::find(cycle.begin(), cycle.end(), partner));
     cycle.push_back(partner);
-  } else if (cycle[1] == partner) {
-    std::reverse(cycle.begin() + 1, cycle.end());
   }
   return cycle;
+}
+
+// On a mesh: `usual`, turned to end at `partner` if it passes it first; but where another ring leaves the
+// node by the same GPU, another cycle, so that no two share a GPU's way to the network.
+Cycle cycle_on_mesh(const std::vector<Cycle>& cycles, const Cycle& usual, std::uint32_t entry,
+                    std::uint32_t partner, const std::vector<RingPattern>& rings) {
+  const auto is_exit = [&](std::uint32_t gpu) {
+    return std::any_of(rings.begin(), rings.end(),
+                       [&](const RingPattern& ring) { return ring.local_order.back() == gpu; });
+  };
+  Cycle chosen = rotated_to_start_at(usual, entry);
+  if (chosen.size() > 1 && chosen[1] == partner)
+    std::reverse(chosen.begin() + 1, chosen.end());
+  for (const Cycle& cycle : cycles) {
+    if (!is_exit(chosen.back()))
+      break;
+    chosen = rotated_to_start_at(cycle, entry);
+  }
+  return chosen;
 }
 
 // Each cycle again the other way round: links carry as much in both directions.
@@ -188,11 +203,13 @@ std::vector<RingPattern> rings_across_nodes(const Topology& topology, const Mach
   if (machine.gpu_links.kind == GpuLinkKind::mesh)
     append_reversed(cycles);
   std::vector<RingPattern> rings;
-  for (std::uint32_t nic = 0; nic < topology.nics_per_node(); ++nic) {
+  for (std::uint32_t nic = 0; nic < nics_in_use(topology, machine); ++nic) {
     const std::uint32_t entry = gpu_beside_nic(topology, machine, nic);
     const std::uint32_t partner = partner_beside_nic(topology, nic, entry);
-    const bool any_order = machine.gpu_links.kind != GpuLinkKind::mesh;
-    add_ring(rings, from_entry_to_partner(cycles[nic % cycles.size()], entry, partner, any_order),
+    add_ring(rings,
+             machine.gpu_links.kind == GpuLinkKind::mesh
+                 ? cycle_on_mesh(cycles, cycles[nic % cycles.size()], entry, partner, rings)
+                 : from_entry_to_partner(cycles[nic % cycles.size()], entry, partner),
              channels_of(machine, false));
   }
   return rings;
@@ -249,8 +266,6 @@ std::int64_t payload_on(const Communicator& world, const ProtocolCost& protocol,
   };
   if (!protocol.most_bandwidth.empty())
     limit_to(protocol.most_bandwidth[std::min<std::size_t>(world.nodes, protocol.most_bandwidth.size()) - 1]);
-  if (world.nodes == 1 && protocol.bandwidth_per_rank)
-    limit_to(*protocol.bandwidth_per_rank * world.ranks());
   return payload;
 }
 
@@ -295,10 +310,12 @@ Communicator find_world(const Topology& topology, const WorldOptions& options) {
     world.algorithms.push_back(
         {.name = algorithm.name, .launch = algorithm.launch, .efficiency_ppm = algorithm.efficiency_ppm});
   world.switch_multicasts = has_multicast(machine, options.compute_capability);
+  world.network_reduces = topology.fabric().in_network_reduction;
   world.planning = plan_as_nccl(
       topology, options,
       node_cycles(topology, machine).size() * (machine.gpu_links.kind == GpuLinkKind::mesh ? 2 : 1));
   world.channel_start = calibration.channel_start;
+  world.own_copy_bandwidth = calibration.own_copy_bandwidth.value_or(Bandwidth{0});
   world.peer = {.start = calibration.peer.start,
                 .channel_bandwidth = calibration.peer.channel_bandwidth.value_or(Bandwidth{0}),
                 .ramp = calibration.peer.ramp};

@@ -1,11 +1,11 @@
 #pragma once
 
-// What a transfer crosses: links with multiplicities, the latency after its last byte, and the capacity
-// that is set aside while it is held.
+// What a transfer crosses: links with multiplicities, the latency after its last byte, and the SMs that a
+// collective holds meanwhile.
 //
-// Idea:      all routes in one flat array, made once; the engine only reads it.
+// Idea:      all routes in flat arrays, made once; the engine only reads them.
 // Invariant: route i belongs to path i of the plan.
-// Cost:      16 bytes a use.
+// Cost:      12 bytes a use, once for all routes that have it in common; 24 bytes a route.
 
 #include <cstdint>
 #include <span>
@@ -13,44 +13,63 @@
 
 #include "sim/base/id.h"
 #include "sim/base/units.h"
+#include "sim/network/interference.h"
 
 namespace lockstep {
 
 using LinkId = Id<struct LinkTag>;
 using RouteId = Id<struct RouteTag>;
+using UsesId = Id<struct UsesTag>;
 
 struct LinkUse {
   LinkId link;
   std::uint32_t multiplicity = 1;
-  std::int64_t reserved = 0;  // units per second held back by a join on this route
+  std::uint32_t reserved_sms = 0;  // that a join on this route holds back
   bool operator==(const LinkUse&) const = default;
 };
 
 // Routes stand in the order of the plan's paths: RouteId i belongs to PathId i.
 class RouteTable {
  public:
-  // `weight`: how fast a transfer on this route goes for each share it is offered (fair_share.h).
-  RouteId add(std::span<const LinkUse> uses, Duration latency, std::int64_t weight = 1) {
+  RouteTable() = default;
+  // `interference`: what reserved SMs do to what crosses their link.
+  explicit RouteTable(const Interference& interference) : interference_(interference) {}
+
+  // Uses that any number of routes may have in common.
+  UsesId keep(std::span<const LinkUse> uses) {
     begin_.push_back(static_cast<std::uint32_t>(uses_.size()));
     uses_.insert(uses_.end(), uses.begin(), uses.end());
-    latency_.push_back(latency);
-    weight_.push_back(weight);
-    return RouteId{static_cast<std::uint32_t>(latency_.size() - 1)};
+    return UsesId{static_cast<std::uint32_t>(begin_.size() - 1)};
+  }
+  // `weight`: how fast a transfer on this route goes for each share it is offered (fair_share.h).
+  RouteId add(UsesId uses, Duration latency, std::int64_t weight = 1) {
+    return routes_.push_back({.uses = uses, .latency = latency, .weight = weight});
+  }
+  RouteId add(std::span<const LinkUse> uses, Duration latency, std::int64_t weight = 1) {
+    return add(keep(uses), latency, weight);
   }
   std::span<const LinkUse> uses(RouteId route) const {
-    const std::size_t first = begin_[route.index];
-    const std::size_t last = route.index + 1 < begin_.size() ? begin_[route.index + 1] : uses_.size();
+    const std::uint32_t list = routes_[route].uses.index;
+    const std::size_t first = begin_[list];
+    const std::size_t last = list + 1 < begin_.size() ? begin_[list + 1] : uses_.size();
     return std::span(uses_).subspan(first, last - first);
   }
-  Duration latency(RouteId route) const { return latency_[route.index]; }
-  std::int64_t weight(RouteId route) const { return weight_[route.index]; }
-  std::size_t size() const { return latency_.size(); }
+  Duration latency(RouteId route) const { return routes_[route].latency; }
+  std::int64_t weight(RouteId route) const { return routes_[route].weight; }
+  const Interference& interference() const { return interference_; }
+  std::size_t size() const { return routes_.size(); }
 
  private:
-  std::vector<std::uint32_t> begin_;
+  struct Route {
+    UsesId uses;
+    Duration latency;
+    std::int64_t weight;
+  };
+
+  Interference interference_;
+  std::vector<std::uint32_t> begin_;  // by UsesId
   std::vector<LinkUse> uses_;
-  std::vector<Duration> latency_;
-  std::vector<std::int64_t> weight_;
+  IdVector<RouteId, Route> routes_;
 };
 
 }  // namespace lockstep

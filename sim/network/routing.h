@@ -6,9 +6,9 @@
 // Idea:      every path becomes a route once. Under folding only representative links remain, and a
 //            multiplicity says how many alike transfers cross one of them. A coupled transfer (a whole
 //            collective as one flow) crosses every link of every hop; its latency is what the longest chain
-//            of its steps takes beyond the bytes themselves.
+//            of its steps takes beyond the bytes themselves (traffic_route.h).
 // Invariant: the load on a representative link equals the load on each link it stands for.
-// Cost:      linear in ranks times rings.
+// Cost:      linear in ranks times rings for a traffic, however many transfers move it.
 
 #include <span>
 #include <vector>
@@ -37,8 +37,8 @@ struct RoutingInput {
   const Communicator& world;
   const Calibration& calibration;
   const Symmetry& symmetry;
-  std::int64_t compute_slowdown_ppm = 1'000'000;  // of kernels while a collective holds its lane
-  bool takes_core_time = true;  // whether bytes sent take the ranks' cores from their kernels
+  Interference interference = {};  // of collectives with the kernels beside them
+  bool takes_core_time = true;     // whether bytes sent take the ranks' cores from their kernels
 };
 
 // One route for every path of the plan, in the same order.

@@ -37,6 +37,8 @@ Topology::Topology(const TopologyOptions& options)
   add_node_links();
   add_nic_links(options.machine);
   add_compute_links(options.slowdown_ppm);
+  if (options.sending_limit)
+    add_sending_links(*options.sending_limit);
   first_fabric_link_ = static_cast<std::uint32_t>(links_.size());
   if (nodes_ > 1)
     fabric_kind_->build(*this);
@@ -78,6 +80,12 @@ void Topology::add_compute_links(const std::vector<std::int64_t>& slowdown_ppm) 
     links_.push_back(
         {Bandwidth{full_compute_rate.count() / slowdown * million}, Duration::zero(), LinkClass::nvlink});
   }
+}
+
+void Topology::add_sending_links(Bandwidth limit) {
+  first_sending_link_ = static_cast<std::uint32_t>(links_.size());
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank)
+    links_.push_back({limit, Duration::zero(), LinkClass::nvlink});
 }
 
 LinkId Topology::add_fabric_link(const Link& link, std::string name) {
@@ -124,6 +132,8 @@ std::uint32_t Topology::vertex_beside_nic(Rank rank, std::uint32_t nic) const {
 
 HopRoute Topology::hop(Rank source, Rank destination, std::uint32_t nic) const {
   HopRoute route;
+  if (first_sending_link_)
+    route.links.push_back(LinkId{*first_sending_link_ + source.index});
   const std::uint32_t from_node = source.index / gpus_per_node_;
   const std::uint32_t to_node = destination.index / gpus_per_node_;
   const std::uint32_t from = node_.gpu(source.index % gpus_per_node_);
@@ -166,8 +176,10 @@ std::string Topology::link_name(LinkId link) const {
            std::to_string(port % nics_per_node()) +
            ((link.index - first_nic_link_) % 2 == 0 ? " out" : " in");
   }
-  if (link.index < first_fabric_link_)
+  if (link.index < first_compute_link_ + ranks())
     return "rank " + std::to_string(link.index - first_compute_link_) + " compute";
+  if (link.index < first_fabric_link_)
+    return "rank " + std::to_string(link.index - first_compute_link_ - ranks()) + " channels";
   return fabric_link_names_[link.index - first_fabric_link_];
 }
 

@@ -4,8 +4,9 @@
 //
 // Problem:   a message between ranks crosses links inside two nodes and a fabric between them.
 // Idea:      all nodes are copies of one node graph, so link e of node n has id n * links_per_node + e.
-//            NIC ports and what the fabric adds follow; last comes one link per rank that stands for its
-//            compute capacity, so that kernels and collectives share it like any other.
+//            NIC ports follow, then one link per rank that stands for its compute capacity, so that kernels
+//            and collectives share it like any other; where too few channels are forced, one more per rank
+//            for what these can send; last comes what the fabric adds.
 // Invariant: a route crosses each link at most once; latencies lie on links, bandwidths in bytes/s.
 // Cost:      building is linear in nodes; a route is a few table look-ups.
 
@@ -73,7 +74,8 @@ struct TopologyOptions {
   const Calibration& calibration;
   std::uint32_t nodes;
   std::uint32_t gpus_per_node;
-  std::vector<std::int64_t> slowdown_ppm;  // by rank; empty: nobody is slow
+  std::vector<std::int64_t> slowdown_ppm;       // by rank; empty: nobody is slow
+  std::optional<Bandwidth> sending_limit = {};  // of a rank's channels together; none: what its links carry
 };
 
 class Topology {
@@ -113,6 +115,7 @@ class Topology {
   void add_node_links();
   void add_nic_links(const MachineSpec& machine);
   void add_compute_links(const std::vector<std::int64_t>& slowdown_ppm);
+  void add_sending_links(Bandwidth limit);
   void append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to, HopRoute& route) const;
   std::uint32_t vertex_beside_nic(Rank rank, std::uint32_t nic) const;
   LinkId egress(Port port) const;
@@ -129,6 +132,7 @@ class Topology {
   IdVector<LinkId, Link> links_;
   std::uint32_t first_nic_link_ = 0;
   std::uint32_t first_compute_link_ = 0;
+  std::optional<std::uint32_t> first_sending_link_;
   std::uint32_t first_fabric_link_ = 0;
   std::vector<std::string> fabric_link_names_;
   FabricGraph fabric_graph_;  // empty unless the fabric is drawn as one

@@ -66,9 +66,11 @@ struct Communicator {
   std::uint32_t gpus_per_node = 1;
   std::vector<RingPattern> rings;
   bool switch_multicasts = false;  // the node's NVSwitch adds and multicasts (NVLink SHARP)
+  bool network_reduces = false;    // the switches between nodes add (SHARP)
   std::vector<ProtocolFacts> protocols;
   std::vector<AlgorithmFacts> algorithms;
-  Duration channel_start;  // each channel in use costs a collective so much
+  Duration channel_start;             // each channel in use costs a collective so much
+  Bandwidth own_copy_bandwidth = {};  // of a rank's own part, out of place; zero: takes no time
   PeerFacts peer;
   PlanningFacts planning;
   Bandwidth ring_bandwidth;  // what the slowest hop of one ring can carry

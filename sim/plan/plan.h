@@ -10,6 +10,7 @@
 //            measured durations excepted, which the scenario states).
 // Cost:      about 33 bytes an op; a 1,024-rank ring AllReduce of 2.1 M ops stays under 100 MB.
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -54,7 +55,7 @@ enum class Category : std::uint8_t {
 
 // A lane is a stream: `slots` ops at a time, started in the order they were written. A CUDA stream
 // has one slot; Gloo's worker pool has one per collective in flight.
-enum class LaneKind : std::uint8_t { compute, communication, channel, host };
+enum class LaneKind : std::uint8_t { compute, communication, channel };
 
 struct Lane {
   Rank rank{};
@@ -90,7 +91,7 @@ struct CoupledShape {
   std::int64_t bytes_per_hop = 0;
   std::int64_t bytes_per_step = 0;
   std::int64_t chain_steps = 0;
-  bool operator==(const CoupledShape&) const = default;
+  auto operator<=>(const CoupledShape&) const = default;
 };
 
 inline constexpr std::uint8_t no_algorithm = 0xff;
@@ -105,7 +106,7 @@ struct Path {
   CoupledShape shape{};                   // coupled
   std::uint8_t protocol = 0;              // index into the communicator's protocols
   std::uint8_t algorithm = no_algorithm;  // and into its algorithms
-  bool operator==(const Path&) const = default;
+  auto operator<=>(const Path&) const = default;
 };
 
 enum class WorkClass : std::uint8_t { matmul, vector, copy, optimizer, fixed };

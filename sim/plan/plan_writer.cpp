@@ -15,44 +15,34 @@ LaneId PlanWriter::new_channel_lane(Rank rank, std::uint32_t channel) {
   return lane({.rank = rank, .kind = LaneKind::channel, .index = channel});
 }
 
+PathId PlanWriter::kernel_path(Rank rank) {
+  return find_path({.kind = PathKind::kernel, .rank = rank});
+}
+
 PathId PlanWriter::hop_path(const Hop& hop) {
-  const auto [found, is_new] =
-      hop_paths_.emplace(std::array{hop.source.index, hop.destination.index, hop.channel,
-                                    std::uint32_t{hop.protocol} << 8 | hop.algorithm},
-                         no_path);
-  if (is_new)
-    found->second = add_path({.kind = PathKind::hop,
-                              .rank = hop.source,
-                              .destination = hop.destination,
-                              .channel = hop.channel,
-                              .protocol = hop.protocol,
-                              .algorithm = hop.algorithm});
-  return found->second;
+  return find_path({.kind = PathKind::hop,
+                    .rank = hop.source,
+                    .destination = hop.destination,
+                    .channel = hop.channel,
+                    .protocol = hop.protocol,
+                    .algorithm = hop.algorithm});
 }
 
 PathId PlanWriter::coupled_path(const Path& path) {
-  // A handful of bucket sizes a plan: a linear search is enough.
-  for (const PathId id : plan_.paths.ids())
-    if (plan_.paths[id] == path)
-      return id;
-  return add_path(path);
+  return find_path(path);
 }
 
-PathId PlanWriter::add_path(const Path& path) {
-  return plan_.paths.push_back(path);
+PathId PlanWriter::find_path(const Path& path) {
+  const auto [found, is_new] = paths_.emplace(path, no_path);
+  if (is_new)
+    found->second = plan_.paths.push_back(path);
+  return found->second;
 }
 
 TrafficId PlanWriter::add_traffic(const std::string& key, Traffic traffic) {
   const TrafficId id = plan_.traffics.push_back(std::move(traffic));
   traffics_.emplace(key, id);
   return id;
-}
-
-PathId PlanWriter::kernel_path(Rank rank) {
-  const auto [found, is_new] = kernel_paths_.emplace(rank.index, no_path);
-  if (is_new)
-    found->second = add_path({.kind = PathKind::kernel, .rank = rank});
-  return found->second;
 }
 
 void PlanWriter::section(std::string_view name, Category category) {

@@ -9,7 +9,6 @@
 //            another rank's, so a writer that asks for its neighbour's op never knows about folding.
 // Cost:      amortised O(1) an op and a dependency; 8 bytes a dependency until `finish`.
 
-#include <array>
 #include <initializer_list>
 #include <map>
 #include <span>
@@ -74,7 +73,7 @@ class PlanWriter {
   Plan finish() &&;
 
  private:
-  PathId add_path(const Path& path);
+  PathId find_path(const Path& path);
   TrafficId add_traffic(const std::string& key, Traffic traffic);
   OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
   void follow_lane(LaneId lane, OpId op);
@@ -84,8 +83,7 @@ class PlanWriter {
   Plan plan_;
   std::vector<std::pair<OpId, OpId>> edges_;  // (on, op)
   std::vector<OpId> last_in_lane_;
-  std::map<std::uint32_t, PathId> kernel_paths_;
-  std::map<std::array<std::uint32_t, 4>, PathId> hop_paths_;
+  std::map<Path, PathId> paths_;
   std::map<std::string, TrafficId> traffics_;
   std::unordered_map<std::string, std::uint32_t> name_index_;
 };

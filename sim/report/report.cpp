@@ -8,7 +8,9 @@
 #include "sim/compute/roofline.h"
 #include "sim/report/anchor.h"
 #include "sim/report/critical_path.h"
+#include "sim/report/extrapolation.h"
 #include "sim/report/lane_view.h"
+#include "sim/training/activations.h"
 
 namespace lockstep {
 namespace {
@@ -21,8 +23,8 @@ class RankView {
   RankView(const Run& run, std::size_t representative)
       : run_(run),
         representative_(representative),
-        compute_(lane_of(LaneKind::compute)),
-        communication_(lane_of(LaneKind::communication)) {
+        compute_(run.lanes.compute[representative]),
+        communication_(run.lanes.communication[representative]) {
     for (const IterationOps& iteration : run.iterations)
       ends_.push_back(lane_end(run.plan, run.timeline, compute_, iteration.first, iteration.last));
   }
@@ -43,15 +45,6 @@ class RankView {
   }
 
  private:
-  LaneId lane_of(LaneKind kind) const {
-    std::size_t seen = 0;
-    for (const LaneId lane : run_.plan.lanes.ids())
-      if (run_.plan.lanes[lane].kind == kind && seen++ == representative_)
-        return lane;
-    LOCKSTEP_CHECK(false, "every representative has a lane of each kind");
-    return LaneId{};
-  }
-
   const Run& run_;
   std::size_t representative_;
   LaneId compute_;
@@ -62,18 +55,14 @@ class RankView {
 // The rank whose compute lane ends last, the first of those that tie.
 std::size_t critical_representative(const Run& run) {
   std::size_t critical = 0;
-  std::size_t index = 0;
   Time latest;
   const IterationOps& last = run.iterations.back();
-  for (const LaneId lane : run.plan.lanes.ids()) {
-    if (run.plan.lanes[lane].kind != LaneKind::compute)
-      continue;
-    const Time end = lane_end(run.plan, run.timeline, lane, last.first, last.last);
+  for (std::size_t index = 0; index < run.lanes.compute.size(); ++index) {
+    const Time end = lane_end(run.plan, run.timeline, run.lanes.compute[index], last.first, last.last);
     if (end > latest) {
       latest = end;
       critical = index;
     }
-    ++index;
   }
   return critical;
 }
@@ -141,15 +130,17 @@ Bandwidth bus_bandwidth(Bytes bytes, Duration time, CollectiveOp op, std::int64_
                                              static_cast<Unsigned128>(time.picoseconds()))};
 }
 
-std::vector<BucketReport> report_buckets(const Run& run, const RankView& view, std::int64_t ranks) {
+std::vector<BucketReport> report_buckets(const Run& run, const RankView& view) {
   std::vector<BucketReport> buckets;
   const Time start = view.start_of(view.iterations());
   const std::vector<Stretch> busy = view.busy(view.iterations());
   const auto since = [&](OpId op) { return run.timeline.end[op.index] - start; };
-  for (const BucketOps& ops : run.iterations.back().buckets) {
-    BucketReport bucket{.index = ops.index,
+  for (const Communication& ops : run.iterations.back().communications) {
+    if (ops.payload != Payload::gradients)
+      continue;
+    BucketReport bucket{.index = static_cast<std::uint32_t>(buckets.size()),
                         .bytes = ops.bytes,
-                        .parameters = ops.parameters,
+                        .parameters = ops.tensors,
                         .ready = since(ops.ready[view.representative()]),
                         .start = since(ops.collective.begin[view.representative()]),
                         .end = since(ops.collective.end[view.representative()]),
@@ -157,8 +148,7 @@ std::vector<BucketReport> report_buckets(const Run& run, const RankView& view, s
                         .algorithm = ops.algorithm,
                         .protocol = ops.protocol,
                         .busbw = Bandwidth{0}};
-    bucket.busbw =
-        bus_bandwidth(ops.bytes_on_wire, bucket.end - bucket.start, CollectiveOp::all_reduce, ranks);
+    bucket.busbw = bus_bandwidth(ops.bytes_on_wire, bucket.end - bucket.start, ops.op, ops.ranks);
     const Stretch active{start + bucket.start, start + bucket.end, no_op};
     bucket.exposed = bucket.end - bucket.start - common({active}, busy);
     buckets.push_back(std::move(bucket));
@@ -181,26 +171,31 @@ void measure_iterations(Report& report, const Run& run, const RankView& view) {
   report.breakdown = mean_breakdown(run, view);
 }
 
+// Means over the measured iterations: not every strategy communicates in each of them.
 void measure_communication(Report& report, const RankView& view) {
-  const std::vector<Stretch> communicating = view.communicating(view.iterations());
-  report.communication_total = total(communicating);
-  report.communication_overlapped = common(communicating, view.busy(view.iterations()));
+  Duration all;
+  Duration overlapped;
+  for (std::size_t iteration = 1; iteration <= view.iterations(); ++iteration) {
+    const std::vector<Stretch> communicating = view.communicating(iteration);
+    all += total(communicating);
+    overlapped += common(communicating, view.busy(iteration));
+  }
+  const auto count = static_cast<std::int64_t>(view.iterations());
+  report.communication_total = Duration::picoseconds(all.picoseconds() / count);
+  report.communication_overlapped = Duration::picoseconds(overlapped.picoseconds() / count);
 }
 
-// What a rank sends: on rings every rank sends as much as each link of its ring carries.
-Bytes sent_per_rank(const Report& report, std::int64_t ranks) {
-  const BusFactor factor = bus_factor(CollectiveOp::all_reduce, ranks);
+// Gradients and parameters that a rank sends in a mean iteration: on rings every rank sends as much as each
+// link of its ring carries.
+Bytes sent_per_rank(const Run& run) {
   Bytes sent;
-  for (const BucketReport& bucket : report.buckets)
-    sent += Bytes{bucket.bytes.count() * factor.numerator / factor.denominator};
-  return sent;
-}
-
-std::int64_t activation_bytes_kept(const Scenario& scenario) {
-  std::int64_t bytes = 0;
-  for (const Layer& layer : scenario.model.model.layers)
-    bytes += layer.saved_elements * activation_bytes(scenario.model.precision) + layer.saved_bytes;
-  return bytes * scenario.model.batch_per_gpu;
+  for (std::size_t iteration = 1; iteration < run.iterations.size(); ++iteration)
+    for (const Communication& communication : run.iterations[iteration].communications) {
+      const BusFactor factor = bus_factor(communication.op, communication.ranks);
+      if (communication.payload != Payload::other)
+        sent += Bytes{communication.bytes.count() * factor.numerator / factor.denominator};
+    }
+  return Bytes{sent.count() / static_cast<std::int64_t>(run.iterations.size() - 1)};
 }
 
 bool is_mixed(Precision precision) {
@@ -211,7 +206,9 @@ MemoryUse measure_memory(const Scenario& scenario, const Simulation& simulation)
   const Bytes half{is_mixed(scenario.model.precision) ? parameter_count(scenario.model.model) * 2 : 0};
   return memory_use({.job = simulation.job,
                      .world = simulation.cluster->world,
-                     .activations = Bytes{activation_bytes_kept(scenario)},
+                     .activations = Bytes{kept_activation_bytes(scenario.model.model, simulation.job,
+                                                                scenario.model.precision) *
+                                          scenario.model.batch_per_gpu},
                      .half_copies = half});
 }
 
@@ -294,21 +291,12 @@ bool has_measured_compute(const Scenario& scenario) {
 
 // What most of the gradients travel in: the band is that of messages of this size.
 Bytes bucket_bytes(const Scenario& scenario) {
-  return Bytes{static_cast<std::int64_t>(scenario.training.bucket_cap_mb * 1024 * 1024)};
-}
-
-void add_range_warning(Report& report, const ClusterSpec& cluster) {
-  const auto& fitted = cluster.calibration.fitted;
-  if (fitted && cluster.ranks() > 1 &&
-      (cluster.ranks() > fitted->most_ranks || cluster.nodes > fitted->most_nodes))
-    report.warnings.push_back(cluster.calibration.name + " was fitted to at most " +
-                              std::to_string(fitted->most_ranks) + " ranks on " +
-                              std::to_string(fitted->most_nodes) + " nodes: this is an extrapolation");
+  return Bytes{static_cast<std::int64_t>(scenario.training.ddp.bucket_cap_mb * 1024 * 1024)};
 }
 
 void add_band(Report& report, const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
-  add_range_warning(report, scenario.cluster);
+  warn_beyond_fitted_scale(scenario.cluster, report.warnings);
   const bool is_measured = has_measured_compute(scenario);
   const bool knows_compute = is_measured || calibration.compute_residual;
   const bool communicates = scenario.cluster.ranks() > 1;
@@ -345,8 +333,8 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   if (scenario.model.model.tokens_per_sample > 0)
     report.tokens_per_iteration = report.samples_per_iteration * scenario.model.model.tokens_per_sample;
   measure_communication(report, view);
-  report.buckets = report_buckets(run, view, ranks);
-  report.bytes_per_gpu = sent_per_rank(report, ranks);
+  report.buckets = report_buckets(run, view);
+  report.bytes_per_gpu = sent_per_rank(run);
   report.critical_path = find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
   report.warnings = scenario.warnings;
   add_verdicts(report, scenario, simulation);

@@ -183,7 +183,7 @@ class RunTrace {
 
   // Every collective takes its lane and gives it back, in the order they were written.
   void write_collectives(LaneId lane, std::size_t representative) {
-    const std::map<OpId, const BucketOps*> buckets = buckets_by_begin(representative);
+    const std::map<OpId, const Communication*> sent = communications_by_begin(representative);
     std::vector<OpId> taken;
     std::vector<OpId> given_back;
     for (const OpId op : ops_by_lane_[lane]) {
@@ -197,33 +197,33 @@ class RunTrace {
                   .category = "communication",
                   .start = end_of(taken[i]),
                   .end = end_of(given_back[i])};
-      if (const auto bucket = buckets.find(taken[i]); bucket != buckets.end()) {
-        event.arguments = arguments_of(*bucket->second, event, representative);
+      if (const auto found = sent.find(taken[i]); found != sent.end()) {
+        event.arguments = arguments_of(*found->second, event, representative);
       }
       stream_.write_event(communication_row, "communication", event);
     }
   }
 
-  std::map<OpId, const BucketOps*> buckets_by_begin(std::size_t representative) const {
-    std::map<OpId, const BucketOps*> buckets;
+  std::map<OpId, const Communication*> communications_by_begin(std::size_t representative) const {
+    std::map<OpId, const Communication*> found;
     for (const IterationOps& iteration : run_.iterations) {
-      for (const BucketOps& bucket : iteration.buckets) {
-        buckets[bucket.collective.begin[representative]] = &bucket;
+      for (const Communication& communication : iteration.communications) {
+        found[communication.collective.begin[representative]] = &communication;
       }
     }
-    return buckets;
+    return found;
   }
 
-  ordered_json arguments_of(const BucketOps& bucket, const Event& event, std::size_t representative) const {
-    const BusFactor factor = bus_factor(CollectiveOp::all_reduce, scenario_.cluster.ranks());
-    const double on_bus = static_cast<double>(bucket.bytes_on_wire.count()) *
+  ordered_json arguments_of(const Communication& sent, const Event& event, std::size_t representative) const {
+    const BusFactor factor = bus_factor(sent.op, sent.ranks);
+    const double on_bus = static_cast<double>(sent.bytes_on_wire.count()) *
                           static_cast<double>(factor.numerator) / static_cast<double>(factor.denominator);
     const double seconds = (event.end - event.start).in_seconds();
-    const Duration waited = event.start - end_of(bucket.ready[representative]);
-    return {{"bytes", bucket.bytes.count()},
-            {"tensors", bucket.parameters},
-            {"algorithm", bucket.algorithm},
-            {"protocol", bucket.protocol},
+    const Duration waited = event.start - end_of(sent.ready[representative]);
+    return {{"bytes", sent.bytes.count()},
+            {"tensors", sent.tensors},
+            {"algorithm", sent.algorithm},
+            {"protocol", sent.protocol},
             {"waited_for_the_lane_us", waited.in_seconds() * 1e6},
             {"busbw_gbs", seconds > 0 ? on_bus / seconds / 1e9 : 0.0}};
   }

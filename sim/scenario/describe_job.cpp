@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -78,13 +79,48 @@ void add_modelled_layers(Job& job, const ModelUse& use) {
     LayerWork work{.name = layer.name,
                    .forward = pricer.forward(layer),
                    .backward = pricer.backward(layer),
-                   .gradients = layer.parameters};
+                   .gradients = layer.parameters,
+                   .block = layer.block,
+                   .recomputed = {}};
     if (index < use.stated.size() && use.stated[index]) {
       work.forward = stated(use.stated[index]->forward);
       work.backward = stated(use.stated[index]->backward);
     }
     job.layers.push_back(std::move(work));
   }
+}
+
+bool is_attention(const Layer& layer) {
+  return layer.kind == LayerKind::attention;
+}
+
+// selective: attention's inner products again, just before their own backward.
+void recompute_attention(Job& job, const Model& model) {
+  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer)
+    if (is_attention(model.layers[layer]) && model.layers[layer].block >= 0)
+      job.layers[layer].recomputed = {layer};
+}
+
+// Blocks are forgotten `blocks` at a time; the backward of the last layer of such a run starts with the whole
+// run's forward.
+void recompute_blocks(Job& job, std::int64_t blocks) {
+  std::vector<std::uint32_t> run;
+  for (std::uint32_t layer = 0; layer < job.layers.size(); ++layer) {
+    if (job.layers[layer].block < 0)
+      continue;
+    run.push_back(layer);
+    const bool is_last = layer + 1 == job.layers.size() || job.layers[layer + 1].block < 0 ||
+                         job.layers[layer + 1].block / blocks != job.layers[layer].block / blocks;
+    if (is_last)
+      job.layers[layer].recomputed = std::exchange(run, {});
+  }
+}
+
+void plan_recomputation(Job& job, const Model& model, const Recompute& recompute) {
+  if (recompute.kind == RecomputeKind::selective)
+    recompute_attention(job, model);
+  else if (recompute.kind != RecomputeKind::none)
+    recompute_blocks(job, recompute.blocks);
 }
 
 std::vector<std::uint32_t> ready_order(const MeasuredModel& measured) {
@@ -106,13 +142,17 @@ void add_measured_layers(Job& job, const MeasuredModel& measured) {
     job.layers.push_back({.name = parameter.name,
                           .forward = stated(Duration::zero()),
                           .backward = stated(ready - so_far),
-                          .gradients = {index}});
+                          .gradients = {index},
+                          .block = -1,
+                          .recomputed = {}});
     so_far = ready;
   }
   job.layers.push_back({.name = "model",
                         .forward = stated(measured.forward),
                         .backward = stated(measured.backward - so_far),
-                        .gradients = {}});
+                        .gradients = {},
+                        .block = -1,
+                        .recomputed = {}});
   std::reverse(job.layers.begin(), job.layers.end());
 }
 
@@ -124,6 +164,7 @@ void add_model(Job& job, const Scenario& scenario) {
   job.buffer_tensors = static_cast<std::int64_t>(use.model.buffers.size());
   job.buffer_bytes = Bytes{buffer_bytes(use.model)};
   add_modelled_layers(job, use);
+  plan_recomputation(job, use.model, scenario.training.recompute);
   job.optimizer = optimizer_work(use.model, scenario.training.optimizer);
 }
 

@@ -43,10 +43,78 @@ double gradient_bytes(const ModelUse& use) {
   return bytes;
 }
 
-double bucket_count(const Scenario& scenario) {
-  const double cap = scenario.training.bucket_cap_mb * mebibyte;
-  const double tensors = as_double(static_cast<std::int64_t>(scenario.model.model.parameters.size()));
-  return std::min(tensors, gradient_bytes(scenario.model) / 2 / cap + 2);
+double as_count(std::size_t size) {
+  return as_double(static_cast<std::int64_t>(size));
+}
+
+// Bounds on what one iteration sends.
+struct Traffic {
+  double collectives = 0;
+  double messages = 0;  // from one rank to another, by rank
+  double volume = 2;    // over one GPU's or server's links, in sizes of the model
+};
+
+// Tensors in groups of at most `cap` bytes, as fp32; a tensor is never cut.
+double group_count(const ModelUse& use, double cap) {
+  return std::min(as_count(use.model.parameters.size()), gradient_bytes(use) / 2 / cap + 2);
+}
+
+// What zero3 and fsdp gather at once is never less than a layer.
+double unit_count(const ModelUse& use) {
+  return as_count(use.model.layers.empty() ? use.model.parameters.size() : use.model.layers.size()) + 1;
+}
+
+Traffic zero_traffic(const Scenario& scenario) {
+  const ZeroOptions& zero = scenario.training.zero;
+  const double micro_batches = as_double(scenario.training.gradient_accumulation);
+  const double reduced = group_count(scenario.model, 4 * as_double(zero.reduce_bucket_size));
+  if (scenario.training.strategy == "zero3") {
+    return {.collectives = micro_batches * (2 * unit_count(scenario.model) + reduced),
+            .volume = 3 * micro_batches};
+  }
+  const double gathered = gradient_bytes(scenario.model) / 8 / as_double(zero.allgather_bucket_size) + 1;
+  const double reductions = scenario.training.strategy == "zero2" ? micro_batches : 1;
+  return {.collectives = reductions * reduced + gathered, .volume = 1 + reductions};
+}
+
+Traffic server_traffic(const Scenario& scenario) {
+  const double bytes = gradient_bytes(scenario.model);
+  const double partition = as_double(scenario.training.parameter_server.servers.partition.count());
+  const double pieces = as_count(scenario.model.model.parameters.size()) + bytes / partition;
+  constexpr double ops_per_piece = 16;  // pull, push and update, each with its copies and handlers
+  return {.messages = ops_per_piece * pieces, .volume = 2 * as_double(scenario.cluster.ranks())};
+}
+
+Traffic traffic_of(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const double micro_batches = as_double(training.gradient_accumulation);
+  if (training.strategy.starts_with("zero")) {
+    return zero_traffic(scenario);
+  }
+  if (training.strategy == "fsdp" || training.strategy == "hsdp") {
+    return {.collectives = 4 * micro_batches * unit_count(scenario.model), .volume = 5 * micro_batches};
+  }
+  if (training.strategy.starts_with("ps_")) {
+    return server_traffic(scenario);
+  }
+  if (training.strategy == "horovod") {
+    return {.collectives = as_count(scenario.model.model.parameters.size())};
+  }
+  if (training.strategy == "dp") {
+    constexpr double coalesced = 10 * mebibyte;
+    return {.collectives = 2 * group_count(scenario.model, coalesced),
+            .messages = 4 * as_double(scenario.cluster.ranks())};
+  }
+  return {.collectives = group_count(scenario.model, training.ddp.bucket_cap_mb * mebibyte)};
+}
+
+bool recomputes(const Scenario& scenario) {
+  return scenario.training.recompute.kind != RecomputeKind::none;
+}
+
+// Where every pair of ranks sends messages of its own, nobody stands for others.
+bool folds(const std::string& strategy) {
+  return strategy != "dp" && !strategy.starts_with("ps_");
 }
 
 // How many ranks are simulated one by one, as far as the scenario alone tells. A straggler anywhere in a ring
@@ -56,20 +124,25 @@ double expected_ranks(const Scenario& scenario) {
   const double ranks = as_double(cluster.ranks());
   const double stragglers = as_double(static_cast<std::int64_t>(cluster.stragglers.size()));
   const bool is_step = scenario.simulation.fidelity == Fidelity::step;
-  if (!scenario.simulation.fold || (is_step && stragglers > 0)) {
+  if (!scenario.simulation.fold || !folds(scenario.training.strategy) || (is_step && stragglers > 0)) {
     return ranks;
   }
   return std::min(ranks, as_double(cluster.gpus_per_node) * (1 + 2 * stragglers));
 }
 
 double op_count(const Scenario& scenario, const SimulatedSize& size) {
+  if (scenario.training.strategy == "ps_async") {
+    return 0;  // its updates are played one by one and never stand in a plan
+  }
   const auto layers = static_cast<std::int64_t>(
       std::max(scenario.model.model.layers.size(), scenario.model.model.parameters.size()));
-  const double compute = 2 * as_double(layers) * as_double(scenario.training.gradient_accumulation);
+  const double passes = recomputes(scenario) ? 3 : 2;
+  const double compute = passes * as_double(layers) * as_double(scenario.training.gradient_accumulation);
   const bool is_step = scenario.simulation.fidelity == Fidelity::step;
   const double steps = is_step ? 2 * as_double(scenario.cluster.ranks() - 1) * size.rings : 2;
   const double iterations = 1 + as_double(scenario.simulation.iterations);
-  return size.ranks * iterations * (compute + steps * bucket_count(scenario));
+  const Traffic traffic = traffic_of(scenario);
+  return size.ranks * iterations * (compute + steps * traffic.collectives + traffic.messages);
 }
 
 Problem memory_problem(const Scenario& scenario, const SimulatedSize& size) {
@@ -206,14 +279,13 @@ double compute_seconds(const Scenario& scenario) {
     return micro_batches * (seconds(measured.forward) + seconds(measured.backward)) +
            seconds(measured.optimizer);
   }
-  return micro_batches * priced_seconds(scenario);
+  const double repeated = recomputes(scenario) ? 2 : 1;  // less than that: a forward is less than a step
+  return repeated * micro_batches * priced_seconds(scenario);
 }
 
 double slowdown(const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
-  const double by_channels =
-      ratio(calibration.sm_interference_ppm) * most_channels / as_double(scenario.cluster.gpu.sms);
-  const double by_neighbours = ratio(calibration.compute_slowdown_ppm) + by_channels;
+  const double by_neighbours = ratio(calibration.compute_slowdown_ppm + calibration.sm_interference_ppm);
   const double stated = ratio(scenario.compute.slowdown_during_communication_ppm.value_or(million));
   constexpr double most_deviations = 6;  // the slowest of a million normal draws is under that
   const double slowest_rank = 1 + most_deviations * ratio(calibration.rank_variation_ppm);
@@ -245,17 +317,19 @@ double step_seconds(const ClusterSpec& cluster) {
 double communication_seconds(const Scenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const double steps = 2 * as_double(cluster.ranks());
-  const double tensors = as_double(static_cast<std::int64_t>(scenario.model.model.parameters.size()));
+  const Traffic traffic = traffic_of(scenario);
+  const double tensors = as_count(scenario.model.model.parameters.size());
   const double fixed =
       seconds(cluster.calibration.collective_launch) + seconds(cluster.calibration.host_per_bucket);
   const double copy_rate =
       cluster.calibration.copy_bandwidth ? as_double(cluster.calibration.copy_bandwidth->count()) : 1e9;
-  const double bytes = 2 * gradient_bytes(scenario.model);
+  const double bytes = traffic.volume * gradient_bytes(scenario.model);
   const std::int64_t per_byte_ps =
       cluster.calibration.core_time_per_byte_ps + cluster.calibration.unhidden_per_byte_ps;
   const double by_host =
       bytes * seconds(Duration::picoseconds(per_byte_ps)) * as_double(cluster.gpus_per_node);
-  return by_host + bucket_count(scenario) * (fixed + steps * step_seconds(cluster)) +
+  return by_host + traffic.collectives * (fixed + steps * step_seconds(cluster)) +
+         traffic.messages * (fixed + step_seconds(cluster)) +
          2 * tensors * seconds(cluster.calibration.copy_per_tensor) + bytes / copy_rate +
          bytes / std::max(1.0, smallest_share(scenario) * most_channels);
 }
@@ -325,6 +399,7 @@ Problem algorithm_problem(const Scenario& scenario) {
   world.nodes = static_cast<std::uint32_t>(scenario.cluster.nodes);
   world.gpus_per_node = static_cast<std::uint32_t>(scenario.cluster.gpus_per_node);
   world.switch_multicasts = has_multicast(scenario.cluster.machine, scenario.cluster.gpu.compute_capability);
+  world.network_reduces = scenario.cluster.fabric.in_network_reduction;
   const std::string lacking = collective->lacks(world);
   if (lacking.empty()) {
     return std::nullopt;

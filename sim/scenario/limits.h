@@ -4,12 +4,10 @@
 //
 // Problem:   integers of 64 bits hold 53 days of picoseconds, and a plan must fit in memory; a scenario that
 //            breaks either would fail long after it was accepted.
-// Idea:      crude upper bounds from the scenario alone, before anything is built. Floating point is good
-// enough
-//            here: the bounds only accept or refuse, nothing simulated comes from them.
+// Idea:      crude upper bounds from the scenario alone, before anything is built. Floating point will do:
+//            the bounds only accept or refuse, nothing simulated comes from them.
 // Invariant: what passes keeps every duration under 2^62 ps, every share of a link at 1 B/s or more, and
-// every
-//            sum of work within 64 bits.
+//            every sum of work within 64 bits.
 
 #include <string>
 #include <vector>

@@ -130,9 +130,32 @@ ClusterSpec read_cluster(const JsonReader& json, const Place& place,
   return cluster;
 }
 
-BatchFacts batch_facts(const Scenario& scenario) {
-  const bool is_known = !scenario.cluster.machine.name.empty() && scenario.cluster.ranks() <= most_ranks;
-  return {.ranks = is_known ? scenario.cluster.ranks() : 0, .batch_per_gpu = scenario.model.batch_per_gpu};
+// communication.overlap decides how some frameworks group gradients, before that section is read.
+std::optional<bool> stated_overlap(const JsonReader& json) {
+  const JsonReader communication = json.required("communication");
+  const auto overlap = communication.is_object() ? communication.optional("overlap") : std::nullopt;
+  return overlap && overlap->is_bool() ? std::optional(overlap->boolean()) : std::nullopt;
+}
+
+bool has_block(const ModelUse& use, std::optional<LayerKind> kind) {
+  return std::any_of(use.model.layers.begin(), use.model.layers.end(),
+                     [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
+}
+
+TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  const bool is_known = !cluster.machine.name.empty() && cluster.ranks() <= most_ranks;
+  const ModelUse& use = scenario.model;
+  const bool is_model_known = !use.model.layers.empty() || use.measured;
+  return {.nodes = cluster.nodes,
+          .gpus_per_node = cluster.gpus_per_node,
+          .batch_per_gpu = use.batch_per_gpu,
+          .precision = use.precision,
+          .has_nics = !cluster.machine.nics.empty(),
+          .has_blocks = !is_model_known || has_block(use, std::nullopt),
+          .has_attention = !is_model_known || has_block(use, LayerKind::attention),
+          .is_cluster_known = is_known,
+          .overlap = stated_overlap(json)};
 }
 
 void note_derived(const Place& root) {
@@ -162,7 +185,8 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
     scenario.model = read_model(model, root / "model");
   }
   note_derived(root);
-  scenario.training = read_training(json.required("training"), root / "training", batch_facts(scenario));
+  scenario.training =
+      read_training(json.required("training"), root / "training", training_facts(json, scenario));
   const MachineSpec& machine = scenario.cluster.machine;
   scenario.communication =
       read_communication(json.required("communication"), root / "communication", machine.library);

@@ -56,9 +56,6 @@ ProtocolCost read_protocol(const JsonReader& json) {
     }
   }
   protocol.fill_ppm = read_by_class<std::int64_t>(json.optional("fill"), read_share);
-  if (const auto limit = json.optional("bandwidth_per_rank")) {
-    protocol.bandwidth_per_rank = limit->bandwidth();
-  }
   protocol.launch = duration_or(json, "launch", Duration::zero());
   protocol.step = read_by_class<Duration>(json.optional("step"), read_duration);
   json.finish();
@@ -260,6 +257,8 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   json.optional("sources");
   calibration.collective_launch = duration_or(json, "collective_launch", Duration::zero());
   calibration.channel_start = duration_or(json, "channel_start", Duration::zero());
+  if (const auto copies = json.optional("own_copy_bandwidth"))
+    calibration.own_copy_bandwidth = copies->bandwidth();
   calibration.efficiency_ppm = read_by_class<std::int64_t>(json.optional("link_efficiency"), read_share);
   calibration.protocols = read_protocols(json.required("protocols"));
   if (const auto algorithms = json.optional("algorithms")) {

@@ -280,6 +280,7 @@ FabricSpec read_fabric(const JsonReader& json, const Place& place) {
     fabric.oversubscription = factor->number(1, 1000, "downlinks to uplinks");
   }
   fabric.ports_per_leaf = integer_or(json, "ports_per_leaf", fabric.ports_per_leaf, {1, 100'000});
+  fabric.in_network_reduction = boolean_or(json, "in_network_reduction", false);
   if (fabric.kind == "torus") {
     read_torus(json, fabric);
   } else if (fabric.kind == "dragonfly") {

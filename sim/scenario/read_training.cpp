@@ -2,110 +2,156 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <charconv>
-#include <compare>
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
+#include "sim/base/json_text.h"
 #include "sim/base/registry.h"
 #include "sim/collectives/collective.h"
 #include "sim/collectives/nccl_tuner.h"
+#include "sim/scenario/family_options.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/option_text.h"
 #include "sim/scenario/spelling.h"
+#include "sim/scenario/strategy_rules.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
 
-constexpr RatioRange bucket_range_mb{0.001, 1e6};
+// A framework is valid when one of its strategies can be simulated.
+bool is_simulated(const FrameworkPreset& preset) {
+  return std::any_of(preset.strategies.begin(), preset.strategies.end(),
+                     [](std::string_view strategy) { return Registry<Strategy>::find(strategy) != nullptr; });
+}
 
-struct Version {
-  int major = 0;
-  int minor = 0;
-  friend auto operator<=>(const Version&, const Version&) = default;
-};
-
-// DistributedDataParallel's bucket_cap_mb defaults to None from here on: a cap that is set caps every bucket
-// (pytorch/pytorch pull request 121640).
-constexpr Version first_with_optional_cap{2, 4};
-
-// What a framework does with keys that are left out.
-struct Framework {
-  std::string_view name;
-  std::string_view default_version;
-  double bucket_cap_mb;
-  double first_bucket_mb;
-};
-
-constexpr std::array frameworks{Framework{"pytorch_ddp", "2.8", 25, 1}};
-
-const Framework& find_framework(std::string_view name) {
-  for (const Framework& framework : frameworks) {
-    if (framework.name == name) {
-      return framework;
+std::string first_simulated(const FrameworkPreset& preset) {
+  for (const std::string_view strategy : preset.strategies) {
+    if (Registry<Strategy>::find(strategy) != nullptr) {
+      return std::string(strategy);
     }
   }
-  return frameworks.front();
+  return std::string(preset.strategies.front());
 }
 
-// "2.8", "1.13.1", "2.1.0a0".
-std::optional<Version> parse_version(std::string_view text) {
-  Version version;
-  const char* end = text.data() + text.size();
-  const auto [dot, error] = std::from_chars(text.data(), end, version.major);
-  if (error != std::errc{} || dot == end || *dot != '.') {
-    return std::nullopt;
+std::string listed(const std::vector<std::string_view>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void check_framework(const JsonReader& json, const FrameworkPreset& preset, const std::string& strategy) {
+  if (has_strategy(preset, strategy)) {
+    return;
   }
-  const bool has_minor = std::from_chars(dot + 1, end, version.minor).ec == std::errc{};
-  return has_minor && version.major >= 0 && version.minor >= 0 ? std::optional(version) : std::nullopt;
+  std::vector<std::string_view> valid;
+  for (const FrameworkPreset& other : framework_presets()) {
+    if (has_strategy(other, strategy)) {
+      valid.push_back(other.name);
+    }
+  }
+  json.problem(fmt::format("found \"{}\", whose strategies are {}; this is {}; valid for {}: {}", preset.name,
+                           listed(preset.strategies), strategy, strategy, listed(valid)));
 }
 
-Version read_version(const JsonReader& json, TrainingSpec& training) {
+// Either of the two may be left out: each has a usual counterpart.
+void read_strategy(const JsonReader& json, const Place& place, TrainingSpec& training) {
+  const auto strategy = json.optional("strategy");
+  const auto framework = json.optional("framework");
+  if (strategy) {
+    training.strategy = strategy->one_of(valid_strategies());
+    training.framework = usual_framework(training.strategy);
+  }
+  if (!framework) {
+    (place / "framework").note(fmt::format("default (the usual one for {})", training.strategy));
+    return;
+  }
+  const std::vector<std::string> valid = valid_frameworks();
+  const std::string name = framework->one_of(valid);
+  if (framework->value() != name) {
+    return;  // one mistake is one line
+  }
+  const FrameworkPreset* preset = find_preset(name);
+  training.framework = preset->name;
+  if (strategy) {
+    check_framework(*framework, *preset, training.strategy);
+  } else {
+    training.strategy = first_simulated(*preset);
+    (place / "strategy").note(fmt::format("default (the first of {})", preset->name));
+  }
+}
+
+void read_version(const JsonReader& json, const Place& place, TrainingSpec& training) {
+  const FrameworkPreset* preset = find_preset(training.framework);
+  training.framework_version = preset == nullptr ? "" : preset->default_version;
+  (place / "framework_version").note("default (the newest whose defaults are known here)");
   if (const auto text = json.optional("framework_version")) {
     training.framework_version = text->text();
     if (text->is_string() && !parse_version(training.framework_version)) {
       text->expected("a version such as \"2.8\" or \"1.13.1\"");
     }
   }
-  return parse_version(training.framework_version).value_or(Version{});
 }
 
-double read_bucket_mb(const JsonReader& json) {
-  return json.number(bucket_range_mb.minimum, bucket_range_mb.maximum, "MiB");
-}
-
-void read_first_bucket(const JsonReader& json, const Place& place, bool sets_cap, const Framework& framework,
-                       Version version, TrainingSpec& training) {
-  if (const auto first = json.optional("first_bucket_mb")) {
-    training.first_bucket_mb = read_bucket_mb(*first);
+void read_compression(const JsonReader& json, TrainingSpec& training) {
+  const auto found = json.optional("compression");
+  if (!found || !found->is_string()) {
+    if (found) {
+      found->expected(compression_forms);
+    }
     return;
   }
-  const bool follows_cap = sets_cap && version >= first_with_optional_cap;
-  training.first_bucket_mb = follows_cap ? training.bucket_cap_mb : framework.first_bucket_mb;
-  (place / "first_bucket_mb")
-      .note(follows_cap ? "default (PyTorch 2.4 and later: the cap, because the cap is set)"
-            : version >= first_with_optional_cap
-                ? "default (PyTorch 2.4 and later: 1 MiB, because the cap is not set)"
-                : "default (PyTorch before 2.4: 1 MiB whatever the cap)");
+  const auto parsed = parse_compression(found->text());
+  if (!parsed) {
+    found->expected(compression_forms);
+    return;
+  }
+  training.compression = *parsed;
+  const StrategyRules& rules = rules_of(training.strategy);
+  if (std::find(rules.compressions.begin(), rules.compressions.end(), parsed->kind) !=
+      rules.compressions.end()) {
+    return;
+  }
+  std::vector<std::string> valid;
+  for (const CompressionKind kind : rules.compressions) {
+    valid.push_back(form_of(kind));
+  }
+  const std::string instead =
+      rules.instead.empty() ? "" : fmt::format("; what it sends has the type training.{}", rules.instead);
+  found->problem(fmt::format("found {}, which {} does not take; valid: {}{}", describe_value(found->value()),
+                             training.strategy, fmt::join(valid, ", "), instead));
 }
 
-void read_buckets(const JsonReader& json, const Place& place, TrainingSpec& training) {
-  const Framework& framework = find_framework(training.framework);
-  training.framework_version = framework.default_version;
-  const Version version = read_version(json, training);
-  const auto cap = json.optional("bucket_cap_mb");
-  training.bucket_cap_mb = cap ? read_bucket_mb(*cap) : framework.bucket_cap_mb;
-  read_first_bucket(json, place, cap.has_value(), framework, version, training);
-  training.gradient_as_bucket_view =
-      boolean_or(json, "gradient_as_bucket_view", training.gradient_as_bucket_view);
-  training.static_graph = boolean_or(json, "static_graph", training.static_graph);
-  training.find_unused_parameters =
-      boolean_or(json, "find_unused_parameters", training.find_unused_parameters);
-  training.broadcast_buffers = boolean_or(json, "broadcast_buffers", training.broadcast_buffers);
+bool can_recompute(const TrainingFacts& facts, RecomputeKind kind) {
+  return kind == RecomputeKind::none ||
+         (kind == RecomputeKind::selective ? facts.has_attention : facts.has_blocks);
 }
 
-void read_degrees(const JsonReader& json, std::int64_t ranks) {
+void read_recompute(const JsonReader& json, const TrainingFacts& facts, TrainingSpec& training) {
+  const auto found = json.optional("recompute");
+  if (!found) {
+    return;
+  }
+  const auto parsed = found->is_string() ? parse_recompute(found->text()) : std::nullopt;
+  if (!parsed) {
+    found->expected(recompute_forms);
+    return;
+  }
+  training.recompute = *parsed;
+  if (!can_recompute(facts, parsed->kind)) {
+    found->problem(fmt::format("found {}, but this model has no blocks {}; valid: {}",
+                               describe_value(found->value()),
+                               parsed->kind == RecomputeKind::selective ? "with attention" : "of layers",
+                               facts.has_blocks ? "none, full, every_K" : "none"));
+  }
+}
+
+void apply_defaults(const Place& place, const TrainingFacts& facts, TrainingSpec& training) {
+  for (const auto& [key, note] : apply_preset(training, facts)) {
+    place.context.origins[place.pointer + "/" + key] = note;
+  }
+}
+
+void read_degrees(const JsonReader& json, const TrainingFacts& facts) {
   for (const std::string_view key : {"tensor_parallel", "pipeline_parallel", "context_parallel"}) {
     const auto degree = json.optional(key);
     if (degree && degree->integer(1, million) != 1) {
@@ -113,30 +159,46 @@ void read_degrees(const JsonReader& json, std::int64_t ranks) {
     }
   }
   const auto degree = json.optional("data_parallel");
-  if (degree && ranks > 0 && degree->integer(1, million) != ranks) {
+  if (degree && facts.is_cluster_known && degree->integer(1, million) != facts.ranks()) {
     degree->problem(fmt::format("found {}, but the cluster has {} ranks and every other degree is 1",
-                                degree->value().dump(), ranks));
+                                degree->value().dump(), facts.ranks()));
   }
 }
 
-void check_global_batch(const JsonReader& json, const BatchFacts& facts, std::int64_t accumulation) {
+void check_global_batch(const JsonReader& json, const TrainingFacts& facts, std::int64_t accumulation) {
   const auto global = json.optional("global_batch");
   if (!global) {
     return;
   }
   const std::int64_t found = global->integer(1, INT64_MAX);
-  const std::int64_t derived = facts.batch_per_gpu * accumulation * facts.ranks;
-  if (facts.ranks > 0 && found != derived) {
+  const std::int64_t derived = facts.batch_per_gpu * accumulation * facts.ranks();
+  if (facts.is_cluster_known && found != derived) {
     global->problem(fmt::format("found {}, but batch_per_gpu {} x gradient_accumulation {} x {} ranks = {}",
-                                found, facts.batch_per_gpu, accumulation, facts.ranks, derived));
+                                found, facts.batch_per_gpu, accumulation, facts.ranks(), derived));
   }
 }
 
-void check_strategy(const JsonReader& json, const TrainingSpec& training, std::int64_t ranks) {
-  if (training.strategy == "single" && ranks > 1) {
+// What a strategy or its framework cannot span.
+void check_span(const JsonReader& json, const TrainingSpec& training, const TrainingFacts& facts) {
+  if (!facts.is_cluster_known) {
+    return;
+  }
+  if (training.strategy == "single" && facts.ranks() > 1) {
     json.required("strategy")
-        .problem(
-            fmt::format("found \"single\", which trains on one GPU, with {} ranks; valid here: ddp", ranks));
+        .problem(fmt::format("found \"single\", which trains on one GPU, with {} ranks; valid here: ddp",
+                             facts.ranks()));
+  }
+  if (training.strategy == "dp" && facts.nodes > 1) {
+    json.required("strategy")
+        .problem(fmt::format("found \"dp\", which drives the GPUs of one machine from one process, with {} "
+                             "nodes; valid here: ddp",
+                             facts.nodes));
+  }
+  if (training.framework == "tensorflow_mirrored" && facts.nodes > 1) {
+    json.required("framework")
+        .problem(fmt::format("found \"tensorflow_mirrored\", which is for one machine, with {} nodes; valid "
+                             "here: tensorflow_multiworker",
+                             facts.nodes));
   }
 }
 
@@ -184,25 +246,28 @@ std::vector<std::string> valid_protocols() {
 
 std::vector<std::string> valid_frameworks() {
   std::vector<std::string> names;
-  for (const Framework& framework : frameworks) {
-    names.emplace_back(framework.name);
+  for (const FrameworkPreset& preset : framework_presets()) {
+    if (is_simulated(preset)) {
+      names.emplace_back(preset.name);
+    }
   }
   return names;
 }
 
-TrainingSpec read_training(const JsonReader& json, const Place& place, const BatchFacts& facts) {
+TrainingSpec read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts) {
   TrainingSpec training;
-  training.strategy = name_or(json, "strategy", training.strategy, valid_strategies());
-  training.framework = name_or(json, "framework", training.framework, valid_frameworks());
-  read_buckets(json, place, training);
+  read_strategy(json, place, training);
+  read_version(json, place, training);
+  read_recompute(json, facts, training);
+  apply_defaults(place, facts, training);
+  read_compression(json, training);
+  read_family_options(json, place, facts, training);
   training.gradient_accumulation = integer_or(json, "gradient_accumulation", 1, {1, million});
   training.optimizer = spelled_or(json, "optimizer", training.optimizer, optimizer_spellings);
-  training.compression = spelled_or(json, "compression", training.compression, compression_spellings);
-  read_degrees(json, facts.ranks);
+  read_degrees(json, facts);
   check_global_batch(json, facts, training.gradient_accumulation);
-  check_strategy(json, training, facts.ranks);
-  refuse_unsupported(json, {"pipeline_schedule", "virtual_stages", "recompute", "local_steps",
-                            "staleness_bound", "servers"});
+  check_span(json, training, facts);
+  refuse_unsupported(json, {"pipeline_schedule", "virtual_stages"});
   json.finish();
   return training;
 }

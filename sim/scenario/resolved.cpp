@@ -8,7 +8,9 @@
 #include "sim/base/json_text.h"
 #include "sim/collectives/nccl_tuner.h"
 #include "sim/scenario/exact_text.h"
+#include "sim/scenario/family_options.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/option_text.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/spelling.h"
 #include "sim/scenario/write_calibration.h"
@@ -161,6 +163,7 @@ ordered_json write_fabric(const FabricSpec& fabric) {
   json["oversubscription"] = fabric.oversubscription;
   json["hop_latency"] = exact_text(fabric.hop_latency);
   json["ports_per_leaf"] = fabric.ports_per_leaf;
+  json["in_network_reduction"] = fabric.in_network_reduction;
   write_shape(fabric, json);
   return json;
 }
@@ -212,23 +215,20 @@ ordered_json write_model(const Scenario& scenario) {
 ordered_json write_training(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const std::int64_t ranks = scenario.cluster.ranks();
-  return {{"strategy", training.strategy},
-          {"framework", training.framework},
-          {"framework_version", training.framework_version},
-          {"data_parallel", ranks},
-          {"tensor_parallel", 1},
-          {"pipeline_parallel", 1},
-          {"context_parallel", 1},
-          {"gradient_accumulation", training.gradient_accumulation},
-          {"global_batch", scenario.model.batch_per_gpu * training.gradient_accumulation * ranks},
-          {"bucket_cap_mb", training.bucket_cap_mb},
-          {"first_bucket_mb", training.first_bucket_mb},
-          {"gradient_as_bucket_view", training.gradient_as_bucket_view},
-          {"static_graph", training.static_graph},
-          {"find_unused_parameters", training.find_unused_parameters},
-          {"broadcast_buffers", training.broadcast_buffers},
-          {"optimizer", name_of(training.optimizer, optimizer_spellings)},
-          {"compression", name_of(training.compression, compression_spellings)}};
+  ordered_json json{{"strategy", training.strategy},
+                    {"framework", training.framework},
+                    {"framework_version", training.framework_version},
+                    {"data_parallel", ranks},
+                    {"tensor_parallel", 1},
+                    {"pipeline_parallel", 1},
+                    {"context_parallel", 1},
+                    {"gradient_accumulation", training.gradient_accumulation},
+                    {"global_batch", scenario.model.batch_per_gpu * training.gradient_accumulation * ranks}};
+  write_family_options(training, json);
+  json["optimizer"] = name_of(training.optimizer, optimizer_spellings);
+  json["compression"] = text_of(training.compression);
+  json["recompute"] = text_of(training.recompute);
+  return json;
 }
 
 ordered_json write_communication(const CommunicationSpec& communication) {

@@ -6,6 +6,7 @@
 #include "sim/compute/rank_variation.h"
 #include "sim/compute/roofline.h"
 #include "sim/engine/executor.h"
+#include "sim/network/planning.h"
 #include "sim/scenario/describe_job.h"
 #include "sim/scenario/limits.h"
 #include "sim/scenario/roles.h"
@@ -34,14 +35,33 @@ std::vector<std::int64_t> slowdown_by_rank(const Scenario& scenario) {
   return slowdown;
 }
 
-Topology build_topology(const Scenario& scenario) {
+Topology build_topology(const Scenario& scenario, std::optional<Bandwidth> sending_limit) {
   const ClusterSpec& cluster = scenario.cluster;
   return Topology({.machine = cluster.machine,
                    .fabric = cluster.fabric,
                    .calibration = cluster.calibration,
                    .nodes = static_cast<std::uint32_t>(cluster.nodes),
                    .gpus_per_node = static_cast<std::uint32_t>(cluster.gpus_per_node),
-                   .slowdown_ppm = slowdown_by_rank(scenario)});
+                   .slowdown_ppm = slowdown_by_rank(scenario),
+                   .sending_limit = sending_limit});
+}
+
+WorldOptions world_options(const Scenario& scenario, std::optional<std::int64_t> channels) {
+  return {.machine = scenario.cluster.machine,
+          .calibration = scenario.cluster.calibration,
+          .compute_capability = scenario.cluster.gpu.compute_capability,
+          .channels = channels};
+}
+
+// NCCL runs as many channels as its links need: where fewer are forced, they carry less than the links would.
+std::optional<Bandwidth> find_sending_limit(const Scenario& scenario) {
+  const auto& forced = scenario.communication.channels;
+  const auto each = most_per_channel(scenario.cluster.gpu.compute_capability);
+  if (!forced || !each || scenario.communication.library == LibraryKind::gloo)
+    return std::nullopt;
+  const Topology unlimited = build_topology(scenario, {});
+  const bool is_enough = *forced >= find_world(unlimited, world_options(scenario, {})).channels();
+  return is_enough ? std::nullopt : std::optional(*each * *forced);
 }
 
 // Only what all nodes do alike can stand for each other; between nodes the library may choose a tree.
@@ -78,21 +98,38 @@ RankLanes make_lanes(PlanWriter& writer, const Job& job) {
 
 struct WrittenPlan {
   Plan plan;
+  RankLanes lanes;
   std::vector<IterationOps> iterations;
 };
+
+struct IterationNumber {
+  std::int64_t index = 0;
+  bool is_first = false;
+};
+
+IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
+                             const Cluster& cluster, const RankLanes& lanes, IterationNumber number) {
+  const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
+  IterationOps ops{.first = here(), .last = {}, .communications = {}};
+  strategy.write_iteration({.writer = writer,
+                            .job = job,
+                            .world = cluster.world,
+                            .lanes = lanes,
+                            .communications = ops.communications,
+                            .iteration = number.index,
+                            .is_first_iteration = number.is_first});
+  ops.last = here();
+  return ops;
+}
 
 WrittenPlan write_plan(const Job& job, const Cluster& cluster, std::int64_t iterations, bool is_first) {
   const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
   LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
   PlanWriter writer(cluster.symmetry.roles);
-  const RankLanes lanes = make_lanes(writer, job);
-  WrittenPlan written;
+  WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job), .iterations = {}};
   for (std::int64_t iteration = 0; iteration < iterations; ++iteration)
-    written.iterations.push_back(strategy->write_iteration({.writer = writer,
-                                                            .job = job,
-                                                            .world = cluster.world,
-                                                            .lanes = lanes,
-                                                            .is_first_iteration = is_first}));
+    written.iterations.push_back(
+        write_iteration(writer, *strategy, job, cluster, written.lanes, {iteration, is_first}));
   written.plan = std::move(writer).finish();
   return written;
 }
@@ -117,8 +154,11 @@ struct WorkScale {
 Duration modelled_step(const Scenario& scenario, const Job& job) {
   const Pricing pricing = pricing_of(scenario);
   Duration micro_batch;
-  for (const LayerWork& layer : job.layers)
+  for (const LayerWork& layer : job.layers) {
     micro_batch += kernel_time(pricing, layer.forward) + kernel_time(pricing, layer.backward);
+    for (const std::uint32_t again : layer.recomputed)
+      micro_batch += kernel_time(pricing, job.layers[again].forward);
+  }
   return micro_batch * job.training.gradient_accumulation + kernel_time(pricing, job.optimizer);
 }
 
@@ -160,18 +200,20 @@ void price(Plan& plan, const Scenario& scenario, const WorkScale& scale) {
   }
 }
 
-// A collective's channels hold SMs from the kernels beside it, and its copies their memory bandwidth.
-std::int64_t slowdown_during_communication(const Scenario& scenario, const Communicator& world) {
+// A stated slowdown stands for all that is known of the machine, and counts once.
+Interference interference_of(const Scenario& scenario) {
   if (scenario.compute.slowdown_during_communication_ppm)
-    return *scenario.compute.slowdown_during_communication_ppm;
+    return {.slowdown_ppm = *scenario.compute.slowdown_during_communication_ppm};
   const Calibration& calibration = scenario.cluster.calibration;
-  const std::int64_t taken = calibration.sm_interference_ppm * world.channels() / scenario.cluster.gpu.sms;
-  return calibration.compute_slowdown_ppm + taken;
+  return {.slowdown_ppm = calibration.compute_slowdown_ppm,
+          .sm_interference_ppm = calibration.sm_interference_ppm,
+          .sms = scenario.cluster.gpu.sms};
 }
 
 Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
   Run run;
   run.plan = std::move(written.plan);
+  run.lanes = std::move(written.lanes);
   run.iterations = std::move(written.iterations);
   price(run.plan, scenario, single_gpu_scale(scenario, job));
   run.routes = route_paths({.plan = run.plan,
@@ -179,20 +221,24 @@ Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, cons
                             .world = cluster.world,
                             .calibration = scenario.cluster.calibration,
                             .symmetry = cluster.symmetry,
-                            .compute_slowdown_ppm = slowdown_during_communication(scenario, cluster.world),
+                            .interference = interference_of(scenario),
                             .takes_core_time = !scenario.compute.slowdown_during_communication_ppm});
   run.timeline = lockstep::run(run.plan, cluster.topology.capacities(), run.routes);
   return run;
 }
 
+// Local SGD communicates once a period: so many iterations that every period in them is whole.
+std::int64_t whole_periods(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const std::int64_t period = training.strategy == "local_sgd" ? training.local_sgd.local_steps : 1;
+  return (scenario.simulation.iterations + period - 1) / period * period;
+}
+
 }  // namespace
 
 std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
-  Topology topology = build_topology(scenario);
-  Communicator world = find_world(topology, {.machine = scenario.cluster.machine,
-                                             .calibration = scenario.cluster.calibration,
-                                             .compute_capability = scenario.cluster.gpu.compute_capability,
-                                             .channels = scenario.communication.channels});
+  Topology topology = build_topology(scenario, find_sending_limit(scenario));
+  Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   Symmetry symmetry = find_roles(scenario, topology, world);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry));
 }
@@ -212,7 +258,7 @@ Simulation simulate(const Scenario& scenario) {
                           .rings = static_cast<double>(cluster.world.rings.size())});
   simulation.first =
       run_plan(write_plan(simulation.job, cluster, 1, true), scenario, simulation.job, cluster);
-  simulation.steady = run_plan(write_plan(simulation.job, cluster, scenario.simulation.iterations + 1, false),
+  simulation.steady = run_plan(write_plan(simulation.job, cluster, whole_periods(scenario) + 1, false),
                                scenario, simulation.job, cluster);
   return simulation;
 }

@@ -24,6 +24,7 @@ struct Cluster {
 struct Run {
   Plan plan;
   Timeline timeline;
+  RankLanes lanes;
   std::vector<IterationOps> iterations;
   RouteTable routes;
 };

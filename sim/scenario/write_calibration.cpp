@@ -34,9 +34,6 @@ ordered_json write_protocols(const std::vector<ProtocolCost>& protocols) {
     if (!protocol.fill_ppm.empty()) {
       entry["fill"] = write_by_class(protocol.fill_ppm, ratio);
     }
-    if (protocol.bandwidth_per_rank) {
-      entry["bandwidth_per_rank"] = exact_text(*protocol.bandwidth_per_rank);
-    }
     for (const Bandwidth limit : protocol.most_bandwidth) {
       entry["most_bandwidth"].push_back(exact_text(limit));
     }
@@ -93,6 +90,8 @@ ordered_json write_calibration(const Calibration& calibration) {
   ordered_json json{{"name", calibration.name}, {"source", calibration.source}};
   json["collective_launch"] = exact_text(calibration.collective_launch);
   json["channel_start"] = exact_text(calibration.channel_start);
+  if (calibration.own_copy_bandwidth)
+    json["own_copy_bandwidth"] = exact_text(*calibration.own_copy_bandwidth);
   json["link_efficiency"] = write_by_class(calibration.efficiency_ppm, ratio);
   json["protocols"] = write_protocols(calibration.protocols);
   if (!calibration.algorithms.empty()) {

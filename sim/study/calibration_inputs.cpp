@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <filesystem>
+#include <set>
 
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
@@ -15,13 +16,28 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t fewest_rows = 12;
+// Of a kilobyte the slowest shipped table takes 0.7 ms: all_to_all of 32 ranks over TCP.
+constexpr Bytes largest_start{1024};
+constexpr Duration slowest_start = Duration::milliseconds(4);
+constexpr Duration slowest_start_of_a_rank = Duration::microseconds(100);
 // Whoever calibrates has measured at one site, so that logs given together are one group.
 constexpr const char* group_of_logs = "own logs";
 
 using Strings = std::vector<std::string>;
+using Names = std::set<std::string>;
 
 bool is_index(const std::string& file) {
   return file.ends_with(".json");
+}
+
+Strings list_of(const Names& names) {
+  return {names.begin(), names.end()};
+}
+
+// What a problem of all files together is said of.
+std::string place_of(const Strings& files) {
+  return files.size() == 1 ? files.front()
+                           : fmt::format("{} and {} more files", files.front(), files.size() - 1);
 }
 
 Strings given_facts(const LogFacts& facts) {
@@ -72,7 +88,18 @@ void check_counts(const LogFacts& facts) {
   check("--gpus-per-node", facts.gpus_per_node, 1'000);
 }
 
+// Rows of a file that is named twice would count twice.
+void check_files_differ(const Strings& files) {
+  for (auto file = files.begin(); file != files.end(); ++file)
+    for (auto earlier = files.begin(); earlier != file; ++earlier) {
+      std::error_code ignored;
+      if (*earlier == *file || std::filesystem::equivalent(*earlier, *file, ignored))
+        throw ConfigError(fmt::format("{}: is given twice, expected each file once", *file));
+    }
+}
+
 void check_request(const CalibrationRequest& request) {
+  check_files_differ(request.files);
   const bool has_index = std::any_of(request.files.begin(), request.files.end(), is_index);
   const bool has_log = !std::all_of(request.files.begin(), request.files.end(), is_index);
   if (!has_index && !request.profile.empty())
@@ -128,6 +155,8 @@ struct Machine {
   std::string asked;  // as the user named it
   std::string name;
   std::int64_t gpus;
+  std::string gpu;
+  Bandwidth memory_bandwidth;
 };
 
 Machine find_machine(const CalibrationRequest& request, const ProfileStore& store) {
@@ -136,7 +165,44 @@ Machine find_machine(const CalibrationRequest& request, const ProfileStore& stor
   if (machine.library == LibraryKind::gloo)
     throw ConfigError(fmt::format(
         "--machine: {} runs Gloo, and what is fitted are the protocols of NCCL and RCCL", machine.name));
-  return {.asked = request.machine, .name = machine.name, .gpus = machine.gpus};
+  return {.asked = request.machine,
+          .name = machine.name,
+          .gpus = machine.gpus,
+          .gpu = scenario.cluster.gpu.name,
+          .memory_bandwidth = scenario.cluster.gpu.memory_bandwidth};
+}
+
+// "NVIDIA GeForce RTX 3090" is an rtx3090 and "Tesla V100-SXM2-16GB" a v100_sxm2_16gb.
+bool is_named_for(const std::string& printed, const std::string& gpu) {
+  std::string letters;
+  for (const char letter : printed)
+    if (letter != ' ')
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return letters.find(gpu.substr(0, gpu.find('_'))) != letters.npos;
+}
+
+// No GPU sends faster than it reads its own memory: such times are of a larger unit.
+std::optional<std::string> describe_too_fast(const MeasuredTable& table, const Machine& machine) {
+  const double most = static_cast<double>(machine.memory_bandwidth.count());
+  for (const MeasuredRow& row : table.rows)
+    if (const double rate = static_cast<double>(row.size.count()) / row.time.in_seconds();
+        most > 0 && rate > most)
+      return fmt::format(
+          "{} B in {:.4g} us make {:.4g} GB/s, and the memory of a GPU in a {} gives {:.4g} GB/s",
+          row.size.count(), row.time.in_seconds() * 1e6, rate / 1e9, machine.name, most / 1e9);
+  return std::nullopt;
+}
+
+// No network needs so long for so little: such times are of a smaller unit.
+std::optional<std::string> describe_too_slow(const MeasuredTable& table) {
+  const MeasuredRow* fastest = nullptr;
+  for (const MeasuredRow& row : table.rows)
+    if (row.size <= largest_start && (fastest == nullptr || row.time < fastest->time))
+      fastest = &row;
+  if (fastest == nullptr || fastest->time <= std::max(slowest_start, slowest_start_of_a_rank * table.ranks()))
+    return std::nullopt;
+  return fmt::format("{} B take {:.4g} us, longer than any network needs", fastest->size.count(),
+                     fastest->time.in_seconds() * 1e6);
 }
 
 // Gathers tables, notes and problems of one file after the other.
@@ -170,7 +236,11 @@ class Reader {
     std::size_t without_rows = 0;
     for (MeasuredTable& table : read_measured_tables(file)) {
       const std::string place = file + ": " + table.id;
-      if (!is_wanted(table))
+      machines_.insert(table.machine);
+      if (!is_of_machine(table))
+        continue;
+      profiles_.insert(table.profile);
+      if (!request_.profile.empty() && table.profile != request_.profile)
         continue;
       if (!table.healthy && !request_.accepts_broken_runs)
         ++broken;
@@ -183,9 +253,8 @@ class Reader {
     note_passed_over(file, without_rows, "without rows");
   }
 
-  bool is_wanted(const MeasuredTable& table) const {
-    return (table.machine == machine_.name || table.machine == machine_.asked) &&
-           (request_.profile.empty() || table.profile == request_.profile);
+  bool is_of_machine(const MeasuredTable& table) const {
+    return table.machine == machine_.name || table.machine == machine_.asked;
   }
 
   void note_passed_over(const std::string& file, std::size_t tables, std::string_view why) {
@@ -196,8 +265,10 @@ class Reader {
 
   void read_log(const std::string& file) {
     CollectiveLog log = read_collective_log(file);
-    note_skipped_lines(log);
     check_sound(log);
+    if (!log.gpu.empty() && !is_named_for(log.gpu, machine_.gpu))
+      inputs_.notes.push_back(fmt::format("{}: was measured on \"{}\", and a {} has {}", log.file, log.gpu,
+                                          machine_.name, machine_.gpu));
     complete_collective(log, op_);
     complete_ranks(log, request_.facts);
     complete_version(log, request_.facts.library_version);
@@ -211,25 +282,23 @@ class Reader {
     add(std::move(table), file);
   }
 
-  void note_skipped_lines(const CollectiveLog& log) {
-    for (const CollectiveLogNote& note : log.notes)
-      inputs_.notes.push_back(fmt::format("{}:{}: {}", log.file, note.line, note.text));
-    if (const auto noted = static_cast<std::int64_t>(log.notes.size()); log.skipped_lines > noted)
-      inputs_.notes.push_back(
-          fmt::format("{}: and {} more lines were skipped", log.file, log.skipped_lines - noted));
+  void check_sound(const CollectiveLog& log) {
+    for (const std::string& sentence : find_broken_run(log))
+      doubt(log.file, "the run is broken: " + sentence);
   }
 
-  void check_sound(const CollectiveLog& log) {
-    Strings sentences = find_broken_run(log);
+  void check_units(const MeasuredTable& table, const std::string& place) {
+    for (const auto& sentence : {describe_too_fast(table, machine_), describe_too_slow(table)})
+      if (sentence)
+        doubt(place, *sentence + "; expected times in microseconds and sizes in bytes");
+  }
+
+  // A problem, unless broken runs are accepted.
+  void doubt(const std::string& place, const std::string& sentence) {
     if (request_.accepts_broken_runs)
-      for (const std::string& sentence : sentences)
-        inputs_.notes.push_back(fmt::format("{}: {}; accepted all the same", log.file, sentence));
-    if (sentences.empty() || request_.accepts_broken_runs)
-      return;
-    for (std::string& sentence : sentences)
-      sentence = fmt::format("{}: the run is broken: {} (--accept-broken takes it all the same)", log.file,
-                             sentence);
-    throw ConfigError(sentences);
+      inputs_.notes.push_back(fmt::format("{}: {}; accepted all the same", place, sentence));
+    else
+      problems_.push_back(fmt::format("{}: {} (--accept-broken takes it all the same)", place, sentence));
   }
 
   void add(MeasuredTable table, const std::string& place) {
@@ -240,11 +309,18 @@ class Reader {
                                     table.gpus_per_node, machine_.name, machine_.gpus));
     if (table.ranks() < 2)
       throw ConfigError(fmt::format("{}: found one rank, which communicates with nobody", place));
+    check_units(table, place);
+    inputs_.notes.insert(inputs_.notes.end(), table.skipped_lines.begin(), table.skipped_lines.end());
     table.machine = machine_.asked;
     inputs_.tables.push_back(std::move(table));
   }
 
   void check_enough() {
+    if (inputs_.tables.empty()) {
+      problems_.push_back(describe_absence());
+      problems_.insert(problems_.end(), inputs_.notes.begin(), inputs_.notes.end());
+      return;
+    }
     std::size_t rows = 0;
     Bytes largest{0};
     for (const MeasuredTable& table : inputs_.tables)
@@ -252,22 +328,35 @@ class Reader {
         ++rows;
         largest = std::max(largest, row.size);
       }
-    if (inputs_.tables.empty())
-      problems_.push_back(fmt::format("found no table of {}{}{}", machine_.name,
-                                      request_.profile.empty() ? "" : " and profile ", request_.profile));
-    else if (rows < fewest_rows)
+    const std::string where = place_of(request_.files);
+    if (rows < fewest_rows)
       problems_.push_back(
-          fmt::format("found {} rows in all, expected at least {} to fit to", rows, fewest_rows));
-    if (!inputs_.tables.empty() && size_class(largest) != SizeClass::large)
+          fmt::format("{}: found {} rows in all of {}, expected at least {} to fit to, as -b 8 -e 1G gives",
+                      where, rows, machine_.name, fewest_rows));
+    if (size_class(largest) != SizeClass::large)
       problems_.push_back(
-          fmt::format("found no row of 1 MiB and more (the largest is {}): bandwidth shows only there",
-                      format_bytes(largest)));
+          fmt::format("{}: found no row of 1 MiB and more (the largest is {}): bandwidth shows "
+                      "only there, expected sizes up to 256 MiB or so",
+                      where, format_bytes(largest)));
+  }
+
+  std::string describe_absence() const {
+    const std::string text = fmt::format("{}: found no table of {}", place_of(request_.files), machine_.name);
+    const bool knows_profile = request_.profile.empty() || profiles_.contains(request_.profile);
+    if (machines_.empty() || (!profiles_.empty() && knows_profile))
+      return text + " that can be fitted";
+    if (profiles_.empty())
+      return fmt::format("{}; {}", text, describe_choices(machine_.name, list_of(machines_)));
+    return fmt::format("{} and profile {}; {}", text, request_.profile,
+                       describe_choices(request_.profile, list_of(profiles_)));
   }
 
   const CalibrationRequest& request_;
   const Machine& machine_;
   std::optional<CollectiveOp> op_;
   CalibrationInputs inputs_;
+  Names machines_;  // of all tables of the indexes
+  Names profiles_;  // of the machine's
   Strings problems_;
 };
 
@@ -280,6 +369,7 @@ CalibrationInputs read_calibration_inputs(const CalibrationRequest& request, con
   for (const std::string& file : request.files) reader.read(file);
   CalibrationInputs inputs = std::move(reader).finish();
   inputs.machine = machine.name;
+  inputs.holds_nothing_out = request.holds_nothing_out;
   inputs.profile = request.profile.empty() ? machine.name : request.profile;
   for (MeasuredTable& table : inputs.tables) table.profile = inputs.profile;
   return inputs;

@@ -57,7 +57,6 @@ void round_known(std::optional<T>& value) {
 void round_protocol(ProtocolCost& protocol) {
   protocol.payload_ppm = rounded(protocol.payload_ppm);
   round_values(protocol.fill_ppm);
-  round_known(protocol.bandwidth_per_rank);
   protocol.launch = rounded(protocol.launch);
   round_values(protocol.step);
 }
@@ -189,6 +188,7 @@ std::vector<ResidualBand> residual_bands(std::span<const ErrorSample> samples) {
 Calibration rounded_communication(Calibration calibration) {
   calibration.collective_launch = rounded(calibration.collective_launch);
   calibration.channel_start = rounded(calibration.channel_start);
+  round_known(calibration.own_copy_bandwidth);
   calibration.host_launch = rounded(calibration.host_launch);
   round_values(calibration.efficiency_ppm);
   for (ProtocolCost& protocol : calibration.protocols) round_protocol(protocol);
@@ -244,12 +244,12 @@ std::vector<CalibrationConstant> calibration_constants(const Calibration& calibr
   ConstantList list;
   list.add("collective_launch", calibration.collective_launch);
   list.add("channel_start", calibration.channel_start);
+  list.add("own_copy_bandwidth", calibration.own_copy_bandwidth);
   list.add("host_launch", calibration.host_launch);
   list.add("link_efficiency", calibration.efficiency_ppm);
   for (const ProtocolCost& protocol : calibration.protocols) {
     const std::string name = "protocols." + protocol.name;
     list.add(name + ".fill", protocol.fill_ppm);
-    list.add(name + ".bandwidth_per_rank", protocol.bandwidth_per_rank);
     list.add(name + ".launch", protocol.launch);
     list.add(name + ".step", protocol.step);
   }

@@ -62,10 +62,6 @@ void put_residuals(const CalibrationReport& report, ProfileFacts& facts) {
   }
 }
 
-bool is_a_pair(CollectiveOp op) {
-  return op == CollectiveOp::all_to_all || op == CollectiveOp::send_recv;
-}
-
 std::vector<std::string> describe_gaps(std::span<const MeasuredTable> tables) {
   std::set<std::int64_t> ranks;
   std::set<CollectiveOp> ops;
@@ -82,10 +78,10 @@ std::vector<std::string> describe_gaps(std::span<const MeasuredTable> tables) {
                     "cannot be told apart, so times on other numbers of ranks rest on usual values",
                     *ranks.begin()));
   if (ops.size() == 1)
-    gaps.push_back(fmt::format("every table is of {}: {} cannot be known from it",
-                               collective_op_name(*ops.begin()),
-                               is_a_pair(*ops.begin()) ? "what rings and trees cost"
-                                                       : "what all_to_all, send_recv and others cost"));
+    gaps.push_back(
+        fmt::format("every table is of {}: {} cannot be known from it", collective_op_name(*ops.begin()),
+                    is_point_to_point(*ops.begin()) ? "what rings and trees cost"
+                                                    : "what all_to_all, send_recv and others cost"));
   if (most_nodes == 1)
     gaps.emplace_back(
         "no table is of several nodes: the profile says nothing of the network, which is then taken as a "

@@ -121,7 +121,11 @@ class LogReader {
     } else if (looks_like_row(text, layout_)) {
       read_row(number, text);
     } else if (!text.empty() && !text.starts_with('#') && strangers_.size() < shown_lines) {
-      strangers_.push_back({.line = number, .text = fmt::format("\"{}\" is no row", shown(text))});
+      const bool is_header = text.starts_with("size_bytes");
+      strangers_.push_back(
+          {.line = number,
+           .text = fmt::format("\"{}\" is {}", shown(text),
+                               is_header ? "a header without the column time_us" : "no row")});
     }
   }
 
@@ -194,7 +198,7 @@ class LogReader {
     if (test_ && test_->name != named.name) {
       throw ConfigError(fmt::format(
           "{}:{}: found rows of {} (named on line {}) and of {} (named on line {}), expected one collective "
-          "in a file",
+          "in a file (several files can be given)",
           log_.file, number, test_->name, test_->line, named.name, named.line));
     }
     test_ = test_ ? test_ : named;
@@ -204,7 +208,7 @@ class LogReader {
     if (placement_ && (placement_->ranks != found.ranks || placement_->nodes != found.nodes)) {
       throw ConfigError(fmt::format(
           "{}:{}: found rows of {} ranks on {} nodes (listed on line {}) and of {} on {} (line {}), expected "
-          "runs on as many in a file",
+          "runs on as many in a file (several files can be given)",
           log_.file, number, placement_->ranks, placement_->nodes, placement_->line, found.ranks, found.nodes,
           found.line));
     }
@@ -219,12 +223,18 @@ class LogReader {
   }
 
   [[noreturn]] void refuse_without_rows(std::int64_t lines, bool gave_up) const {
-    std::vector<std::string> problems{
-        fmt::format("{}: found no row of results in {}{} lines, expected what nccl-tests or rccl-tests print "
-                    "(size count type redop root time algbw busbw #wrong) or CSV with the header "
-                    "size_bytes,time_us,algbw_gbs,busbw_gbs",
-                    log_.file, gave_up ? "the first " : "", lines)};
-    const std::vector<CollectiveLogNote>& unreadable = log_.notes.empty() ? strangers_ : log_.notes;
+    std::vector<std::string> problems{fmt::format(
+        "{}: found {}, expected what nccl-tests or rccl-tests print "
+        "(size count type redop root time algbw busbw #wrong) or CSV with the header "
+        "size_bytes,time_us,algbw_gbs,busbw_gbs",
+        log_.file,
+        lines == 0 ? "an empty file"
+                   : fmt::format("no row of results in {}{} lines", gave_up ? "the first " : "", lines))};
+    const bool has_header_alone = layout_.line > 0 && log_.notes.empty();
+    const std::vector<CollectiveLogNote> header{{.line = layout_.line, .text = "no row follows this header"}};
+    const std::vector<CollectiveLogNote>& unreadable = has_header_alone     ? header
+                                                       : log_.notes.empty() ? strangers_
+                                                                            : log_.notes;
     for (std::size_t place = 0; place < std::min(unreadable.size(), shown_lines); ++place) {
       problems.push_back(fmt::format("{}:{}: {}", log_.file, unreadable[place].line, unreadable[place].text));
     }
@@ -242,6 +252,19 @@ class LogReader {
 };
 
 }  // namespace
+
+std::vector<std::string> describe_skipped_lines(const CollectiveLog& log) {
+  std::vector<std::string> sentences;
+  for (const CollectiveLogNote& note : log.notes) {
+    sentences.push_back(fmt::format("{}:{}: skipped a row: {}", log.file, note.line, note.text));
+  }
+  const auto noted = static_cast<std::int64_t>(log.notes.size());
+  if (log.skipped_lines > noted) {
+    sentences.push_back(
+        fmt::format("{}: and {} more rows were skipped", log.file, log.skipped_lines - noted));
+  }
+  return sentences;
+}
 
 CollectiveLog read_collective_log(const fs::path& file) {
   LogLines lines(file);

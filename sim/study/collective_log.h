@@ -61,6 +61,9 @@ struct CollectiveLog {
 // or numbers of ranks; decimal commas.
 CollectiveLog read_collective_log(const std::filesystem::path& file);
 
+// "FILE:LINE: skipped a row: WHY" for each note, and how many more there are.
+std::vector<std::string> describe_skipped_lines(const CollectiveLog& log);
+
 // Why these figures cannot be of a sound run: one sentence for each kind of trouble. Empty: healthy.
 std::vector<std::string> find_broken_run(const CollectiveLog& log);
 

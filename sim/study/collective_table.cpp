@@ -14,6 +14,8 @@ using nlohmann::ordered_json;
 constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t element_bytes = 4;  // nccl-tests' default type is float
 constexpr std::int64_t alignment_bytes = 16;
+// What a plan may hold before another is begun: at fidelity `step` one size alone may have millions.
+constexpr std::size_t most_ops = 100'000;
 
 // A rank's part of a gathered buffer, as nccl-tests rounds it.
 std::int64_t elements_per_rank(Bytes bytes, std::int64_t ranks) {
@@ -99,6 +101,61 @@ ordered_json machine_with_calibration(const CollectiveSetting& setting, const Pr
   return machine;
 }
 
+// Collectives one after another in one plan, each from when all ranks have ended the one before it.
+class CollectiveSeries {
+ public:
+  CollectiveSeries(const Cluster& cluster, Fidelity fidelity)
+      : cluster_(cluster), fidelity_(fidelity), writer_(cluster.symmetry.roles) {
+    for (const Rank rank : writer_.representatives())
+      lanes_.push_back(writer_.lane({.rank = rank, .kind = LaneKind::communication}));
+    meeting_ = writer_.new_channel_lane(writer_.representatives().front());
+    writer_.section("collectives", Category::communication);
+  }
+
+  bool has_room() const { return writer_.size() < most_ops; }
+
+  void append(CollectiveOp op, Bytes bytes, const Choice& choice) {
+    const std::vector<OpId> after(ended_.empty() ? 0 : lanes_.size(), ended_.empty() ? no_op : ended_.back());
+    const CollectiveOps ops = choice.collective->write(writer_, {.op = op,
+                                                                 .bytes = bytes,
+                                                                 .world = cluster_.world,
+                                                                 .fidelity = fidelity_,
+                                                                 .protocol = choice.protocol,
+                                                                 .channels = choice.channels,
+                                                                 .lanes = lanes_,
+                                                                 .after = after,
+                                                                 .back_to_back = true,
+                                                                 .in_place = false});
+    ended_.push_back(writer_.join(meeting_, ops.end));
+  }
+
+  // How long each one took.
+  std::vector<Duration> run(const Calibration& calibration, std::span<const Bandwidth> capacities) && {
+    const Plan plan = std::move(writer_).finish();
+    const RouteTable routes = route_paths({.plan = plan,
+                                           .topology = cluster_.topology,
+                                           .world = cluster_.world,
+                                           .calibration = calibration,
+                                           .symmetry = cluster_.symmetry});
+    const Timeline timeline = lockstep::run(plan, capacities, routes);
+    std::vector<Duration> times;
+    Time before;
+    for (const OpId ended : ended_) {
+      times.push_back(timeline.end[ended.index] - before);
+      before = timeline.end[ended.index];
+    }
+    return times;
+  }
+
+ private:
+  const Cluster& cluster_;
+  Fidelity fidelity_;
+  PlanWriter writer_;
+  std::vector<LaneId> lanes_;  // by representative
+  LaneId meeting_;
+  std::vector<OpId> ended_;  // by collective
+};
+
 }  // namespace
 
 Scenario load_collective_setting(const CollectiveSetting& setting, const ProfileStore& store) {
@@ -115,25 +172,51 @@ CollectiveBench::CollectiveBench(const Scenario& scenario)
     : scenario_(scenario), cluster_(build_cluster(scenario)), capacities_(cluster_->topology.capacities()) {}
 
 CollectiveRow CollectiveBench::predict(CollectiveOp op, Bytes bytes) const {
-  const Communicator& world = cluster_->world;
-  const std::int64_t ranks = world.ranks();
-  const Buffer buffer = buffer_of(op, bytes, ranks);
-  const CommunicationSpec& asked = scenario_.communication;
-  const Choice choice = choose_collective({.world = world,
-                                           .op = op,
-                                           .bytes = buffer.size,
-                                           .library = asked.library,
-                                           .library_version = asked.library_version,
-                                           .algorithm = asked.algorithm,
-                                           .protocol = asked.protocol});
-  CollectiveRow row{.size = buffer.size,
-                    .elements = buffer.elements,
-                    .algorithm = choice.algorithm,
-                    .protocol = choice.protocol_name,
-                    .channels = choice.channels};
-  row.time = std::max(time_of(op, buffer.size, choice), host_time(op));
+  const CollectiveQuery query{.op = op, .bytes = bytes};
+  return predict(std::span(&query, 1)).front();
+}
+
+std::vector<CollectiveRow> CollectiveBench::predict(CollectiveOp op, const SizeRange& range) const {
+  LOCKSTEP_CHECK(range.factor > 1, "sizes grow");
+  std::vector<CollectiveQuery> queries;
+  for (Bytes bytes = range.first; bytes <= range.last; bytes = bytes * range.factor)
+    queries.push_back({.op = op, .bytes = bytes});
+  return predict(queries);
+}
+
+std::vector<CollectiveRow> CollectiveBench::predict(std::span<const CollectiveQuery> queries) const {
+  std::vector<Asked> collectives;
+  for (const CollectiveQuery& query : queries) collectives.push_back(ask(query));
+  const std::vector<Duration> times = times_of(collectives);
+  std::vector<CollectiveRow> rows;
+  for (std::size_t i = 0; i < times.size(); ++i) rows.push_back(row_of(collectives[i], times[i]));
+  return rows;
+}
+
+CollectiveBench::Asked CollectiveBench::ask(const CollectiveQuery& query) const {
+  const Buffer buffer = buffer_of(query.op, query.bytes, cluster_->world.ranks());
+  const CommunicationSpec& wanted = scenario_.communication;
+  return {.op = query.op,
+          .size = buffer.size,
+          .elements = buffer.elements,
+          .choice = choose_collective({.world = cluster_->world,
+                                       .op = query.op,
+                                       .bytes = buffer.size,
+                                       .library = wanted.library,
+                                       .library_version = wanted.library_version,
+                                       .algorithm = wanted.algorithm,
+                                       .protocol = wanted.protocol})};
+}
+
+CollectiveRow CollectiveBench::row_of(const Asked& asked, Duration time) const {
+  CollectiveRow row{.size = asked.size,
+                    .elements = asked.elements,
+                    .time = std::max(time, host_time(asked.op)),
+                    .algorithm = asked.choice.algorithm,
+                    .protocol = asked.choice.protocol_name,
+                    .channels = asked.choice.channels};
   row.algbw = rate_of(row.size, row.time);
-  row.busbw = on_the_bus(row.algbw, bus_factor(op, ranks));
+  row.busbw = on_the_bus(row.algbw, bus_factor(asked.op, cluster_->world.ranks()));
   // The residual is measured over predicted, so it scales the prediction itself.
   if (const auto residual = scenario_.cluster.calibration.communication_residual(row.size)) {
     row.low = scaled(row.time, million + residual->low_ppm, million);
@@ -142,44 +225,22 @@ CollectiveRow CollectiveBench::predict(CollectiveOp op, Bytes bytes) const {
   return row;
 }
 
-std::vector<CollectiveRow> CollectiveBench::predict(CollectiveOp op, const SizeRange& range) const {
-  LOCKSTEP_CHECK(range.factor > 1, "sizes grow");
-  std::vector<CollectiveRow> rows;
-  for (Bytes bytes = range.first; bytes <= range.last; bytes = bytes * range.factor) {
-    rows.push_back(predict(op, bytes));
-  }
-  return rows;
-}
-
 // Pairs are started as a send and a receive each; anything else is one launch.
 Duration CollectiveBench::host_time(CollectiveOp op) const {
-  const bool is_a_pair = op == CollectiveOp::all_to_all || op == CollectiveOp::send_recv;
-  return scenario_.cluster.calibration.host_launch * (is_a_pair ? 2 : 1);
+  return scenario_.cluster.calibration.host_launch * (is_point_to_point(op) ? 2 : 1);
 }
 
-Duration CollectiveBench::time_of(CollectiveOp op, Bytes bytes, const Choice& choice) const {
-  PlanWriter writer(cluster_->symmetry.roles);
-  std::vector<LaneId> lanes;
-  for (const Rank rank : writer.representatives()) {
-    lanes.push_back(writer.lane({.rank = rank, .kind = LaneKind::communication}));
+std::vector<Duration> CollectiveBench::times_of(std::span<const Asked> collectives) const {
+  std::vector<Duration> times;
+  while (times.size() < collectives.size()) {
+    CollectiveSeries series(*cluster_, scenario_.simulation.fidelity);
+    const std::size_t first = times.size();
+    for (std::size_t next = first; next < collectives.size() && series.has_room(); ++next)
+      series.append(collectives[next].op, collectives[next].size, collectives[next].choice);
+    const std::vector<Duration> more = std::move(series).run(scenario_.cluster.calibration, capacities_);
+    times.insert(times.end(), more.begin(), more.end());
   }
-  writer.section("collective", Category::communication);
-  choice.collective->write(writer, {.op = op,
-                                    .bytes = bytes,
-                                    .world = cluster_->world,
-                                    .fidelity = scenario_.simulation.fidelity,
-                                    .protocol = choice.protocol,
-                                    .channels = choice.channels,
-                                    .lanes = lanes,
-                                    .after = {},
-                                    .back_to_back = true});
-  const Plan plan = std::move(writer).finish();
-  const RouteTable routes = route_paths({.plan = plan,
-                                         .topology = cluster_->topology,
-                                         .world = cluster_->world,
-                                         .calibration = scenario_.cluster.calibration,
-                                         .symmetry = cluster_->symmetry});
-  return run(plan, capacities_, routes).finish().since_start();
+  return times;
 }
 
 }  // namespace lockstep

@@ -3,14 +3,16 @@
 // The table nccl-tests would print on a cluster, predicted.
 //
 // Problem:   a communication model is judged by the one benchmark everybody has logs of.
-// Idea:      each size is a plan of a single collective through the same writer, routes and engine as in a
-//            training step; the cluster is built once for all sizes.
+// Idea:      collectives go through the same writer, routes and engine as in a training step: one plan holds
+//            them all, each from when the one before it has ended, so that what they share is written and
+//            routed once.
 // Invariant: sizes, element counts and bandwidths are nccl-tests' own: for all_gather and reduce_scatter the
 //            size is the gathered buffer, its part of each rank rounded down to 16 bytes.
-// Cost:      a few milliseconds a size at 1,024 ranks.
+// Cost:      what collectives share is linear in ranks, for 1,024 some 10 ms; then under 0.1 ms a size.
 // Reference: NVIDIA/nccl-tests, doc/PERFORMANCE.md and src/*.cu (GetCollByteCount).
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,17 +57,31 @@ struct SizeRange {
   std::int64_t factor = 2;  // above 1
 };
 
+struct CollectiveQuery {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Bytes bytes;  // what -b names; the row says what nccl-tests would make of it
+};
+
 // A cluster that predicts one collective after another.
 class CollectiveBench {
  public:
   explicit CollectiveBench(const Scenario& scenario);
 
-  // `bytes` is what -b names; the row says what nccl-tests would make of it.
-  CollectiveRow predict(CollectiveOp op, Bytes bytes) const;
+  // A row for each query, in their order.
+  std::vector<CollectiveRow> predict(std::span<const CollectiveQuery> queries) const;
   std::vector<CollectiveRow> predict(CollectiveOp op, const SizeRange& range) const;
+  CollectiveRow predict(CollectiveOp op, Bytes bytes) const;
 
  private:
-  Duration time_of(CollectiveOp op, Bytes bytes, const Choice& choice) const;
+  struct Asked {
+    CollectiveOp op;
+    Bytes size;
+    std::int64_t elements;
+    Choice choice;
+  };
+  Asked ask(const CollectiveQuery& query) const;
+  CollectiveRow row_of(const Asked& asked, Duration time) const;
+  std::vector<Duration> times_of(std::span<const Asked> collectives) const;
   Duration host_time(CollectiveOp op) const;
 
   const Scenario& scenario_;

@@ -1,6 +1,7 @@
 #include "sim/study/collective_validation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sim/study/calibration_profile.h"
+#include "sim/base/error.h"
+#include "sim/base/nearest_name.h"
 #include "sim/study/collective_table.h"
 #include "sim/study/weighted_quantile.h"
 
@@ -20,30 +22,70 @@ using nlohmann::ordered_json;
 
 constexpr std::array all_classes{SizeClass::small, SizeClass::middle, SizeClass::large};
 
-std::vector<MeasuredTable> healthy_tables(const CollectiveValidationOptions& options) {
+// Says where a table asks for a machine that is not there, or for more GPUs than it has.
+class MachineCheck {
+ public:
+  explicit MachineCheck(const ProfileStore& store) : store_(store) {}
+
+  void check(const MeasuredTable& table, const std::string& index) {
+    const std::string place = fmt::format("{}: {}", index, table.id);
+    if (!store_.open(ProfileKind::machine, table.machine))
+      problems_.push_back(fmt::format("{}: found no machine \"{}\"; {}", place, table.machine,
+                                      describe_choices(table.machine, store_.names(ProfileKind::machine))));
+    else if (const std::int64_t gpus = gpus_of(table.machine); table.gpus_per_node > gpus)
+      problems_.push_back(fmt::format("{}: found {} GPUs on each node, and a {} has {}", place,
+                                      table.gpus_per_node, table.machine, gpus));
+  }
+  void throw_if_problems() const {
+    if (!problems_.empty())
+      throw ConfigError(problems_);
+  }
+
+ private:
+  std::int64_t gpus_of(const std::string& machine) {
+    const auto [known, is_new] = gpus_.try_emplace(machine, 0);
+    if (is_new)
+      known->second = load_collective_setting({.machine = machine}, store_).cluster.machine.gpus;
+    return known->second;
+  }
+
+  const ProfileStore& store_;
+  std::map<std::string, std::int64_t> gpus_;
+  std::vector<std::string> problems_;
+};
+
+void check_profiles(const std::vector<std::string>& asked, const std::set<std::string>& found) {
+  const std::vector<std::string> valid(found.begin(), found.end());
+  for (const std::string& profile : asked)
+    if (!found.contains(profile))
+      throw ConfigError(
+          fmt::format("--profile: found no table of \"{}\"; {}", profile, describe_choices(profile, valid)));
+}
+
+std::vector<MeasuredTable> healthy_tables(const CollectiveValidationOptions& options,
+                                          const ProfileStore& store) {
   std::vector<MeasuredTable> tables;
+  std::set<std::string> profiles;
+  MachineCheck machines(store);
   for (const std::string& index : options.indexes)
     for (MeasuredTable& table : read_measured_tables(index)) {
+      profiles.insert(table.profile);
       const bool is_asked = options.profiles.empty() ||
                             std::find(options.profiles.begin(), options.profiles.end(), table.profile) !=
                                 options.profiles.end();
-      if (table.healthy && is_asked)
-        tables.push_back(std::move(table));
+      if (!table.healthy || !is_asked)
+        continue;
+      machines.check(table, index);
+      tables.push_back(std::move(table));
     }
+  machines.throw_if_problems();
+  check_profiles(options.profiles, profiles);
   return tables;
 }
 
 std::map<std::string, std::vector<MeasuredTable>> by_profile(const std::vector<MeasuredTable>& tables) {
   std::map<std::string, std::vector<MeasuredTable>> result;
   for (const MeasuredTable& table : tables) result[table.profile].push_back(table);
-  return result;
-}
-
-std::vector<std::string> profiles_of_one_cell(const std::vector<MeasuredTable>& tables) {
-  std::vector<std::string> result;
-  for (const auto& [profile, of_profile] : by_profile(tables))
-    if (count_cells(of_profile) < 2)
-      result.push_back(profile);
   return result;
 }
 
@@ -88,6 +130,36 @@ std::set<std::string> profiles_in(std::span<const HeldOutPoint> points) {
   std::set<std::string> profiles;
   for (const HeldOutPoint& point : points) profiles.insert(point.profile);
   return profiles;
+}
+
+std::vector<std::string> profiles_without_points(const CollectiveValidation& validation) {
+  const std::set<std::string> predicted = profiles_in(validation.points);
+  std::set<std::string> missing;
+  for (const MeasuredTable& table : validation.tables)
+    if (!predicted.contains(table.profile))
+      missing.insert(table.profile);
+  return {missing.begin(), missing.end()};
+}
+
+std::string why_not_predicted(const std::optional<LeaveOut>& left_out) {
+  if (!left_out)
+    return "no calibration of this name is shipped";
+  switch (*left_out) {
+    case LeaveOut::cell:
+      return "one cell only, nothing to hold it out against";
+    case LeaveOut::group:
+      return "one group only, nothing to hold it out against";
+    case LeaveOut::scale:
+      return "not measured both above two nodes and below";
+  }
+  return "";
+}
+
+std::vector<std::string> describe_not_predicted(const CollectiveValidation& validation) {
+  std::vector<std::string> sentences;
+  for (const std::string& profile : validation.not_predicted)
+    sentences.push_back(fmt::format("{}: {}", profile, why_not_predicted(validation.left_out)));
+  return sentences;
 }
 
 std::string percent(double ratio) {
@@ -141,13 +213,44 @@ ordered_json to_json(const ErrorQuantiles& errors) {
   return {{"median", errors.median}, {"p90", errors.p90}};
 }
 
-ordered_json to_json(const HeldOutPoint& point) {
+using TablesById = std::map<std::pair<std::string, std::string>, const MeasuredTable*>;  // by profile and id
+
+TablesById by_id(const std::vector<MeasuredTable>& tables) {
+  TablesById result;
+  for (const MeasuredTable& table : tables) result[{table.profile, table.id}] = &table;
+  return result;
+}
+
+ordered_json to_json(const MeasuredTable& table) {
+  return {{"table", table.id},
+          {"profile", table.profile},
+          {"group", table.group},
+          {"collective", collective_op_name(table.op)},
+          {"nodes", table.nodes},
+          {"ranks", table.ranks()},
+          {"algorithm", table.algorithm},
+          {"protocol", table.protocol},
+          {"rows", table.rows.size()}};
+}
+
+double busbw_gbs(const MeasuredTable& table, Bytes size, double seconds) {
+  const BusFactor factor = bus_factor(table.op, table.ranks());
+  return static_cast<double>(size.count()) / seconds / 1e9 * static_cast<double>(factor.numerator) /
+         static_cast<double>(factor.denominator);
+}
+
+ordered_json to_json(const HeldOutPoint& point, const MeasuredTable& table) {
+  const Bytes size = point.measured.size;
+  const double measured_s = point.measured.time.in_seconds();
   return {{"profile", point.profile},
           {"cell", point.cell},
           {"table", point.table},
-          {"size_bytes", point.measured.size.count()},
-          {"measured_us", point.measured.time.in_seconds() * 1e6},
+          {"collective", collective_op_name(table.op)},
+          {"size_bytes", size.count()},
+          {"measured_us", measured_s * 1e6},
           {"predicted_us", point.predicted_s * 1e6},
+          {"measured_busbw_gbs", busbw_gbs(table, size, measured_s)},
+          {"predicted_busbw_gbs", busbw_gbs(table, size, point.predicted_s)},
           {"error", point.error()},
           {"algorithm", point.algorithm},
           {"protocol", point.protocol}};
@@ -157,11 +260,20 @@ ordered_json to_json(const HeldOutPoint& point) {
 
 CollectiveValidation validate_collectives(const CollectiveValidationOptions& options,
                                           const ProfileStore& store) {
-  const std::vector<MeasuredTable> tables = healthy_tables(options);
-  CollectiveValidation validation{
-      .left_out = options.leave_out, .points = {}, .single_cells = profiles_of_one_cell(tables)};
-  validation.points = options.leave_out ? cross_validate(tables, *options.leave_out, store)
-                                        : predict_as_shipped(tables, store);
+  CollectiveValidation validation{.left_out = options.leave_out,
+                                  .tables = healthy_tables(options, store),
+                                  .points = {},
+                                  .not_predicted = {}};
+  validation.points = options.leave_out ? cross_validate(validation.tables, *options.leave_out, store)
+                                        : predict_as_shipped(validation.tables, store);
+  validation.not_predicted = profiles_without_points(validation);
+  if (validation.points.empty()) {
+    std::vector<std::string> problems{
+        fmt::format("{}: found no {}", fmt::join(options.indexes, ", "),
+                    validation.tables.empty() ? "healthy table" : "point to predict")};
+    for (std::string& sentence : describe_not_predicted(validation)) problems.push_back(std::move(sentence));
+    throw ConfigError(problems);
+  }
   return validation;
 }
 
@@ -214,9 +326,13 @@ ordered_json to_json(const CollectiveValidation& validation) {
                                {"nccl_model", to_json(line.tuner)},
                                {"band_holds", line.band.share},
                                {"band_half_width", line.band.half_width}});
-  json["profiles_of_one_cell"] = validation.single_cells;
+  json["not_predicted"] = describe_not_predicted(validation);
+  json["tables"] = ordered_json::array();
+  for (const MeasuredTable& table : validation.tables) json["tables"].push_back(to_json(table));
+  const TablesById tables = by_id(validation.tables);
   json["points"] = ordered_json::array();
-  for (const HeldOutPoint& point : validation.points) json["points"].push_back(to_json(point));
+  for (const HeldOutPoint& point : validation.points)
+    json["points"].push_back(to_json(point, *tables.at({point.profile, point.table})));
   return json;
 }
 
@@ -234,8 +350,8 @@ std::string to_text(const CollectiveValidation& validation) {
                         pair(line.ours), pair(line.line), pair(line.tuner),
                         line.band.half_width > 0 ? percent(line.band.share) : "-");
   }
-  for (const std::string& profile : validation.single_cells)
-    text += fmt::format("# {}: one cell only, nothing to hold it out against\n", profile);
+  for (const std::string& sentence : describe_not_predicted(validation))
+    text += fmt::format("# not predicted: {}\n", sentence);
   return text;
 }
 

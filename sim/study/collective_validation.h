@@ -6,8 +6,8 @@
 // Idea:      errors by profile and size class with one vote a cell, either of the shipped profiles on the
 //            tables they were fitted to, or of fits that have not seen what they predict. Beside them two
 //            models without mechanism, and how often the 80 % band made of the other cells' errors holds.
-// Invariant: fitted and held-out errors never share a table; unhealthy tables stay out, by their source's
-// word. Cost:      as shipped: a second; held out: a fit a fold (minutes for all shipped tables).
+// Invariant: fitted and held-out errors never share a table; what its own source calls unhealthy stays out.
+// Cost:      as shipped: a second; held out: a fit a fold (minutes for all shipped tables).
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -19,9 +19,10 @@
 namespace lockstep {
 
 struct CollectiveValidation {
-  std::optional<LeaveOut> left_out;  // empty: the shipped profiles, on what they were fitted to
+  std::optional<LeaveOut> left_out;   // empty: the shipped profiles, on what they were fitted to
+  std::vector<MeasuredTable> tables;  // healthy ones of the profiles asked for
   std::vector<HeldOutPoint> points;
-  std::vector<std::string> single_cells;  // profiles that have nothing to be left out against
+  std::vector<std::string> not_predicted;  // profiles with tables and no point
 };
 
 struct CollectiveValidationOptions {
@@ -30,6 +31,8 @@ struct CollectiveValidationOptions {
   std::vector<std::string> profiles;  // empty: all
 };
 
+// Throws ConfigError for a profile without tables, a table that its machine cannot run, and when there is no
+// point to judge.
 CollectiveValidation validate_collectives(const CollectiveValidationOptions& options,
                                           const ProfileStore& store);
 

@@ -38,8 +38,8 @@ double robust(double residual) {
 
 // How many kernels one process starts for a call of the benchmark.
 double launches_a_call(const MeasuredTable& table) {
-  const bool is_a_pair = table.op == CollectiveOp::all_to_all || table.op == CollectiveOp::send_recv;
-  return (table.single_process ? static_cast<double>(table.gpus_per_node) : 1) * (is_a_pair ? 2 : 1);
+  return (table.single_process ? static_cast<double>(table.gpus_per_node) : 1) *
+         (is_point_to_point(table.op) ? 2 : 1);
 }
 
 // Releases that choose differently: what a table that does not name its release may have been made with.

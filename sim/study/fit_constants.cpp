@@ -98,6 +98,12 @@ std::vector<FitConstant> network_constants() {
           efficiency("efficiency between nodes", network, 0.9, 0.4)};
 }
 
+FitConstant own_copy() {
+  return {"own copy bandwidth", 500, 0.7, [](Calibration& calibration, double value) {
+            calibration.own_copy_bandwidth = Bandwidth{std::llround(value * 1e9)};
+          }};
+}
+
 std::vector<FitConstant> peer_constants() {
   return {
       {"peer start", 3, 0.8, [](Calibration& c, double value) { c.peer.start = microseconds(value); }},
@@ -122,14 +128,13 @@ std::vector<FitConstant> fit_constants(std::span<const MeasuredTable> tables, co
       {"launch", 7, 0.8, [](Calibration& c, double value) { c.collective_launch = microseconds(value); }},
       {"channel start", 1, 0.5, [](Calibration& c, double value) { c.channel_start = microseconds(value); }},
       launch("ll128 launch", ll128, 3, 0.8),
-      launch("simple launch", simple, 3, 0.8),
-      {"ll bandwidth per rank", 5, 0.8, [](Calibration& c, double value) {
-         c.protocols[ll].bandwidth_per_rank = Bandwidth{std::llround(value * 1e9)};
-       }}};
+      launch("simple launch", simple, 3, 0.8)};
   // What no table tells of keeps its usual value.
   append(constants, in_node_constants(in_node, has_nvlink ? 0.77 : 0.6));
   append(constants, network_constants());
   append(constants, {algorithm_step("tree", 1, 0.5)});
+  if (any(tables, [](const MeasuredTable& table) { return table.op == CollectiveOp::all_gather; }))
+    append(constants, {own_copy()});
   if (any(tables,
           [](const MeasuredTable& table) { return table.nodes > 1 && table.op == CollectiveOp::all_to_all; }))
     append(constants, {algorithm_efficiency("direct", 0.9, 0.5)});

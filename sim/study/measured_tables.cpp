@@ -15,12 +15,11 @@ namespace {
 constexpr const char* schema = "lockstep.collective_tables/1";
 constexpr std::int64_t kibi = 1024;
 
-std::vector<MeasuredRow> rows_of(const CollectiveLog& log) {
-  std::vector<MeasuredRow> rows;
+void read_rows(MeasuredTable& table, const CollectiveLog& log) {
   for (const CollectiveLogRow& row : log.rows)
     if (row.size > Bytes{0} && row.time > Duration::zero())
-      rows.push_back({row.size, row.time});
-  return rows;
+      table.rows.push_back({row.size, row.time});
+  table.skipped_lines = describe_skipped_lines(log);
 }
 
 MeasuredTable read_table(const JsonReader& json) {
@@ -54,6 +53,7 @@ std::vector<MeasuredTable> read_measured_tables(const std::string& index_file) {
   JsonDocument document = JsonDocument::from_file(index_file);
   const JsonReader root = document.root();
   root.required("schema").one_of(std::array<std::string, 1>{schema});
+  document.throw_if_problems();  // of another schema nothing else would be as expected
   text_or(root, "about", "");
   const std::filesystem::path folder = std::filesystem::path(index_file).parent_path();
   std::vector<MeasuredTable> tables;
@@ -62,7 +62,7 @@ std::vector<MeasuredTable> read_measured_tables(const std::string& index_file) {
     const std::string file = element.required("file").text();
     element.finish();
     if (!file.empty())
-      table.rows = rows_of(read_collective_log(folder / file));
+      read_rows(table, read_collective_log(folder / file));
     tables.push_back(std::move(table));
   }
   root.finish();
@@ -92,7 +92,7 @@ MeasuredTable table_of_log(const CollectiveLog& log, const std::string& machine)
   table.nodes = nodes;
   table.gpus_per_node = *log.ranks / nodes;
   table.library_version = log.library_version;
-  table.rows = rows_of(log);
+  read_rows(table, log);
   return table;
 }
 

@@ -6,8 +6,7 @@
 // Idea:      an index (lockstep.collective_tables/1) names all that for each CSV beside it; a raw log says it
 //            itself, with the machine given by whoever reads it.
 // Invariant: times are the logs' own; a table is one collective on one number of ranks; repeats of a run
-// share
-//            their cell (group, collective, ranks), which is the unit of fitting and of holding out.
+//            share their cell (group, collective, ranks), which is the unit of fitting and of holding out.
 // Cost:      one pass over each file.
 
 #include <optional>
@@ -25,20 +24,21 @@ struct MeasuredRow {
 };
 
 struct MeasuredTable {
-  std::string id;
-  std::string source;
-  std::string group;    // site or repository
-  std::string machine;  // a shipped machine
-  std::string profile;  // the calibration of the software stack it was measured on
+  std::string id = {};
+  std::string source = {};
+  std::string group = {};    // site or repository
+  std::string machine = {};  // a shipped machine
+  std::string profile = {};  // the calibration of the software stack it was measured on
   CollectiveOp op = CollectiveOp::all_reduce;
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 1;
   bool healthy = true;
-  bool single_process = false;  // one process started the kernels of all GPUs of its node
-  std::string library_version;  // empty: not known
+  bool single_process = false;       // one process started the kernels of all GPUs of its node
+  std::string library_version = {};  // empty: not known
   std::string algorithm = "auto";
   std::string protocol = "auto";
-  std::vector<MeasuredRow> rows;
+  std::vector<MeasuredRow> rows = {};
+  std::vector<std::string> skipped_lines = {};  // of its file, one sentence each
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
   std::string cell() const;

@@ -3,8 +3,7 @@
 // Two predictors that know no mechanism, so that the skill of one that does can be seen.
 //
 // Idea:      a line, alpha + beta times the bytes a rank's link must carry, fitted in logarithms to all
-// tables
-//            at hand; and NCCL's cost model read as a clock.
+//            tables at hand; and NCCL's cost model read as a clock.
 // Invariant: they are fitted on what our own fit was given.
 // Reference: Hockney 1994 (the line).
 

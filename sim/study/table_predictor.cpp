@@ -45,15 +45,19 @@ std::vector<CollectiveRow> TablePredictor::predict(const Calibration& calibratio
                                                    const std::vector<bool>& wanted) const {
   std::vector<CollectiveRow> rows(queries_);
   for (const Setting& setting : settings_) {
-    if (std::none_of(setting.queries.begin(), setting.queries.end(),
-                     [&](const Query& query) { return wanted[query.index]; }))
+    std::vector<CollectiveQuery> asked;
+    for (const Query& query : setting.queries)
+      if (wanted[query.index])
+        asked.push_back({.op = query.op, .bytes = query.size});
+    if (asked.empty())
       continue;
     Scenario scenario = setting.scenario;
     scenario.cluster.calibration = calibration;
-    const CollectiveBench bench(scenario);
+    const std::vector<CollectiveRow> answers = CollectiveBench(scenario).predict(asked);
+    auto answer = answers.begin();
     for (const Query& query : setting.queries)
       if (wanted[query.index])
-        rows[query.index] = bench.predict(query.op, query.size);
+        rows[query.index] = *answer++;
   }
   return rows;
 }

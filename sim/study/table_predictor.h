@@ -6,7 +6,7 @@
 // Idea:      points that differ only in who measured them are one query; queries on the same ranks share a
 //            scenario and, per calibration, a cluster.
 // Invariant: a prediction is CollectiveBench's own; nothing here models anything.
-// Cost:      5 to 50 us a query.
+// Cost:      on one node 30 us a setting, then 2 us a query.
 
 #include <cstddef>
 #include <cstdint>

@@ -28,30 +28,32 @@ class DdpIteration {
     missing_.reserve(buckets_.size());
     for (const Bucket& bucket : buckets_) missing_.push_back(bucket.size());
     ready_.resize(buckets_.size());
-    ops_.buckets.reserve(buckets_.size());
   }
 
-  IterationOps write() {
-    ops_.first = here();
+  void write() {
     write_buffer_broadcast();
     for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
       write_local_micro_batch();
     write_reduced_micro_batch();
+    write_clipping(context_, gradient_bytes(job_), false);
     write_optimizer(context_);
-    ops_.last = here();
-    return std::move(ops_);
   }
 
  private:
-  OpId here() const { return OpId{static_cast<std::uint32_t>(context_.writer.size())}; }
+  // A bucket under way.
+  struct Sent {
+    std::uint32_t tensors = 0;
+    Bytes bytes = {};
+    std::vector<OpId> arrived = {};  // by representative
+  };
 
   std::vector<Bucket> find_buckets() const {
     std::vector<BucketTensor> tensors;
     for (const Gradient& gradient : job_.gradients)
       tensors.push_back({gradient.bytes, gradient.element_bytes});
-    const BucketLimits limits{mebibytes(job_.training.first_bucket_mb),
-                              mebibytes(job_.training.bucket_cap_mb)};
-    if (job_.training.find_unused_parameters && !job_.training.static_graph)
+    const BucketLimits limits{mebibytes(job_.training.ddp.first_bucket_mb),
+                              mebibytes(job_.training.ddp.bucket_cap_mb)};
+    if (job_.training.ddp.find_unused_parameters && !job_.training.ddp.static_graph)
       return assign_initial_buckets(tensors, limits);
     const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
     const BucketLimits in_force = context_.is_first_iteration ? BucketLimits{unlimited, unlimited} : limits;
@@ -61,7 +63,7 @@ class DdpIteration {
   void write_local_micro_batch() {
     write_forward(context_);
     for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer)
-      write_backward_kernel(*layer);
+      lockstep::write_backward(context_, *layer);
   }
 
   void write_reduced_micro_batch() {
@@ -72,25 +74,24 @@ class DdpIteration {
 
   // All buffers go out flattened, then each is copied back to its place.
   void write_buffer_broadcast() {
-    if (!job_.training.broadcast_buffers || job_.buffer_tensors == 0)
+    if (!job_.training.ddp.broadcast_buffers || job_.buffer_tensors == 0)
       return;
     context_.writer.section("broadcast buffers", Category::communication);
-    const std::vector<OpId> before = write_mark(context_);
-    const CommunicationOps sent =
-        write_collective(context_, CollectiveOp::broadcast, job_.buffer_bytes, before);
+    std::vector<OpId> before = write_mark(context_);
+    const std::vector<OpId> arrived = write_collective(context_,
+                                                       {.name = "broadcast buffers",
+                                                        .payload = Payload::other,
+                                                        .op = CollectiveOp::broadcast,
+                                                        .bytes = job_.buffer_bytes},
+                                                       std::move(before));
     context_.writer.section("wait for buffers", Category::communication);
-    write_wait(context_, sent.collective.end);
+    write_wait(context_, arrived);
     context_.writer.section("copy buffers", Category::gradient_copy);
     write_kernels(context_, copy_work(job_.buffer_tensors, job_.buffer_bytes));
   }
 
-  std::vector<OpId> write_backward_kernel(const LayerWork& layer) {
-    context_.writer.section("backward " + layer.name, Category::backward);
-    return write_kernels(context_, layer.backward);
-  }
-
   void write_backward(const LayerWork& layer) {
-    std::vector<OpId> done = write_backward_kernel(layer);
+    std::vector<OpId> done = lockstep::write_backward(context_, layer);
     for (const std::uint32_t gradient : layer.gradients) {
       if (copies_gradients()) {
         context_.writer.section("copy " + job_.gradients[gradient].name, Category::gradient_copy);
@@ -112,25 +113,22 @@ class DdpIteration {
   }
 
   void launch(std::uint32_t bucket) {
-    BucketOps ops;
-    ops.index = bucket;
-    ops.parameters = static_cast<std::uint32_t>(buckets_[bucket].size());
-    for (const std::uint32_t gradient : buckets_[bucket]) ops.bytes += job_.gradients[gradient].bytes;
-    ops.bytes_on_wire = compressed(buckets_[bucket]);
-    ops.ready = ready_[bucket];
-    compress(ops);
-    context_.writer.section("launch bucket " + std::to_string(bucket), Category::host_overhead);
-    ops.ready = write_delays(context_, job_.per_bucket, std::move(ops.ready));
-    context_.writer.section("bucket " + std::to_string(bucket), Category::communication);
-    CommunicationOps sent =
-        write_collective(context_, CollectiveOp::all_reduce, ops.bytes_on_wire, ops.ready);
-    ops.collective = std::move(sent.collective);
-    ops.algorithm = std::move(sent.algorithm);
-    ops.protocol = std::move(sent.protocol);
-    ops_.buckets.push_back(std::move(ops));
+    const std::string name = "bucket " + std::to_string(bucket);
+    Sent sent{.tensors = static_cast<std::uint32_t>(buckets_[bucket].size())};
+    for (const std::uint32_t gradient : buckets_[bucket]) sent.bytes += job_.gradients[gradient].bytes;
+    std::vector<OpId> ready = compress(name, sent.bytes, ready_[bucket]);
+    context_.writer.section("launch " + name, Category::host_overhead);
+    ready = write_delays(context_, job_.per_bucket, std::move(ready));
+    sent.arrived = write_collective(context_,
+                                    {.name = name,
+                                     .bytes = sent.bytes,
+                                     .bytes_on_wire = compressed(buckets_[bucket]),
+                                     .tensors = sent.tensors},
+                                    std::move(ready));
+    sent_.push_back(std::move(sent));
   }
 
-  bool is_compressed() const { return job_.training.compression != Compression::none; }
+  bool is_compressed() const { return job_.training.compression.kind != CompressionKind::none; }
 
   Bytes compressed(const Bucket& bucket) const {
     Bytes total;
@@ -143,31 +141,34 @@ class DdpIteration {
   }
 
   // A compression hook divides and casts the bucket before it is sent, and casts back after.
-  void compress(BucketOps& ops) {
+  std::vector<OpId> compress(const std::string& name, Bytes bytes, std::vector<OpId> ready) {
     if (!is_compressed())
-      return;
-    context_.writer.section("compress bucket " + std::to_string(ops.index), Category::gradient_copy);
-    ops.ready = write_kernels(context_, copy_work(2, ops.bytes));
+      return ready;
+    context_.writer.section("compress " + name, Category::gradient_copy);
+    return write_kernels(context_, copy_work(2, bytes));
   }
 
   void write_finish() {
     while (launched_ < buckets_.size()) launch(launched_++);
-    for (const BucketOps& bucket : ops_.buckets) {
-      context_.writer.section("wait for bucket " + std::to_string(bucket.index), Category::communication);
-      write_wait(context_, bucket.collective.end);
-      const std::int64_t copies = copies_gradients() ? bucket.parameters : 0;
-      const std::int64_t casts = is_compressed() ? 1 : 0;
-      if (copies + casts == 0)
-        continue;
-      context_.writer.section("copy back bucket " + std::to_string(bucket.index), Category::gradient_copy);
-      if (casts > 0)
-        write_kernels(context_, copy_work(casts, bucket.bytes));
-      if (copies > 0)
-        write_kernels(context_, copy_work(copies, bucket.bytes));
-    }
+    for (std::size_t bucket = 0; bucket < sent_.size(); ++bucket)
+      finish("bucket " + std::to_string(bucket), sent_[bucket]);
   }
 
-  bool copies_gradients() const { return !job_.training.gradient_as_bucket_view; }
+  void finish(const std::string& name, const Sent& bucket) {
+    context_.writer.section("wait for " + name, Category::communication);
+    write_wait(context_, bucket.arrived);
+    const std::int64_t copies = copies_gradients() ? bucket.tensors : 0;
+    const std::int64_t casts = is_compressed() ? 1 : 0;
+    if (copies + casts == 0)
+      return;
+    context_.writer.section("copy back " + name, Category::gradient_copy);
+    if (casts > 0)
+      write_kernels(context_, copy_work(casts, bucket.bytes));
+    if (copies > 0)
+      write_kernels(context_, copy_work(copies, bucket.bytes));
+  }
+
+  bool copies_gradients() const { return !job_.training.ddp.gradient_as_bucket_view; }
 
   const StrategyContext& context_;
   const Job& job_;
@@ -176,15 +177,19 @@ class DdpIteration {
   std::vector<std::size_t> missing_;      // by bucket: gradients still to come
   std::vector<std::vector<OpId>> ready_;  // by bucket, by representative
   std::uint32_t launched_ = 0;
-  IterationOps ops_;
+  std::vector<Sent> sent_;
 };
 
-IterationOps write_iteration(const StrategyContext& context) {
-  return DdpIteration(context).write();
+void write_iteration(const StrategyContext& context) {
+  DdpIteration(context).write();
+}
+
+MemoryShares memory(const Job& job, std::int64_t) {
+  return {.buffers = job.training.ddp.gradient_as_bucket_view ? Bytes{0} : gradient_bytes(job)};
 }
 
 const Registration<Strategy> registration{
-    "ddp", {write_iteration, "PyTorch DistributedDataParallel: buckets reduced while backward runs"}};
+    "ddp", {write_iteration, "PyTorch DistributedDataParallel: buckets reduced while backward runs", memory}};
 
 }  // namespace
 }  // namespace lockstep

@@ -9,4 +9,24 @@ std::vector<std::uint32_t> gradient_order(const Job& job) {
   return order;
 }
 
+std::int64_t element_count(const Gradient& gradient) {
+  return gradient.bytes.count() / gradient.element_bytes;
+}
+
+std::int64_t element_count(const std::vector<Gradient>& gradients) {
+  std::int64_t elements = 0;
+  for (const Gradient& gradient : gradients) elements += element_count(gradient);
+  return elements;
+}
+
+Bytes gradient_bytes(const Job& job) {
+  Bytes bytes;
+  for (const Gradient& gradient : job.gradients) bytes += gradient.bytes;
+  return bytes;
+}
+
+std::int64_t weight_bytes(const Job& job) {
+  return job.gradients.empty() ? 0 : job.gradients.front().element_bytes;
+}
+
 }  // namespace lockstep

@@ -27,7 +27,9 @@ struct LayerWork {
   std::string name;
   KernelWork forward;
   KernelWork backward;
-  std::vector<std::uint32_t> gradients;  // complete when backward ends, in the order they are accumulated
+  std::vector<std::uint32_t> gradients;   // complete when backward ends, in the order they are accumulated
+  std::int64_t block = -1;                // the transformer layer it belongs to; -1: outside of all
+  std::vector<std::uint32_t> recomputed;  // layers whose forward runs again just before this backward
 };
 
 struct Job {
@@ -44,5 +46,11 @@ struct Job {
 
 // Gradient indices in the order backward completes them.
 std::vector<std::uint32_t> gradient_order(const Job& job);
+
+std::int64_t element_count(const Gradient& gradient);
+std::int64_t element_count(const std::vector<Gradient>& gradients);
+Bytes gradient_bytes(const Job& job);
+// A weight has its gradient's type.
+std::int64_t weight_bytes(const Job& job);
 
 }  // namespace lockstep

@@ -1,11 +1,37 @@
 #include "sim/training/memory.h"
 
+#include "sim/training/strategy.h"
+
 namespace lockstep {
 namespace {
 
 constexpr std::int64_t mib = 1024 * 1024;
 
-// States kept per fp32 parameter: momentum one, Adam and LAMB two.
+// Of fp32 states, and of the fp32 copy that half-precision weights are updated in.
+std::int64_t state_bytes_per_parameter(const TrainingSpec& training) {
+  return 4 * states_per_parameter(training.optimizer) + (training.master_weights ? 4 : 0);
+}
+
+MemoryShares shares_of(const Job& job, std::int64_t ranks) {
+  const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
+  return strategy != nullptr && strategy->memory != nullptr ? strategy->memory(job, ranks) : MemoryShares{};
+}
+
+Bytes part(Bytes whole, std::int64_t parts) {
+  return Bytes{(whole.count() + parts - 1) / parts};
+}
+
+// About 10 MiB a channel and connection, one to each neighbour (NVIDIA/nccl issues 964, 1685).
+Bytes library_buffers(const Job& job, const Communicator& world) {
+  if (world.ranks() < 2 || job.communication.library == LibraryKind::gloo)
+    return Bytes{0};
+  std::int64_t channels = 0;
+  for (const RingPattern& ring : world.rings) channels += ring.channels;
+  return Bytes{10 * mib * 2 * channels};
+}
+
+}  // namespace
+
 std::int64_t states_per_parameter(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::none:
@@ -21,39 +47,17 @@ std::int64_t states_per_parameter(Optimizer optimizer) {
   return 0;
 }
 
-std::int64_t total_elements(const Job& job) {
-  std::int64_t elements = 0;
-  for (const Gradient& gradient : job.gradients) elements += gradient.bytes.count() / gradient.element_bytes;
-  return elements;
-}
-
-Bytes gradient_bytes(const Job& job) {
-  Bytes bytes;
-  for (const Gradient& gradient : job.gradients) bytes += gradient.bytes;
-  return bytes;
-}
-
-// About 10 MiB a channel and connection, one to each neighbour (NVIDIA/nccl issues 964, 1685).
-Bytes library_buffers(const Job& job, const Communicator& world) {
-  if (world.ranks() < 2 || job.communication.library == LibraryKind::gloo)
-    return Bytes{0};
-  std::int64_t channels = 0;
-  for (const RingPattern& ring : world.rings) channels += ring.channels;
-  return Bytes{10 * mib * 2 * channels};
-}
-
-}  // namespace
-
 MemoryUse memory_use(const MemoryInput& input) {
   const Job& job = input.job;
-  const Bytes gradients = gradient_bytes(job);
-  const bool has_bucket_copy = job.training.strategy != "single" && !job.training.gradient_as_bucket_view;
+  const MemoryShares shares = shares_of(job, input.world.ranks());
   MemoryUse use;
-  use.parameters = gradients + job.buffer_bytes + input.half_copies;
-  use.gradients = gradients;
-  use.optimizer_states = Bytes{total_elements(job) * 4 * states_per_parameter(job.training.optimizer)};
+  use.parameters =
+      part(gradient_bytes(job) + input.half_copies, shares.weights) + job.buffer_bytes + shares.gathered;
+  use.gradients = part(gradient_bytes(job), shares.gradients);
+  use.optimizer_states =
+      part(Bytes{element_count(job.gradients) * state_bytes_per_parameter(job.training)}, shares.states);
   use.activations = input.activations;
-  use.communication_buffers = library_buffers(job, input.world) + (has_bucket_copy ? gradients : Bytes{0});
+  use.communication_buffers = library_buffers(job, input.world) + shares.buffers;
   // A CUDA context with its kernels: 0.47 GiB loaded lazily, 0.92 GiB eagerly (stas00/ml-engineering).
   use.framework = job.communication.library == LibraryKind::gloo ? Bytes{0} : Bytes{700 * mib};
   return use;

@@ -38,4 +38,7 @@ struct MemoryInput {
 };
 MemoryUse memory_use(const MemoryInput& input);
 
+// fp32 states that the optimizer keeps for each parameter: momentum one, Adam and LAMB two.
+std::int64_t states_per_parameter(Optimizer optimizer);
+
 }  // namespace lockstep

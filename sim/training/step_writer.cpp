@@ -14,6 +14,16 @@ std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork
   return ops;
 }
 
+std::vector<OpId> write_side_kernels(const StrategyContext& context, const KernelWork& work,
+                                     std::span<const OpId> after) {
+  std::vector<OpId> ops;
+  for (const Rank rank : context.writer.representatives()) {
+    const LaneId stream = context.writer.new_channel_lane(rank);
+    ops.push_back(context.writer.kernel(stream, work, after.subspan(ops.size(), 1)));
+  }
+  return ops;
+}
+
 std::vector<OpId> write_forward(const StrategyContext& context) {
   std::vector<OpId> last;
   for (const LayerWork& layer : context.job.layers) {
@@ -23,9 +33,42 @@ std::vector<OpId> write_forward(const StrategyContext& context) {
   return last;
 }
 
+std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
+  for (const std::uint32_t again : layer.recomputed) {
+    context.writer.section("recompute " + context.job.layers[again].name, Category::recompute);
+    write_kernels(context, context.job.layers[again].forward);
+  }
+  context.writer.section("backward " + layer.name, Category::backward);
+  return write_kernels(context, layer.backward);
+}
+
 void write_optimizer(const StrategyContext& context) {
+  write_partial_optimizer(context, 1);
+}
+
+void write_partial_optimizer(const StrategyContext& context, std::int64_t parts) {
+  KernelWork work = context.job.optimizer;
+  const auto part = [&](std::int64_t whole) { return (whole + parts - 1) / parts; };
+  work.flops = part(work.flops);
+  work.bytes = part(work.bytes);
+  work.duration = Duration::picoseconds(part(work.duration.picoseconds()));
   context.writer.section("optimizer", Category::optimizer);
-  write_kernels(context, context.job.optimizer);
+  write_kernels(context, work);
+}
+
+void write_clipping(const StrategyContext& context, Bytes own, bool is_partitioned) {
+  if (!context.job.training.gradient_clipping)
+    return;
+  context.writer.section("gradient norm", Category::optimizer);
+  write_kernels(
+      context,
+      {.work_class = WorkClass::vector, .is_model_work = false, .bytes = own.count(), .launches = 2});
+  if (!is_partitioned)
+    return;
+  const std::vector<OpId> summed = write_collective(
+      context, {.name = "sum of norms", .payload = Payload::other, .bytes = Bytes{4}}, write_mark(context));
+  context.writer.section("wait for the norm", Category::communication);
+  write_wait(context, summed);
 }
 
 std::vector<OpId> write_delays(const StrategyContext& context, Duration duration, std::vector<OpId> after) {
@@ -47,28 +90,38 @@ void write_wait(const StrategyContext& context, std::span<const OpId> until) {
     context.writer.join(context.lanes.compute[i], until.subspan(i, 1));
 }
 
-CommunicationOps write_collective(const StrategyContext& context, CollectiveOp op, Bytes bytes,
-                                  std::span<const OpId> after) {
-  const CommunicationSpec& communication = context.job.communication;
+std::vector<OpId> write_collective(const StrategyContext& context, Message message, std::vector<OpId> ready) {
+  const CommunicationSpec& wanted = context.job.communication;
+  const Bytes on_wire = message.bytes_on_wire.value_or(message.bytes);
   const Choice choice = choose_collective({.world = context.world,
-                                           .op = op,
-                                           .bytes = bytes,
-                                           .library = communication.library,
-                                           .library_version = communication.library_version,
-                                           .algorithm = communication.algorithm,
-                                           .protocol = communication.protocol});
-  CommunicationOps ops;
-  ops.collective = choice.collective->write(context.writer, {.op = op,
-                                                             .bytes = bytes,
-                                                             .world = context.world,
-                                                             .fidelity = context.job.fidelity,
-                                                             .protocol = choice.protocol,
-                                                             .channels = choice.channels,
-                                                             .lanes = context.lanes.communication,
-                                                             .after = after});
-  ops.algorithm = choice.algorithm;
-  ops.protocol = choice.protocol_name;
-  return ops;
+                                           .op = message.op,
+                                           .bytes = on_wire,
+                                           .library = wanted.library,
+                                           .library_version = wanted.library_version,
+                                           .algorithm = wanted.algorithm,
+                                           .protocol = wanted.protocol});
+  context.writer.section(message.name, Category::communication);
+  CollectiveOps ops = choice.collective->write(context.writer, {.op = message.op,
+                                                                .bytes = on_wire,
+                                                                .world = context.world,
+                                                                .fidelity = context.job.fidelity,
+                                                                .protocol = choice.protocol,
+                                                                .channels = choice.channels,
+                                                                .lanes = context.lanes.communication,
+                                                                .after = ready});
+  std::vector<OpId> arrived = ops.end;
+  context.communications.push_back({.name = std::move(message.name),
+                                    .payload = message.payload,
+                                    .op = message.op,
+                                    .bytes = message.bytes,
+                                    .bytes_on_wire = on_wire,
+                                    .ranks = context.world.ranks(),
+                                    .tensors = message.tensors,
+                                    .algorithm = choice.algorithm,
+                                    .protocol = choice.protocol_name,
+                                    .ready = std::move(ready),
+                                    .collective = std::move(ops)});
+  return arrived;
 }
 
 KernelWork copy_work(std::int64_t tensors, Bytes bytes) {

@@ -5,6 +5,7 @@
 // Idea:      lists of ops run parallel to the representatives: entry i belongs to representative i.
 // Invariant: what is appended follows whatever stands on the lanes already.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +18,17 @@ namespace lockstep {
 std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork& work,
                                 std::span<const OpId> after = {});
 std::vector<OpId> write_forward(const StrategyContext& context);
+// The layer's backward, after the forwards that it needs again.
+std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer);
 void write_optimizer(const StrategyContext& context);
+// The optimizer on one of `parts` equal parts of the parameters.
+void write_partial_optimizer(const StrategyContext& context, std::int64_t parts);
+// The norm of all gradients, where they are to be clipped: a pass over the `own` ones of each rank, and,
+// where ranks hold different ones, the sum over the ranks.
+void write_clipping(const StrategyContext& context, Bytes own, bool is_partitioned);
+// The same on streams of their own beside the compute lanes, once `after` has ended.
+std::vector<OpId> write_side_kernels(const StrategyContext& context, const KernelWork& work,
+                                     std::span<const OpId> after);
 // A fixed time on every compute lane; writes nothing when it is zero and then returns `after` as it is.
 std::vector<OpId> write_delays(const StrategyContext& context, Duration duration, std::vector<OpId> after);
 // An op that ends when all that stands on each compute lane so far has.
@@ -25,14 +36,19 @@ std::vector<OpId> write_mark(const StrategyContext& context);
 // Holds every compute lane until the op of its representative has ended.
 void write_wait(const StrategyContext& context, std::span<const OpId> until);
 
-// A collective on the communication lanes with the algorithm and protocol the library chooses.
-struct CommunicationOps {
-  CollectiveOps collective;
-  std::string algorithm;
-  std::string protocol;
+// What is to be sent; `bytes_on_wire` left out: as it is.
+struct Message {
+  std::string name;
+  Payload payload = Payload::gradients;
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Bytes bytes;
+  std::optional<Bytes> bytes_on_wire = {};
+  std::uint32_t tensors = 0;
 };
-CommunicationOps write_collective(const StrategyContext& context, CollectiveOp op, Bytes bytes,
-                                  std::span<const OpId> after);
+
+// A collective on the communication lanes with the algorithm and protocol the library chooses, and its entry
+// in the iteration's list; returns when each representative holds the result.
+std::vector<OpId> write_collective(const StrategyContext& context, Message message, std::vector<OpId> ready);
 
 // `tensors` small kernels that read and write `bytes` each way.
 KernelWork copy_work(std::int64_t tensors, Bytes bytes);

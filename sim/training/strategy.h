@@ -4,7 +4,7 @@
 //
 // Problem:   strategies differ in when they send what; everything else about a step is alike.
 // Idea:      a strategy is a function that appends one iteration to the plan, following whatever already
-//            stands on the ranks' lanes, and tells which ops are of interest to the report.
+//            stands on the ranks' lanes. What it sends, step_writer lists as it writes it.
 // Invariant: a strategy names ranks, bytes and work, never links or seconds.
 
 #include <string>
@@ -23,12 +23,18 @@ struct RankLanes {
   std::vector<LaneId> communication;
 };
 
-// One bucket's way through an iteration; ops by representative.
-struct BucketOps {
-  std::uint32_t index = 0;
-  Bytes bytes;          // gradient bytes
-  Bytes bytes_on_wire;  // after compression
-  std::uint32_t parameters = 0;
+// What a message is about: the published volumes of strategies count gradients and parameters.
+enum class Payload : std::uint8_t { gradients, parameters, other };
+
+// One collective of an iteration; ops by representative.
+struct Communication {
+  std::string name;
+  Payload payload = Payload::gradients;
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Bytes bytes;                // as nccl-tests counts them, before compression
+  Bytes bytes_on_wire;        // after it
+  std::uint32_t ranks = 1;    // of its communicator
+  std::uint32_t tensors = 0;  // that travel in it
   std::string algorithm;
   std::string protocol;
   std::vector<OpId> ready;
@@ -38,7 +44,7 @@ struct BucketOps {
 struct IterationOps {
   OpId first;  // ops [first, last) make up the iteration
   OpId last;
-  std::vector<BucketOps> buckets;
+  std::vector<Communication> communications;
 };
 
 struct StrategyContext {
@@ -46,12 +52,25 @@ struct StrategyContext {
   const Job& job;
   const Communicator& world;
   const RankLanes& lanes;
+  std::vector<Communication>& communications;  // of this iteration; filled by write_collective
+  std::int64_t iteration = 0;
   bool is_first_iteration = false;
 };
 
+// Into how many parts what every GPU of a plain data-parallel step holds is divided, and what the strategy
+// holds besides.
+struct MemoryShares {
+  std::int64_t weights = 1;
+  std::int64_t gradients = 1;
+  std::int64_t states = 1;
+  Bytes buffers = {};   // buckets, and gradients on their way
+  Bytes gathered = {};  // weights that are whole for a while
+};
+
 struct Strategy {
-  IterationOps (*write_iteration)(const StrategyContext& context);
+  void (*write_iteration)(const StrategyContext& context);
   std::string description;
+  MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole
 };
 
 }  // namespace lockstep

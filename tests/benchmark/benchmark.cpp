@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "sim/network/fair_share.h"
+#include "sim/study/collective_table.h"
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 #include "tests/support/scenarios.h"
@@ -147,6 +148,20 @@ void resnet50_on_8(benchmark::State& state, Fidelity fidelity) {
 }
 BENCHMARK_CAPTURE(resnet50_on_8, folded_steps, Fidelity::step)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(resnet50_on_8, flow, Fidelity::flow)->Unit(benchmark::kMillisecond);
+
+// What `lockstep collective all_reduce --nodes 128` does once the machine is loaded: 8 bytes to 8 GiB.
+void table_of_31_sizes_on_1024(benchmark::State& state, const char* machine) {
+  const Scenario scenario = load_collective_setting(
+      {.machine = machine, .nodes = 128, .fidelity = Fidelity::flow}, shipped_profiles());
+  std::size_t sizes = 0;
+  for (auto _ : state)
+    sizes = CollectiveBench(scenario).predict(CollectiveOp::all_reduce, SizeRange{}).size();
+  state.counters["sizes"] = static_cast<double>(sizes);
+}
+BENCHMARK_CAPTURE(table_of_31_sizes_on_1024, dgx_a100_80gb, "dgx_a100_80gb")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(table_of_31_sizes_on_1024, dgx_h100, "dgx_h100")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(table_of_31_sizes_on_1024, aws_p5_48xlarge, "aws_p5_48xlarge")
+    ->Unit(benchmark::kMillisecond);
 
 // n flows over 2 of n links each, capacities of eight sizes.
 void fair_share(benchmark::State& state) {

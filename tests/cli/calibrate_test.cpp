@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/cli/program.h"
 #include "tests/support/benchmark_log.h"
+#include "tests/support/program.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep {
@@ -14,6 +14,7 @@ namespace {
 
 using nlohmann::json;
 using testing::Answer;
+using testing::check_refused;
 using testing::contains;
 using testing::Folder;
 using testing::run_program;
@@ -38,15 +39,6 @@ class LogFolder {
  private:
   Folder folder_;
 };
-
-void check_refused(const std::string& arguments, const std::vector<std::string>& says) {
-  const Answer answer = run_program(arguments);
-  CAPTURE(arguments);
-  CAPTURE(answer.diagnostics);
-  CHECK(answer.exit_code == 2);
-  CHECK(answer.out.empty());
-  for (const std::string& part : says) CHECK_MESSAGE(contains(answer.diagnostics, part), part);
-}
 
 TEST_CASE("calibrate prints constants, residuals and errors, and writes a profile") {
   const LogFolder logs;
@@ -112,6 +104,14 @@ TEST_CASE("an output that cannot be written is refused before anything is fitted
                 {"/nonexistent/mine.json"});
   check_refused("calibrate --machine dgx1_v100 " + logs.path("run.log"), {"--output"});
   check_refused("calibrate " + logs.path("run.log") + " -o x.json", {"--machine"});
+}
+
+TEST_CASE("a log is never overwritten by its own calibration") {
+  const LogFolder logs;
+  const std::string before = text_of(logs.path("run.log"));
+  const std::string log = logs.path("run.log");
+  check_refused("calibrate --machine dgx1_v100 " + log + " -o " + log, {"--output", "run.log"});
+  CHECK(text_of(log) == before);
 }
 
 TEST_CASE("skipped lines are told with their place and do not spoil the answer") {

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/cli/program.h"
+#include "tests/support/program.h"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
 using testing::Answer;
+using testing::check_refused;
 using testing::contains;
 using testing::Folder;
 using testing::lab_text;
@@ -33,18 +34,6 @@ class LabFile {
   Folder folder_;
   std::string path_;
 };
-
-void check_refused(const std::string& arguments, const std::vector<std::string>& says) {
-  const Answer answer = run_program(arguments);
-  CAPTURE(arguments);
-  CAPTURE(answer.diagnostics);
-  CHECK(answer.exit_code == 2);
-  CHECK(answer.out.empty());
-  CHECK(answer.diagnostics.starts_with("lockstep: "));
-  for (const std::string& part : says) {
-    CHECK_MESSAGE(contains(answer.diagnostics, part), part);
-  }
-}
 
 // Exactly one document: the parser refuses anything after it.
 json only_document(const std::string& arguments) {
@@ -253,6 +242,9 @@ TEST_CASE("collective refuses what it cannot do") {
   check_refused("collective all_reduce --machine dgx_h100 -b 3X", {"-b", "3X"});
   check_refused("collective all_reduce --machine dgx_h100 -b 1M -e 1K", {"-e"});
   check_refused("collective all_reduce --machine dgx_h100 -f 1", {"-f"});
+  check_refused("collective all_reduce --machine dgx_h100 -f 2.5",
+                {"-f: found \"2.5\", expected an integer"});
+  check_refused("collective all_reduce --machine dgx_h100 --nodes two", {"--nodes: found \"two\""});
   check_refused("collective all_reduce --machine dgx_h100 --nodes 0", {"/cluster/nodes"});
   check_refused("collective all_reduce", {"--machine is required"});
 }

@@ -26,11 +26,14 @@ CollectiveRun run_collnet(const TestCluster& cluster, std::int64_t bytes,
                         {.algorithm = "collnet", .bytes = Bytes{bytes}, .fidelity = fidelity});
 }
 
-TEST_CASE("CollNet needs a network between nodes") {
+TEST_CASE("CollNet needs a network between nodes whose switches add") {
   const Collective& collnet = *Registry<Collective>::find("collnet");
-  const TestCluster one(machine_of(4, 1), 1);
-  const TestCluster two(machine_of(4, 1), 2);
+  const TestCluster one(machine_of(4, 1), 1, adding_switch());
+  const TestCluster two(machine_of(4, 1), 2, adding_switch());
+  const TestCluster plain(machine_of(4, 1), 2);
   CHECK_FALSE(can_run(collnet, CollectiveOp::all_reduce, one.world()));
+  CHECK_FALSE(can_run(collnet, CollectiveOp::all_reduce, plain.world()));
+  CHECK(collnet.lacks(plain.world()).find("\"in_network_reduction\": true") != std::string::npos);
   CHECK(can_run(collnet, CollectiveOp::all_reduce, two.world()));
   CHECK_FALSE(can_run(collnet, CollectiveOp::all_gather, two.world()));
 }

@@ -18,7 +18,10 @@ Duration us(std::int64_t count) {
   return Duration::microseconds(count);
 }
 
-// One rank, one link: hop paths cross it with a latency; the kernel path reserves a fifth of it.
+// One rank, one link: hop paths cross it with a latency; the kernel path reserves a quarter of its SMs,
+// beside which everything takes 5/4 as long.
+constexpr Interference interference{.slowdown_ppm = 1'000'000, .sm_interference_ppm = 1'000'000, .sms = 4};
+
 class Bench {
  public:
   Bench() : roles_(unfolded_roles(2)), writer_(roles_) { writer_.section("test", Category::other); }
@@ -27,17 +30,18 @@ class Bench {
   LaneId lane(std::uint32_t slots = 1) {
     return writer_.lane({.rank = Rank{0}, .kind = LaneKind::compute, .index = 0, .slots = slots});
   }
-  PathId hop() { return writer_.hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0}); }
+  PathId hop() {
+    return writer_.hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0});
+  }
   PathId reserving() { return writer_.kernel_path(Rank{0}); }
 
   const Timeline& run() {
     plan_ = std::move(writer_).finish();
-    RouteTable routes;
+    RouteTable routes(interference);
     for (const Path& path : plan_.paths) {
       const bool is_hop = path.kind == PathKind::hop;
-      const LinkUse use{.link = LinkId{0},
-                        .multiplicity = is_hop ? 1u : 0u,
-                        .reserved = is_hop ? 0 : link_rate.count() / 5};
+      const LinkUse use{
+          .link = LinkId{0}, .multiplicity = is_hop ? 1u : 0u, .reserved_sms = is_hop ? 0u : 1u};
       routes.add(std::span(&use, 1), is_hop ? latency : Duration::zero());
     }
     timeline_ = lockstep::run(plan_, std::vector<Bandwidth>{link_rate}, routes);
@@ -162,7 +166,7 @@ TEST_CASE("A pool is entered in the order its takes were written") {
   CHECK(bench.start(second) == us(4));
 }
 
-// Between take and give back a fifth of the link is held: the transfer runs at 4/5 of it.
+// Between take and give back an SM is held: the transfer runs at 4/5 of the link.
 TEST_CASE("What a take reserves is gone until it is given back") {
   Bench bench;
   const LaneId lane = bench.lane();
@@ -174,6 +178,28 @@ TEST_CASE("What a take reserves is gone until it is given back") {
   const Bandwidth kept{link_rate.count() - link_rate.count() / 5};
   CHECK(bench.end(sent) == time_to_move(Bytes{4'000}, kept) + latency);
   CHECK(bench.end(later) - bench.start(later) == time_to_move(Bytes{4'000}, link_rate) + latency);
+}
+
+// Two collectives start at 0 and hold an SM of four each, one for 4 us, one for 8 us. Beside them a transfer
+// goes at 1 / (1 + 2/4) of the link, then at 1 / (1 + 1/4), then at all of it. Rates are whole MB/s: 666 and
+// 800.
+TEST_CASE("Two collectives in flight hold the SMs of both, in one lane's slots or on two lanes") {
+  for (const bool is_one_lane : {false, true}) {
+    Bench bench;
+    const LaneId first = bench.lane(2);
+    const LaneId second = is_one_lane ? first : bench.lane();
+    for (const auto& [lane, length] : {std::pair{first, us(4)}, std::pair{second, us(8)}}) {
+      const OpId take = bench.writer().take(lane, bench.reserving());
+      const OpId work = bench.writer().delay(bench.lane(), length, After{take});
+      bench.writer().give_back(lane, bench.reserving(), After{work});
+    }
+    const OpId sent = bench.writer().transfer(bench.lane(), bench.hop(), Bytes{10'000});
+    bench.run();
+    const Bytes beside_two = moved_in(us(4), Bandwidth{666'000'000});
+    const Bytes beside_one = moved_in(us(4), Bandwidth{800'000'000});
+    const Bytes alone{10'000 - beside_two.count() - beside_one.count()};
+    CHECK(bench.end(sent) == us(8) + time_to_move(alone, link_rate) + latency);
+  }
 }
 
 TEST_CASE("A dependency cycle is reported as a bug of the plan's writer") {

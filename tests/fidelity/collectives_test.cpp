@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "sim/study/collective_table.h"
 #include "sim/study/collective_validation.h"
+#include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep {
@@ -30,6 +32,20 @@ TEST_CASE("Four V100 on NVLink reach 130 GB/s at 128 MB within 10 %, and stay be
   CHECK(busbw(node, 128'000'000) >= 130 * 0.9);
   CHECK(busbw(node, 128'000'000) <= 130 * 1.1);
   CHECK(busbw(node, 1'000'000) < 30);
+}
+
+// The same four V100 without NVLink have an all_reduce busbw of about 10 GB/s.
+//
+// Missed: 15.7 GB/s are predicted, 57 % too much. No PCIe node of V100 is among the tables, so its links
+// reach what the data sheet says. Through host memory ("peer_to_peer": false) it would be 7.9 GB/s, 21 % too
+// little.
+TEST_CASE("Four V100 over PCIe reach 10 GB/s at 128 MB within 10 %" * doctest::should_fail(true)) {
+  nlohmann::ordered_json machine = *shipped_profiles().open(ProfileKind::machine, "v100_4gpu_nvlink")->value;
+  machine["gpu_links"] = {{"kind", "pcie"}};
+  const testing::Folder folder;
+  const CollectiveSetting node{.machine = folder.write("v100_4gpu_pcie.json", machine.dump())};
+  CHECK(busbw(node, 128'000'000) >= 10 * 0.9);
+  CHECK(busbw(node, 128'000'000) <= 10 * 1.1);
 }
 
 // nccl-tests on HGX H100: rings above trees at every size from 1 MiB to 1 GiB.
@@ -63,9 +79,7 @@ TEST_CASE("The shipped profiles reproduce the small and middle sizes of their ta
   CHECK(summarise_errors(as_shipped().points, SizeClass::small).median <= 0.15);
 }
 
-// Missed: Alps and Polaris, whose runs differ among themselves by more, weigh on the median.
-TEST_CASE("The shipped profiles reproduce the sizes of 1 MiB and more of their tables within 5 %" *
-          doctest::should_fail(true)) {
+TEST_CASE("The shipped profiles reproduce the sizes of 1 MiB and more of their tables within 5 %") {
   CHECK(summarise_errors(as_shipped().points, SizeClass::large).median <= 0.05);
 }
 

@@ -27,7 +27,7 @@ std::string folding_difference(Scenario scenario) {
 Scenario ddp_on(const std::string& machine, std::int64_t nodes, Fidelity fidelity, bool with_straggler) {
   Scenario scenario = cluster_scenario(machine, nodes);
   scenario.training.strategy = "ddp";
-  scenario.training.bucket_cap_mb = 4;
+  scenario.training.ddp.bucket_cap_mb = 4;
   scenario.simulation.fidelity = fidelity;
   scenario.communication.algorithm = "ring";  // what folds in steps
   scenario.model.model.parameters.clear();

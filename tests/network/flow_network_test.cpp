@@ -17,8 +17,9 @@ constexpr std::int64_t giga = 1'000'000'000;
 // A network driven by an event queue, as the executor drives it, with starts given in advance.
 class Harness {
  public:
-  Harness(std::vector<Bandwidth> capacities, std::vector<std::vector<LinkUse>> routes)
-      : capacities_(std::move(capacities)) {
+  Harness(std::vector<Bandwidth> capacities, std::vector<std::vector<LinkUse>> routes,
+          const Interference& interference = {})
+      : capacities_(std::move(capacities)), routes_(interference) {
     for (const auto& uses : routes) routes_.add(uses, Duration::zero());
   }
 
@@ -160,38 +161,82 @@ TEST_CASE("A flow that crosses no link is a mistake of its route, not a wait wit
   CHECK_THROWS_AS(harness.run(), InternalError);
 }
 
-// The capacity kept is C / f, so work W takes f W / C. With f = 5/4 a kernel of W = 10^9 units at 10^12 per
-// second takes 1 ms alone and 1.25 ms while the reservation lasts.
-TEST_CASE("A reservation slows what crosses the link by exactly its factor") {
-  const std::int64_t capacity = 1'000 * giga;
-  const std::int64_t kept = capacity / 5 * 4;
-  Harness harness({Bandwidth{capacity}},
-                  {{crossing(0)}, {{.link = LinkId{0}, .multiplicity = 0, .reserved = capacity - kept}}});
+// A kernel of 10^9 units takes 1 ms on a link of 10^12 a second. While collectives hold k of 80 SMs it takes
+// 1.5 + 4 k / 80 times as long: the whole slow-down once, that by SMs for all of them together.
+constexpr Interference on_80_sms{.slowdown_ppm = 1'500'000, .sm_interference_ppm = 4'000'000, .sms = 80};
+
+LinkUse reserving(std::uint32_t sms) {
+  return {.link = LinkId{0}, .multiplicity = 0, .reserved_sms = sms};
+}
+
+// 1.5 + 4 x 10 / 80 = 2.
+TEST_CASE("A collective slows the kernel beside it by exactly its factor") {
+  Harness harness({Bandwidth{1'000 * giga}}, {{crossing(0)}, {reserving(10)}}, on_80_sms);
   harness.reserve_at(Duration::zero(), 1, true);
+  harness.start_at(Duration::zero(), 0, giga);
+  CHECK(harness.run()[0] == Duration::milliseconds(2));
+}
+
+// 1.5 + 4 x (10 + 40) / 80 = 4 for two, as for one that holds 50 SMs.
+TEST_CASE("Two collectives at once slow a kernel as one does that holds the SMs of both") {
+  for (const bool is_one : {false, true}) {
+    Harness harness({Bandwidth{1'000 * giga}},
+                    {{crossing(0)}, {reserving(10)}, {reserving(40)}, {reserving(50)}}, on_80_sms);
+    for (const std::uint32_t route :
+         is_one ? std::vector<std::uint32_t>{3} : std::vector<std::uint32_t>{1, 2})
+      harness.reserve_at(Duration::zero(), route, true);
+    harness.start_at(Duration::zero(), 0, giga);
+    CHECK(harness.run()[0] == Duration::milliseconds(4));
+  }
+}
+
+TEST_CASE("What a collective does to its kernels whatever its size counts once however many run") {
+  const Interference whole{.slowdown_ppm = 1'250'000, .sms = 80};
+  Harness harness({Bandwidth{1'000 * giga}}, {{crossing(0)}, {reserving(24)}}, whole);
+  for (int collective = 0; collective < 3; ++collective) harness.reserve_at(Duration::zero(), 1, true);
   harness.start_at(Duration::zero(), 0, giga);
   CHECK(harness.run()[0] == scaled(Duration::milliseconds(1), 5, 4));
 }
 
-// The reservation lasts from 0.2 to 0.7 ms: 0.2 ms of work is done before it, 0.5 x 4/5 = 0.4 ms of work
-// within it, and 0.4 ms is left: the end is at 0.7 + 0.4 = 1.1 ms.
+// One collective of 10 SMs runs from 0.2 to 0.6 ms, another from 0.4 to 0.8 ms: the factor is 2, 2.5 while
+// both run, and 2 again. Of 1 ms of work 0.2 + 0.2 / 2 + 0.2 / 2.5 + 0.2 / 2 = 0.48 ms are done by then.
+TEST_CASE("Collectives that come and go slow only what runs beside them") {
+  Harness harness({Bandwidth{1'000 * giga}}, {{crossing(0)}, {reserving(10)}, {reserving(10)}}, on_80_sms);
+  harness.start_at(Duration::zero(), 0, giga);
+  harness.reserve_at(Duration::microseconds(200), 1, true);
+  harness.reserve_at(Duration::microseconds(400), 2, true);
+  harness.reserve_at(Duration::microseconds(600), 1, false);
+  harness.reserve_at(Duration::microseconds(800), 2, false);
+  CHECK(harness.run()[0] == Duration::microseconds(800 + 520));
+}
+
+// The collective runs from 0.2 to 0.7 ms with factor 2: 0.2 ms of work is done before it, 0.25 ms beside it,
+// and 0.55 ms is left: the end is at 0.7 + 0.55 = 1.25 ms.
 TEST_CASE("A reservation that is given back slows only what ran beside it") {
-  const std::int64_t capacity = 1'000 * giga;
-  Harness harness({Bandwidth{capacity}},
-                  {{crossing(0)}, {{.link = LinkId{0}, .multiplicity = 0, .reserved = capacity / 5}}});
+  Harness harness({Bandwidth{1'000 * giga}}, {{crossing(0)}, {reserving(10)}}, on_80_sms);
   harness.start_at(Duration::zero(), 0, giga);
   harness.reserve_at(Duration::microseconds(200), 1, true);
   harness.reserve_at(Duration::microseconds(700), 1, false);
-  CHECK(harness.run()[0] == Duration::microseconds(1'100));
+  CHECK(harness.run()[0] == Duration::microseconds(1'250));
 }
 
-TEST_CASE("However much is reserved, a sixteenth of a link stays open") {
-  const std::int64_t capacity = 16 * giga;
-  Harness harness({Bandwidth{capacity}},
-                  {{crossing(0)}, {{.link = LinkId{0}, .multiplicity = 0, .reserved = capacity}}});
-  harness.reserve_at(Duration::zero(), 1, true);
-  harness.reserve_at(Duration::zero(), 1, true);
-  harness.start_at(Duration::zero(), 0, 1'000);
-  CHECK(harness.run()[0] == time_to_move(Bytes{1'000}, Bandwidth{capacity / 16}));
+// 1.5 + 4 at the most: three times 60 SMs are still 80.
+TEST_CASE("Collectives hold no more SMs than there are") {
+  Harness harness({Bandwidth{1'000 * giga}}, {{crossing(0)}, {reserving(60)}}, on_80_sms);
+  for (int collective = 0; collective < 3; ++collective) harness.reserve_at(Duration::zero(), 1, true);
+  harness.start_at(Duration::zero(), 0, giga);
+  const Bandwidth kept{1'000 * giga / 5'500'000 * 1'000'000};
+  CHECK(harness.run()[0] == time_to_move(Bytes{giga}, kept));
+}
+
+// Nothing was reserved, so nobody is promised another end.
+TEST_CASE("A collective that disturbs nobody changes no promise") {
+  Harness harness({Bandwidth{1'000 * giga}}, {{crossing(0)}, {reserving(10)}});
+  harness.start_at(Duration::zero(), 0, giga);
+  harness.reserve_at(Duration::microseconds(200), 1, true);
+  harness.reserve_at(Duration::microseconds(400), 1, false);
+  CHECK(harness.run()[0] == Duration::milliseconds(1));
+  CHECK(harness.promises() == 1);
 }
 
 // Whatever the starts, a link that never rests is done when all its bytes have passed; each change of rate

@@ -96,19 +96,6 @@ TEST_CASE("Every link has its twin in the other direction") {
           }) >= 1);
 }
 
-TEST_CASE("A GPU uses the NIC below its own PCIe switch") {
-  const NodeGraph node(dgx1v(), 8);
-  for (std::size_t gpu = 0; gpu < 8; ++gpu) CHECK(node.nearest_nic(gpu) == gpu / 2);
-}
-
-TEST_CASE("GPUs as near to several NICs take turns") {
-  MachineSpec machine = switch_machine(4, nvlink);
-  const LinkSpec link = wire(LinkClass::network, gigabytes_per_second(10));
-  machine.nics = {{link, {}}, {link, {}}};
-  const NodeGraph node(machine, 4);
-  for (std::size_t gpu = 0; gpu < 4; ++gpu) CHECK(node.nearest_nic(gpu) == gpu % 2);
-}
-
 TEST_CASE("A node that uses some of its GPUs has no others") {
   const NodeGraph node(dgx1v(), 4);
   for (const NodeLink& link : node.links())

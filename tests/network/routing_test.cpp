@@ -85,6 +85,21 @@ TEST_CASE("Folded, a coupled transfer keeps one link of each class and its load"
   CHECK(routes.uses(RouteId{0})[0].multiplicity == 1);
 }
 
+// k steps take k hops, each the latency of two links.
+TEST_CASE("Transfers of one traffic have its links in common and differ in their chains") {
+  const TestCluster cluster(switch_machine(4, nvlink), 1);
+  Plan plan = plan_of_rings(cluster.world());
+  plan.traffics[TrafficId{0}].rounds = {ring_flows(cluster.world())};
+  plan.paths[PathId{0}].shape.chain_steps = 1;
+  plan.paths.push_back(plan.paths[PathId{0}]);
+  plan.paths[PathId{1}].shape.chain_steps = 6;
+  const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
+  CHECK(routes.uses(RouteId{0}).data() == routes.uses(RouteId{1}).data());
+  CHECK(routes.uses(RouteId{0}).size() == routes.uses(RouteId{1}).size());
+  CHECK(routes.latency(RouteId{0}) == nvlink.latency * 2);
+  CHECK(routes.latency(RouteId{1}) == nvlink.latency * 2 * 6);
+}
+
 // n - 1 ring hops inside a node and one out of it: the NIC is crossed by one hop of each ring that uses it.
 TEST_CASE("Crossings count the hops of all rings over each link") {
   MachineSpec machine = switch_machine(4, nvlink);
@@ -99,9 +114,9 @@ TEST_CASE("Crossings count the hops of all rings over each link") {
   }
 }
 
-// A kernel's link keeps C / f of its capacity while a collective is held; the rest is reserved.
-TEST_CASE("What a collective takes from a rank's kernels is reserved on its compute link") {
+TEST_CASE("A collective reserves an SM of its rank for every channel") {
   const TestCluster cluster(switch_machine(2, nvlink), 1);
+  const Interference interference{.slowdown_ppm = 1'250'000, .sm_interference_ppm = 3'000'000, .sms = 108};
   const Plan plan = plan_with_path({.kind = PathKind::kernel, .rank = Rank{0}});
   const Symmetry symmetry = no_symmetry(cluster.topology());
   const RouteTable routes = route_paths({.plan = plan,
@@ -109,8 +124,9 @@ TEST_CASE("What a collective takes from a rank's kernels is reserved on its comp
                                          .world = cluster.world(),
                                          .calibration = cluster.calibration(),
                                          .symmetry = symmetry,
-                                         .compute_slowdown_ppm = 1'250'000});
-  CHECK(routes.uses(RouteId{0})[0].reserved == full_compute_rate.count() / 5);
+                                         .interference = interference});
+  CHECK(routes.uses(RouteId{0})[0].reserved_sms == cluster.world().channels());
+  CHECK(routes.interference() == interference);
 }
 
 }  // namespace

@@ -95,6 +95,16 @@ TEST_CASE("Every rank has a compute link of its own, slower for a straggler") {
   CHECK(topology.links()[topology.compute_link(Rank{3})].bandwidth == share(full_compute_rate, 2));
 }
 
+TEST_CASE("Where few channels are forced, all that a rank sends crosses a link of theirs first") {
+  const Bandwidth limit = gigabytes_per_second(7);
+  const TestCluster cluster(two_gpus_one_nic(), 2, {}, {}, {.sending_limit = limit});
+  CHECK(cluster.links_between(1, 0) ==
+        std::vector<std::string>{"rank 1 channels", "node0: gpu1 -> nvswitch", "node0: nvswitch -> gpu0"});
+  CHECK(cluster.links_between(3, 0).front() == "rank 3 channels");
+  CHECK(cluster.topology().links()[cluster.topology().hop(Rank{3}, Rank{0}, 0).links.front()].bandwidth ==
+        limit);
+}
+
 TEST_CASE("Every link has a name of its own") {
   for (const auto& [kind, fabric_kind] : Registry<FabricKind>::all()) {
     if (kind == "torus" || kind == "dragonfly" || kind == "graph")
@@ -102,7 +112,7 @@ TEST_CASE("Every link has a name of its own") {
     FabricSpec fabric;
     fabric.kind = kind;
     fabric.ports_per_leaf = 2;
-    const TestCluster cluster(two_gpus_one_nic(), 4, fabric);
+    const TestCluster cluster(two_gpus_one_nic(), 4, fabric, {}, {.sending_limit = nvlink.bandwidth});
     std::set<std::string> names;
     for (const LinkId link : cluster.topology().links().ids())
       names.insert(cluster.topology().link_name(link));

@@ -89,7 +89,7 @@ TEST_CASE("a misspelt name is an error with the nearest and the valid names") {
        {"training.strategy", "dpp", {"/training/strategy: ", "\"dpp\"", "\"ddp\"", "single"}},
        {"training.framework", "pytorch_dpp", {"/training/framework: ", "\"pytorch_ddp\""}},
        {"training.optimizer", "adamv", {"/training/optimizer: ", "\"adam\"", "lamb"}},
-       {"training.compression", "powersgd_2", {"/training/compression: ", "none, fp16, bf16"}},
+       {"training.compression", "fp15", {"/training/compression: ", "none, fp16, bf16, powersgd_R"}},
        {"communication.library", "mpi", {"/communication/library: ", "nccl, gloo, rccl"}},
        {"communication.algorithm", "rings", {"/communication/algorithm: ", "\"ring\"", "auto"}},
        {"communication.protocol", "ll12", {"/communication/protocol: ", "auto, ll, ll128, simple"}},
@@ -175,7 +175,6 @@ TEST_CASE("what is not simulated yet is refused by name") {
       {{"cluster.jitter", R"({"distribution": "gamma"})", {"/cluster/jitter: ", "not supported yet"}},
        {"cluster.faults", R"({"mtbf_per_node": "1 year"})", {"/cluster/faults: ", "not supported yet"}},
        {"training.tensor_parallel", "2", {"/training/tensor_parallel: ", "not supported yet"}},
-       {"training.recompute", "full", {"/training/recompute: ", "not supported yet"}},
        {"communication.timeout", "1 min", {"/communication/timeout: ", "not supported yet"}}},
       problems_of_lab);
 }
@@ -305,7 +304,7 @@ TEST_CASE("the laboratory of CPU hosts loads with Gloo's rules") {
 
 TEST_CASE("an override replaces, adds and takes back") {
   CHECK(load_lab({{"cluster.nodes", "2"}}).cluster.nodes == 2);
-  CHECK(load_lab({{"training.bucket_cap_mb", "50"}}).training.bucket_cap_mb == 50);
+  CHECK(load_lab({{"training.bucket_cap_mb", "50"}}).training.ddp.bucket_cap_mb == 50);
   CHECK(load_lab({{"cluster.nodes", "null"}}).cluster.nodes == 1);
   CHECK(load_lab({{"cluster.machine.nics.link", "hdr200"}}).cluster.machine.nics.front().link.name ==
         "hdr200");

@@ -19,7 +19,8 @@ const Overrides many_changes{
 TEST_CASE("a resolved scenario is a scenario that resolves to itself") {
   for (const Scenario& scenario :
        {load_lab(), load_resnet(), load_lab(many_changes), load_resnet(many_changes),
-        load_resnet({{"cluster.machine", "dgx1_v100"}})}) {
+        load_resnet({{"cluster.machine", "dgx1_v100"}}), load_lab({{"training.framework", "megatron"}}),
+        load_lab({{"training.framework", "hf_trainer"}})}) {
     const Scenario again = load({.text = scenario.resolved.dump()});
     CHECK(again.resolved.dump() == scenario.resolved.dump());
     CHECK(again.warnings.empty());
@@ -35,6 +36,7 @@ TEST_CASE("every default is filled in") {
   CHECK(resolved["cluster"]["fabric"]["kind"] == "single_switch");
   CHECK(resolved["cluster"]["machine"]["gpu"]["memory"] == "16 GiB");
   CHECK(resolved["simulation"]["fidelity"] == "flow");
+  CHECK(resolved["training"]["recompute"] == "none");
   CHECK(load_resnet().resolved["model"]["summary"]["parameters"] == 25'557'032);
 }
 
@@ -44,6 +46,7 @@ TEST_CASE("every value says where it comes from") {
   CHECK(origin("/cluster/nodes") == "given");
   CHECK(origin("/training/bucket_cap_mb") == "given");
   CHECK(origin("/training/compression") == "default");
+  CHECK(origin("/training/broadcast_buffers") == "default (torch.nn.parallel.DistributedDataParallel)");
   CHECK(origin("/training/first_bucket_mb") ==
         "default (PyTorch 2.4 and later: the cap, because the cap is set)");
   CHECK(origin("/cluster/machine/gpus").starts_with("profile hw_profiles/machines/dgx_a100_40gb.json: "));

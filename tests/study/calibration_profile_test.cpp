@@ -169,7 +169,6 @@ TEST_CASE("constants are named as in the profile, and what costs nothing is no c
   };
   CHECK(value_of("collective_launch") == doctest::Approx(5.235));
   CHECK(value_of("protocols.ll.step.nvlink") == doctest::Approx(1.1));
-  CHECK(value_of("protocols.ll.bandwidth_per_rank") == doctest::Approx(4));
   CHECK(value_of("algorithms.tree.step_scale") == doctest::Approx(1.235));
   CHECK(value_of("algorithms.tree.launch") == -1);
   CHECK(value_of("protocols.ll.launch") == -1);

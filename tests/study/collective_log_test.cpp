@@ -285,6 +285,18 @@ TEST_CASE("A log without a row says what was looked for and shows what stands th
   CHECK(problems[2] == "run.log:4: \"world\" is no row");
   CHECK(problems[3] == "run.log:5: \"third\" is no row");
   CHECK(folder.problems("").size() == 1);
+  CHECK(folder.problems("").front().starts_with("run.log: found an empty file"));
+}
+
+TEST_CASE("A header without rows is shown, and one without times says what it lacks") {
+  const LogFolder folder;
+  const std::vector<std::string> alone =
+      folder.problems("hello\n# size count type redop root time algbw busbw #wrong\n");
+  REQUIRE(alone.size() == 2);
+  CHECK(alone[1] == "run.log:2: no row follows this header");
+  const std::vector<std::string> without_time = folder.problems("size_bytes,time_ms\n8,0.01\n");
+  REQUIRE(without_time.size() == 3);
+  CHECK(without_time[1] == "run.log:1: \"size_bytes,time_ms\" is a header without the column time_us");
 }
 
 TEST_CASE("A log of cut rows alone says why each was skipped") {
@@ -308,7 +320,7 @@ TEST_CASE("Several collectives in a file are refused, both named") {
   CHECK(problems[0] ==
         "run.log:4: found rows of all_reduce (named on line 1) and of all_gather (named on line 3), expected "
         "one "
-        "collective in a file");
+        "collective in a file (several files can be given)");
 }
 
 TEST_CASE("Runs on different numbers of ranks or nodes are refused") {
@@ -322,7 +334,7 @@ TEST_CASE("Runs on different numbers of ranks or nodes are refused") {
   CHECK(problems[0] ==
         "run.log:5: found rows of 1 ranks on 1 nodes (listed on line 1) and of 2 on 1 (line 3), expected "
         "runs on as "
-        "many in a file");
+        "many in a file (several files can be given)");
   CHECK(folder.problems(one + same_node + row + one + other_node + row).size() == 1);
   CHECK(folder.problems(one + same_node + row + one + same_node + row).empty());
 }

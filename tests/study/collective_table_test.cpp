@@ -13,6 +13,19 @@ Scenario bench_scenario(std::int64_t nodes) {
   return load_collective_setting({.machine = "dgx_a100_40gb", .nodes = nodes}, shipped_profiles());
 }
 
+// Of every operation that `algorithm` can run there, small and large.
+std::vector<CollectiveQuery> queries_that_run(const Scenario& scenario, const std::string& algorithm) {
+  const Communicator world = build_cluster(scenario)->world;
+  std::vector<CollectiveQuery> queries;
+  for (const std::string& name : collective_op_names()) {
+    const CollectiveOp op = *find_collective_op(name);
+    if (can_run(*Registry<Collective>::find(algorithm), op, world))
+      for (const std::int64_t bytes : {0, 1 << 10, 3 << 20})
+        queries.push_back({.op = op, .bytes = Bytes{bytes}});
+  }
+  return queries;
+}
+
 TEST_CASE("a table has a row per size, each at least as long as the one before") {
   const Scenario scenario = bench_scenario(2);
   const auto rows = CollectiveBench(scenario).predict(CollectiveOp::all_reduce, SizeRange{});
@@ -48,6 +61,23 @@ TEST_CASE("an algorithm, a protocol and channels that are forced are used") {
   CHECK(row.protocol == "simple");
   CHECK(row.algorithm == "ring");
   CHECK(row.channels == 4);
+}
+
+// One plan holds all that is asked at once; what it remembers of one collective must not reach another.
+TEST_CASE("asked together, collectives take what each takes alone") {
+  for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step})
+    for (const std::string& algorithm : Registry<Collective>::names()) {
+      CAPTURE(algorithm);
+      Scenario scenario = load_collective_setting({.machine = "dgx_h100", .nodes = 3, .fidelity = fidelity},
+                                                  shipped_profiles());
+      scenario.communication.algorithm = algorithm;
+      const CollectiveBench bench(scenario);
+      const std::vector<CollectiveQuery> queries = queries_that_run(scenario, algorithm);
+      const std::vector<CollectiveRow> rows = bench.predict(queries);
+      REQUIRE(rows.size() == queries.size());
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        CHECK(rows[i].time == bench.predict(queries[i].op, queries[i].bytes).time);
+    }
 }
 
 TEST_CASE("better hardware is never slower") {

@@ -57,6 +57,7 @@ inline Calibration known_calibration(const Calibration& base) {
   Calibration truth = base;
   truth.collective_launch = Duration::nanoseconds(5200);
   truth.channel_start = Duration::nanoseconds(600);
+  truth.own_copy_bandwidth = Bandwidth{350'000'000'000};
   truth.host_launch = Duration::zero();
   truth.efficiency_ppm = {{LinkClass::nvlink, 820'000}, {LinkClass::network, 860'000}};
   truth.algorithms.clear();
@@ -73,7 +74,6 @@ inline Calibration known_calibration(const Calibration& base) {
   truth.protocols[0].name = "ll";
   truth.protocols[0].payload_ppm = 500'000;
   truth.protocols[0].fill_ppm = fills(400'000, 300'000);
-  truth.protocols[0].bandwidth_per_rank = Bandwidth{4'000'000'000};
   truth.protocols[0].step = steps(1100, 5000);
   truth.protocols[1].name = "ll128";
   truth.protocols[1].payload_ppm = 937'500;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,10 +70,26 @@ inline std::vector<std::vector<std::int64_t>> dgx1v_matrix() {
           {0, 0, 1, 0, 1, 2, 0, 2}, {0, 0, 0, 1, 2, 1, 2, 0}};
 }
 
+// One switch between the nodes, which adds what it passes on (SHARP).
+inline FabricSpec adding_switch() {
+  FabricSpec fabric;
+  fabric.in_network_reduction = true;
+  return fabric;
+}
+
+// What a library sees of the GPUs and is told of channels.
+struct TestGpus {
+  std::int64_t compute_capability = 0;
+  std::optional<Bandwidth> sending_limit = {};
+};
+// With these an NVSwitch adds and multicasts.
+inline constexpr TestGpus hopper{.compute_capability = 90};
+
 // Everything a Topology refers to, kept alive beside it.
 class TestCluster {
  public:
-  TestCluster(MachineSpec machine, std::int64_t nodes, FabricSpec fabric = {}, Calibration calibration = {})
+  TestCluster(MachineSpec machine, std::int64_t nodes, FabricSpec fabric = {}, Calibration calibration = {},
+              const TestGpus& gpus = {})
       : machine_(std::move(machine)),
         fabric_(std::move(fabric)),
         calibration_(std::move(calibration)),
@@ -81,8 +98,11 @@ class TestCluster {
                    .calibration = calibration_,
                    .nodes = static_cast<std::uint32_t>(nodes),
                    .gpus_per_node = static_cast<std::uint32_t>(machine_.gpus),
-                   .slowdown_ppm = {}}),
-        world_(find_world(topology_, {.machine = machine_, .calibration = calibration_})) {}
+                   .slowdown_ppm = {},
+                   .sending_limit = gpus.sending_limit}),
+        world_(find_world(topology_, {.machine = machine_,
+                                      .calibration = calibration_,
+                                      .compute_capability = gpus.compute_capability})) {}
   TestCluster(const TestCluster&) = delete;
   TestCluster& operator=(const TestCluster&) = delete;
 

@@ -21,6 +21,9 @@ struct CollectiveCase {
   Fidelity fidelity = Fidelity::step;
   bool fold = false;
   std::uint8_t protocol = 0;
+  std::uint32_t channels = 1;
+  bool back_to_back = false;
+  bool in_place = true;
 };
 
 struct CollectiveRun {
@@ -49,8 +52,11 @@ inline WrittenCollective write_collective(const Communicator& world, const Roles
                                                 .world = world,
                                                 .fidelity = wanted.fidelity,
                                                 .protocol = wanted.protocol,
+                                                .channels = wanted.channels,
                                                 .lanes = lanes,
-                                                .after = {}});
+                                                .after = {},
+                                                .back_to_back = wanted.back_to_back,
+                                                .in_place = wanted.in_place});
   return {std::move(writer).finish(), std::move(ops)};
 }
 

@@ -34,7 +34,8 @@ inline Scenario scenario_from(const nlohmann::ordered_json& value, const Variant
                             .fidelity = variant.fidelity});
 }
 
-// A cluster to run collectives on: the model is there because a scenario needs one.
+// A cluster to run collectives on, with switches that add wherever it has any: the model is there because a
+// scenario needs one.
 inline Scenario cluster_scenario(const std::string& machine, std::int64_t nodes, std::int64_t most_gpus = 8) {
   const auto stated = [](const char* time) { return nlohmann::ordered_json(time); };
   nlohmann::ordered_json scenario;
@@ -46,6 +47,7 @@ inline Scenario cluster_scenario(const std::string& machine, std::int64_t nodes,
   scenario["model"]["layers"] = nlohmann::ordered_json::array({layer});
   Scenario loaded = scenario_from(scenario);
   loaded.cluster.gpus_per_node = std::min(loaded.cluster.gpus_per_node, most_gpus);
+  loaded.cluster.fabric.in_network_reduction = true;
   return loaded;
 }
 

@@ -1,12 +1,14 @@
 // The built program, run as a user runs it.
 #pragma once
 
+#include <doctest/doctest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/scenario/lab.h"
 
@@ -41,6 +43,22 @@ inline Answer run_program(const std::string& arguments) {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+inline void check_says(const std::string& text, const std::vector<std::string>& parts) {
+  CAPTURE(text);
+  for (const std::string& part : parts) CHECK_MESSAGE(contains(text, part), part);
+}
+
+// The user's mistake: exit code 2, nothing answered, and every line of the message begins as ours do.
+inline void check_refused(const std::string& arguments, const std::vector<std::string>& says) {
+  const Answer answer = run_program(arguments);
+  CAPTURE(arguments);
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 2);
+  CHECK(answer.out.empty());
+  CHECK(answer.diagnostics.starts_with("lockstep: "));
+  check_says(answer.diagnostics, says);
 }
 
 }  // namespace lockstep::testing

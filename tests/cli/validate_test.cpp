@@ -1,0 +1,148 @@
+// lockstep validate on collective tables as a user runs it: the picture, and what is refused.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/program.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+using testing::Answer;
+using testing::check_refused;
+using testing::check_says;
+using testing::Folder;
+using testing::run_program;
+using testing::text_of;
+
+json table_entry(const std::string& id, const std::string& collective) {
+  return {{"id", id},       {"file", "rows.csv"},     {"source", "here"},
+          {"group", "own"}, {"machine", "dgx1_v100"}, {"collective", collective},
+          {"nodes", 1},     {"gpus_per_node", 8}};
+}
+
+// Two tables of one machine whose profile is shipped.
+class TableFolder {
+ public:
+  TableFolder() {
+    write_index({table_entry("a", "all_reduce"), table_entry("b", "broadcast")});
+    folder_.write("rows.csv", "size_bytes,time_us\n1024,20\n1048576,60\n67108864,900\n");
+  }
+  void write_index(const std::vector<json>& tables) const {
+    folder_.write("index.json", json{{"schema", "lockstep.collective_tables/1"}, {"tables", tables}}.dump());
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    return folder_.write(name, text);
+  }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  std::string command(const std::string& more = "") const {
+    return "validate " + folder_.path() + " " + more;
+  }
+  bool has(const std::string& name) const { return std::filesystem::exists(path(name)); }
+
+ private:
+  Folder folder_;
+};
+
+TEST_CASE("validate tells the error of every measured point of an index and its bandwidths") {
+  const TableFolder tables;
+  const json document = json::parse(run_program(tables.command("--json")).out);
+  CHECK(document["schema"] == "lockstep.collective_validation/1");
+  CHECK(document["tables"].size() == 2);
+  REQUIRE(document["points"].size() == 6);
+  // 8 ranks: 67108864 B in 900 us are an algbw of 74.565 GB/s, times 2 (8 - 1) / 8 for all_reduce, times 1
+  // for broadcast.
+  const double algbw = 67108864 / 900e-6 / 1e9;
+  CHECK(document["points"][2]["collective"] == "all_reduce");
+  CHECK(document["points"][2]["measured_busbw_gbs"].get<double>() == doctest::Approx(algbw * 14 / 8));
+  CHECK(document["points"][5]["collective"] == "broadcast");
+  CHECK(document["points"][5]["measured_busbw_gbs"].get<double>() == doctest::Approx(algbw));
+}
+
+// The first bytes of every PNG (RFC 2083, 3.1). Without matplotlib nothing may appear.
+TEST_CASE("validate --plot draws collectives as a PNG, beside its whole answer") {
+  const TableFolder tables;
+  const Answer answer = run_program(tables.command("--plot " + tables.path("out.png")));
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.out == run_program(tables.command()).out);
+  if (answer.exit_code == 4) {
+    check_says(answer.diagnostics, {"needs python3 with matplotlib"});
+    CHECK_FALSE(tables.has("out.png"));
+  } else {
+    CHECK(answer.exit_code == 0);
+    CHECK(text_of(tables.path("out.png")).starts_with("\x89PNG\r\n\x1a\n"));
+  }
+}
+
+TEST_CASE("without matplotlib the answer is whole, the exit code 4 and no picture there") {
+  const TableFolder tables;
+  std::filesystem::create_directory(tables.path("plots"));
+  tables.write("plots/collectives.py", "import sys\nsys.exit(69)\n");
+  const Answer answer =
+      run_program(tables.command("--data " + tables.path("") + " --plot " + tables.path("out.png")));
+  CHECK(answer.exit_code == 4);
+  CHECK(answer.out == run_program(tables.command()).out);
+  check_says(answer.diagnostics, {"--plot", "needs python3 with matplotlib", "the answer is complete"});
+  CHECK_FALSE(tables.has("out.png"));
+}
+
+TEST_CASE("a picture that cannot be written is refused before anything is predicted") {
+  const TableFolder tables;
+  check_refused(tables.command("--plot " + tables.path("none/out.png")), {"none/out.png"});
+  check_refused(tables.command("--plot " + tables.path("out.pdf")), {"out.pdf", ".svg or .png"});
+  CHECK_FALSE(tables.has("out.pdf"));
+}
+
+TEST_CASE("a profile without tables is refused with the nearest that has some") {
+  const TableFolder tables;
+  check_refused(tables.command("--profile dgx1_v10"), {"--profile", "did you mean \"dgx1_v100\""});
+  check_refused("validate --profile dgx1_v10 " + tables.path("index.json"), {"did you mean \"dgx1_v100\""});
+  check_refused(tables.command("--leave-out cel"), {"--leave-out", "did you mean \"cell\""});
+}
+
+TEST_CASE("a table that its machine cannot run is refused with index, table and what would do") {
+  const TableFolder tables;
+  json entry = table_entry("a", "all_reduce");
+  entry["machine"] = "dgx1_v10";
+  tables.write_index({entry});
+  check_refused(tables.command(),
+                {"index.json: a: found no machine \"dgx1_v10\"", "did you mean \"dgx1_v100\""});
+  entry = table_entry("a", "all_reduce");
+  entry["gpus_per_node"] = 16;
+  tables.write_index({entry});
+  check_refused(tables.command(), {"index.json: a: found 16 GPUs", "a dgx1_v100 has 8"});
+}
+
+TEST_CASE("an answer about nothing is refused with the reason") {
+  const TableFolder tables;
+  json entry = table_entry("a", "all_reduce");
+  tables.write_index({entry});
+  check_refused(tables.command("--leave-out cell"), {"no point to predict", "dgx1_v100: one cell only"});
+  entry["profile"] = "none_shipped";
+  tables.write_index({entry});
+  check_refused(tables.command(), {"none_shipped: no calibration of this name"});
+  entry["healthy"] = false;
+  tables.write_index({entry});
+  check_refused(tables.command(), {"no healthy table"});
+}
+
+TEST_CASE("rows that are cut are told with their place") {
+  const TableFolder tables;
+  tables.write("rows.csv", "size_bytes,time_us\n1024,20\n1048576\n");
+  const Answer answer = run_program(tables.command());
+  CHECK(answer.exit_code == 0);
+  check_says(answer.diagnostics, {"rows.csv:3: skipped a row: it has 1 fields"});
+}
+
+TEST_CASE("a benchmark's log is no suite, and what reads it is named") {
+  const TableFolder tables;
+  check_refused("validate " + tables.path("rows.csv"), {"rows.csv:1:1", "lockstep calibrate"});
+}
+
+}  // namespace
+}  // namespace lockstep
