@@ -1,0 +1,235 @@
+// Fully sharded data parallelism: each rank keeps a shard of every unit's parameters, gradients and optimizer
+// states, and gathers a unit only while it computes with it.
+//
+// Forward gathers unit after unit, as far ahead of the kernels as the limiter lets it; a unit is freed after
+// its forward and gathered again for its backward, the root excepted, which stays. In backward the next unit
+// is gathered before the gradients of this one are reduce-scattered (backward_prefetch pre), after that
+// (post), or only when it is needed (none). Gathers and reductions go to one communicator, in the order they
+// are issued. The second version (fully_shard) copies a gathered unit into its parameters before it computes,
+// and gathers one unit ahead. Volume: 3 (n-1)/n of the parameters, 2 (n-1)/n with reshard_after_forward off.
+// Reference: Zhao et al., "PyTorch FSDP", arXiv 2304.11277; torch/distributed/fsdp/_runtime_utils.py,
+// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py.
+
+#include <algorithm>
+
+#include "sim/training/gather_limit.h"
+#include "sim/training/step_writer.h"
+#include "sim/training/units.h"
+
+namespace lockstep {
+namespace {
+
+// torch's _FreeEventQueue: so many units may be gathered and not yet freed.
+constexpr std::size_t most_gathers_in_flight = 2;
+constexpr std::uint32_t root = 0;
+
+class ShardedIteration {
+ public:
+  explicit ShardedIteration(const StrategyContext& context)
+      : context_(context),
+        job_(context.job),
+        options_(job_.training.sharded),
+        units_(find_units(job_, options_.auto_wrap)),
+        limit_(options_.limit_all_gathers && options_.version == 1 ? most_gathers_in_flight : 0),
+        gathered_(units_.units.size()),
+        last_backward_(units_.units.size()) {}
+
+  void write() {
+    start_ = write_mark(context_);
+    const std::int64_t micro_batches = job_.training.gradient_accumulation;
+    for (std::int64_t micro = 0; micro < micro_batches; ++micro) {
+      write_forward_pass();
+      write_backward_pass(micro + 1 == micro_batches || !options_.no_sync);
+    }
+    context_.writer.section("wait for gradients", Category::communication);
+    for (const std::vector<OpId>& unit : reduced_) write_wait(context_, unit);
+    write_clipping(context_, Bytes{shard_of(gradient_bytes(job_).count())}, true);
+    write_partial_optimizer(context_, options_.shard_group);
+  }
+
+ private:
+  std::uint32_t unit_of(std::size_t layer) const { return units_.unit_of_layer[layer]; }
+  std::uint32_t last_unit() const { return static_cast<std::uint32_t>(units_.units.size() - 1); }
+  std::int64_t shard_of(std::int64_t whole) const {
+    return (whole + options_.shard_group - 1) / options_.shard_group;
+  }
+  // With the padding that makes the shards equal.
+  Bytes padded(const Unit& unit, Precision precision) const {
+    return Bytes{shard_of(unit.elements) * options_.shard_group * parameter_bytes(precision)};
+  }
+
+  void write_forward_pass() {
+    gather(root);
+    for (std::size_t layer = 0; layer < job_.layers.size(); ++layer) {
+      const std::uint32_t unit = unit_of(layer);
+      if (unit != root && (layer == 0 || unit_of(layer - 1) != unit))
+        enter_forward(unit);
+      wait_for(unit);
+      context_.writer.section("forward " + job_.layers[layer].name, Category::forward);
+      const std::vector<OpId> done = write_kernels(context_, job_.layers[layer].forward);
+      if (unit != root && (layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit))
+        leave_forward(unit, done);
+    }
+  }
+
+  void enter_forward(std::uint32_t unit) {
+    gather(unit);
+    if (options_.forward_prefetch && unit < last_unit())
+      gather(unit + 1);
+  }
+
+  void leave_forward(std::uint32_t unit, const std::vector<OpId>& done) {
+    if (options_.reshard_group == 1)
+      return;
+    gathered_[unit] = {};
+    limit_.freed(done);
+  }
+
+  void write_backward_pass(bool reduces) {
+    limit_.gate();  // the root asks the limiter too, although it is there
+    if (options_.backward_prefetch != BackwardPrefetch::none)
+      gather(last_unit());
+    for (std::size_t layer = job_.layers.size(); layer-- > 0;) {
+      const std::uint32_t unit = unit_of(layer);
+      if (unit != root && (layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit))
+        enter_backward(unit);
+      wait_for(unit);
+      last_backward_[unit] = write_backward(context_, job_.layers[layer]);
+      if (unit != root && (layer == 0 || unit_of(layer - 1) != unit))
+        leave_backward(unit, reduces);
+    }
+    leave_backward(root, reduces);
+  }
+
+  void enter_backward(std::uint32_t unit) {
+    gather(unit);
+    if (options_.backward_prefetch == BackwardPrefetch::pre && unit > 1)
+      gather(unit - 1);
+  }
+
+  void leave_backward(std::uint32_t unit, bool reduces) {
+    gathered_[unit] = {};
+    if (unit != root)
+      limit_.freed(last_backward_[unit]);
+    if (options_.backward_prefetch == BackwardPrefetch::post && unit > 1)
+      gather(unit - 1);
+    if (reduces)
+      reduce(unit);
+  }
+
+  // Does nothing for a unit that is there already.
+  void gather(std::uint32_t index) {
+    const Unit& unit = units_.units[index];
+    if (is_gathered(index) || unit.elements == 0)
+      return;
+    std::vector<OpId> ready = options_.version == 1 ? limit_.gate() : copied_out_;
+    if (ready.empty())
+      ready = start_;
+    ready = cast(ready, unit, shard_bytes(unit) + shard_of(unit.elements) * weight_bytes(job_),
+                 options_.param_dtype);
+    gathered_[index].arrived = write_collective(context_,
+                                                {.name = "gather " + unit.name,
+                                                 .payload = Payload::parameters,
+                                                 .op = CollectiveOp::all_gather,
+                                                 .bytes = padded(unit, options_.param_dtype),
+                                                 .tensors = unit.tensors},
+                                                std::move(ready));
+  }
+
+  bool is_gathered(std::uint32_t unit) const { return !gathered_[unit].arrived.empty(); }
+
+  std::int64_t shard_bytes(const Unit& unit) const {
+    return shard_of(unit.elements) * parameter_bytes(options_.param_dtype);
+  }
+
+  // The first kernel of a unit waits until it is there; later ones find it there.
+  void wait_for(std::uint32_t index) {
+    Gathered& unit = gathered_[index];
+    if (unit.is_waited_for || unit.arrived.empty())
+      return;
+    unit.is_waited_for = true;
+    context_.writer.section("wait for " + units_.units[index].name, Category::communication);
+    write_wait(context_, unit.arrived);
+    if (options_.version == 2) {
+      context_.writer.section("copy out " + units_.units[index].name, Category::gradient_copy);
+      copied_out_ = write_kernels(context_, copy_work(1, padded(units_.units[index], options_.param_dtype)));
+    }
+  }
+
+  void reduce(std::uint32_t index) {
+    const Unit& unit = units_.units[index];
+    if (unit.elements == 0)
+      return;
+    std::vector<OpId> ready = last_backward_[index];
+    if (options_.version == 2) {
+      context_.writer.section("copy in " + unit.name, Category::gradient_copy);
+      ready = write_kernels(context_, copy_work(1, padded(unit, options_.reduce_dtype)));
+    }
+    std::vector<OpId> reduced = write_collective(context_,
+                                                 {.name = "reduce " + unit.name,
+                                                  .op = CollectiveOp::reduce_scatter,
+                                                  .bytes = padded(unit, options_.reduce_dtype),
+                                                  .tensors = unit.tensors},
+                                                 std::move(ready));
+    reduced_.push_back(
+        cast(std::move(reduced), unit,
+             shard_of(unit.elements) * (parameter_bytes(options_.reduce_dtype) + weight_bytes(job_)),
+             options_.reduce_dtype));
+  }
+
+  // A shard kept in another type is cast on a stream of its own.
+  std::vector<OpId> cast(std::vector<OpId> ready, const Unit& unit, std::int64_t both_ways,
+                         Precision precision) {
+    if (parameter_bytes(precision) == weight_bytes(job_))
+      return ready;
+    context_.writer.section("cast " + unit.name, Category::gradient_copy);
+    return write_side_kernels(context_, copy_work(1, Bytes{both_ways / 2}), ready);
+  }
+
+  struct Gathered {
+    std::vector<OpId> arrived = {};  // by representative; empty: not asked for
+    bool is_waited_for = false;
+  };
+
+  const StrategyContext& context_;
+  const Job& job_;
+  const ShardedOptions& options_;
+  Units units_;
+  GatherLimit limit_;
+  std::vector<OpId> start_;
+  std::vector<OpId> copied_out_;                  // of the unit before, version 2
+  std::vector<Gathered> gathered_;                // by unit
+  std::vector<std::vector<OpId>> last_backward_;  // by unit, by representative
+  std::vector<std::vector<OpId>> reduced_;
+};
+
+void write_iteration(const StrategyContext& context) {
+  ShardedIteration(context).write();
+}
+
+// Whole at once: the root, the unit that computes, those gathered ahead of it, and the gradients of one.
+MemoryShares memory(const Job& job, std::int64_t) {
+  const ShardedOptions& options = job.training.sharded;
+  const Units units = find_units(job, options.auto_wrap);
+  std::int64_t largest = 0;
+  for (std::size_t unit = 1; unit < units.units.size(); ++unit)
+    largest = std::max(largest, units.units[unit].elements);
+  const std::int64_t root_elements = units.units.front().elements;
+  const std::int64_t all = element_count(job.gradients);
+  const bool keeps_all = options.reshard_group == 1 || !options.limit_all_gathers;
+  const std::int64_t whole =
+      keeps_all
+          ? all
+          : std::min(all, root_elements + largest * static_cast<std::int64_t>(1 + most_gathers_in_flight));
+  return {.weights = options.shard_group,
+          .gradients = options.no_sync ? 1 : options.shard_group,
+          .states = options.shard_group,
+          .buffers = Bytes{std::max(root_elements, largest) * parameter_bytes(options.reduce_dtype)},
+          .gathered = Bytes{whole * parameter_bytes(options.param_dtype)}};
+}
+
+const Registration<Strategy> fsdp{
+    "fsdp", {write_iteration, "PyTorch FSDP: parameters, gradients and optimizer states sharded", memory}};
+
+}  // namespace
+}  // namespace lockstep

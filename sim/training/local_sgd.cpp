@@ -1,0 +1,54 @@
+// Local SGD: every rank trains on its own, and the ranks' weights are averaged every `local_steps` steps.
+//
+// A step has no communication; after the optimizer of the last of a period the weights are averaged: divided
+// by the number of ranks into one flat buffer, all-reduced, and copied back. With average_momentum the
+// optimizer's states are too. Nothing overlaps it. Volume: 1/local_steps of what DDP sends.
+// Reference: Stich, "Local SGD Converges Fast and Communicates Little", arXiv 1805.09767;
+// torch/distributed/algorithms/model_averaging/averagers.py (PeriodicModelAverager).
+
+#include "sim/training/memory.h"
+#include "sim/training/step_writer.h"
+
+namespace lockstep {
+namespace {
+
+void average(const StrategyContext& context, const std::string& what, Bytes bytes, std::uint32_t tensors) {
+  context.writer.section("flatten " + what, Category::gradient_copy);
+  write_kernels(context, copy_work(tensors, bytes));
+  const std::vector<OpId> arrived = write_collective(
+      context,
+      {.name = "average " + what, .payload = Payload::parameters, .bytes = bytes, .tensors = tensors},
+      write_mark(context));
+  context.writer.section("wait for " + what, Category::communication);
+  write_wait(context, arrived);
+  context.writer.section("copy back " + what, Category::gradient_copy);
+  write_kernels(context, copy_work(tensors, bytes));
+}
+
+void average_all(const StrategyContext& context) {
+  const Bytes weights = gradient_bytes(context.job);
+  const auto tensors = static_cast<std::uint32_t>(context.job.gradients.size());
+  average(context, "weights", weights, tensors);
+  const std::int64_t states = states_per_parameter(context.job.training.optimizer);
+  if (context.job.training.local_sgd.average_momentum && states > 0)
+    average(context, "momentum", Bytes{element_count(context.job.gradients) * 4 * states},
+            tensors * static_cast<std::uint32_t>(states));
+}
+
+void write_iteration(const StrategyContext& context) {
+  for (std::int64_t micro = 0; micro < context.job.training.gradient_accumulation; ++micro) {
+    write_forward(context);
+    for (auto layer = context.job.layers.rbegin(); layer != context.job.layers.rend(); ++layer)
+      write_backward(context, *layer);
+  }
+  write_clipping(context, gradient_bytes(context.job), false);
+  write_optimizer(context);
+  if (context.iteration % context.job.training.local_sgd.local_steps == 0)
+    average_all(context);
+}
+
+const Registration<Strategy> registration{"local_sgd",
+                                          {write_iteration, "local SGD: weights averaged every few steps"}};
+
+}  // namespace
+}  // namespace lockstep

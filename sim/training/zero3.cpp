@@ -1,0 +1,205 @@
+// ZeRO stage 3: weights, gradients and optimizer states are partitioned; a module's weights are gathered just
+// before it runs, and some modules' ahead of it.
+//
+// Which gathers a module asks for follows from element counts (fetch_plan); two modules' requests may be
+// under way before the host waits for the older. Weights below the persistence threshold stay whole and are
+// gathered once, after the optimizer. Gradients fill a bucket as backward completes them and are
+// reduce-scattered when it is full, beside backward unless overlap_comm is off. Gathers and reductions share
+// one communicator, in the order they are issued. Volume: 3 (n-1)/n of the weights; less where weights are
+// kept for their reuse. Reference: Rajbhandari et al., arXiv 1910.02054; deepspeed/runtime/zero/stage3.py.
+
+#include <algorithm>
+
+#include "sim/training/fetch_plan.h"
+#include "sim/training/zero_reduction.h"
+
+namespace lockstep {
+namespace {
+
+// DeepSpeed's __max_ongoing_fetch_events.
+constexpr std::size_t most_requests_under_way = 2;
+
+class Zero3Iteration {
+ public:
+  explicit Zero3Iteration(const StrategyContext& context)
+      : context_(context), job_(context.job), options_(job_.training.zero), reduction_(context) {
+    find_modules();
+  }
+
+  void write() {
+    start_ = write_mark(context_);
+    plan_uses();
+    const auto layers = static_cast<std::uint32_t>(job_.layers.size());
+    for (std::int64_t micro = 0; micro < job_.training.gradient_accumulation; ++micro) {
+      current_ = no_module;
+      for (std::uint32_t layer = 0; layer < layers; ++layer) write_forward_of(layer);
+      current_ = no_module;
+      reduction_.begin();
+      for (std::uint32_t layer = layers; layer-- > 0;) write_backward_of(layer);
+      reduction_.finish();
+    }
+    const std::int64_t ranks = context_.world.ranks();
+    write_clipping(context_, Bytes{(gradient_bytes(job_).count() + ranks - 1) / ranks}, true);
+    write_partial_optimizer(context_, ranks);
+    gather_persistent();
+  }
+
+ private:
+  static constexpr std::uint32_t no_module = 0xffffffff;
+
+  // Layers with weights to gather; in Gemini's terms chunks of them.
+  void find_modules() {
+    for (const LayerWork& layer : job_.layers) {
+      std::int64_t gathered = 0;
+      for (const std::uint32_t gradient : layer.gradients) {
+        const std::int64_t elements = element_count(job_.gradients[gradient]);
+        (elements <= options_.stage3_param_persistence_threshold ? persistent_ : gathered) += elements;
+      }
+      if (gathered == 0) {
+        module_of_layer_.push_back(no_module);
+        continue;
+      }
+      if (elements_.empty() || elements_.back() >= options_.chunk_size)
+        elements_.push_back(0);
+      elements_.back() += gathered;
+      module_of_layer_.push_back(static_cast<std::uint32_t>(elements_.size() - 1));
+    }
+    arrived_.resize(elements_.size());
+  }
+
+  void plan_uses() {
+    std::vector<std::uint32_t> uses;
+    for (std::int64_t micro = 0; micro < job_.training.gradient_accumulation; ++micro) {
+      append_uses(uses, module_of_layer_.begin(), module_of_layer_.end());
+      append_uses(uses, module_of_layer_.rbegin(), module_of_layer_.rend());
+    }
+    fetches_ = plan_fetches(uses, elements_,
+                            {.prefetch_bucket = options_.stage3_prefetch_bucket_size,
+                             .max_live = options_.stage3_max_live_parameters,
+                             .max_reuse_distance = options_.stage3_max_reuse_distance});
+    uses_ = std::move(uses);
+  }
+
+  // One pass; layers of one chunk that follow each other are one use of it.
+  template <class Iterator>
+  static void append_uses(std::vector<std::uint32_t>& uses, Iterator first, Iterator last) {
+    std::uint32_t current = no_module;
+    for (; first != last; ++first)
+      if (*first != no_module && *first != current)
+        uses.push_back(current = *first);
+  }
+
+  void write_forward_of(std::uint32_t layer) {
+    use(layer);
+    context_.writer.section("forward " + job_.layers[layer].name, Category::forward);
+    used(write_kernels(context_, job_.layers[layer].forward));
+  }
+
+  void write_backward_of(std::uint32_t layer) {
+    use(layer);
+    std::vector<OpId> done = write_backward(context_, job_.layers[layer]);
+    used(done);
+    for (const std::uint32_t gradient : job_.layers[layer].gradients) reduction_.add(gradient, done);
+  }
+
+  // Before a module's first layer runs: its requests, and the wait for its own weights.
+  void use(std::uint32_t layer) {
+    const std::uint32_t module = module_of_layer_[layer];
+    if (module == no_module || module == current_)
+      return;
+    current_ = module;
+    const Fetch& fetch = fetches_[next_use_++];
+    if (fetch.own)
+      gather({module}, "gather " + job_.layers[layer].name);
+    if (!fetch.ahead.empty())
+      gather(fetch.ahead, "prefetch at " + job_.layers[layer].name);
+    context_.writer.section("wait for " + job_.layers[layer].name, Category::communication);
+    write_wait(context_, arrived_[module]);
+  }
+
+  void used(const std::vector<OpId>& done) {
+    if (ended_.empty() || ended_.back().first != current_)
+      ended_.emplace_back(current_, done);
+    ended_.back().second = done;
+  }
+
+  // The host waits for the request before the last one: what it was for has run.
+  std::vector<OpId> gate() const {
+    return ended_.size() < most_requests_under_way ? start_
+                                                   : ended_[ended_.size() - most_requests_under_way].second;
+  }
+
+  void gather(const std::vector<std::uint32_t>& modules, const std::string& name) {
+    std::int64_t elements = 0;
+    for (const std::uint32_t module : modules) elements += elements_[module];
+    const std::vector<OpId> arrived = write_collective(context_,
+                                                       {.name = name,
+                                                        .payload = Payload::parameters,
+                                                        .op = CollectiveOp::all_gather,
+                                                        .bytes = Bytes{elements * weight_bytes(job_)}},
+                                                       gate());
+    for (const std::uint32_t module : modules) arrived_[module] = arrived;
+  }
+
+  void gather_persistent() {
+    if (persistent_ == 0)
+      return;
+    const std::vector<OpId> arrived = write_collective(context_,
+                                                       {.name = "gather small weights",
+                                                        .payload = Payload::parameters,
+                                                        .op = CollectiveOp::all_gather,
+                                                        .bytes = Bytes{persistent_ * weight_bytes(job_)}},
+                                                       write_mark(context_));
+    context_.writer.section("wait for small weights", Category::communication);
+    write_wait(context_, arrived);
+  }
+
+  const StrategyContext& context_;
+  const Job& job_;
+  const ZeroOptions& options_;
+  std::vector<OpId> start_;
+
+  std::vector<std::uint32_t> module_of_layer_;
+  std::vector<std::int64_t> elements_;  // by module
+  std::int64_t persistent_ = 0;         // elements that stay whole
+  std::vector<std::uint32_t> uses_;
+  std::vector<Fetch> fetches_;  // by use
+  std::size_t next_use_ = 0;
+  std::uint32_t current_ = no_module;                               // the module in use
+  std::vector<std::vector<OpId>> arrived_;                          // by module, by representative
+  std::vector<std::pair<std::uint32_t, std::vector<OpId>>> ended_;  // modules in the order of their uses
+
+  ZeroReduction reduction_;
+};
+
+void write_iteration(const StrategyContext& context) {
+  Zero3Iteration(context).write();
+}
+
+// Whole at once: what is prefetched or kept for its reuse, but no more than the limit, and what is small.
+MemoryShares memory(const Job& job, std::int64_t ranks) {
+  const ZeroOptions& zero = job.training.zero;
+  std::int64_t largest = 0;
+  std::int64_t persistent = 0;
+  for (const Gradient& gradient : job.gradients) {
+    const std::int64_t elements = element_count(gradient);
+    largest = std::max(largest, elements);
+    persistent += elements <= zero.stage3_param_persistence_threshold ? elements : 0;
+  }
+  const std::int64_t ahead =
+      std::max(zero.stage3_prefetch_bucket_size + largest, zero.stage3_max_reuse_distance);
+  const std::int64_t live =
+      std::min(std::max(largest, std::min(ahead, zero.stage3_max_live_parameters)) + persistent,
+               element_count(job.gradients));
+  return {.weights = ranks,
+          .gradients = ranks,
+          .states = ranks,
+          .buffers = zero_buffers(job),
+          .gathered = Bytes{live * weight_bytes(job)}};
+}
+
+const Registration<Strategy> registration{
+    "zero3", {write_iteration, "ZeRO stage 3: weights, gradients and optimizer states partitioned", memory}};
+
+}  // namespace
+}  // namespace lockstep

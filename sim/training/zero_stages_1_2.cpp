@@ -1,0 +1,117 @@
+// ZeRO stages 1 and 2: every rank holds all weights, the optimizer's states (1) and the gradients (2) are
+// partitioned.
+//
+// Gradients are reduce-scattered bucket by bucket (zero_reduction). Stage 1 keeps them whole over the
+// micro-batches and reduces in the last; stage 2 has nowhere to keep them and reduces in every one. The
+// optimizer then updates a rank's own part, and the updated weights are all-gathered piece by piece: before
+// the next forward begins, or, with overlap_param_gather, while it runs. Volume: a reduce-scatter of the
+// gradients (for each micro-batch in stage 2) and an all-gather of the weights.
+// Reference: Rajbhandari et al., "ZeRO", arXiv 1910.02054; deepspeed/runtime/zero/stage_1_and_2.py.
+
+#include <algorithm>
+
+#include "sim/training/zero_reduction.h"
+
+namespace lockstep {
+namespace {
+
+enum class Stage : std::uint8_t { states = 1, gradients = 2 };
+
+class ZeroIteration {
+ public:
+  ZeroIteration(const StrategyContext& context, Stage stage)
+      : context_(context),
+        job_(context.job),
+        options_(job_.training.zero),
+        stage_(stage),
+        reduction_(context) {}
+
+  void write() {
+    const std::int64_t micro_batches = job_.training.gradient_accumulation;
+    const std::vector<std::vector<OpId>> gathered = gather_weights();
+    for (std::int64_t micro = 0; micro < micro_batches; ++micro) {
+      write_forward_after(micro == 0 ? gathered : std::vector<std::vector<OpId>>{});
+      write_backward_of(stage_ == Stage::gradients || micro + 1 == micro_batches);
+    }
+    const std::int64_t ranks = context_.world.ranks();
+    write_clipping(context_, Bytes{(gradient_bytes(job_).count() + ranks - 1) / ranks}, true);
+    write_partial_optimizer(context_, ranks);
+  }
+
+ private:
+  // The pieces of the weights that the step before has updated; empty where nobody is to wait for them alone.
+  std::vector<std::vector<OpId>> gather_weights() {
+    std::vector<std::vector<OpId>> pieces;
+    const std::int64_t elements = element_count(job_.gradients);
+    for (std::int64_t done = 0; done < elements; done += options_.allgather_bucket_size) {
+      const std::int64_t piece = std::min(options_.allgather_bucket_size, elements - done);
+      pieces.push_back(write_collective(context_,
+                                        {.name = "gather weights " + std::to_string(pieces.size()),
+                                         .payload = Payload::parameters,
+                                         .op = CollectiveOp::all_gather,
+                                         .bytes = Bytes{piece * weight_bytes(job_)}},
+                                        write_mark(context_)));
+    }
+    if (options_.overlap_param_gather)
+      return pieces;
+    context_.writer.section("wait for weights", Category::communication);
+    for (const std::vector<OpId>& piece : pieces) write_wait(context_, piece);
+    return {};
+  }
+
+  // A layer waits for the piece that ends with its last weight.
+  void write_forward_after(const std::vector<std::vector<OpId>>& pieces) {
+    std::int64_t elements = 0;
+    std::size_t waited = 0;
+    for (const LayerWork& layer : job_.layers) {
+      for (const std::uint32_t gradient : layer.gradients)
+        elements += element_count(job_.gradients[gradient]);
+      for (; waited < pieces.size() &&
+             options_.allgather_bucket_size * static_cast<std::int64_t>(waited) < elements;
+           ++waited) {
+        context_.writer.section("wait for weights", Category::communication);
+        write_wait(context_, pieces[waited]);
+      }
+      context_.writer.section("forward " + layer.name, Category::forward);
+      write_kernels(context_, layer.forward);
+    }
+  }
+
+  void write_backward_of(bool reduces) {
+    reduction_.begin();
+    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer) {
+      std::vector<OpId> done = write_backward(context_, *layer);
+      if (!reduces)
+        continue;
+      for (const std::uint32_t gradient : layer->gradients) reduction_.add(gradient, done);
+    }
+    reduction_.finish();
+  }
+
+  const StrategyContext& context_;
+  const Job& job_;
+  const ZeroOptions& options_;
+  Stage stage_;
+  ZeroReduction reduction_;
+};
+
+template <Stage stage>
+void write_iteration(const StrategyContext& context) {
+  ZeroIteration(context, stage).write();
+}
+
+template <Stage stage>
+MemoryShares memory(const Job& job, std::int64_t ranks) {
+  return {.gradients = stage == Stage::gradients ? ranks : 1, .states = ranks, .buffers = zero_buffers(job)};
+}
+
+const Registration<Strategy> zero1{
+    "zero1",
+    {write_iteration<Stage::states>, "ZeRO stage 1: optimizer states partitioned", memory<Stage::states>}};
+const Registration<Strategy> zero2{
+    "zero2",
+    {write_iteration<Stage::gradients>, "ZeRO stage 2: gradients and optimizer states partitioned",
+     memory<Stage::gradients>}};
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,102 @@
+// What a rank sends in an iteration is what is published of its strategy.
+//
+// S: the bytes of all gradients; W: of all weights; n: ranks. ddp 2(n-1)/n S (Patarasuk and Yuan 2009); zero1
+// and zero2 (n-1)/n (S + W), the same where both have one type; zero3 and fsdp (n-1)/n (2 W + S), three
+// halves of it (Rajbhandari et al. 2020, section 7), but for FSDP's root unit, which is not gathered again
+// for backward; local SGD what ddp sends, once in k steps.
+
+#include <doctest/doctest.h>
+
+#include "sim/training/units.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json gpt2(const std::string& strategy, std::int64_t nodes, std::int64_t gpus) {
+  return {{"cluster", {{"machine", "dgx_a100_40gb"}, {"nodes", nodes}, {"gpus_per_node", gpus}}},
+          {"model", {{"name", "gpt2"}, {"batch_per_gpu", 1}, {"precision", "bf16"}}},
+          {"training", {{"strategy", strategy}}}};
+}
+
+struct Measured {
+  std::int64_t sent;
+  std::int64_t gradients;  // bytes
+  std::int64_t root;       // bytes of the root unit
+  std::int64_t tensors;
+};
+
+Measured measure(const Json& given) {
+  const Scenario scenario = scenario_from(given);
+  const Simulation simulation = simulate(scenario);
+  const Job& job = simulation.job;
+  return {.sent = summarise(scenario, simulation).bytes_per_gpu.count(),
+          .gradients = gradient_bytes(job).count(),
+          .root = find_units(job, {}).units.front().elements * weight_bytes(job),
+          .tensors = static_cast<std::int64_t>(job.gradients.size())};
+}
+
+struct Volume {
+  std::int64_t whole;     // so often S
+  std::int64_t root = 0;  // less so often the root unit
+  std::int64_t per = 1;   // once in so many iterations
+};
+
+// But for a rounding of each message and its padding to n equal parts.
+void check_volume(const Json& given, std::int64_t ranks, const Volume& volume) {
+  const Measured measured = measure(given);
+  const std::int64_t bytes = volume.whole * measured.gradients - volume.root * measured.root;
+  const std::int64_t published = bytes * (ranks - 1) / ranks / volume.per;
+  const std::int64_t messages = volume.whole * measured.tensors;
+  INFO(given["training"].dump(), " on ", ranks, " ranks: ", measured.sent, " against ", published);
+  CHECK(measured.sent >= published - messages);
+  CHECK(measured.sent <= published + messages * 2 * ranks);
+}
+
+TEST_CASE("DDP, ZeRO and FSDP send what is published of them") {
+  for (const auto& [nodes, gpus] : {std::pair{1, 1}, std::pair{1, 2}, std::pair{1, 8}, std::pair{2, 8}}) {
+    const std::int64_t ranks = nodes * gpus;
+    check_volume(gpt2("ddp", nodes, gpus), ranks, {.whole = 2});
+    check_volume(gpt2("zero1", nodes, gpus), ranks, {.whole = 2});
+    check_volume(gpt2("zero2", nodes, gpus), ranks, {.whole = 2});
+    check_volume(gpt2("fsdp", nodes, gpus), ranks, {.whole = 3, .root = 1});
+    Json zero3 = gpt2("zero3", nodes, gpus);
+    // GPT-2 is smaller than the distance at which DeepSpeed keeps weights for their next use.
+    zero3["training"]["stage3_max_reuse_distance"] = 0;
+    zero3["training"]["stage3_param_persistence_threshold"] = 0;
+    check_volume(zero3, ranks, {.whole = 3});
+  }
+}
+
+// The root unit stays gathered from forward to backward and is not gathered twice.
+TEST_CASE("FSDP gathers the root once, and without resharding every unit once") {
+  const Json whole = gpt2("fsdp", 1, 8);
+  Json kept = whole;
+  kept["training"]["reshard_after_forward"] = false;
+  check_volume(kept, 8, {.whole = 2});
+}
+
+TEST_CASE("Accumulating micro-batches multiplies what must be sent each time") {
+  const std::vector<std::pair<std::string, Volume>> strategies{{"ddp", {.whole = 2}},
+                                                               {"zero1", {.whole = 2}},
+                                                               {"zero2", {.whole = 5}},
+                                                               {"fsdp", {.whole = 12, .root = 4}}};
+  for (const auto& [strategy, volume] : strategies) {
+    Json given = gpt2(strategy, 1, 8);
+    given["training"]["gradient_accumulation"] = 4;
+    check_volume(given, 8, volume);
+  }
+}
+
+TEST_CASE("Local SGD sends 1/k of what DDP sends") {
+  for (const std::int64_t steps : {1, 2, 5}) {
+    Json given = gpt2("local_sgd", 1, 8);
+    given["training"]["local_steps"] = steps;
+    check_volume(given, 8, {.whole = 2, .per = steps});
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
