@@ -360,14 +360,17 @@ std::string to_markdown(const CollectiveValidation& validation) {
       "| sizes | cells | points | Lockstep: median, p90 | one line a machine | NCCL's model as a clock | in "
       "the "
       "80 % band |\n|---|--:|--:|--:|--:|--:|--:|\n";
+  const auto pair = [](const ErrorQuantiles& errors) {
+    return errors.points == 0 ? std::string("-")
+                              : percent(errors.median) + " %, " + percent(errors.p90) + " %";
+  };
   for (const SizeClass size_class : all_classes) {
     const Line line = line_of("all machines", validation.points, size_class);
     if (line.ours.points > 0)
-      text += fmt::format("| {} | {} | {} | **{} %**, {} % | {} %, {} % | {} %, {} % | {} % |\n",
-                          size_class_name(size_class), line.ours.cells, line.ours.points,
-                          percent(line.ours.median), percent(line.ours.p90), percent(line.line.median),
-                          percent(line.line.p90), percent(line.tuner.median), percent(line.tuner.p90),
-                          percent(line.band.share));
+      text +=
+          fmt::format("| {} | {} | {} | **{} %**, {} % | {} | {} | {} % |\n", size_class_name(size_class),
+                      line.ours.cells, line.ours.points, percent(line.ours.median), percent(line.ours.p90),
+                      pair(line.line), pair(line.tuner), percent(line.band.share));
   }
   return text;
 }
