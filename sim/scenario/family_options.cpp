@@ -444,11 +444,12 @@ void check_shard_group(const JsonReader& json, const TrainingFacts& facts, std::
 
 void check_reshard_group(const JsonReader& json, const TrainingFacts& facts, const ShardedOptions& sharded) {
   const auto found = json.optional("reshard_after_forward");
-  if (found && facts.is_cluster_known && sharded.shard_group % sharded.reshard_group != 0) {
+  if (found && facts.is_cluster_known && sharded.reshard_group != 1 &&
+      sharded.reshard_group != sharded.shard_group) {
     found->problem(
-        fmt::format("found {}, which does not divide the {} ranks that share the weights; valid: "
-                    "true, false or a divisor of {}",
-                    sharded.reshard_group, sharded.shard_group, sharded.shard_group));
+        fmt::format("found {}: units are spread over all {} ranks that share the weights, or not at all; "
+                    "valid: true, false",
+                    sharded.reshard_group, sharded.shard_group));
   }
 }
 

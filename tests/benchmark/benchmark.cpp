@@ -100,8 +100,8 @@ BENCHMARK(growth_folded_steps)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(growth_flow)->RangeMultiplier(8)->Range(8, 32'768)->Arg(65'536)->Unit(benchmark::kMillisecond);
 
-// 26 layers of one 25 MiB gradient each: as many buckets. Over one NIC a node (one ring) or a DGX A100's
-// eight.
+// 26 layers of one 25 MiB gradient each: as many buckets, on rings, whose steps fold. Over one NIC a node
+// (one ring) or a DGX A100's eight.
 Scenario ddp_of_26_buckets(Fidelity fidelity, bool has_one_ring) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (int layer = 0; layer < 26; ++layer)
@@ -111,6 +111,7 @@ Scenario ddp_of_26_buckets(Fidelity fidelity, bool has_one_ring) {
   scenario.cluster.nodes = 128;
   scenario.cluster.fabric = {};  // one switch: a spine would tell nodes apart by their place below their leaf
   scenario.simulation.fidelity = fidelity;
+  scenario.communication.algorithm = "ring";
   if (has_one_ring)
     scenario.cluster.machine.nics.resize(1);
   return scenario;

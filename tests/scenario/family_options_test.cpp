@@ -72,7 +72,7 @@ TEST_CASE("options that differ from the defaults read back as well") {
       {"zero2", R"({"reduce_bucket_size": 2e8, "gradient_clipping": true})"},
       {"zero3", R"({"stage3_prefetch_bucket_size": 0, "chunk_size": 1e6})"},
       {"hsdp",
-       R"({"shard_group": 4, "reshard_after_forward": 2, "auto_wrap": "size_1000", "reduce_dtype": "fp32"})"},
+       R"({"shard_group": 4, "reshard_after_forward": false, "auto_wrap": "size_1000", "reduce_dtype": "fp32"})"},
       {"fsdp", R"({"fsdp_version": 2, "reshard_after_forward": false, "no_sync": true})"},
       {"horovod",
        R"({"fusion_threshold_mb": 0.5, "cycle_time_ms": 3.5, "response_cache": false, "device": "cpu"})"},
@@ -144,15 +144,15 @@ TEST_CASE("a shard group cuts the cluster into alike parts of nodes or whole nod
   CHECK(contains(read("hsdp", R"({"shard_group": 6})", three_nodes).problems, "valid: 1, 2, 4, 8, 24"));
 }
 
-TEST_CASE("resharding is all, none, or over a divisor of the ranks that share the weights") {
+TEST_CASE("resharding is over all the ranks that share the weights, or none") {
   const auto reshard_group = [](const char* value) {
     return read("fsdp", std::string(R"({"reshard_after_forward": )") + value + "}")
         .training.sharded.reshard_group;
   };
   CHECK(reshard_group("true") == 16);
   CHECK(reshard_group("false") == 1);
-  CHECK(reshard_group("4") == 4);
-  check_refused("fsdp", R"({"reshard_after_forward": 3})", {"found 3", "does not divide the 16 ranks"});
+  CHECK(reshard_group("16") == 16);
+  check_refused("fsdp", R"({"reshard_after_forward": 4})", {"found 4", "all 16 ranks", "valid: true, false"});
   check_refused("fsdp", R"({"reshard_after_forward": 0})", {"found 0"});
   check_refused("fsdp", R"({"reshard_after_forward": "half"})", {"true, false or a number of ranks"});
 }
