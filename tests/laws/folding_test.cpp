@@ -138,5 +138,22 @@ TEST_CASE("Folding changes nothing in any shipped scenario") {
   }
 }
 
+TEST_CASE("Folding changes no strategy by a picosecond") {
+  for (const auto& [name, strategy] : Registry<Strategy>::all()) {
+    if (name == "single")
+      continue;
+    for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step}) {
+      const Scenario scenario =
+          scenario_from({{"cluster", {{"machine", "abci_v"}, {"nodes", 2}}},
+                         {"model", {{"name", "gpt2"}, {"batch_per_gpu", 1}, {"precision", "fp16"}}},
+                         {"training", {{"strategy", name}}},
+                         {"communication", {{"algorithm", "ring"}}}},
+                        {.fidelity = fidelity});
+      INFO(name, fidelity == Fidelity::step ? " at step" : " at flow");
+      CHECK(folding_difference(scenario) == "");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

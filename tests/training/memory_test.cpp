@@ -1,0 +1,68 @@
+// What one GPU holds of weights, gradients and optimizer states under each strategy.
+//
+// Half-precision weights and gradients of P parameters take 2 P bytes each; Adam's two states and the fp32
+// copy of the weights 12 P: 16 P in all. ZeRO divides the states, then the gradients, then the weights by n:
+// 4 P + 12 P / n, 2 P + 14 P / n, 16 P / n (Rajbhandari et al. 2020, section 3). FSDP divides as stage 3
+// does.
+
+#include "sim/training/memory.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t ranks = 16;
+
+struct Held {
+  std::int64_t weights, gradients, states;
+};
+
+Held held_by(const std::string& strategy, const std::string& framework) {
+  const Scenario scenario =
+      scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}, {"nodes", 2}}},
+                     {"model", {{"name", "gpt2_xl"}, {"batch_per_gpu", 1}, {"precision", "bf16"}}},
+                     {"training",
+                      {{"strategy", strategy},
+                       {"framework", framework},
+                       {"optimizer", "adamw"},
+                       {"master_weights", true}}}});
+  const Simulation simulation = simulate(scenario);
+  const MemoryShares shares = Registry<Strategy>::find(strategy)->memory(simulation.job, ranks);
+  const MemoryUse use = memory_use(
+      {.job = simulation.job, .world = simulation.cluster->world, .activations = {}, .half_copies = {}});
+  return {.weights = use.parameters.count() - shares.gathered.count(),
+          .gradients = use.gradients.count(),
+          .states = use.optimizer_states.count()};
+}
+
+std::int64_t part(std::int64_t bytes, std::int64_t parts) {
+  return (bytes + parts - 1) / parts;
+}
+
+TEST_CASE("ZeRO divides states, then gradients, then weights; FSDP all three") {
+  const std::int64_t parameters = parameter_count(
+      scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}},
+                     {"model", {{"name", "gpt2_xl"}, {"batch_per_gpu", 1}, {"precision", "bf16"}}},
+                     {"training", {{"strategy", "ddp"}}}})
+          .model.model);
+  struct Expected {
+    const char *strategy, *framework;
+    std::int64_t weights, gradients, states;  // into how many parts
+  };
+  for (const Expected& expected :
+       {Expected{"zero1", "deepspeed", 1, 1, ranks}, Expected{"zero2", "deepspeed", 1, ranks, ranks},
+        Expected{"zero3", "deepspeed", ranks, ranks, ranks},
+        Expected{"fsdp", "pytorch_fsdp", ranks, ranks, ranks}}) {
+    INFO(expected.strategy);
+    const Held held = held_by(expected.strategy, expected.framework);
+    CHECK(held.weights == part(2 * parameters, expected.weights));
+    CHECK(held.gradients == part(2 * parameters, expected.gradients));
+    CHECK(held.states == part(12 * parameters, expected.states));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
