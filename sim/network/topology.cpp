@@ -8,6 +8,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t million = 1'000'000;
+constexpr std::size_t usual_links_of_a_hop = 12;
 
 const FabricKind* find_fabric_kind(const std::string& kind) {
   const FabricKind* found = Registry<FabricKind>::find(kind);
@@ -132,6 +133,7 @@ std::uint32_t Topology::vertex_beside_nic(Rank rank, std::uint32_t nic) const {
 
 HopRoute Topology::hop(Rank source, Rank destination, std::uint32_t nic) const {
   HopRoute route;
+  route.links.reserve(usual_links_of_a_hop);
   if (first_sending_link_)
     route.links.push_back(LinkId{*first_sending_link_ + source.index});
   const std::uint32_t from_node = source.index / gpus_per_node_;
