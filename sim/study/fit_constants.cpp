@@ -138,9 +138,7 @@ std::vector<FitConstant> fit_constants(std::span<const MeasuredTable> tables, co
   if (any(tables,
           [](const MeasuredTable& table) { return table.nodes > 1 && table.op == CollectiveOp::all_to_all; }))
     append(constants, {algorithm_efficiency("direct", 0.9, 0.5)});
-  if (any(tables, [](const MeasuredTable& table) {
-        return table.op == CollectiveOp::all_to_all || table.op == CollectiveOp::send_recv;
-      }))
+  if (any(tables, [](const MeasuredTable& table) { return is_point_to_point(table.op); }))
     append(constants, peer_constants());
   if (machine.gpu_links.kind == GpuLinkKind::nvswitch)
     append(constants, {algorithm_launch("nvls", 10, 0.6), algorithm_efficiency("nvls", 0.95, 0.1),

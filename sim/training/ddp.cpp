@@ -33,7 +33,7 @@ class DdpIteration {
   void write() {
     write_buffer_broadcast();
     for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
-      write_local_micro_batch();
+      write_local_micro_batch(context_);
     write_reduced_micro_batch();
     write_clipping(context_, gradient_bytes(job_), false);
     write_optimizer(context_);
@@ -60,12 +60,6 @@ class DdpIteration {
     return assign_buckets(tensors, gradient_order(job_), in_force);
   }
 
-  void write_local_micro_batch() {
-    write_forward(context_);
-    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer)
-      lockstep::write_backward(context_, *layer);
-  }
-
   void write_reduced_micro_batch() {
     write_forward(context_);
     for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer) write_backward(*layer);
@@ -84,8 +78,7 @@ class DdpIteration {
                                                         .op = CollectiveOp::broadcast,
                                                         .bytes = job_.buffer_bytes},
                                                        std::move(before));
-    context_.writer.section("wait for buffers", Category::communication);
-    write_wait(context_, arrived);
+    write_wait(context_, "wait for buffers", arrived);
     context_.writer.section("copy buffers", Category::gradient_copy);
     write_kernels(context_, copy_work(job_.buffer_tensors, job_.buffer_bytes));
   }
@@ -155,8 +148,7 @@ class DdpIteration {
   }
 
   void finish(const std::string& name, const Sent& bucket) {
-    context_.writer.section("wait for " + name, Category::communication);
-    write_wait(context_, bucket.arrived);
+    write_wait(context_, "wait for " + name, bucket.arrived);
     const std::int64_t copies = copies_gradients() ? bucket.tensors : 0;
     const std::int64_t casts = is_compressed() ? 1 : 0;
     if (copies + casts == 0)

@@ -41,8 +41,7 @@ class ShardedIteration {
       write_forward_pass();
       write_backward_pass(micro + 1 == micro_batches || !options_.no_sync);
     }
-    context_.writer.section("wait for gradients", Category::communication);
-    for (const std::vector<OpId>& unit : reduced_) write_wait(context_, unit);
+    for (const std::vector<OpId>& unit : reduced_) write_wait(context_, "wait for gradients", unit);
     write_clipping(context_, Bytes{shard_of(gradient_bytes(job_).count())}, true);
     write_partial_optimizer(context_, options_.shard_group);
   }
@@ -148,8 +147,7 @@ class ShardedIteration {
     if (unit.is_waited_for || unit.arrived.empty())
       return;
     unit.is_waited_for = true;
-    context_.writer.section("wait for " + units_.units[index].name, Category::communication);
-    write_wait(context_, unit.arrived);
+    write_wait(context_, "wait for " + units_.units[index].name, unit.arrived);
     if (options_.version == 2) {
       context_.writer.section("copy out " + units_.units[index].name, Category::gradient_copy);
       copied_out_ = write_kernels(context_, copy_work(1, padded(units_.units[index], options_.param_dtype)));

@@ -1,9 +1,9 @@
 // Local SGD: every rank trains on its own, and the ranks' weights are averaged every `local_steps` steps.
 //
-// A step has no communication; after the optimizer of the last of a period the weights are averaged: divided
-// by the number of ranks into one flat buffer, all-reduced, and copied back. With average_momentum the
-// optimizer's states are too. Nothing overlaps it. Volume: 1/local_steps of what DDP sends.
-// Reference: Stich, "Local SGD Converges Fast and Communicates Little", arXiv 1805.09767;
+// A step has no communication; after the optimizer of one step in each period the weights are averaged:
+// divided by the number of ranks into one flat buffer, all-reduced, and copied back. With average_momentum
+// the optimizer's states are too. Nothing overlaps it. Volume: 1/local_steps of what DDP sends. Reference:
+// Stich, "Local SGD Converges Fast and Communicates Little", arXiv 1805.09767;
 // torch/distributed/algorithms/model_averaging/averagers.py (PeriodicModelAverager).
 
 #include "sim/training/memory.h"
@@ -19,8 +19,7 @@ void average(const StrategyContext& context, const std::string& what, Bytes byte
       context,
       {.name = "average " + what, .payload = Payload::parameters, .bytes = bytes, .tensors = tensors},
       write_mark(context));
-  context.writer.section("wait for " + what, Category::communication);
-  write_wait(context, arrived);
+  write_wait(context, "wait for " + what, arrived);
   context.writer.section("copy back " + what, Category::gradient_copy);
   write_kernels(context, copy_work(tensors, bytes));
 }
@@ -36,13 +35,7 @@ void average_all(const StrategyContext& context) {
 }
 
 void write_iteration(const StrategyContext& context) {
-  for (std::int64_t micro = 0; micro < context.job.training.gradient_accumulation; ++micro) {
-    write_forward(context);
-    for (auto layer = context.job.layers.rbegin(); layer != context.job.layers.rend(); ++layer)
-      write_backward(context, *layer);
-  }
-  write_clipping(context, gradient_bytes(context.job), false);
-  write_optimizer(context);
+  write_local_step(context);
   if (context.iteration % context.job.training.local_sgd.local_steps == 0)
     average_all(context);
 }

@@ -42,6 +42,19 @@ std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork
   return write_kernels(context, layer.backward);
 }
 
+void write_local_micro_batch(const StrategyContext& context) {
+  write_forward(context);
+  for (auto layer = context.job.layers.rbegin(); layer != context.job.layers.rend(); ++layer)
+    write_backward(context, *layer);
+}
+
+void write_local_step(const StrategyContext& context) {
+  for (std::int64_t micro = 0; micro < context.job.training.gradient_accumulation; ++micro)
+    write_local_micro_batch(context);
+  write_clipping(context, gradient_bytes(context.job), false);
+  write_optimizer(context);
+}
+
 void write_optimizer(const StrategyContext& context) {
   write_partial_optimizer(context, 1);
 }
@@ -67,8 +80,7 @@ void write_clipping(const StrategyContext& context, Bytes own, bool is_partition
     return;
   const std::vector<OpId> summed = write_collective(
       context, {.name = "sum of norms", .payload = Payload::other, .bytes = Bytes{4}}, write_mark(context));
-  context.writer.section("wait for the norm", Category::communication);
-  write_wait(context, summed);
+  write_wait(context, "wait for the norm", summed);
 }
 
 std::vector<OpId> write_delays(const StrategyContext& context, Duration duration, std::vector<OpId> after) {
@@ -85,7 +97,8 @@ std::vector<OpId> write_mark(const StrategyContext& context) {
   return marks;
 }
 
-void write_wait(const StrategyContext& context, std::span<const OpId> until) {
+void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until) {
+  context.writer.section(reason, Category::communication);
   for (std::size_t i = 0; i < context.lanes.compute.size(); ++i)
     context.writer.join(context.lanes.compute[i], until.subspan(i, 1));
 }

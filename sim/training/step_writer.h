@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/training/strategy.h"
@@ -20,6 +21,10 @@ std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork
 std::vector<OpId> write_forward(const StrategyContext& context);
 // The layer's backward, after the forwards that it needs again.
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer);
+// Forward and the whole backward of a micro-batch whose gradients nobody sends.
+void write_local_micro_batch(const StrategyContext& context);
+// All micro-batches and the optimizer, without communication.
+void write_local_step(const StrategyContext& context);
 void write_optimizer(const StrategyContext& context);
 // The optimizer on one of `parts` equal parts of the parameters.
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts);
@@ -33,8 +38,8 @@ std::vector<OpId> write_side_kernels(const StrategyContext& context, const Kerne
 std::vector<OpId> write_delays(const StrategyContext& context, Duration duration, std::vector<OpId> after);
 // An op that ends when all that stands on each compute lane so far has.
 std::vector<OpId> write_mark(const StrategyContext& context);
-// Holds every compute lane until the op of its representative has ended.
-void write_wait(const StrategyContext& context, std::span<const OpId> until);
+// Holds every compute lane until the op of its representative has ended: exposed communication, for `reason`.
+void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until);
 
 // What is to be sent; `bytes_on_wire` left out: as it is.
 struct Message {

@@ -77,7 +77,6 @@ class Zero3Iteration {
                             {.prefetch_bucket = options_.stage3_prefetch_bucket_size,
                              .max_live = options_.stage3_max_live_parameters,
                              .max_reuse_distance = options_.stage3_max_reuse_distance});
-    uses_ = std::move(uses);
   }
 
   // One pass; layers of one chunk that follow each other are one use of it.
@@ -113,8 +112,7 @@ class Zero3Iteration {
       gather({module}, "gather " + job_.layers[layer].name);
     if (!fetch.ahead.empty())
       gather(fetch.ahead, "prefetch at " + job_.layers[layer].name);
-    context_.writer.section("wait for " + job_.layers[layer].name, Category::communication);
-    write_wait(context_, arrived_[module]);
+    write_wait(context_, "wait for " + job_.layers[layer].name, arrived_[module]);
   }
 
   void used(const std::vector<OpId>& done) {
@@ -150,8 +148,7 @@ class Zero3Iteration {
                                                         .op = CollectiveOp::all_gather,
                                                         .bytes = Bytes{persistent_ * weight_bytes(job_)}},
                                                        write_mark(context_));
-    context_.writer.section("wait for small weights", Category::communication);
-    write_wait(context_, arrived);
+    write_wait(context_, "wait for small weights", arrived);
   }
 
   const StrategyContext& context_;
@@ -162,8 +159,7 @@ class Zero3Iteration {
   std::vector<std::uint32_t> module_of_layer_;
   std::vector<std::int64_t> elements_;  // by module
   std::int64_t persistent_ = 0;         // elements that stay whole
-  std::vector<std::uint32_t> uses_;
-  std::vector<Fetch> fetches_;  // by use
+  std::vector<Fetch> fetches_;          // by use
   std::size_t next_use_ = 0;
   std::uint32_t current_ = no_module;                               // the module in use
   std::vector<std::vector<OpId>> arrived_;                          // by module, by representative

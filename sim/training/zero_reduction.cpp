@@ -43,12 +43,12 @@ void ZeroReduction::add(std::uint32_t gradient, std::vector<OpId>& done) {
 
 void ZeroReduction::finish() {
   for (std::size_t bucket = 0; bucket < reduced_.size(); ++bucket)
-    wait("wait for bucket " + std::to_string(bucket), reduced_[bucket]);
+    write_wait(context_, "wait for bucket " + std::to_string(bucket), reduced_[bucket]);
 }
 
 void ZeroReduction::wait_for_buffer(std::uint32_t bucket) {
   if (bucket >= 2)
-    wait("wait for a buffer", reduced_[bucket - 2]);
+    write_wait(context_, "wait for a buffer", reduced_[bucket - 2]);
 }
 
 void ZeroReduction::reduce(std::uint32_t bucket, const std::vector<OpId>& ready) {
@@ -63,12 +63,7 @@ void ZeroReduction::reduce(std::uint32_t bucket, const std::vector<OpId>& ready)
        .tensors = static_cast<std::uint32_t>(buckets_[bucket].size())},
       ready));
   if (!options_.overlap_comm)
-    wait("wait for " + name, reduced_.back());
-}
-
-void ZeroReduction::wait(const std::string& reason, const std::vector<OpId>& until) {
-  context_.writer.section(reason, Category::communication);
-  write_wait(context_, until);
+    write_wait(context_, "wait for " + name, reduced_.back());
 }
 
 }  // namespace lockstep

@@ -29,7 +29,6 @@ class ZeroReduction {
  private:
   void wait_for_buffer(std::uint32_t bucket);
   void reduce(std::uint32_t bucket, const std::vector<OpId>& ready);
-  void wait(const std::string& reason, const std::vector<OpId>& until);
 
   const StrategyContext& context_;
   const Job& job_;

@@ -54,8 +54,7 @@ class ZeroIteration {
     }
     if (options_.overlap_param_gather)
       return pieces;
-    context_.writer.section("wait for weights", Category::communication);
-    for (const std::vector<OpId>& piece : pieces) write_wait(context_, piece);
+    for (const std::vector<OpId>& piece : pieces) write_wait(context_, "wait for weights", piece);
     return {};
   }
 
@@ -69,8 +68,7 @@ class ZeroIteration {
       for (; waited < pieces.size() &&
              options_.allgather_bucket_size * static_cast<std::int64_t>(waited) < elements;
            ++waited) {
-        context_.writer.section("wait for weights", Category::communication);
-        write_wait(context_, pieces[waited]);
+        write_wait(context_, "wait for weights", pieces[waited]);
       }
       context_.writer.section("forward " + layer.name, Category::forward);
       write_kernels(context_, layer.forward);

@@ -72,8 +72,7 @@ TEST_CASE("DDP, ZeRO and FSDP send what is published of them") {
 
 // The root unit stays gathered from forward to backward and is not gathered twice.
 TEST_CASE("FSDP gathers the root once, and without resharding every unit once") {
-  const Json whole = gpt2("fsdp", 1, 8);
-  Json kept = whole;
+  Json kept = gpt2("fsdp", 1, 8);
   kept["training"]["reshard_after_forward"] = false;
   check_volume(kept, 8, {.whole = 2});
 }
