@@ -1,0 +1,91 @@
+#include "sim/base/random_table.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "sim/base/random.h"
+#include "sim/base/series.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+
+std::int64_t sum_of(const RandomTable& table) {
+  return std::accumulate(table.cells().begin(), table.cells().end(), std::int64_t{0});
+}
+
+double variance_of(const RandomTable& table) {
+  double sum = 0;
+  for (const std::int32_t cell : table.cells()) sum += std::pow(cell / 1e6 - 1, 2);
+  return sum / static_cast<double>(table.cells().size());
+}
+
+// The cell whose middle lies nearest below this quantile.
+double quantile_of(const RandomTable& table, double quantile) {
+  return table.cells()[static_cast<std::size_t>(quantile * 65'536)] / 1e6;
+}
+
+TEST_CASE("The mean factor is exactly one") {
+  for (const std::int64_t cv : {0, 1, 1'000, 30'000, 200'000, 500'000, 1'000'000}) {
+    CHECK(sum_of(RandomTable::lognormal(cv)) == million * 65'536);
+    CHECK(sum_of(RandomTable::gamma(cv)) == million * 65'536);
+  }
+}
+
+TEST_CASE("The variance is the square of the coefficient of variation, within 0.5 %") {
+  for (const std::int64_t cv : {1'000, 30'000, 200'000, 500'000}) {
+    const double expected = std::pow(static_cast<double>(cv) / 1e6, 2);
+    CHECK(variance_of(RandomTable::lognormal(cv)) == doctest::Approx(expected).epsilon(0.005));
+    CHECK(variance_of(RandomTable::gamma(cv)) == doctest::Approx(expected).epsilon(0.005));
+  }
+}
+
+// Gamma with shape k and mean 1 is chi-square with 2 k degrees of freedom, divided by 2 k. Quantiles of
+// chi-square from the usual tables: 8 degrees of freedom 2.733 (5 %), 7.344 (50 %), 15.507 (95 %), 20.090
+// (99 %); 2 degrees of freedom (the exponential) -2 ln(1 - p).
+TEST_CASE("Gamma has the quantiles of chi-square") {
+  const RandomTable four = RandomTable::gamma(500'000);  // shape 1 / 0.5^2 = 4
+  CHECK(quantile_of(four, 0.05) == doctest::Approx(2.733 / 8).epsilon(0.001));
+  CHECK(quantile_of(four, 0.50) == doctest::Approx(7.344 / 8).epsilon(0.001));
+  CHECK(quantile_of(four, 0.95) == doctest::Approx(15.507 / 8).epsilon(0.001));
+  CHECK(quantile_of(four, 0.99) == doctest::Approx(20.090 / 8).epsilon(0.001));
+  const RandomTable one = RandomTable::gamma(million);
+  for (const double p : {0.1, 0.5, 0.9, 0.99})
+    CHECK(quantile_of(one, p) == doctest::Approx(-std::log(1 - p)).epsilon(0.001));
+}
+
+// Quantiles of the normal: -1.6449 (5 %), 0, 1.6449, 2.3263 (99 %); the factor is exp(s z - s^2 / 2).
+TEST_CASE("Lognormal has the exponentials of the normal's quantiles") {
+  const double cv = 0.3;
+  const double s = std::sqrt(std::log(1 + cv * cv));
+  const RandomTable table = RandomTable::lognormal(300'000);
+  CHECK(quantile_of(table, 0.05) == doctest::Approx(std::exp(-1.6449 * s - s * s / 2)).epsilon(0.001));
+  CHECK(quantile_of(table, 0.50) == doctest::Approx(std::exp(-s * s / 2)).epsilon(0.001));
+  CHECK(quantile_of(table, 0.95) == doctest::Approx(std::exp(1.6449 * s - s * s / 2)).epsilon(0.001));
+  CHECK(quantile_of(table, 0.99) == doctest::Approx(std::exp(2.3263 * s - s * s / 2)).epsilon(0.001));
+}
+
+// The mean of n draws deviates by cv / sqrt(n): five such deviations are next to impossible.
+TEST_CASE("Draws by key average to one") {
+  const RandomTable table = RandomTable::lognormal(100'000);
+  std::int64_t sum = 0;
+  for (std::uint64_t key = 0; key < 100'000; ++key) sum += table.draw(keyed_random(1, 0, key));
+  CHECK(std::abs(sum / 100'000 - million) < 5 * 100'000 / 316);
+}
+
+TEST_CASE("The series agree with the C library") {
+  for (double x = -40; x <= 40; x += 0.37) {
+    CHECK(exponential(x) == doctest::Approx(std::exp(x)).epsilon(1e-14));
+    CHECK(natural_logarithm(std::exp(x)) == doctest::Approx(std::log(std::exp(x))).epsilon(1e-14));
+  }
+  CHECK(exponential(0) == 1);
+  CHECK(exponential(-1e9) == 0);
+  CHECK(natural_logarithm(1) == 0);
+}
+
+}  // namespace
+}  // namespace lockstep
