@@ -109,13 +109,6 @@ double measured_iteration(const StatedCase& stated, const Report& report) {
   return static_cast<double>(report.tokens_per_iteration.value_or(0)) / *stated.tokens_per_s;
 }
 
-NaivePredictions naive_predictions(const StatedCase& stated, const ProfileStore& store) {
-  const Scenario scenario = load_case(stated, store, false);
-  const double compute = single_gpu_time(scenario).in_seconds();
-  const double communication = summarise(scenario, simulate(scenario)).communication_total.in_seconds();
-  return {compute, compute + communication, std::max(compute, communication)};
-}
-
 ValidationCase run_case(const StatedCase& stated, const ProfileStore& store) {
   const Scenario scenario = load_case(stated, store, true);
   const Report report = predict(scenario);
@@ -126,7 +119,7 @@ ValidationCase run_case(const StatedCase& stated, const ProfileStore& store) {
     result.low_s = report.iteration_low->in_seconds();
   if (report.iteration_high)
     result.high_s = report.iteration_high->in_seconds();
-  result.naive = naive_predictions(stated, store);
+  result.naive = naive_predictions(load_case(stated, store, false));
   return result;
 }
 

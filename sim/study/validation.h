@@ -7,7 +7,7 @@
 //            and grouped, fitted and held-out apart, beside three predictors that know no mechanism at all.
 // Invariant: which cases count is decided by the file (a caution of the data's own source), never by our
 //            error. Groups are never pooled.
-// Cost:      one simulation a case, two more for the naive predictors.
+// Cost:      one simulation a case, one or two more for the naive predictors.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -15,15 +15,9 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+#include "sim/study/naive_predictions.h"
 
-// What a predictor without a model of overlap would say: compute alone; compute, then communication;
-// whichever of the two is longer.
-struct NaivePredictions {
-  double no_communication = 0;
-  double no_overlap = 0;
-  double perfect_overlap = 0;
-};
+namespace lockstep {
 
 struct ValidationCase {
   std::string name;
