@@ -1,0 +1,101 @@
+#pragma once
+
+// A port that any number of alike flows share equally.
+//
+// Problem:   a thousand workers that push to one server are a thousand flows on one link; solving their fair
+//            share again at each arrival costs the square of their number.
+// Idea:      alike flows progress alike: what each has received since the port was built is one number, the
+//            virtual work. A flow ends when that number has grown by its own work, whoever comes and goes
+//            meanwhile, so a heap by that end is all there is to know (processor sharing in virtual time).
+// Invariant: alone, a flow takes exactly its work; together, flows run as fast as `width` of them would at
+//            full speed. Virtual work is rounded down and moments up: nothing is early, and by less than a
+//            picosecond and a millionth of it late. Flows of equal work end in the order they began.
+// Cost:      a logarithm of the active flows for each.
+// Reference: Parekh and Gallager, "A generalized processor sharing approach to flow control", IEEE/ACM
+//            Transactions on Networking 1(3), 1993 (virtual time).
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/base/check.h"
+#include "sim/base/units.h"
+
+namespace lockstep {
+
+class SharedPort {
+ public:
+  // How many flows run at full speed together, in parts per million of one; at least one.
+  explicit SharedPort(std::int64_t width_ppm) : width_ppm_(width_ppm) {
+    LOCKSTEP_CHECK(width_ppm >= million, "one flow alone runs at full speed");
+  }
+
+  // `work` is how long the flow takes alone.
+  void start(std::uint32_t flow, Duration work, Time now) {
+    advance(now);
+    flows_.push_back({received_ + units(work), sequence_++, flow});
+    std::push_heap(flows_.begin(), flows_.end());
+  }
+
+  // When the next flow ends if none comes or goes until then.
+  std::optional<Time> next_finish() const {
+    if (flows_.empty())
+      return std::nullopt;
+    const Unsigned128 end = flows_.front().end;
+    const Unsigned128 left = end > received_ ? end - received_ : 0;
+    const Unsigned128 time = is_crowded() ? divided_up(left * crowd_ppm(), unsigned_width()) : left;
+    return as_of_ + Duration::picoseconds(arithmetic::checked_narrow(divided_up(time, units_per_ps)));
+  }
+
+  // Takes out the flow that ends now.
+  std::uint32_t finish(Time now) {
+    advance(now);
+    std::pop_heap(flows_.begin(), flows_.end());
+    const Flow flow = flows_.back();
+    LOCKSTEP_CHECK(flow.end <= received_, "a flow ends when its work is done");
+    flows_.pop_back();
+    return flow.id;
+  }
+
+  std::size_t active() const { return flows_.size(); }
+
+ private:
+  static constexpr std::int64_t million = 1'000'000;
+  static constexpr Unsigned128 units_per_ps = 1U << 20U;
+
+  struct Flow {
+    Unsigned128 end;  // the virtual work at which it is done
+    std::uint64_t sequence;
+    std::uint32_t id;
+    // Heaps keep the greatest on top: the first to end, then the first to begin.
+    bool operator<(const Flow& other) const {
+      return end != other.end ? end > other.end : sequence > other.sequence;
+    }
+  };
+
+  static Unsigned128 units(Duration work) {
+    return static_cast<Unsigned128>(work.picoseconds()) * units_per_ps;
+  }
+  static Unsigned128 divided_up(Unsigned128 amount, Unsigned128 parts) {
+    return (amount + parts - 1) / parts;
+  }
+
+  Unsigned128 unsigned_width() const { return static_cast<Unsigned128>(width_ppm_); }
+  Unsigned128 crowd_ppm() const { return static_cast<Unsigned128>(flows_.size()) * million; }
+  bool is_crowded() const { return crowd_ppm() > unsigned_width(); }
+
+  void advance(Time now) {
+    const Unsigned128 elapsed = units(now - as_of_);
+    received_ += is_crowded() ? elapsed * unsigned_width() / crowd_ppm() : elapsed;
+    as_of_ = now;
+  }
+
+  std::int64_t width_ppm_;
+  std::vector<Flow> flows_;
+  Unsigned128 received_ = 0;  // by a flow that was there from the start, in 2^-20 ps of full speed
+  Time as_of_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace lockstep

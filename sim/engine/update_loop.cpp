@@ -1,0 +1,384 @@
+#include "sim/engine/update_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/check.h"
+#include "sim/base/random.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+
+__extension__ typedef __int128 Signed128;
+
+// A server's jobs: a worker's pull, its push, or the update that ends a round.
+constexpr std::uint32_t round_job = UINT32_MAX;
+
+constexpr std::uint32_t pull_job(std::uint32_t worker) {
+  return 2 * worker;
+}
+constexpr std::uint32_t push_job(std::uint32_t worker) {
+  return 2 * worker + 1;
+}
+
+// How much of `moving` and of computing at this speed the slowest path takes.
+Duration longest(const std::vector<Overlap>& paths, Duration moving, std::int64_t factor_ppm) {
+  Duration longest;
+  for (const Overlap& path : paths)
+    longest = std::max(longest,
+                       scaled(moving, path.share_ppm, million) + scaled(path.compute, factor_ppm, million));
+  return longest;
+}
+
+// Whether `middle` is never the longest of three paths, whatever the ratio of moving to computing: it lies
+// below the line from one to the other. Shares grow from left to right.
+bool is_hidden(const Overlap& left, const Overlap& middle, const Overlap& right) {
+  const auto area = [](std::int64_t share, Duration compute) {
+    return static_cast<Signed128>(share) * static_cast<Signed128>(compute.picoseconds());
+  };
+  return area(right.share_ppm - left.share_ppm, middle.compute - left.compute) <=
+         area(middle.share_ppm - left.share_ppm, right.compute - left.compute);
+}
+
+// Only the paths that can ever be the longest: the upper hull of points (share, compute).
+std::vector<Overlap> upper_hull(std::vector<Overlap> paths) {
+  std::stable_sort(paths.begin(), paths.end(), [](const Overlap& left, const Overlap& right) {
+    return left.share_ppm != right.share_ppm ? left.share_ppm < right.share_ppm
+                                             : left.compute < right.compute;
+  });
+  std::vector<Overlap> hull;
+  for (const Overlap& path : paths) {
+    while (hull.size() > 1 && is_hidden(hull[hull.size() - 2], hull.back(), path)) hull.pop_back();
+    hull.push_back(path);
+  }
+  return hull;
+}
+
+}  // namespace
+
+UpdateLoop::UpdateLoop(UpdateLoopInput input)
+    : input_(std::move(input)),
+      pulls_(input_.pull.width_ppm),
+      pushes_(input_.push.width_ppm),
+      server_(input_.server.takes_turns, input_.server.width_ppm),
+      workers_(input_.slowdown_ppm.size()) {
+  LOCKSTEP_CHECK(!workers_.empty() && input_.rounds > 0, "somebody works for at least a round");
+  LOCKSTEP_CHECK(needed() > 0, "a round needs at least one gradient");
+  input_.step.after_pull = upper_hull(std::move(input_.step.after_pull));
+  input_.step.before_push = upper_hull(std::move(input_.step.before_push));
+  if (input_.staleness_bound)
+    bound_.emplace(*input_.staleness_bound);
+  totals_.workers.resize(workers_.size());
+  for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) begin(worker);
+}
+
+bool UpdateLoop::has_server() const {
+  return input_.rule == UpdateRule::asynchronous || input_.rule == UpdateRule::synchronous;
+}
+
+bool UpdateLoop::next(LearningEvent& event) {
+  Event due;
+  while (happened_.empty() && !is_done_)
+    if (queue_.next(due)) {
+      ++totals_.events;
+      handle(due);
+    } else {
+      LOCKSTEP_CHECK(queue_.advance(), "somebody always has something left to do");
+    }
+  if (happened_.empty())
+    return false;
+  event = happened_.front();
+  happened_.pop_front();
+  return true;
+}
+
+void UpdateLoop::handle(const Event& event) {
+  switch (event.tag) {
+    case pulls_tag:
+      return wake(pulls_, pulls_alarm_, pulls_tag, [&](std::uint32_t worker) { compute_after_pull(worker); });
+    case pushes_tag:
+      return wake(pushes_, pushes_alarm_, pushes_tag, [&](std::uint32_t worker) { leave(worker); });
+    case server_tag:
+      return wake(server_, server_alarm_, server_tag, [&](const ServedJob& job) { served(job); });
+    case push_tag:
+      return push(event.subject);
+    case arrival_tag:
+      return arrive(event.subject);
+    case computed_tag:
+      return reach_barrier(event.subject);
+    default:
+      return end_round();
+  }
+}
+
+// ---- a worker's way round ----
+
+void UpdateLoop::begin(std::uint32_t worker) {
+  if (!has_server())
+    return compute_on_own_weights(worker);
+  if (!bound_)
+    return read(worker);
+  readers_.push_back(worker);
+  let_readers_in();
+}
+
+void UpdateLoop::let_readers_in() {
+  while (!readers_.empty() && bound_->may_read()) {
+    const std::uint32_t worker = readers_.front();
+    readers_.pop_front();
+    bound_->read(worker);
+    read(worker);
+  }
+}
+
+void UpdateLoop::read(std::uint32_t worker) {
+  account(worker, Activity::waiting, queue_.now());
+  workers_[worker].doing = Activity::communicating;
+  workers_[worker].version = version_;
+  ++workers_[worker].iteration;
+  emit(LearningKind::read, worker);
+  serve(pull_job(worker));
+}
+
+void UpdateLoop::pull(std::uint32_t worker) {
+  workers_[worker].pull_begin = queue_.now();
+  if (input_.pull.alone == Duration::zero())
+    return compute_after_pull(worker);
+  pulls_.start(worker, input_.pull.alone, queue_.now());
+  set_alarm(pulls_, pulls_alarm_, pulls_tag);
+}
+
+// The last of the weights have left. The forward pass went along with those that came before; gradients leave
+// as backward completes them, so late that the port would not run dry if the worker had it alone.
+void UpdateLoop::compute_after_pull(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  draw_speed(worker, index);
+  const Duration pulling = queue_.now() - worker.pull_begin + input_.pull.latency;
+  const Duration before_backward = std::max(longest(input_.step.after_pull, pulling, worker.factor_ppm),
+                                            scaled(input_.step.until_backward, worker.factor_ppm, million));
+  set_step(worker, worker.pull_begin, before_backward);
+  const Time backward_begin = worker.pull_begin + before_backward;
+  const Duration pushed = std::max({longest(input_.step.before_push, input_.push.alone, worker.factor_ppm),
+                                    worker.compute_end - backward_begin, input_.push.alone});
+  queue_.push(backward_begin + (pushed - input_.push.alone), index, push_tag);
+}
+
+void UpdateLoop::compute_on_own_weights(std::uint32_t index) {
+  Worker& worker = workers_[index];
+  account(index, Activity::communicating, queue_.now());
+  ++worker.iteration;
+  if (input_.rule == UpdateRule::reduced)
+    emit(LearningKind::read, index);
+  draw_speed(worker, index);
+  set_step(worker, queue_.now(), scaled(input_.step.until_backward, worker.factor_ppm, million));
+  queue_.push(worker.compute_end, index, computed_tag);
+}
+
+void UpdateLoop::push(std::uint32_t worker) {
+  if (input_.push.alone == Duration::zero())
+    return leave(worker);
+  pushes_.start(worker, input_.push.alone, queue_.now());
+  set_alarm(pushes_, pushes_alarm_, pushes_tag);
+}
+
+void UpdateLoop::leave(std::uint32_t worker) {
+  queue_.push(queue_.now() + input_.push.latency, worker, arrival_tag);
+}
+
+void UpdateLoop::arrive(std::uint32_t worker) {
+  account_step(worker);
+  account(worker, Activity::communicating, queue_.now());
+  if (input_.rule == UpdateRule::synchronous)
+    return serve(push_job(worker));
+  workers_[worker].doing = Activity::waiting;
+  if (!bound_)
+    return admit(worker);
+  bound_->arrive(worker);
+  while (const auto next = bound_->admit()) admit(*next);
+}
+
+void UpdateLoop::admit(std::uint32_t worker) {
+  account(worker, Activity::waiting, queue_.now());
+  workers_[worker].doing = Activity::communicating;
+  if (applying_ > 0 && !server_.takes_turns() && window_begin_)
+    ++totals_.conflicts;
+  ++applying_;
+  serve(push_job(worker));
+}
+
+Duration UpdateLoop::work_of(std::uint32_t job) const {
+  const ServerWork& server = input_.server;
+  if (job == round_job)
+    return server.update;
+  if (job % 2 == 0)
+    return server.pull;
+  return input_.rule == UpdateRule::asynchronous ? server.push + server.update : server.push;
+}
+
+// What is no work need not wait for its turn.
+void UpdateLoop::serve(std::uint32_t job) {
+  const Duration work = work_of(job);
+  if (work == Duration::zero())
+    return served({job, queue_.now()});
+  server_.start(job, work, queue_.now());
+  set_alarm(server_, server_alarm_, server_tag);
+}
+
+void UpdateLoop::served(const ServedJob& job) {
+  if (window_begin_)
+    totals_.server_work += work_of(job.id);
+  if (job.id == round_job)
+    return end_round();
+  const std::uint32_t worker = job.id / 2;
+  if (input_.rule == UpdateRule::asynchronous)
+    account(worker, Activity::waiting, job.begin);
+  account(worker, Activity::communicating, queue_.now());
+  if (job.id == pull_job(worker))
+    return pull(worker);
+  input_.rule == UpdateRule::asynchronous ? apply(worker) : contribute(worker);
+}
+
+void UpdateLoop::apply(std::uint32_t worker) {
+  const std::int64_t staleness = version_ - workers_[worker].version;
+  ++version_;
+  --applying_;
+  if (bound_)
+    bound_->applied();
+  if (window_begin_)
+    totals_.staleness.add(staleness);
+  workers_[worker].doing = Activity::waiting;
+  emit(LearningKind::apply, worker, staleness);
+  count(1, version_ % static_cast<std::int64_t>(workers_.size()) == 0 ? 1 : 0);
+  begin(worker);
+}
+
+// A gradient that comes when the round has all it needs is dropped, one that comes later still at once.
+void UpdateLoop::contribute(std::uint32_t worker) {
+  workers_[worker].doing = Activity::waiting;
+  if (workers_[worker].version != version_)
+    return begin(worker);
+  held_.push_back(worker);
+  if (in_round_ == needed())
+    return;
+  emit(LearningKind::contribute, worker);
+  if (++in_round_ == needed())
+    serve(round_job);
+}
+
+void UpdateLoop::reach_barrier(std::uint32_t worker) {
+  account_step(worker);
+  workers_[worker].doing = Activity::waiting;
+  emit(input_.rule == UpdateRule::reduced ? LearningKind::contribute : LearningKind::local_step, worker);
+  if (input_.rule == UpdateRule::averaged && (workers_[worker].iteration + 1) % input_.local_steps != 0)
+    return begin(worker);
+  held_.push_back(worker);
+  if (++in_round_ < needed())
+    return;
+  for (const std::uint32_t ready : held_) {
+    account(ready, Activity::waiting, queue_.now());
+    workers_[ready].doing = Activity::communicating;
+  }
+  queue_.push(queue_.now() + input_.all_reduce, 0, round_tag);
+}
+
+void UpdateLoop::end_round() {
+  const std::int64_t steps = input_.rule == UpdateRule::averaged ? input_.local_steps : 1;
+  ++version_;
+  emit(input_.rule == UpdateRule::averaged ? LearningKind::average : LearningKind::step, 0);
+  const std::int64_t used = std::exchange(in_round_, 0);
+  count(used * steps, steps);
+  for (const std::uint32_t worker : std::exchange(held_, {})) begin(worker);
+}
+
+// ---- queues ----
+
+template <class Queue>
+void UpdateLoop::set_alarm(const Queue& queue, Alarm& alarm, Tag tag) {
+  const std::optional<Time> next = queue.next_finish();
+  if (!next || (alarm && *alarm <= *next))
+    return;
+  alarm = next;
+  queue_.push(*next, 0, tag);
+}
+
+template <class Queue, class Done>
+void UpdateLoop::wake(Queue& queue, Alarm& alarm, Tag tag, Done done) {
+  if (alarm != queue_.now())
+    return;
+  alarm.reset();
+  while (queue.next_finish() && *queue.next_finish() <= queue_.now()) done(queue.finish(queue_.now()));
+  set_alarm(queue, alarm, tag);
+}
+
+// ---- what everybody did with the time ----
+
+void UpdateLoop::draw_speed(Worker& worker, std::uint32_t index) {
+  const auto iteration = static_cast<std::uint64_t>(worker.iteration);
+  const auto slow_down = [&](std::int64_t factor_ppm) {
+    worker.factor_ppm = arithmetic::product_divided_up(worker.factor_ppm, factor_ppm, million);
+  };
+  worker.factor_ppm = input_.slowdown_ppm[index];
+  if (input_.jitter != nullptr)
+    slow_down(input_.jitter->draw(keyed_random(input_.seed, index, iteration)));
+}
+
+// Computing is laid at the end of the time until backward begins: it makes no difference to any sum.
+void UpdateLoop::set_step(Worker& worker, Time begin, Duration before_backward) {
+  const Time backward_begin = begin + before_backward;
+  worker.compute_begin = backward_begin - scaled(input_.step.until_backward, worker.factor_ppm, million);
+  worker.compute_end = backward_begin + scaled(input_.step.backward, worker.factor_ppm, million);
+  worker.doing = Activity::computing;
+}
+
+void UpdateLoop::account(std::uint32_t index, Activity activity, Time until) {
+  Worker& worker = workers_[index];
+  if (until <= worker.accounted)
+    return;
+  const Time from = std::max(std::exchange(worker.accounted, until), window_begin_.value_or(until));
+  if (from >= until)
+    return;
+  WorkerTime& time = totals_.workers[index];
+  (activity == Activity::computing       ? time.computing
+   : activity == Activity::communicating ? time.communicating
+                                         : time.waiting) += until - from;
+}
+
+void UpdateLoop::account_step(std::uint32_t worker) {
+  const Time now = queue_.now();
+  account(worker, Activity::communicating, std::min(workers_[worker].compute_begin, now));
+  account(worker, Activity::computing, std::min(workers_[worker].compute_end, now));
+  workers_[worker].doing = Activity::communicating;
+}
+
+void UpdateLoop::count(std::int64_t updates, std::int64_t rounds) {
+  rounds_ += rounds;
+  if (window_begin_)
+    updates_ += updates;
+  if (!window_begin_ && rounds_ >= input_.warm_up)
+    window_begin_ = queue_.now();
+  if (rounds_ >= input_.warm_up + input_.rounds && !is_done_)
+    close();
+}
+
+void UpdateLoop::close() {
+  for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
+    if (workers_[worker].doing == Activity::computing)
+      account_step(worker);
+    account(worker, workers_[worker].doing, queue_.now());
+  }
+  totals_.window = queue_.now() - *window_begin_;
+  totals_.updates = updates_;
+  is_done_ = true;
+}
+
+void UpdateLoop::emit(LearningKind kind, std::uint32_t worker, std::int64_t staleness) {
+  happened_.push_back({.kind = kind,
+                       .worker = worker,
+                       .iteration = workers_[worker].iteration,
+                       .staleness = staleness,
+                       .time = queue_.now()});
+}
+
+}  // namespace lockstep

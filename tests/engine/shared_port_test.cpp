@@ -1,0 +1,70 @@
+#include "sim/engine/shared_port.h"
+
+#include <doctest/doctest.h>
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t million = 1'000'000;
+
+Time at(std::int64_t microseconds) {
+  return Time{Duration::microseconds(microseconds)};
+}
+
+TEST_CASE("A flow alone takes exactly its work") {
+  SharedPort port(million);
+  port.start(7, Duration::microseconds(10), at(3));
+  CHECK(*port.next_finish() == at(13));
+  CHECK(port.finish(at(13)) == 7);
+  CHECK_FALSE(port.next_finish());
+}
+
+TEST_CASE("Two flows on a port for one take turns byte by byte") {
+  SharedPort port(million);
+  port.start(0, Duration::microseconds(10), at(0));
+  port.start(1, Duration::microseconds(4), at(2));
+  // After 2 us alone the first has 8 left. The second's 4 take 8 at half speed; the first then has 4 left.
+  CHECK(*port.next_finish() == at(10));
+  CHECK(port.finish(at(10)) == 1);
+  CHECK(*port.next_finish() == at(14));
+  CHECK(port.finish(at(14)) == 0);
+}
+
+TEST_CASE("As many flows as the port is wide do not slow each other") {
+  SharedPort port(3 * million);
+  for (std::uint32_t flow = 0; flow < 3; ++flow) port.start(flow, Duration::microseconds(6), at(flow));
+  for (std::uint32_t flow = 0; flow < 3; ++flow) {
+    CHECK(*port.next_finish() == at(6 + flow));
+    CHECK(port.finish(at(6 + flow)) == flow);
+  }
+}
+
+TEST_CASE("Equal flows end in the order they began, at one instant when they began at one") {
+  SharedPort port(million);
+  for (std::uint32_t flow = 0; flow < 5; ++flow) port.start(flow, Duration::microseconds(1), at(0));
+  for (std::uint32_t flow = 0; flow < 5; ++flow) {
+    CHECK(*port.next_finish() == at(5));
+    CHECK(port.finish(at(5)) == flow);
+  }
+}
+
+TEST_CASE("No flow ends early, whatever the rounding") {
+  SharedPort port(million);
+  constexpr std::int64_t flows = 7;
+  Time begin;
+  for (std::uint32_t flow = 0; flow < flows; ++flow) {
+    begin = Time{Duration::picoseconds(flow)};
+    port.start(flow, Duration::picoseconds(1000 + flow), begin);
+  }
+  Time last;
+  while (port.next_finish()) {
+    last = *port.next_finish();
+    port.finish(last);
+  }
+  // The port is never idle: all the work, 7 x 1000 + 0 + 1 + .. + 6 ps, and at most a picosecond a flow late.
+  CHECK(last.since_start().picoseconds() >= 7021);
+  CHECK(last.since_start().picoseconds() <= 7021 + flows);
+}
+
+}  // namespace
+}  // namespace lockstep
