@@ -192,9 +192,31 @@ std::string communication(const Report& report) {
   return heading("Communication") + "<table>\n" + table + "</table>\n";
 }
 
+// What is held over the iteration, against what the GPU has.
+std::string memory_drawing(const Report& report) {
+  constexpr double height = 120;
+  const MemoryReport& memory = report.memory;
+  const double whole = std::max(report.iteration.in_seconds(), 1e-12);
+  const double most = static_cast<double>(std::max(memory.peak.total(), memory.capacity).count());
+  const auto y = [&](Bytes bytes) { return height - static_cast<double>(bytes.count()) / most * height; };
+  std::string line;
+  double last = height;
+  for (const auto& [time, bytes] : memory.track) {
+    const double x = std::clamp(time.in_seconds() / whole, 0.0, 1.0) * drawing_width;
+    line += fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f} ", x, last, y(bytes));
+    last = y(bytes);
+  }
+  line += fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f}", drawing_width, last, height);
+  return drawing(height + 18,
+                 fmt::format("<polygon points=\"{}\" fill=\"#3b6fb6\"/>\n<line x1=\"0\" x2=\"{:.0f}\" "
+                             "y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#d1495b\"/>\n"
+                             "<text x=\"0\" y=\"{:.0f}\">one iteration; red: what the GPU has</text>\n",
+                             line, drawing_width, y(memory.capacity), y(memory.capacity), height + 14));
+}
+
 std::string memory(const Report& report) {
-  const MemoryUse& use = report.memory;
-  const bool fits = use.total() <= report.memory_capacity;
+  const MemoryUse& use = report.memory.peak;
+  const bool fits = report.memory.fits();
   std::string table;
   for (const auto& [name, bytes] : {std::pair{"parameters", use.parameters},
                                     {"gradients", use.gradients},
@@ -203,10 +225,15 @@ std::string memory(const Report& report) {
                                     {"communication buffers", use.communication_buffers},
                                     {"framework", use.framework},
                                     {"total", use.total()},
-                                    {"capacity", report.memory_capacity}}) {
+                                    {"capacity", report.memory.capacity}}) {
     table += row({name, format_bytes(bytes)});
   }
-  return heading("Memory of one GPU") + "<table>\n" + table + "</table>\n" +
+  const std::string moment =
+      report.memory.moment.empty()
+          ? ""
+          : fmt::format("<p>Most {} into the iteration, {}.</p>\n",
+                        format_duration(report.memory.since_start), escaped(report.memory.moment));
+  return heading("Memory of one GPU") + memory_drawing(report) + moment + "<table>\n" + table + "</table>\n" +
          (fits ? "<p class=good>fits</p>\n" : "<p class=bad>does not fit</p>\n");
 }
 

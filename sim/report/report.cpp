@@ -10,7 +10,6 @@
 #include "sim/report/critical_path.h"
 #include "sim/report/extrapolation.h"
 #include "sim/report/lane_view.h"
-#include "sim/training/activations.h"
 
 namespace lockstep {
 namespace {
@@ -198,18 +197,22 @@ Bytes sent_per_rank(const Run& run) {
   return Bytes{sent.count() / static_cast<std::int64_t>(run.iterations.size() - 1)};
 }
 
-bool is_mixed(Precision precision) {
-  return precision == Precision::amp_fp16 || precision == Precision::amp_bf16;
-}
-
-MemoryUse measure_memory(const Scenario& scenario, const Simulation& simulation) {
-  const Bytes half{is_mixed(scenario.model.precision) ? parameter_count(scenario.model.model) * 2 : 0};
-  return memory_use({.job = simulation.job,
-                     .world = simulation.cluster->world,
-                     .activations = Bytes{kept_activation_bytes(scenario.model.model, simulation.job,
-                                                                scenario.model.precision) *
-                                          scenario.model.batch_per_gpu},
-                     .half_copies = half});
+MemoryReport measure_memory(const Scenario& scenario, const Simulation& simulation, Time iteration_start) {
+  const Run& run = simulation.steady;
+  const MemoryUse standing = standing_memory(scenario, simulation);
+  const MemoryPeak found = find_memory_peak(run, standing);
+  MemoryReport memory{.peak = found.moment.use,
+                      .standing = standing,
+                      .moment = describe_moment(run.plan, found.moment),
+                      .since_start = {},
+                      .track = {},
+                      .capacity = scenario.cluster.gpu.memory};
+  if (!memory.moment.empty())
+    memory.since_start = found.moment.time - iteration_start;
+  for (const MemoryMoment& moment : track_memory(run, standing, found.representative))
+    memory.track.emplace_back(moment.op == no_op ? Duration::zero() : moment.time - iteration_start,
+                              moment.use.total());
+  return memory;
 }
 
 std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration iteration) {
@@ -245,13 +248,11 @@ std::string busiest_link(const Simulation& simulation) {
 }
 
 void add_verdicts(Report& report, const Scenario& scenario, const Simulation& simulation) {
-  report.memory = measure_memory(scenario, simulation);
-  report.memory_capacity = scenario.cluster.gpu.memory;
-  const bool fits = report.memory.total() <= report.memory_capacity;
-  if (!fits)
-    report.warnings.push_back("out of memory: one GPU would need " + format_bytes(report.memory.total()) +
-                              " and has " + format_bytes(report.memory_capacity));
-  if (fits && report.iteration > Duration::zero())
+  if (!report.memory.fits())
+    report.warnings.push_back("out of memory: one GPU would need " +
+                              format_bytes(report.memory.peak.total()) + " and has " +
+                              format_bytes(report.memory.capacity));
+  if (report.memory.fits() && report.iteration > Duration::zero())
     report.scaling_efficiency = single_gpu_time(scenario).in_seconds() / report.iteration.in_seconds();
   report.mfu = model_flops_utilisation(scenario, report.iteration);
   if (scenario.cluster.ranks() > 1)
@@ -337,6 +338,7 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   report.bytes_per_gpu = sent_per_rank(run);
   report.critical_path = find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
   report.warnings = scenario.warnings;
+  report.memory = measure_memory(scenario, simulation, view.start_of(view.iterations()));
   add_verdicts(report, scenario, simulation);
   report.events = run.timeline.events + simulation.first.timeline.events;
   report.ranks_simulated = simulation.cluster->symmetry.roles.representatives.size();

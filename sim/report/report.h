@@ -14,11 +14,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/report/memory_track.h"
 #include "sim/scenario/simulate.h"
-#include "sim/training/memory.h"
 
 namespace lockstep {
 
@@ -59,6 +60,17 @@ struct PathItem {
   Duration start, end;  // from the start of the iteration
 };
 
+// Of the GPU that holds most.
+struct MemoryReport {
+  MemoryUse peak;      // what it holds at that moment
+  MemoryUse standing;  // and all the time
+  std::string moment;  // what runs then; empty where nothing comes and goes
+  Duration since_start;
+  std::vector<std::pair<Duration, Bytes>> track;  // what it holds from then on, over the iteration
+  Bytes capacity;
+  bool fits() const { return peak.total() <= capacity; }
+};
+
 struct Report {
   std::string name;
   Duration iteration;
@@ -73,8 +85,7 @@ struct Report {
   Bytes bytes_per_gpu;  // sent by one rank per iteration
   Duration communication_total, communication_overlapped;
   std::vector<BucketReport> buckets;
-  MemoryUse memory;
-  Bytes memory_capacity;
+  MemoryReport memory;
   std::vector<PathItem> critical_path;
   std::string bottleneck_link;  // empty without communication
   std::vector<std::string> warnings;

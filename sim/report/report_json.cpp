@@ -53,8 +53,9 @@ ordered_json write_communication(const Report& report) {
           {"buckets", buckets}};
 }
 
-ordered_json write_memory(const Report& report) {
-  const MemoryUse& memory = report.memory;
+ordered_json write_memory(const MemoryReport& report) {
+  const MemoryUse& memory = report.peak;
+  const MemoryUse& standing = report.standing;
   return {{"parameters", memory.parameters.count()},
           {"gradients", memory.gradients.count()},
           {"optimizer_states", memory.optimizer_states.count()},
@@ -62,8 +63,16 @@ ordered_json write_memory(const Report& report) {
           {"communication_buffers", memory.communication_buffers.count()},
           {"framework", memory.framework.count()},
           {"total", memory.total().count()},
-          {"capacity", report.memory_capacity.count()},
-          {"fits", memory.total() <= report.memory_capacity}};
+          {"capacity", report.capacity.count()},
+          {"fits", report.fits()},
+          {"peak_at", report.moment.empty() ? ordered_json(nullptr) : ordered_json(report.moment)},
+          {"peak_at_s", report.moment.empty() ? ordered_json(nullptr) : seconds(report.since_start)},
+          {"standing",
+           {{"parameters", standing.parameters.count()},
+            {"gradients", standing.gradients.count()},
+            {"optimizer_states", standing.optimizer_states.count()},
+            {"communication_buffers", standing.communication_buffers.count()},
+            {"total", standing.total().count()}}}};
 }
 
 ordered_json write_critical_path(const std::vector<PathItem>& items) {
@@ -118,7 +127,7 @@ ordered_json to_json(const Report& report, const Scenario& scenario) {
   json["mfu"] = number_or_null(report.mfu);
   json["breakdown_s"] = write_breakdown(report.breakdown);
   json["communication"] = write_communication(report);
-  json["memory_bytes"] = write_memory(report);
+  json["memory_bytes"] = write_memory(report.memory);
   json["critical_path"] = write_critical_path(report.critical_path);
   json["bottleneck_link"] =
       report.bottleneck_link.empty() ? ordered_json(nullptr) : ordered_json(report.bottleneck_link);

@@ -222,7 +222,7 @@ class TextReport {
 
   void write_memory() {
     write_heading("Memory of one GPU");
-    const MemoryUse& memory = report_.memory;
+    const MemoryUse& memory = report_.memory.peak;
     TextTable table({Align::left, Align::right});
     const std::array<std::pair<const char*, Bytes>, 6> parts{
         {{"parameters", memory.parameters},
@@ -237,16 +237,22 @@ class TextReport {
       }
     }
     table.add_row({"total", format_bytes(memory.total())});
-    text_ += table.text(indent) + std::string(indent, ' ') + verdict() + "\n";
+    text_ += table.text(indent);
+    if (!report_.memory.moment.empty()) {
+      text_ += fmt::format("{:{}}most {} into the iteration, {}\n", "", indent,
+                           format_duration(report_.memory.since_start), report_.memory.moment);
+    }
+    text_ += std::string(indent, ' ') + verdict() + "\n";
   }
 
   std::string verdict() const {
-    const Bytes total = report_.memory.total();
-    const bool fits = total <= report_.memory_capacity;
-    return fmt::format(
-        "{} {}: {} used", coloured(fits ? "fits" : "DOES NOT FIT", fits ? "\x1b[32m" : "\x1b[31m"),
-        format_bytes(report_.memory_capacity),
-        percentage(static_cast<double>(total.count()), static_cast<double>(report_.memory_capacity.count())));
+    const Bytes total = report_.memory.peak.total();
+    const Bytes capacity = report_.memory.capacity;
+    const bool fits = report_.memory.fits();
+    return fmt::format("{} {}: {} used",
+                       coloured(fits ? "fits" : "DOES NOT FIT", fits ? "\x1b[32m" : "\x1b[31m"),
+                       format_bytes(capacity),
+                       percentage(static_cast<double>(total.count()), static_cast<double>(capacity.count())));
   }
 
   // Pieces by the first word of their name: "backward layer4.2" is a piece of backward.

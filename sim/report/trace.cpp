@@ -9,6 +9,7 @@
 
 #include "sim/base/check.h"
 #include "sim/collectives/collective.h"
+#include "sim/report/memory_track.h"
 
 namespace lockstep {
 namespace {
@@ -67,6 +68,12 @@ class TraceStream {
     write_line(line + "}");
   }
 
+  // A track of the process with one band for each part.
+  void write_counter(const std::string& name, Time time, const ordered_json& parts) {
+    write_line(fmt::format(R"({{"ph":"C","pid":{},"tid":0,"ts":{},"name":"{}","args":{}}})", process_,
+                           microseconds(time.since_start()), name, parts.dump()));
+  }
+
  private:
   std::uint32_t free_thread(std::uint32_t row, const std::string& row_name, Time start) {
     for (std::uint32_t extra = 0;; ++extra) {
@@ -108,6 +115,7 @@ class RunTrace {
       : scenario_(scenario),
         simulation_(simulation),
         run_(simulation.steady),
+        standing_(standing_memory(scenario, simulation)),
         stream_(sink),
         ops_by_lane_(run_.plan.lanes.size()) {
     for (std::uint32_t op = 0; op < run_.plan.size(); ++op) {
@@ -141,9 +149,30 @@ class RunTrace {
         write_collectives(lane, representative);
       }
     }
+    write_memory(rank, representative);
     if (run_.plan.size() <= most_ops_with_channels) {
       write_channels(lanes);
     }
+  }
+
+  // Of the last iteration: a point for the last of the changes at one instant.
+  void write_memory(Rank rank, std::size_t representative) {
+    const std::string name = fmt::format("memory GPU {}", rank.index);
+    const std::vector<MemoryMoment> moments = track_memory(run_, standing_, representative);
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      if (i + 1 == moments.size() || moments[i + 1].time > moments[i].time) {
+        stream_.write_counter(name, moments[i].time, bands_of(moments[i].use));
+      }
+    }
+  }
+
+  static ordered_json bands_of(const MemoryUse& use) {
+    return {{"framework", use.framework.count()},
+            {"parameters", use.parameters.count()},
+            {"gradients", use.gradients.count()},
+            {"optimizer_states", use.optimizer_states.count()},
+            {"communication_buffers", use.communication_buffers.count()},
+            {"activations", use.activations.count()}};
   }
 
   // From the end of the iteration before to its own, as the report measures it.
@@ -275,6 +304,7 @@ class RunTrace {
   const Scenario& scenario_;
   const Simulation& simulation_;
   const Run& run_;
+  MemoryUse standing_;
   TraceStream stream_;
   IdVector<LaneId, std::vector<OpId>> ops_by_lane_;
   std::map<std::uint32_t, std::vector<LaneId>> lanes_by_rank_;

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/training/activations.h"
+
 namespace lockstep {
 namespace {
 
@@ -165,6 +167,7 @@ void add_model(Job& job, const Scenario& scenario) {
   job.buffer_bytes = Bytes{buffer_bytes(use.model)};
   add_modelled_layers(job, use);
   plan_recomputation(job, use.model, scenario.training.recompute);
+  describe_activations(job, use.model, use.precision, use.batch_per_gpu);
   job.optimizer = optimizer_work(use.model, scenario.training.optimizer);
 }
 

@@ -105,19 +105,21 @@ struct WrittenPlan {
 struct IterationNumber {
   std::int64_t index = 0;
   bool is_first = false;
+  bool is_last = false;  // of its run: the one whose memory is followed
 };
 
 IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
                              const Cluster& cluster, const RankLanes& lanes, IterationNumber number) {
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
-  IterationOps ops{.first = here(), .last = {}, .communications = {}};
+  IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}};
   strategy.write_iteration({.writer = writer,
                             .job = job,
                             .world = cluster.world,
                             .lanes = lanes,
                             .communications = ops.communications,
                             .iteration = number.index,
-                            .is_first_iteration = number.is_first});
+                            .is_first_iteration = number.is_first,
+                            .memory = number.is_last ? &ops.memory : nullptr});
   ops.last = here();
   return ops;
 }
@@ -128,8 +130,8 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, std::int64_t iter
   PlanWriter writer(cluster.symmetry.roles);
   WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job), .iterations = {}};
   for (std::int64_t iteration = 0; iteration < iterations; ++iteration)
-    written.iterations.push_back(
-        write_iteration(writer, *strategy, job, cluster, written.lanes, {iteration, is_first}));
+    written.iterations.push_back(write_iteration(writer, *strategy, job, cluster, written.lanes,
+                                                 {iteration, is_first, iteration + 1 == iterations}));
   written.plan = std::move(writer).finish();
   return written;
 }

@@ -14,14 +14,8 @@ class Activations {
     return model_.layers[layer].saved_elements * element_bytes_ + model_.layers[layer].saved_bytes;
   }
 
-  std::int64_t of_run(const std::vector<std::uint32_t>& run) const {
-    std::int64_t bytes = 0;
-    for (const std::uint32_t layer : run) bytes += of_layer(layer);
-    return bytes;
-  }
-
-  std::int64_t kept_of_run(const std::vector<std::uint32_t>& run) const {
-    const std::uint32_t first = run.front();
+  // Of the first layer of a run that is computed again: its input.
+  std::int64_t kept_of(std::uint32_t first) const {
     if (model_.layers[first].kind != LayerKind::attention || !model_.transformer)
       return of_layer(first);
     return std::min(of_layer(first), queries_keys_values());
@@ -41,20 +35,16 @@ class Activations {
 
 }  // namespace
 
-std::int64_t kept_activation_bytes(const Model& model, const Job& job, Precision precision) {
+void describe_activations(Job& job, const Model& model, Precision precision, std::int64_t samples) {
   const Activations activations(model, precision);
-  std::int64_t kept = 0;
-  std::int64_t largest_again = 0;
-  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer) kept += activations.of_layer(layer);
-  for (const LayerWork& layer : job.layers) {
-    if (layer.recomputed.empty())
-      continue;
-    const std::int64_t forgotten =
-        activations.of_run(layer.recomputed) - activations.kept_of_run(layer.recomputed);
-    kept -= forgotten;
-    largest_again = std::max(largest_again, forgotten);
+  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer)
+    job.layers[layer].kept = job.layers[layer].activations = Bytes{activations.of_layer(layer)} * samples;
+  for (const LayerWork& last : job.layers) {
+    for (const std::uint32_t again : last.recomputed) job.layers[again].kept = Bytes{0};
+    if (!last.recomputed.empty())
+      job.layers[last.recomputed.front()].kept =
+          Bytes{activations.kept_of(last.recomputed.front())} * samples;
   }
-  return kept + largest_again;
 }
 
 }  // namespace lockstep

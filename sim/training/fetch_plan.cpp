@@ -17,7 +17,8 @@ class FetchWalk {
       fetches[use].own = fetch(uses_[use]);
       next_ = std::max(next_, use + 1);
       prefetch(fetches[use]);
-      if (!is_reused_soon(use))
+      fetches[use].is_released_after = !is_reused_soon(use);
+      if (fetches[use].is_released_after)
         release(uses_[use]);
     }
     return fetches;

@@ -28,6 +28,7 @@ struct FetchLimits {
 struct Fetch {
   bool own = false;
   std::vector<std::uint32_t> ahead;
+  bool is_released_after = false;  // the module of this use
 };
 
 // `uses` lists modules in the order they run, over a whole iteration; `elements` is by module.

@@ -32,6 +32,7 @@ class ShardedIteration {
         units_(find_units(job_, options_.auto_wrap)),
         limit_(options_.limit_all_gathers && options_.version == 1 ? most_gathers_in_flight : 0),
         gathered_(units_.units.size()),
+        holds_gradients_(units_.units.size()),
         last_backward_(units_.units.size()) {}
 
   void write() {
@@ -64,8 +65,7 @@ class ShardedIteration {
       if (unit != root && (layer == 0 || unit_of(layer - 1) != unit))
         enter_forward(unit);
       wait_for(unit);
-      context_.writer.section("forward " + job_.layers[layer].name, Category::forward);
-      const std::vector<OpId> done = write_kernels(context_, job_.layers[layer].forward);
+      const std::vector<OpId> done = write_forward_of(context_, job_.layers[layer]);
       if (unit != root && (layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit))
         leave_forward(unit, done);
     }
@@ -80,7 +80,7 @@ class ShardedIteration {
   void leave_forward(std::uint32_t unit, const std::vector<OpId>& done) {
     if (options_.reshard_group == 1)
       return;
-    gathered_[unit] = {};
+    free(unit, done);
     limit_.freed(done);
   }
 
@@ -94,6 +94,7 @@ class ShardedIteration {
         enter_backward(unit);
       wait_for(unit);
       last_backward_[unit] = write_backward(context_, job_.layers[layer]);
+      hold_gradients(unit);
       if (unit != root && (layer == 0 || unit_of(layer - 1) != unit))
         leave_backward(unit, reduces);
     }
@@ -107,7 +108,7 @@ class ShardedIteration {
   }
 
   void leave_backward(std::uint32_t unit, bool reduces) {
-    gathered_[unit] = {};
+    free(unit, last_backward_[unit]);
     if (unit != root)
       limit_.freed(last_backward_[unit]);
     if (options_.backward_prefetch == BackwardPrefetch::post && unit > 1)
@@ -126,6 +127,7 @@ class ShardedIteration {
       ready = start_;
     ready = cast(ready, unit, shard_bytes(unit) + shard_of(unit.elements) * weight_bytes(job_),
                  options_.param_dtype);
+    allocate_at_end(context_, MemoryCategory::parameters, padded(unit, options_.param_dtype), ready);
     gathered_[index].arrived = write_collective(context_,
                                                 {.name = "gather " + unit.name,
                                                  .payload = Payload::parameters,
@@ -133,6 +135,22 @@ class ShardedIteration {
                                                  .bytes = padded(unit, options_.param_dtype),
                                                  .tensors = unit.tensors},
                                                 std::move(ready));
+  }
+
+  void free(std::uint32_t unit, const std::vector<OpId>& done) {
+    if (is_gathered(unit))
+      release_at_end(context_, MemoryCategory::parameters, padded(units_.units[unit], options_.param_dtype),
+                     done);
+    gathered_[unit] = {};
+  }
+
+  // All gradients of a unit are one tensor, there from its first backward until it has been reduced.
+  void hold_gradients(std::uint32_t unit) {
+    if (holds_gradients_[unit] || options_.no_sync)
+      return;
+    holds_gradients_[unit] = true;
+    allocate_at_start(context_, MemoryCategory::communication_buffers,
+                      padded(units_.units[unit], options_.reduce_dtype), last_backward_[unit]);
   }
 
   bool is_gathered(std::uint32_t unit) const { return !gathered_[unit].arrived.empty(); }
@@ -169,6 +187,10 @@ class ShardedIteration {
                                                   .bytes = padded(unit, options_.reduce_dtype),
                                                   .tensors = unit.tensors},
                                                  std::move(ready));
+    if (holds_gradients_[index])
+      release_at_end(context_, MemoryCategory::communication_buffers, padded(unit, options_.reduce_dtype),
+                     reduced);
+    holds_gradients_[index] = false;
     reduced_.push_back(
         cast(std::move(reduced), unit,
              shard_of(unit.elements) * (parameter_bytes(options_.reduce_dtype) + weight_bytes(job_)),
@@ -197,6 +219,7 @@ class ShardedIteration {
   std::vector<OpId> start_;
   std::vector<OpId> copied_out_;                  // of the unit before, version 2
   std::vector<Gathered> gathered_;                // by unit
+  std::vector<bool> holds_gradients_;             // by unit
   std::vector<std::vector<OpId>> last_backward_;  // by unit, by representative
   std::vector<std::vector<OpId>> reduced_;
 };
@@ -205,25 +228,11 @@ void write_iteration(const StrategyContext& context) {
   ShardedIteration(context).write();
 }
 
-// Whole at once: the root, the unit that computes, those gathered ahead of it, and the gradients of one.
 MemoryShares memory(const Job& job, std::int64_t) {
   const ShardedOptions& options = job.training.sharded;
-  const Units units = find_units(job, options.auto_wrap);
-  std::int64_t largest = 0;
-  for (std::size_t unit = 1; unit < units.units.size(); ++unit)
-    largest = std::max(largest, units.units[unit].elements);
-  const std::int64_t root_elements = units.units.front().elements;
-  const std::int64_t all = element_count(job.gradients);
-  const bool keeps_all = options.reshard_group == 1 || !options.limit_all_gathers;
-  const std::int64_t whole =
-      keeps_all
-          ? all
-          : std::min(all, root_elements + largest * static_cast<std::int64_t>(1 + most_gathers_in_flight));
   return {.weights = options.shard_group,
           .gradients = options.no_sync ? 1 : options.shard_group,
-          .states = options.shard_group,
-          .buffers = Bytes{std::max(root_elements, largest) * parameter_bytes(options.reduce_dtype)},
-          .gathered = Bytes{whole * parameter_bytes(options.param_dtype)}};
+          .states = options.shard_group};
 }
 
 const Registration<Strategy> fsdp{

@@ -30,6 +30,8 @@ struct LayerWork {
   std::vector<std::uint32_t> gradients;   // complete when backward ends, in the order they are accumulated
   std::int64_t block = -1;                // the transformer layer it belongs to; -1: outside of all
   std::vector<std::uint32_t> recomputed;  // layers whose forward runs again just before this backward
+  Bytes activations = {};                 // what this backward needs of its forward
+  Bytes kept = {};                        // of them, what stays from the forward on
 };
 
 struct Job {

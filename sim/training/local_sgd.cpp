@@ -14,14 +14,16 @@ namespace {
 
 void average(const StrategyContext& context, const std::string& what, Bytes bytes, std::uint32_t tensors) {
   context.writer.section("flatten " + what, Category::gradient_copy);
-  write_kernels(context, copy_work(tensors, bytes));
+  allocate_at_start(context, MemoryCategory::communication_buffers, bytes,
+                    write_kernels(context, copy_work(tensors, bytes)));
   const std::vector<OpId> arrived = write_collective(
       context,
       {.name = "average " + what, .payload = Payload::parameters, .bytes = bytes, .tensors = tensors},
       write_mark(context));
   write_wait(context, "wait for " + what, arrived);
   context.writer.section("copy back " + what, Category::gradient_copy);
-  write_kernels(context, copy_work(tensors, bytes));
+  release_at_end(context, MemoryCategory::communication_buffers, bytes,
+                 write_kernels(context, copy_work(tensors, bytes)));
 }
 
 void average_all(const StrategyContext& context) {

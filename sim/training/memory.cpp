@@ -47,7 +47,25 @@ std::int64_t states_per_parameter(Optimizer optimizer) {
   return 0;
 }
 
-MemoryUse memory_use(const MemoryInput& input) {
+Bytes& MemoryUse::of(MemoryCategory category) {
+  switch (category) {
+    case MemoryCategory::parameters:
+      return parameters;
+    case MemoryCategory::gradients:
+      return gradients;
+    case MemoryCategory::optimizer_states:
+      return optimizer_states;
+    case MemoryCategory::activations:
+      return activations;
+    case MemoryCategory::communication_buffers:
+      return communication_buffers;
+    case MemoryCategory::framework:
+      break;
+  }
+  return framework;
+}
+
+MemoryUse standing_memory(const MemoryInput& input) {
   const Job& job = input.job;
   const MemoryShares shares = shares_of(job, input.world.ranks());
   MemoryUse use;
@@ -56,7 +74,6 @@ MemoryUse memory_use(const MemoryInput& input) {
   use.gradients = part(gradient_bytes(job), shares.gradients);
   use.optimizer_states =
       part(Bytes{element_count(job.gradients) * state_bytes_per_parameter(job.training)}, shares.states);
-  use.activations = input.activations;
   use.communication_buffers = library_buffers(job, input.world) + shares.buffers;
   // A CUDA context with its kernels: 0.47 GiB loaded lazily, 0.92 GiB eagerly (stas00/ml-engineering).
   use.framework = job.communication.library == LibraryKind::gloo ? Bytes{0} : Bytes{700 * mib};

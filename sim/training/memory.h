@@ -3,8 +3,9 @@
 // What one GPU must hold during a step, by category.
 //
 // Problem:   a layout that is fast on paper is worthless when it does not fit.
-// Idea:      add up what lives at the peak: weights, gradients, optimizer states, what backward keeps,
-//            buckets and the library's buffers, the framework's own share.
+// Idea:      what stands all the time (weights, gradients, optimizer states, buckets and the library's
+//            buffers, the framework's own share) is added up here; what comes and goes during a step is
+//            written by the strategy as it goes (memory_change) and added where it peaks.
 // Reference: Rajbhandari et al. 1910.02054 (states), stas00/ml-engineering (CUDA context), NVIDIA/nccl issue
 // 964 (buffers).
 
@@ -12,6 +13,7 @@
 
 #include "sim/base/units.h"
 #include "sim/training/job.h"
+#include "sim/training/memory_change.h"
 
 namespace lockstep {
 
@@ -23,20 +25,19 @@ struct MemoryUse {
   Bytes communication_buffers;
   Bytes framework;
 
+  Bytes& of(MemoryCategory category);
   Bytes total() const {
     return parameters + gradients + optimizer_states + activations + communication_buffers + framework;
   }
 };
 
-// `activations` is what backward keeps of one micro-batch; `half_copies` the bytes of low-precision weights
-// that AMP casts and keeps beside its fp32 ones.
+// `half_copies`: the bytes of low-precision weights that AMP casts and keeps beside its fp32 ones.
 struct MemoryInput {
   const Job& job;
   const Communicator& world;
-  Bytes activations;
   Bytes half_copies;
 };
-MemoryUse memory_use(const MemoryInput& input);
+MemoryUse standing_memory(const MemoryInput& input);
 
 // fp32 states that the optimizer keeps for each parameter: momentum one, Adam and LAMB two.
 std::int64_t states_per_parameter(Optimizer optimizer);

@@ -3,6 +3,32 @@
 #include "sim/collectives/choice.h"
 
 namespace lockstep {
+namespace {
+
+void change_memory(const StrategyContext& context, MemoryCategory category, Bytes bytes, OpEdge edge,
+                   std::span<const OpId> ops) {
+  if (context.memory == nullptr || bytes == Bytes{0})
+    return;
+  context.memory->push_back(
+      {.category = category, .bytes = bytes, .edge = edge, .at = {ops.begin(), ops.end()}});
+}
+
+}  // namespace
+
+void allocate_at_start(const StrategyContext& context, MemoryCategory category, Bytes bytes,
+                       std::span<const OpId> ops) {
+  change_memory(context, category, bytes, OpEdge::start, ops);
+}
+
+void allocate_at_end(const StrategyContext& context, MemoryCategory category, Bytes bytes,
+                     std::span<const OpId> ops) {
+  change_memory(context, category, bytes, OpEdge::end, ops);
+}
+
+void release_at_end(const StrategyContext& context, MemoryCategory category, Bytes bytes,
+                    std::span<const OpId> ops) {
+  change_memory(context, category, Bytes{0} - bytes, OpEdge::end, ops);
+}
 
 std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork& work,
                                 std::span<const OpId> after) {
@@ -24,22 +50,30 @@ std::vector<OpId> write_side_kernels(const StrategyContext& context, const Kerne
   return ops;
 }
 
+std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer) {
+  context.writer.section("forward " + layer.name, Category::forward);
+  std::vector<OpId> done = write_kernels(context, layer.forward);
+  allocate_at_start(context, MemoryCategory::activations, layer.kept, done);
+  return done;
+}
+
 std::vector<OpId> write_forward(const StrategyContext& context) {
   std::vector<OpId> last;
-  for (const LayerWork& layer : context.job.layers) {
-    context.writer.section("forward " + layer.name, Category::forward);
-    last = write_kernels(context, layer.forward);
-  }
+  for (const LayerWork& layer : context.job.layers) last = write_forward_of(context, layer);
   return last;
 }
 
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
-  for (const std::uint32_t again : layer.recomputed) {
-    context.writer.section("recompute " + context.job.layers[again].name, Category::recompute);
-    write_kernels(context, context.job.layers[again].forward);
+  for (const std::uint32_t index : layer.recomputed) {
+    const LayerWork& again = context.job.layers[index];
+    context.writer.section("recompute " + again.name, Category::recompute);
+    allocate_at_start(context, MemoryCategory::activations, again.activations - again.kept,
+                      write_kernels(context, again.forward));
   }
   context.writer.section("backward " + layer.name, Category::backward);
-  return write_kernels(context, layer.backward);
+  std::vector<OpId> done = write_kernels(context, layer.backward);
+  release_at_end(context, MemoryCategory::activations, layer.activations, done);
+  return done;
 }
 
 void write_local_micro_batch(const StrategyContext& context) {

@@ -18,6 +18,8 @@ namespace lockstep {
 // Runs the same kernel on the compute lane of every representative, each after its own `after`.
 std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork& work,
                                 std::span<const OpId> after = {});
+// A layer's forward and what is kept of it for its backward.
+std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer);
 std::vector<OpId> write_forward(const StrategyContext& context);
 // The layer's backward, after the forwards that it needs again.
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer);
@@ -40,6 +42,14 @@ std::vector<OpId> write_delays(const StrategyContext& context, Duration duration
 std::vector<OpId> write_mark(const StrategyContext& context);
 // Holds every compute lane until the op of its representative has ended: exposed communication, for `reason`.
 void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until);
+
+// So many bytes are held from the start, or from the end, of each representative's op on, or until its end.
+void allocate_at_start(const StrategyContext& context, MemoryCategory category, Bytes bytes,
+                       std::span<const OpId> ops);
+void allocate_at_end(const StrategyContext& context, MemoryCategory category, Bytes bytes,
+                     std::span<const OpId> ops);
+void release_at_end(const StrategyContext& context, MemoryCategory category, Bytes bytes,
+                    std::span<const OpId> ops);
 
 // What is to be sent; `bytes_on_wire` left out: as it is.
 struct Message {

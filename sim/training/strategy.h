@@ -14,6 +14,7 @@
 #include "sim/collectives/collective.h"
 #include "sim/plan/plan_writer.h"
 #include "sim/training/job.h"
+#include "sim/training/memory_change.h"
 
 namespace lockstep {
 
@@ -45,6 +46,7 @@ struct IterationOps {
   OpId first;  // ops [first, last) make up the iteration
   OpId last;
   std::vector<Communication> communications;
+  std::vector<MemoryChange> memory;  // of the last iteration of a run
 };
 
 struct StrategyContext {
@@ -55,6 +57,7 @@ struct StrategyContext {
   std::vector<Communication>& communications;  // of this iteration; filled by write_collective
   std::int64_t iteration = 0;
   bool is_first_iteration = false;
+  std::vector<MemoryChange>* memory = nullptr;  // null: nobody asks
 };
 
 // Into how many parts what every GPU of a plain data-parallel step holds is divided, and what the strategy
@@ -64,7 +67,7 @@ struct MemoryShares {
   std::int64_t gradients = 1;
   std::int64_t states = 1;
   Bytes buffers = {};   // buckets, and gradients on their way
-  Bytes gathered = {};  // weights that are whole for a while
+  Bytes gathered = {};  // weights that every rank keeps whole beside its part
 };
 
 struct Strategy {

@@ -38,6 +38,7 @@ class Zero3Iteration {
       for (std::uint32_t layer = layers; layer-- > 0;) write_backward_of(layer);
       reduction_.finish();
     }
+    release_used();
     const std::int64_t ranks = context_.world.ranks();
     write_clipping(context_, Bytes{(gradient_bytes(job_).count() + ranks - 1) / ranks}, true);
     write_partial_optimizer(context_, ranks);
@@ -90,8 +91,7 @@ class Zero3Iteration {
 
   void write_forward_of(std::uint32_t layer) {
     use(layer);
-    context_.writer.section("forward " + job_.layers[layer].name, Category::forward);
-    used(write_kernels(context_, job_.layers[layer].forward));
+    used(lockstep::write_forward_of(context_, job_.layers[layer]));
   }
 
   void write_backward_of(std::uint32_t layer) {
@@ -106,6 +106,7 @@ class Zero3Iteration {
     const std::uint32_t module = module_of_layer_[layer];
     if (module == no_module || module == current_)
       return;
+    release_used();
     current_ = module;
     const Fetch& fetch = fetches_[next_use_++];
     if (fetch.own)
@@ -116,9 +117,18 @@ class Zero3Iteration {
   }
 
   void used(const std::vector<OpId>& done) {
+    if (current_ != no_module)
+      last_used_ = {current_, done};
     if (ended_.empty() || ended_.back().first != current_)
       ended_.emplace_back(current_, done);
     ended_.back().second = done;
+  }
+
+  // The module of the use that has just ended, unless it is used again soon.
+  void release_used() {
+    if (next_use_ > 0 && fetches_[next_use_ - 1].is_released_after)
+      release_at_end(context_, MemoryCategory::parameters,
+                     Bytes{elements_[last_used_.first] * weight_bytes(job_)}, last_used_.second);
   }
 
   // The host waits for the request before the last one: what it was for has run.
@@ -130,12 +140,14 @@ class Zero3Iteration {
   void gather(const std::vector<std::uint32_t>& modules, const std::string& name) {
     std::int64_t elements = 0;
     for (const std::uint32_t module : modules) elements += elements_[module];
+    const std::vector<OpId> asked = gate();
+    allocate_at_end(context_, MemoryCategory::parameters, Bytes{elements * weight_bytes(job_)}, asked);
     const std::vector<OpId> arrived = write_collective(context_,
                                                        {.name = name,
                                                         .payload = Payload::parameters,
                                                         .op = CollectiveOp::all_gather,
                                                         .bytes = Bytes{elements * weight_bytes(job_)}},
-                                                       gate());
+                                                       asked);
     for (const std::uint32_t module : modules) arrived_[module] = arrived;
   }
 
@@ -165,6 +177,8 @@ class Zero3Iteration {
   std::vector<std::vector<OpId>> arrived_;                          // by module, by representative
   std::vector<std::pair<std::uint32_t, std::vector<OpId>>> ended_;  // modules in the order of their uses
 
+  std::pair<std::uint32_t, std::vector<OpId>> last_used_{no_module, {}};  // where its last layer ended
+
   ZeroReduction reduction_;
 };
 
@@ -172,26 +186,18 @@ void write_iteration(const StrategyContext& context) {
   Zero3Iteration(context).write();
 }
 
-// Whole at once: what is prefetched or kept for its reuse, but no more than the limit, and what is small.
+// What is below the persistence threshold stays whole.
 MemoryShares memory(const Job& job, std::int64_t ranks) {
-  const ZeroOptions& zero = job.training.zero;
-  std::int64_t largest = 0;
   std::int64_t persistent = 0;
   for (const Gradient& gradient : job.gradients) {
     const std::int64_t elements = element_count(gradient);
-    largest = std::max(largest, elements);
-    persistent += elements <= zero.stage3_param_persistence_threshold ? elements : 0;
+    persistent += elements <= job.training.zero.stage3_param_persistence_threshold ? elements : 0;
   }
-  const std::int64_t ahead =
-      std::max(zero.stage3_prefetch_bucket_size + largest, zero.stage3_max_reuse_distance);
-  const std::int64_t live =
-      std::min(std::max(largest, std::min(ahead, zero.stage3_max_live_parameters)) + persistent,
-               element_count(job.gradients));
   return {.weights = ranks,
           .gradients = ranks,
           .states = ranks,
           .buffers = zero_buffers(job),
-          .gathered = Bytes{live * weight_bytes(job)}};
+          .gathered = Bytes{persistent * weight_bytes(job)}};
 }
 
 const Registration<Strategy> registration{

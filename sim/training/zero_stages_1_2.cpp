@@ -70,8 +70,7 @@ class ZeroIteration {
            ++waited) {
         write_wait(context_, "wait for weights", pieces[waited]);
       }
-      context_.writer.section("forward " + layer.name, Category::forward);
-      write_kernels(context_, layer.forward);
+      write_forward_of(context_, layer);
     }
   }
 

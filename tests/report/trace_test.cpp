@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -85,6 +86,26 @@ TEST_CASE("every simulated rank is a process") {
     processes.insert(event["pid"].get<int>());
   }
   CHECK(processes == std::set<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("a track shows what a GPU holds, up to the peak of the report and down to what stands") {
+  const Scenario scenario = load_resnet();
+  const MemoryReport memory = predict(scenario).memory;
+  std::int64_t most = 0;
+  std::int64_t last = 0;
+  for (const json& event : trace_of(scenario)) {
+    if (event["ph"] != "C") {
+      continue;
+    }
+    CHECK(event["name"] == "memory GPU 0");
+    last = 0;
+    for (const auto& [part, bytes] : event["args"].items()) {
+      last += bytes.get<std::int64_t>();
+    }
+    most = std::max(most, last);
+  }
+  CHECK(most == memory.peak.total().count());
+  CHECK(last == memory.standing.total().count());
 }
 
 TEST_CASE("kernels and waiting fill the iteration on the compute lane") {

@@ -31,8 +31,8 @@ Held held_by(const std::string& strategy, const std::string& framework) {
                        {"master_weights", true}}}});
   const Simulation simulation = simulate(scenario);
   const MemoryShares shares = Registry<Strategy>::find(strategy)->memory(simulation.job, ranks);
-  const MemoryUse use = memory_use(
-      {.job = simulation.job, .world = simulation.cluster->world, .activations = {}, .half_copies = {}});
+  const MemoryUse use =
+      standing_memory({.job = simulation.job, .world = simulation.cluster->world, .half_copies = {}});
   return {.weights = use.parameters.count() - shares.gathered.count(),
           .gradients = use.gradients.count(),
           .states = use.optimizer_states.count()};

@@ -1,0 +1,184 @@
+// What a GPU holds over an iteration, whatever the strategy.
+
+#include <doctest/doctest.h>
+
+#include "sim/training/units.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json gpt2(const std::string& strategy, std::int64_t batch = 4) {
+  const bool is_alone = strategy == "single";
+  const std::int64_t nodes = is_alone || strategy == "dp" ? 1 : 2;
+  return {{"cluster", {{"machine", "dgx_a100_40gb"}, {"nodes", nodes}, {"gpus_per_node", is_alone ? 1 : 8}}},
+          {"model", {{"name", "gpt2"}, {"batch_per_gpu", batch}, {"precision", "bf16"}}},
+          {"training", {{"strategy", strategy}}}};
+}
+
+// ps_async plays its updates one by one and has no plan to follow.
+std::vector<std::string> planned_strategies() {
+  std::vector<std::string> names;
+  for (const auto& [name, strategy] : Registry<Strategy>::all())
+    if (name != "ps_async")
+      names.push_back(name);
+  return names;
+}
+
+struct Held {
+  Simulation simulation;
+  MemoryReport report;
+};
+
+Held hold(const Json& given) {
+  const Scenario scenario = scenario_from(given);
+  Simulation simulation = simulate(scenario);
+  MemoryReport report = summarise(scenario, simulation).memory;
+  return {std::move(simulation), std::move(report)};
+}
+
+TEST_CASE("What an iteration allocates it releases, category by category") {
+  for (const std::string& name : planned_strategies())
+    for (const char* recompute : {"none", "selective", "full", "every_3"}) {
+      Json given = gpt2(name);
+      given["training"]["recompute"] = recompute;
+      given["training"]["gradient_accumulation"] = name == "dp" ? 1 : 2;
+      const Scenario scenario = scenario_from(given);
+      const Simulation simulation = simulate(scenario);
+      INFO(name, ", recompute ", recompute);
+      const MemoryUse standing = standing_memory(scenario, simulation);
+      for (std::size_t i = 0; i < simulation.steady.lanes.compute.size(); ++i) {
+        MemoryUse last = track_memory(simulation.steady, standing, i).back().use;
+        MemoryUse first = standing;
+        for (int category = 0; category <= static_cast<int>(MemoryCategory::framework); ++category)
+          CHECK(last.of(MemoryCategory{static_cast<std::uint8_t>(category)}).count() ==
+                first.of(MemoryCategory{static_cast<std::uint8_t>(category)}).count());
+      }
+    }
+}
+
+TEST_CASE("No category ever falls below what stands, and the peak is the most there is") {
+  for (const std::string& name : planned_strategies()) {
+    const Scenario scenario = scenario_from(gpt2(name));
+    const Simulation simulation = simulate(scenario);
+    INFO(name);
+    MemoryUse standing = standing_memory(scenario, simulation);
+    const Bytes peak = summarise(scenario, simulation).memory.peak.total();
+    for (std::size_t i = 0; i < simulation.steady.lanes.compute.size(); ++i)
+      for (MemoryMoment& moment : track_memory(simulation.steady, standing, i)) {
+        CHECK(moment.use.total() <= peak);
+        for (int category = 0; category <= static_cast<int>(MemoryCategory::framework); ++category)
+          CHECK(moment.use.of(MemoryCategory{static_cast<std::uint8_t>(category)}) >=
+                standing.of(MemoryCategory{static_cast<std::uint8_t>(category)}));
+      }
+  }
+}
+
+// Every layer's activations are there when forward ends and nothing else moves: the peak is the sum.
+TEST_CASE("Where only activations move and none is computed again, the peak is standing plus all of them") {
+  for (const char* name : {"single", "ddp", "zero1", "zero2"}) {
+    const Held held = hold(gpt2(name));
+    Bytes all;
+    for (const LayerWork& layer : held.simulation.job.layers) all += layer.activations;
+    INFO(name);
+    CHECK(held.report.peak.total().count() == (held.report.standing.total() + all).count());
+    CHECK(held.report.peak.activations.count() == all.count());
+  }
+}
+
+// With full recomputation a block keeps its input until its backward, when all of it is there again. The
+// blocks are alike, so the most is held either when forward ends (every block's input, and all outside of the
+// blocks), or when the last block is there again (every block's input, the rest of one block, and what stands
+// before the blocks); what is behind the blocks has been released by then.
+TEST_CASE("With full recomputation the peak is the inputs of all blocks and one block in full") {
+  Json given = gpt2("single");
+  given["training"]["recompute"] = "full";
+  const Held held = hold(given);
+  Bytes inputs;
+  Bytes block;
+  Bytes before;
+  Bytes behind;
+  bool has_met_block = false;
+  for (const LayerWork& layer : held.simulation.job.layers) {
+    has_met_block = has_met_block || layer.block >= 0;
+    if (layer.block >= 0)
+      inputs += layer.kept;
+    else
+      (has_met_block ? behind : before) += layer.activations;
+    if (layer.block == 0)
+      block += layer.activations - layer.kept;
+  }
+  CHECK(held.report.peak.activations.count() == (before + inputs + std::max(behind, block)).count());
+}
+
+TEST_CASE("Recomputing more never holds more activations, and never takes less time") {
+  Bytes before{INT64_MAX};
+  Duration time;
+  for (const char* recompute : {"none", "selective", "full"}) {
+    Json given = gpt2("ddp", 8);
+    given["training"]["recompute"] = recompute;
+    const Scenario scenario = scenario_from(given);
+    const Report report = summarise(scenario, simulate(scenario));
+    INFO(recompute);
+    CHECK(report.memory.peak.activations <= before);
+    CHECK(report.iteration >= time);
+    before = report.memory.peak.activations;
+    time = report.iteration;
+  }
+}
+
+TEST_CASE("A larger micro-batch never holds less") {
+  for (const std::string& name : planned_strategies()) {
+    Bytes before;
+    for (const std::int64_t batch : {8, 16, 32}) {
+      const Bytes held = hold(gpt2(name, batch)).report.peak.total();
+      INFO(name, ", batch ", batch);
+      CHECK(held >= before);
+      before = held;
+    }
+  }
+}
+
+// Never more than the root, two units gathered ahead of the one that runs, and the gradients of the root and
+// of two units on their way: in all less than the whole model, which is there without a limit.
+TEST_CASE("FSDP gathers no more than its limiter lets it") {
+  Json given = gpt2("fsdp");
+  const Held held = hold(given);
+  const Units units = find_units(held.simulation.job, {});
+  std::int64_t largest = 0;
+  for (std::size_t unit = 1; unit < units.units.size(); ++unit)
+    largest = std::max(largest, units.units[unit].elements);
+  constexpr std::int64_t bytes_each = 2;
+  constexpr std::int64_t padding = 16 * bytes_each;
+  const std::int64_t gathered = (held.report.peak.parameters - held.report.standing.parameters).count();
+  CHECK(gathered >= units.units.front().elements * bytes_each);
+  CHECK(gathered <= (units.units.front().elements + 3 * largest) * bytes_each + 4 * padding);
+
+  given["training"]["limit_all_gathers"] = false;
+  CHECK(hold(given).report.peak.parameters > held.report.peak.parameters);
+}
+
+// Without resharding every unit is there when backward begins: the whole model, beside the shard.
+TEST_CASE("FSDP without resharding holds the whole model when backward begins") {
+  Json given = gpt2("fsdp");
+  given["training"]["reshard_after_forward"] = false;
+  const Held held = hold(given);
+  const std::int64_t gathered = (held.report.peak.parameters - held.report.standing.parameters).count();
+  const std::int64_t whole = gradient_bytes(held.simulation.job).count();
+  CHECK(gathered >= whole);
+  CHECK(gathered <= whole + 16 * 2 * 13);
+}
+
+TEST_CASE("Local SGD's flat buffer is there only while it averages") {
+  const Held held = hold(gpt2("local_sgd", 1));
+  Bytes most;
+  const MemoryUse standing = held.report.standing;
+  for (const MemoryMoment& moment : track_memory(held.simulation.steady, standing, 0))
+    most = std::max(most, moment.use.communication_buffers - standing.communication_buffers);
+  CHECK(most.count() == gradient_bytes(held.simulation.job).count());
+}
+
+}  // namespace
+}  // namespace lockstep
