@@ -1,0 +1,29 @@
+#pragma once
+
+// Which parameter server holds which variable.
+//
+// Problem:   a round lasts as long as the server with the most bytes, and a variable is pulled and pushed as
+//            one message.
+// Idea:      three rules of the frameworks: dealt in turn (tf.train.replica_device_setter), each to the server
+//            with the least bytes so far (tf_cnn_benchmarks, GreedyLoadBalancingStrategy by bytes), or cut
+//            into pieces that are dealt in turn (BytePS).
+// Invariant: the shards of a gradient add up to its bytes. In registration order; of servers with equally few
+//            bytes the first is taken.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/training/job.h"
+
+namespace lockstep {
+
+struct Shard {
+  std::uint32_t gradient = 0;
+  std::uint32_t server = 0;
+  Bytes bytes;
+};
+
+std::vector<Shard> place_shards(std::span<const Gradient> gradients, const ServerSpec& servers);
+
+}  // namespace lockstep
