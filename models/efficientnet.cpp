@@ -40,7 +40,8 @@ struct InvertedResidual {
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
   std::int64_t channels = 0;
-  bool is_first = false;  // of the network: never dropped
+  bool is_first = false;          // of the network: never dropped
+  bool has_wide_squeeze = false;  // squeeze to a quarter of the expanded channels, not of the block's input
 };
 
 // The nearest multiple of 8, upwards if the nearest is more than 10 % too small.
@@ -95,7 +96,8 @@ FeatureMap write_block(ImageNetwork& network, const std::string& name, const Fea
     path = write_activated(network, next_part(), path, same_convolution(expanded, 1));
   }
   path = write_activated(network, next_part(), path, depthwise);
-  path = write_squeeze_excitation(network, next_part(), path, std::max<std::int64_t>(1, input.channels / 4));
+  const std::int64_t squeezed = (block.has_wide_squeeze ? expanded : input.channels) / 4;
+  path = write_squeeze_excitation(network, next_part(), path, std::max<std::int64_t>(1, squeezed));
   const std::string projection = next_part();
   path = network.convolution_norm(projection + ".0", projection + ".1", path,
                                   same_convolution(block.channels, 1));
@@ -107,6 +109,7 @@ FeatureMap write_block(ImageNetwork& network, const std::string& name, const Fea
 Model build_efficientnet(JsonReader& json, const ModelRequest&) {
   const std::int64_t width_percent = required_count(json, "width_percent", 400);
   const std::int64_t depth_percent = required_count(json, "depth_percent", 800);
+  const bool has_wide_squeeze = flag_or(json, "wide_squeeze", false);
   const ImageTask task = read_image_task(json, 32);
 
   ImageNetwork network;
@@ -122,7 +125,8 @@ Model build_efficientnet(JsonReader& json, const ModelRequest&) {
                               .kernel = kernel,
                               .stride = index == 0 ? stride : 1,
                               .channels = scaled_channels(channels, width_percent),
-                              .is_first = stage == 0 && index == 0});
+                              .is_first = stage == 0 && index == 0,
+                              .has_wide_squeeze = has_wide_squeeze});
     }
   }
   features = write_activated(network, fmt::format("features.{}", stages.size() + 1), features,

@@ -10,6 +10,7 @@
 namespace lockstep {
 
 Activation ModelBuilder::add_input(std::int64_t elements) {
+  model_.input_bytes += 4 * elements;
   activations_.push_back({.elements = elements, .needs_gradient = false});
   return {.id = activations_.size() - 1, .elements = elements};
 }
@@ -88,6 +89,12 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
              .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels},
             {input});
   return output;
+}
+
+void ModelBuilder::add_loss(Layer layer, const Activation& output) {
+  layer.is_loss = true;
+  model_.output_elements += output.elements;
+  add_layer(std::move(layer), {output});
 }
 
 std::vector<std::uint32_t> ModelBuilder::completed_parameters(const Matmul& matmul) const {

@@ -38,7 +38,7 @@ struct Matmul {
 
 class ModelBuilder {
  public:
-  // Data: no gradient flows into it.
+  // fp32 data: no gradient flows into it.
   Activation add_input(std::int64_t elements);
   Activation add_activation(std::int64_t elements);
 
@@ -60,6 +60,8 @@ class ModelBuilder {
   // Charges the layer for adding the gradients of inputs that were read before.
   void add_layer(Layer layer, const std::vector<Activation>& inputs);
   Activation add_matmul(const Matmul& matmul, const Activation& input);
+  // The loss of one of the model's outputs.
+  void add_loss(Layer layer, const Activation& output);
 
   Model finish();
 

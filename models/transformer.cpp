@@ -40,6 +40,7 @@ class TransformerWriter {
     write_head(stream);
     Model model = builder_.finish();
     model.tokens_per_sample = config_.sequence_length;
+    model.input_bytes = 8 * config_.sequence_length * inputs_per_token();
     model.transformer = sizes_;
     return model;
   }
@@ -49,6 +50,9 @@ class TransformerWriter {
     return fmt::format("{}{}.{}", root_, style_.names.blocks, index);
   }
   std::string words() const { return weight_of(root_ + style_.names.words); }
+
+  // Token, and where sentences are told apart its type and whether it is padding.
+  std::int64_t inputs_per_token() const { return config_.token_types > 0 ? 3 : 1; }
 
   void register_parameters() {
     register_embeddings();

@@ -64,6 +64,7 @@ struct Layer {
 
   int forward_kernels = 1;
   int backward_kernels = 1;
+  bool is_loss = false;  // compares an output of the model with what it should be
 };
 
 // What a strategy that cuts inside a transformer needs: heads to divide, states to exchange.
@@ -86,6 +87,8 @@ struct Model {
   std::vector<BufferTensor> buffers;
   std::vector<Layer> layers;           // in forward order
   std::int64_t tokens_per_sample = 0;  // 0 for images
+  std::int64_t input_bytes = 0;        // a sample as it reaches the GPU: fp32 pixels, int64 tokens
+  std::int64_t output_elements = 0;    // of a sample, that its losses are taken of
   std::optional<TransformerSizes> transformer;
 };
 

@@ -55,7 +55,7 @@ enum class Category : std::uint8_t {
 
 // A lane is a stream: `slots` ops at a time, started in the order they were written. A CUDA stream
 // has one slot; Gloo's worker pool has one per collective in flight.
-enum class LaneKind : std::uint8_t { compute, communication, channel };
+enum class LaneKind : std::uint8_t { compute, communication, channel, copy, host };
 
 struct Lane {
   Rank rank{};

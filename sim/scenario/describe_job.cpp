@@ -83,7 +83,8 @@ void add_modelled_layers(Job& job, const ModelUse& use) {
                    .backward = pricer.backward(layer),
                    .gradients = layer.parameters,
                    .block = layer.block,
-                   .recomputed = {}};
+                   .recomputed = {},
+                   .is_loss = layer.is_loss};
     if (index < use.stated.size() && use.stated[index]) {
       work.forward = stated(use.stated[index]->forward);
       work.backward = stated(use.stated[index]->backward);
@@ -165,6 +166,8 @@ void add_model(Job& job, const Scenario& scenario) {
     job.gradients.push_back({tensor.name, Bytes{tensor.elements * bytes}, static_cast<std::uint32_t>(bytes)});
   job.buffer_tensors = static_cast<std::int64_t>(use.model.buffers.size());
   job.buffer_bytes = Bytes{buffer_bytes(use.model)};
+  job.input_bytes = Bytes{use.model.input_bytes * use.batch_per_gpu};
+  job.output_bytes = Bytes{use.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
   add_modelled_layers(job, use);
   plan_recomputation(job, use.model, scenario.training.recompute);
   describe_activations(job, use.model, use.precision, use.batch_per_gpu);

@@ -21,6 +21,7 @@ constexpr std::int64_t picoseconds_per_millisecond = 1'000'000'000;
 constexpr RatioRange mebibyte_range{0.001, 1e6};
 constexpr RatioRange fusion_range{0, 1e6};
 constexpr RatioRange millisecond_range{0, 1e5};
+constexpr Duration longest_operator = Duration::seconds(1);
 constexpr IntegerRange element_range{1, 1'000'000'000'000};
 constexpr IntegerRange element_or_none_range{0, 1'000'000'000'000};
 constexpr IntegerRange count_range{1, million};
@@ -135,6 +136,7 @@ void visit(Fields& fields, const TrainingSpec&, LocalSgdOptions& local) {
 template <class Fields>
 void visit(Fields& fields, const TrainingSpec&, DataParallelOptions& data_parallel) {
   fields.flag("gather_outputs", data_parallel.gather_outputs);
+  fields.duration("operator_time", data_parallel.operator_time, longest_operator);
 }
 
 // A single GPU is what DistributedDataParallel is on one rank, so that one change makes a scenario its own
@@ -207,6 +209,17 @@ class FieldReader {
       const double found_ms = found->number(millisecond_range.minimum, millisecond_range.maximum, "ms");
       value = Duration::picoseconds(
           static_cast<std::int64_t>(found_ms * static_cast<double>(picoseconds_per_millisecond) + 0.5));
+    }
+  }
+
+  void duration(std::string_view key, Duration& value, Duration longest) {
+    const auto found = json_.optional(key);
+    if (!found) {
+      return;
+    }
+    value = found->duration();
+    if (value > longest) {
+      found->expected("at most " + format_duration(longest));
     }
   }
 
@@ -300,6 +313,7 @@ class FieldWriter {
   void milliseconds(std::string_view key, Duration value) {
     put(key, static_cast<double>(value.picoseconds()) / static_cast<double>(picoseconds_per_millisecond));
   }
+  void duration(std::string_view key, Duration value, Duration) { put(key, exact_text(value)); }
   void bytes(std::string_view key, Bytes value) { put(key, exact_text(value)); }
   void rate_if_stated(std::string_view key, std::optional<Bandwidth> value) {
     if (value) {
@@ -346,6 +360,7 @@ class KeyLister {
     add(key);
   }
   void milliseconds(std::string_view key, Duration) { add(key); }
+  void duration(std::string_view key, Duration, Duration) { add(key); }
   void wrap(std::string_view key, const AutoWrap&) { add(key); }
   void reshard(std::string_view key, std::int64_t, std::int64_t) { add(key); }
   void servers(std::string_view key, const ServerSpec&) { add(key); }

@@ -69,7 +69,10 @@ void set_torch_local_sgd(Input& input) {
 }
 
 void set_torch_dp(Input& input) {
-  input.set("gather_outputs", input.spec.data_parallel.gather_outputs, true, "torch.nn.DataParallel");
+  DataParallelOptions& options = input.spec.data_parallel;
+  input.set("gather_outputs", options.gather_outputs, true, "torch.nn.DataParallel");
+  input.set("operator_time", options.operator_time, Duration::microseconds(20),
+            "a PyTorch operator costs about 20 us of CPU time on a V100 host (profiler guides)");
 }
 
 // ---- torch.distributed.fsdp ----

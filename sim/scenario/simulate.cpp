@@ -79,7 +79,9 @@ bool may_fold(const Scenario& scenario, const Communicator& world) {
 }
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world) {
-  if (!scenario.simulation.fold || !may_fold(scenario, world))
+  const Strategy* strategy = Registry<Strategy>::find(scenario.training.strategy);
+  const bool has_leader = strategy != nullptr && strategy->has_leader;
+  if (!scenario.simulation.fold || has_leader || !may_fold(scenario, world))
     return no_symmetry(topology);
   return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));
 }

@@ -32,6 +32,7 @@ struct LayerWork {
   std::vector<std::uint32_t> recomputed;  // layers whose forward runs again just before this backward
   Bytes activations = {};                 // what this backward needs of its forward
   Bytes kept = {};                        // of them, what stays from the forward on
+  bool is_loss = false;                   // of the model's outputs, which its caller may take elsewhere
 };
 
 struct Job {
@@ -40,6 +41,8 @@ struct Job {
   KernelWork optimizer;
   std::int64_t buffer_tensors = 0;  // batch norm statistics and the like
   Bytes buffer_bytes;
+  Bytes input_bytes;    // of one rank's micro-batch
+  Bytes output_bytes;   // that the model makes of it
   Duration per_bucket;  // events and flattening around one bucket's launch, on the compute stream
   TrainingSpec training;
   CommunicationSpec communication;

@@ -18,7 +18,7 @@ MemoryShares shares_of(const Job& job, std::int64_t ranks) {
 }
 
 Bytes part(Bytes whole, std::int64_t parts) {
-  return Bytes{(whole.count() + parts - 1) / parts};
+  return parts == 0 ? Bytes{0} : Bytes{(whole.count() + parts - 1) / parts};
 }
 
 // About 10 MiB a channel and connection, one to each neighbour (NVIDIA/nccl issues 964, 1685).
@@ -65,6 +65,10 @@ Bytes& MemoryUse::of(MemoryCategory category) {
   return framework;
 }
 
+Bytes state_bytes(const Job& job) {
+  return Bytes{element_count(job.gradients) * state_bytes_per_parameter(job.training)};
+}
+
 MemoryUse standing_memory(const MemoryInput& input) {
   const Job& job = input.job;
   const MemoryShares shares = shares_of(job, input.world.ranks());
@@ -72,8 +76,7 @@ MemoryUse standing_memory(const MemoryInput& input) {
   use.parameters =
       part(gradient_bytes(job) + input.half_copies, shares.weights) + job.buffer_bytes + shares.gathered;
   use.gradients = part(gradient_bytes(job), shares.gradients);
-  use.optimizer_states =
-      part(Bytes{element_count(job.gradients) * state_bytes_per_parameter(job.training)}, shares.states);
+  use.optimizer_states = part(state_bytes(job), shares.states);
   use.communication_buffers = library_buffers(job, input.world) + shares.buffers;
   // A CUDA context with its kernels: 0.47 GiB loaded lazily, 0.92 GiB eagerly (stas00/ml-engineering).
   use.framework = job.communication.library == LibraryKind::gloo ? Bytes{0} : Bytes{700 * mib};

@@ -39,6 +39,8 @@ struct MemoryInput {
 };
 MemoryUse standing_memory(const MemoryInput& input);
 
+// All that the optimizer keeps of a whole model.
+Bytes state_bytes(const Job& job);
 // fp32 states that the optimizer keeps for each parameter: momentum one, Adam and LAMB two.
 std::int64_t states_per_parameter(Optimizer optimizer);
 

@@ -148,6 +148,7 @@ struct LocalSgdOptions {
 // dp: torch.nn.DataParallel.
 struct DataParallelOptions {
   bool gather_outputs = true;  // false: the loss is computed on each GPU and only the loss is gathered
+  Duration operator_time = Duration::microseconds(20);  // that an operator holds Python's interpreter lock
 };
 
 struct TrainingSpec {

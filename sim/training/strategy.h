@@ -65,7 +65,7 @@ struct StrategyContext {
 struct MemoryShares {
   std::int64_t weights = 1;
   std::int64_t gradients = 1;
-  std::int64_t states = 1;
+  std::int64_t states = 1;  // 0: the strategy itself tells who holds them
   Bytes buffers = {};   // buckets, and gradients on their way
   Bytes gathered = {};  // weights that every rank keeps whole beside its part
 };
@@ -74,6 +74,7 @@ struct Strategy {
   void (*write_iteration)(const StrategyContext& context);
   std::string description;
   MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole
+  bool has_leader = false;  // rank 0 does what no other does: nobody stands for others
 };
 
 }  // namespace lockstep
