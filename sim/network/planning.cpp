@@ -27,10 +27,10 @@ Bandwidth in_node_bandwidth(const MachineSpec& machine, std::size_t rings) {
   return machine.host.socket_link ? std::min(pcie, planned(*machine.host.socket_link)) : pcie;
 }
 
-Bandwidth between_nodes_bandwidth(const MachineSpec& machine, std::uint32_t nics, Bandwidth in_node) {
+Bandwidth between_nodes_bandwidth(const MachineSpec& machine, const std::vector<std::uint32_t>& nics,
+                                  Bandwidth in_node) {
   Bandwidth all{0};
-  for (std::uint32_t nic = 0; nic < nics; ++nic)
-    all = Bandwidth{all.count() + planned(machine.nics[nic].link).count()};
+  for (const std::uint32_t nic : nics) all = Bandwidth{all.count() + planned(machine.nics[nic].link).count()};
   return in_node > Bandwidth{0} ? std::min(all, in_node) : all;
 }
 
@@ -89,18 +89,18 @@ bool has_multicast(const MachineSpec& machine, std::int64_t compute_capability) 
   return machine.gpu_links.kind == GpuLinkKind::nvswitch && compute_capability >= 90;
 }
 
-PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options, std::size_t rings) {
+PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options, const PlannedUse& use) {
   const MachineSpec& machine = options.machine;
   PlanningFacts facts{.compute_capability = options.compute_capability};
   facts.has_amd_host = machine.host.socket_link && machine.host.socket_link->name == "xgmi";
   facts.has_nvlink =
       machine.gpu_links.kind == GpuLinkKind::nvswitch || machine.gpu_links.kind == GpuLinkKind::mesh;
   facts.has_near_nics = has_near_nics(topology, machine);
-  facts.in_node = in_node_bandwidth(machine, rings);
+  facts.in_node = in_node_bandwidth(machine, use.rings);
   if (!machine.nics.empty())
-    facts.between_nodes = between_nodes_bandwidth(machine, nics_in_use(topology, machine), facts.in_node);
+    facts.between_nodes = between_nodes_bandwidth(machine, use.nics, facts.in_node);
   if (has_multicast(machine, options.compute_capability))
-    facts.multicast_per_head = multicast_per_head(machine, topology.gpus_per_node());
+    facts.multicast_per_head = multicast_per_head(machine, use.gpus_per_node);
   return facts;
 }
 

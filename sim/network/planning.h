@@ -12,7 +12,13 @@
 
 namespace lockstep {
 
-PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options, std::size_t rings);
+// What a communicator uses of the topology.
+struct PlannedUse {
+  std::size_t rings = 1;            // inside a node
+  std::vector<std::uint32_t> nics;  // of a node
+  std::uint32_t gpus_per_node = 1;
+};
+PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options, const PlannedUse& use);
 
 // The library uses the NICs closest to its GPUs: those of GPUs that are not in use stay idle. A machine with
 // NICs has at least one.

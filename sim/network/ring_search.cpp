@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "sim/network/planning.h"
@@ -96,21 +97,36 @@ Cycle rotated_to_start_at(Cycle order, std::uint32_t gpu) {
   return order;
 }
 
-LinkMatrix leading_part(const LinkMatrix& matrix, std::size_t size) {
-  LinkMatrix part(size, std::vector<std::int64_t>(size));
-  for (std::size_t row = 0; row < size; ++row) std::copy_n(matrix[row].begin(), size, part[row].begin());
+// Where the ranks of a communicator sit: at the same GPUs of so many nodes. Cycles name places among these.
+struct Seats {
+  std::uint32_t nodes = 1;
+  std::vector<std::uint32_t> gpus;  // of a node, ascending
+  std::vector<std::uint32_t> nics;  // of a node, that the rings between nodes go through
+  Group group;                      // its ranks, and the cluster's channels
+
+  bool has(std::uint32_t gpu) const { return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end(); }
+  std::uint32_t place_of(std::uint32_t gpu) const {
+    return static_cast<std::uint32_t>(std::find(gpus.begin(), gpus.end(), gpu) - gpus.begin());
+  }
+};
+
+LinkMatrix part_of(const LinkMatrix& matrix, const std::vector<std::uint32_t>& gpus) {
+  LinkMatrix part;
+  for (const std::uint32_t row : gpus) {
+    part.emplace_back();
+    for (const std::uint32_t column : gpus) part.back().push_back(matrix[row][column]);
+  }
   return part;
 }
 
 // The cycles rings may follow inside a node: on a mesh those its links allow, else any order will do.
-std::vector<Cycle> node_cycles(const Topology& topology, const MachineSpec& machine) {
-  const std::uint32_t gpus = topology.gpus_per_node();
-  if (machine.gpu_links.kind == GpuLinkKind::mesh && gpus > 1) {
-    const auto found = find_disjoint_cycles(leading_part(machine.gpu_links.matrix, gpus));
+std::vector<Cycle> node_cycles(const Seats& seats, const MachineSpec& machine) {
+  if (machine.gpu_links.kind == GpuLinkKind::mesh && seats.gpus.size() > 1) {
+    const auto found = find_disjoint_cycles(part_of(machine.gpu_links.matrix, seats.gpus));
     if (!found.empty())
       return found;
   }
-  return {natural_order(gpus)};
+  return {natural_order(static_cast<std::uint32_t>(seats.gpus.size()))};
 }
 
 // NCCL runs two channels along each ring it finds, and up to 24 over a switch (NVIDIA/nccl
@@ -125,10 +141,10 @@ void add_ring(std::vector<RingPattern>& rings, const Cycle& order, std::uint32_t
   rings.push_back(ring_pattern(order, channels));
 }
 
-std::vector<RingPattern> rings_in_node(const Topology& topology, const MachineSpec& machine) {
+std::vector<RingPattern> rings_in_node(const Seats& seats, const MachineSpec& machine) {
   std::vector<RingPattern> rings;
   const std::uint32_t channels = channels_of(machine, true);
-  for (const Cycle& cycle : node_cycles(topology, machine)) {
+  for (const Cycle& cycle : node_cycles(seats, machine)) {
     add_ring(rings, cycle, channels);
     if (machine.gpu_links.kind == GpuLinkKind::mesh && cycle.size() > 2)
       add_ring(rings, {cycle.rbegin(), cycle.rend()}, channels);
@@ -143,19 +159,51 @@ bool shares_host(const NodeGraph& node, std::uint32_t a, std::uint32_t b, std::u
   return !from_a.empty() && !from_b.empty() && from_a.back() == from_b.back();
 }
 
-std::uint32_t gpu_beside_nic(const Topology& topology, const MachineSpec& machine, std::uint32_t nic) {
-  const std::uint32_t gpus = topology.gpus_per_node();
-  const auto& near = machine.nics[nic].gpus;
-  if (!near.empty() && static_cast<std::uint32_t>(near.front()) < gpus)
-    return static_cast<std::uint32_t>(near.front());
-  return nic * gpus / topology.nics_per_node();
+std::size_t distance(const NodeGraph& node, std::uint32_t gpu, std::uint32_t nic) {
+  return node.path(node.gpu(gpu), node.nic(nic)).size();
+}
+
+std::uint32_t gpu_beside_nic(const Topology& topology, const MachineSpec& machine, const Seats& seats,
+                             std::uint32_t nic) {
+  for (const std::int64_t near : machine.nics[nic].gpus)
+    if (seats.has(static_cast<std::uint32_t>(near)))
+      return static_cast<std::uint32_t>(near);
+  const std::uint32_t usual = nic * topology.gpus_per_node() / topology.nics_per_node();
+  if (seats.has(usual))
+    return usual;
+  return *std::min_element(seats.gpus.begin(), seats.gpus.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return distance(topology.node(), a, nic) < distance(topology.node(), b, nic);
+  });
+}
+
+// All that the library uses; for a part of a node those beside its GPUs, or else the closest.
+std::vector<std::uint32_t> nics_of(const Topology& topology, const MachineSpec& machine, const Seats& seats) {
+  if (topology.nics_per_node() == 0)
+    return {};
+  std::vector<std::uint32_t> all = natural_order(nics_in_use(topology, machine));
+  if (seats.gpus.size() == topology.gpus_per_node())
+    return all;
+  std::vector<std::uint32_t> beside;
+  for (const std::uint32_t nic : all) {
+    const auto& near = machine.nics[nic].gpus;
+    if (std::any_of(near.begin(), near.end(),
+                    [&](std::int64_t gpu) { return seats.has(static_cast<std::uint32_t>(gpu)); }))
+      beside.push_back(nic);
+  }
+  if (!beside.empty())
+    return beside;
+  return {*std::min_element(all.begin(), all.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return distance(topology.node(), seats.gpus.front(), a) <
+           distance(topology.node(), seats.gpus.front(), b);
+  })};
 }
 
 // Another GPU as close to the NIC as `entry` is, so that a ring can leave by the NIC it came in by without
 // crossing the same PCIe link twice; `entry` itself where there is none.
-std::uint32_t partner_beside_nic(const Topology& topology, std::uint32_t nic, std::uint32_t entry) {
+std::uint32_t partner_beside_nic(const Topology& topology, const Seats& seats, std::uint32_t nic,
+                                 std::uint32_t entry) {
   const NodeGraph& node = topology.node();
-  for (std::uint32_t gpu = 0; gpu < topology.gpus_per_node(); ++gpu)
+  for (const std::uint32_t gpu : seats.gpus)
     if (gpu != entry && node.path(gpu, node.nic(nic)).size() == node.path(entry, node.nic(nic)).size() &&
         node.path(gpu, entry).size() > 0 && shares_host(node, gpu, entry, nic))
       return gpu;
@@ -198,18 +246,20 @@ void append_reversed(std::vector<Cycle>& cycles) {
 }
 
 // Between nodes each NIC carries one ring, which enters the node at the GPU beside it.
-std::vector<RingPattern> rings_across_nodes(const Topology& topology, const MachineSpec& machine) {
-  std::vector<Cycle> cycles = node_cycles(topology, machine);
+std::vector<RingPattern> rings_across_nodes(const Topology& topology, const MachineSpec& machine,
+                                            const Seats& seats) {
+  std::vector<Cycle> cycles = node_cycles(seats, machine);
   if (machine.gpu_links.kind == GpuLinkKind::mesh)
     append_reversed(cycles);
   std::vector<RingPattern> rings;
-  for (std::uint32_t nic = 0; nic < nics_in_use(topology, machine); ++nic) {
-    const std::uint32_t entry = gpu_beside_nic(topology, machine, nic);
-    const std::uint32_t partner = partner_beside_nic(topology, nic, entry);
+  for (const std::uint32_t nic : seats.nics) {
+    const std::uint32_t beside = gpu_beside_nic(topology, machine, seats, nic);
+    const std::uint32_t entry = seats.place_of(beside);
+    const std::uint32_t partner = seats.place_of(partner_beside_nic(topology, seats, nic, beside));
+    const Cycle& usual = cycles[rings.size() % cycles.size()];
     add_ring(rings,
-             machine.gpu_links.kind == GpuLinkKind::mesh
-                 ? cycle_on_mesh(cycles, cycles[nic % cycles.size()], entry, partner, rings)
-                 : from_entry_to_partner(cycles[nic % cycles.size()], entry, partner),
+             machine.gpu_links.kind == GpuLinkKind::mesh ? cycle_on_mesh(cycles, usual, entry, partner, rings)
+                                                         : from_entry_to_partner(usual, entry, partner),
              channels_of(machine, false));
   }
   return rings;
@@ -225,14 +275,14 @@ struct HopClasses {
   LinkClass across = LinkClass::nvlink;
 };
 
-HopClasses classify_hops(const Topology& topology, const Communicator& world) {
+HopClasses classify_hops(const Topology& topology, const Seats& seats, const Communicator& world) {
   HopClasses classes;
   for (std::uint32_t local = 0; local < world.gpus_per_node && world.ranks() > 1; ++local) {
-    const Rank rank{local};
-    const Rank next = world.next(0, rank);
+    const Rank next = world.next(0, Rank{local});
     const bool stays = world.node_of(next) == 0;
+    const Flow flow = in_cluster(seats.group, {.source = Rank{local}, .destination = next});
     const LinkClass hop =
-        topology.hop(rank, next, topology.nics_per_node() > 0 ? topology.nic_of_ring(0) : 0).slowest_class;
+        topology.hop(flow.source, flow.destination, nic_of_ring(topology, flow.channel)).slowest_class;
     classes.across = std::max(classes.across, hop);
     if (stays)
       classes.in_node = std::max(classes.in_node, hop);
@@ -241,11 +291,12 @@ HopClasses classify_hops(const Topology& topology, const Communicator& world) {
 }
 
 // What the narrowest hop leaves to one ring.
-Bandwidth narrowest_hop(const Topology& topology, const Communicator& world) {
+Bandwidth narrowest_hop(const Topology& topology, const Seats& seats, const Communicator& world) {
   Bandwidth narrowest{std::numeric_limits<std::int64_t>::max()};
   if (world.ranks() < 2)
     return narrowest;
-  const std::vector<std::uint32_t> crossings = count_crossings(topology, ring_flows(world));
+  const std::vector<std::uint32_t> crossings =
+      count_crossings(topology, in_cluster(seats.group, ring_flows(world)));
   for (const LinkId link : topology.links().ids())
     if (crossings[link.index] > 0)
       narrowest = std::min(narrowest, share(topology.links()[link].bandwidth, crossings[link.index]));
@@ -278,28 +329,33 @@ void limit_channels(std::vector<RingPattern>& rings, std::uint32_t channels) {
     rings[ring].channels = channels / count + (ring < channels % count ? 1 : 0);
 }
 
-}  // namespace
-
-std::vector<Cycle> find_disjoint_cycles(const LinkMatrix& matrix) {
-  if (matrix.size() < 2)
-    return {};
-  if (matrix.size() == 2)
-    return std::vector<Cycle>(static_cast<std::size_t>(matrix[0][1]), natural_order(2));
-  return CycleSearch(matrix).run();
+// `members` sit at the same GPUs of every node they are on.
+Seats find_seats(const Topology& topology, const MachineSpec& machine, std::vector<Rank> members) {
+  Seats seats;
+  const std::uint32_t gpus = topology.gpus_per_node();
+  const std::uint32_t first_node = members.front().index / gpus;
+  for (const Rank member : members)
+    if (member.index / gpus == first_node)
+      seats.gpus.push_back(member.index % gpus);
+  seats.nodes = static_cast<std::uint32_t>(members.size() / seats.gpus.size());
+  if (seats.nodes > 1)
+    seats.nics = nics_of(topology, machine, seats);
+  seats.group = {.members = std::move(members), .channels = seats.nics};
+  return seats;
 }
 
-Communicator find_world(const Topology& topology, const WorldOptions& options) {
+Communicator find_communicator(const Topology& topology, const WorldOptions& options, const Seats& seats) {
   const MachineSpec& machine = options.machine;
   const Calibration& calibration = options.calibration;
   Communicator world;
-  world.nodes = topology.nodes();
-  world.gpus_per_node = topology.gpus_per_node();
+  world.nodes = seats.nodes;
+  world.gpus_per_node = static_cast<std::uint32_t>(seats.gpus.size());
   world.rings =
-      topology.nodes() == 1 ? rings_in_node(topology, machine) : rings_across_nodes(topology, machine);
+      seats.nodes == 1 ? rings_in_node(seats, machine) : rings_across_nodes(topology, machine, seats);
   if (options.channels)
     limit_channels(world.rings, static_cast<std::uint32_t>(*options.channels));
-  world.ring_bandwidth = narrowest_hop(topology, world);
-  const HopClasses classes = classify_hops(topology, world);
+  world.ring_bandwidth = narrowest_hop(topology, seats, world);
+  const HopClasses classes = classify_hops(topology, seats, world);
   for (const ProtocolCost& protocol : calibration.protocols)
     world.protocols.push_back({.name = protocol.name,
                                .payload_ppm = payload_on(world, protocol, classes.across),
@@ -311,15 +367,53 @@ Communicator find_world(const Topology& topology, const WorldOptions& options) {
         {.name = algorithm.name, .launch = algorithm.launch, .efficiency_ppm = algorithm.efficiency_ppm});
   world.switch_multicasts = has_multicast(machine, options.compute_capability);
   world.network_reduces = topology.fabric().in_network_reduction;
-  world.planning = plan_as_nccl(
-      topology, options,
-      node_cycles(topology, machine).size() * (machine.gpu_links.kind == GpuLinkKind::mesh ? 2 : 1));
+  const std::size_t both_ways = machine.gpu_links.kind == GpuLinkKind::mesh ? 2 : 1;
+  world.planning = plan_as_nccl(topology, options,
+                                {.rings = node_cycles(seats, machine).size() * both_ways,
+                                 .nics = nics_of(topology, machine, seats),
+                                 .gpus_per_node = world.gpus_per_node});
   world.channel_start = calibration.channel_start;
   world.own_copy_bandwidth = calibration.own_copy_bandwidth.value_or(Bandwidth{0});
   world.peer = {.start = calibration.peer.start,
                 .channel_bandwidth = calibration.peer.channel_bandwidth.value_or(Bandwidth{0}),
                 .ramp = calibration.peer.ramp};
   return world;
+}
+
+}  // namespace
+
+std::vector<Cycle> find_disjoint_cycles(const LinkMatrix& matrix) {
+  if (matrix.size() < 2)
+    return {};
+  if (matrix.size() == 2)
+    return std::vector<Cycle>(static_cast<std::size_t>(matrix[0][1]), natural_order(2));
+  return CycleSearch(matrix).run();
+}
+
+Communicator find_world(const Topology& topology, const WorldOptions& options) {
+  std::vector<Rank> all;
+  for (std::uint32_t rank = 0; rank < topology.ranks(); ++rank) all.push_back(Rank{rank});
+  return find_communicator(topology, options, find_seats(topology, options.machine, std::move(all)));
+}
+
+// Groups at the same GPUs of as many nodes form the same communicator, and many at other GPUs an equal one.
+GroupSet find_groups(const Topology& topology, const WorldOptions& options, const GroupLayout& layout) {
+  GroupSet set{.name = layout.name, .shapes = {}, .groups = {}};
+  std::map<std::vector<std::uint32_t>, std::uint32_t> shape_at;  // by GPUs of a node
+  for (std::vector<Rank>& members : members_of(layout, topology.ranks())) {
+    Seats seats = find_seats(topology, options.machine, std::move(members));
+    const auto [known, is_new] = shape_at.try_emplace(seats.gpus);
+    if (is_new) {
+      Communicator shape = find_communicator(topology, options, seats);
+      const auto equal = std::find(set.shapes.begin(), set.shapes.end(), shape);
+      known->second = static_cast<std::uint32_t>(equal - set.shapes.begin());
+      if (equal == set.shapes.end())
+        set.shapes.push_back(std::move(shape));
+    }
+    set.groups.push_back(std::move(seats.group));
+    set.groups.back().shape = known->second;
+  }
+  return set;
 }
 
 }  // namespace lockstep

@@ -38,7 +38,7 @@ class Router {
   void add_kernel(const Path& path) {
     const LinkUse use{.link = input_.topology.compute_link(path.rank),
                       .multiplicity = 1,
-                      .reserved_sms = input_.world.channels()};
+                      .reserved_sms = path.held_channels > 0 ? path.held_channels : input_.world.channels()};
     table_.add(std::span(&use, 1), Duration::zero(), kernel_weight());
   }
 
@@ -100,7 +100,7 @@ class Router {
   void add_core_uses(const Traffic& traffic, std::vector<LinkUse>& uses) const {
     if (core_units_per_byte() == 0)
       return;
-    std::vector<std::uint32_t> sends(input_.world.ranks());
+    std::vector<std::uint32_t> sends(input_.topology.ranks());
     for (const Flow& flow : traffic.flows) sends[flow.source.index] += flow.weight;
     // Folded, a rank stands for all of its role: the busiest counts.
     const Roles& roles = input_.symmetry.roles;

@@ -24,6 +24,7 @@
 #include "sim/network/node_graph.h"
 #include "sim/network/route_table.h"
 #include "sim/plan/communicator.h"
+#include "sim/plan/group.h"
 
 namespace lockstep {
 
@@ -146,5 +147,8 @@ struct WorldOptions {
   std::optional<std::int64_t> channels = {};  // as NCCL_MAX_NCHANNELS and NCCL_MIN_NCHANNELS force it
 };
 Communicator find_world(const Topology& topology, const WorldOptions& options);
+// The groups of a layout that cuts nodes into alike parts, or takes whole ones, each with the communicator its
+// members would form.
+GroupSet find_groups(const Topology& topology, const WorldOptions& options, const GroupLayout& layout);
 
 }  // namespace lockstep

@@ -11,22 +11,30 @@ constexpr std::int64_t million = 1'000'000;
 class TrafficRouter {
  public:
   TrafficRouter(const RoutingInput& input, const Traffic& traffic)
-      : input_(input), traffic_(traffic), crossings_(find_crossings()) {}
+      : input_(input), traffic_(traffic), crossings_(find_crossings({})) {}
 
   TrafficRoute route() const {
-    TrafficRoute route{.uses = uses(), .narrowest = {}, .rounds = {}, .rounds_drift = rounds_drift()};
+    TrafficRoute route{
+        .uses = uses(crossings_), .narrowest = {}, .rounds = {}, .rounds_drift = rounds_drift()};
     for (const LinkUse& use : route.uses) {
       const Bandwidth share_of_one = share(input_.topology.links()[use.link].bandwidth, use.multiplicity);
       route.narrowest = std::min(route.narrowest.value_or(share_of_one), share_of_one);
     }
+    // Alike groups take their part of a link, but are no links of this one's chain.
+    if (!traffic_.alike.empty())
+      route.uses = uses(find_crossings(traffic_.alike));
     for (const std::vector<Flow>& round : traffic_.rounds) route.rounds.push_back(route_round(round));
     return route;
   }
 
  private:
   // By link. Folded, a link stands for others of its class: the busiest counts.
-  std::vector<std::uint32_t> find_crossings() const {
+  std::vector<std::uint32_t> find_crossings(std::span<const Flow> alike) const {
     std::vector<std::uint32_t> crossings = count_crossings(input_.topology, traffic_.flows);
+    if (!alike.empty()) {
+      const std::vector<std::uint32_t> others = count_crossings(input_.topology, alike);
+      for (std::size_t link = 0; link < others.size(); ++link) crossings[link] += others[link];
+    }
     for (std::uint32_t link = 0; link < crossings.size(); ++link) {
       std::uint32_t& busiest = crossings[input_.symmetry.representative(LinkId{link}).index];
       busiest = std::max(busiest, crossings[link]);
@@ -34,11 +42,11 @@ class TrafficRouter {
     return crossings;
   }
 
-  std::vector<LinkUse> uses() const {
+  std::vector<LinkUse> uses(const std::vector<std::uint32_t>& crossings) const {
     std::vector<LinkUse> uses;
-    for (std::uint32_t link = 0; link < crossings_.size(); ++link)
-      if (crossings_[link] > 0 && input_.symmetry.is_representative(LinkId{link}))
-        uses.push_back({.link = LinkId{link}, .multiplicity = crossings_[link]});
+    for (std::uint32_t link = 0; link < crossings.size(); ++link)
+      if (crossings[link] > 0 && input_.symmetry.is_representative(LinkId{link}))
+        uses.push_back({.link = LinkId{link}, .multiplicity = crossings[link]});
     return uses;
   }
 
@@ -46,8 +54,9 @@ class TrafficRouter {
 
   // Hops inside a node and between nodes.
   bool mixes_hops(const std::vector<Flow>& round) const {
+    const std::uint32_t gpus = input_.topology.gpus_per_node();
     const auto stays = [&](const Flow& flow) {
-      return input_.world.node_of(flow.source) == input_.world.node_of(flow.destination);
+      return flow.source.index / gpus == flow.destination.index / gpus;
     };
     return std::any_of(round.begin(), round.end(), stays) && !std::all_of(round.begin(), round.end(), stays);
   }

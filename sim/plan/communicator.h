@@ -22,6 +22,7 @@ struct RingPattern {
   std::vector<std::uint32_t> local_order;
   std::vector<std::uint32_t> position;  // inverse of local_order
   std::uint32_t channels = 1;
+  bool operator==(const RingPattern&) const = default;
 };
 
 RingPattern ring_pattern(std::vector<std::uint32_t> local_order, std::uint32_t channels);
@@ -33,6 +34,7 @@ struct ProtocolFacts {
   Duration launch;        // fixed cost of a collective on its stream
   Duration step;          // fixed cost of a step over the slowest class of hop
   Duration step_in_node;  // and over a hop inside a node
+  bool operator==(const ProtocolFacts&) const = default;
 };
 
 // An algorithm's own costs, in the order of the calibration's.
@@ -40,6 +42,7 @@ struct AlgorithmFacts {
   std::string name;
   Duration launch;
   std::int64_t efficiency_ppm = 1'000'000;
+  bool operator==(const AlgorithmFacts&) const = default;
 };
 
 // What messages between pairs cost (see PeerCost).
@@ -47,6 +50,7 @@ struct PeerFacts {
   Duration start;
   Bandwidth channel_bandwidth;  // zero: no limit of its own
   Duration ramp;
+  bool operator==(const PeerFacts&) const = default;
 };
 
 // What NCCL's search of the topology would have found, as its tuner reads it: planned speeds of all channels
@@ -59,6 +63,7 @@ struct PlanningFacts {
   Bandwidth in_node = {};             // of rings inside a node
   Bandwidth between_nodes = {};       // of rings that cross nodes
   Bandwidth multicast_per_head = {};  // NVLS
+  bool operator==(const PlanningFacts&) const = default;
 };
 
 struct Communicator {
@@ -84,6 +89,7 @@ struct Communicator {
   Rank rank_at(std::uint32_t node, std::uint32_t local) const { return Rank{node * gpus_per_node + local}; }
   Rank next(std::uint32_t ring, Rank rank) const;
   Rank previous(std::uint32_t ring, Rank rank) const;
+  bool operator==(const Communicator&) const = default;
 };
 
 // Every rank to the next on every ring: what rings move at once.

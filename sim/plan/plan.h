@@ -83,6 +83,7 @@ struct Flow {
 struct Traffic {
   std::vector<Flow> flows;
   std::vector<std::vector<Flow>> rounds;
+  std::vector<Flow> alike = {};  // what the groups that this one stands for move meanwhile
 };
 
 // The chains inside a coupled transfer: each has `chain_steps` messages of `bytes_per_step`, one after
@@ -101,6 +102,7 @@ struct Path {
   Rank rank{};                            // kernel: whose compute; hop: the source
   Rank destination{};                     // hop
   std::uint32_t channel = 0;              // hop: which ring
+  std::uint32_t held_channels = 0;        // kernel: of a collective that holds it; 0: those of the world
   std::uint32_t multiplicity = 1;         // identical channels folded into one op
   TrafficId traffic = no_traffic;         // coupled
   CoupledShape shape{};                   // coupled

@@ -12,18 +12,23 @@ LaneId PlanWriter::lane(const Lane& lane) {
 }
 
 LaneId PlanWriter::new_channel_lane(Rank rank, std::uint32_t channel) {
-  return lane({.rank = rank, .kind = LaneKind::channel, .index = channel});
+  return lane({.rank = stand_in(rank), .kind = LaneKind::channel, .index = channel});
 }
 
 PathId PlanWriter::kernel_path(Rank rank) {
-  return find_path({.kind = PathKind::kernel, .rank = rank});
+  return find_path({.kind = PathKind::kernel,
+                    .rank = stand_in(rank),
+                    .held_channels = group_ != nullptr ? group_->world->channels() : 0});
 }
 
 PathId PlanWriter::hop_path(const Hop& hop) {
+  Flow flow{.source = hop.source, .destination = hop.destination, .channel = hop.channel};
+  if (group_ != nullptr)
+    flow = in_cluster(*group_->group, flow);
   return find_path({.kind = PathKind::hop,
-                    .rank = hop.source,
-                    .destination = hop.destination,
-                    .channel = hop.channel,
+                    .rank = flow.source,
+                    .destination = flow.destination,
+                    .channel = flow.channel,
                     .protocol = hop.protocol,
                     .algorithm = hop.algorithm});
 }
@@ -39,7 +44,19 @@ PathId PlanWriter::find_path(const Path& path) {
   return found->second;
 }
 
+Rank PlanWriter::stand_in(Rank rank) const {
+  return group_ != nullptr ? roles_.representative(group_->group->members[rank.index]) : rank;
+}
+
 TrafficId PlanWriter::add_traffic(const std::string& key, Traffic traffic) {
+  if (group_ != nullptr) {
+    for (const Group* alike : group_->alike) {
+      const std::vector<Flow> flows = in_cluster(*alike, traffic.flows);
+      traffic.alike.insert(traffic.alike.end(), flows.begin(), flows.end());
+    }
+    traffic.flows = in_cluster(*group_->group, std::move(traffic.flows));
+    for (std::vector<Flow>& round : traffic.rounds) round = in_cluster(*group_->group, std::move(round));
+  }
   const TrafficId id = plan_.traffics.push_back(std::move(traffic));
   traffics_.emplace(key, id);
   return id;
@@ -58,7 +75,7 @@ OpId PlanWriter::delay(LaneId lane, Duration duration, std::span<const OpId> aft
 }
 
 OpId PlanWriter::kernel(LaneId lane, const KernelWork& work, std::span<const OpId> after) {
-  const PathId path = kernel_path(plan_.lanes[lane].rank);
+  const PathId path = find_path({.kind = PathKind::kernel, .rank = plan_.lanes[lane].rank});
   const OpId op = append(OpKind::transfer, lane, 0, path, after);
   plan_.kernel_of.emplace_back(op, plan_.kernels.push_back(work));
   return op;
@@ -85,6 +102,11 @@ void PlanWriter::depend(OpId op, OpId on) {
     return;
   edges_.emplace_back(on, op);
   ++plan_.dependency_count[op.index];
+}
+
+GroupScope::GroupScope(PlanWriter& writer, const WrittenGroup& group) : writer_(writer) {
+  LOCKSTEP_CHECK(writer.group_ == nullptr, "groups are entered one at a time");
+  writer.group_ = &group;
 }
 
 bool PlanWriter::keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const {

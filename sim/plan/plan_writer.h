@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/plan/group.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/roles.h"
 
@@ -37,9 +38,13 @@ class PlanWriter {
   explicit PlanWriter(const Roles& roles) : roles_(roles) {}
 
   // The ranks a writer writes for, one per role.
-  std::span<const Rank> representatives() const { return roles_.representatives; }
+  std::span<const Rank> representatives() const {
+    return group_ != nullptr ? group_->places : roles_.representatives;
+  }
   // Where in `representatives()` the one that stands for `rank` is.
-  std::size_t representative_index(Rank rank) const { return roles_.role_of[rank.index]; }
+  std::size_t representative_index(Rank rank) const {
+    return group_ != nullptr ? group_->index_of[rank.index] : roles_.role_of[rank.index];
+  }
 
   LaneId lane(const Lane& lane);
   // A lane of the rank's own for one collective's transfers on one channel.
@@ -52,8 +57,9 @@ class PlanWriter {
   // Made at the first call with this key; `key` names the algorithm and all that its traffic depends on.
   template <class Make>
   TrafficId traffic(const std::string& key, Make make) {
-    const auto found = traffics_.find(key);
-    return found != traffics_.end() ? found->second : add_traffic(key, make());
+    const std::string own_key = group_ != nullptr ? key + " of " + group_->name : key;
+    const auto found = traffics_.find(own_key);
+    return found != traffics_.end() ? found->second : add_traffic(own_key, make());
   }
 
   // What follows is charged to `category` and shown under `name`.
@@ -73,6 +79,10 @@ class PlanWriter {
   Plan finish() &&;
 
  private:
+  friend class GroupScope;
+
+  // The rank that a lane or a kernel of `rank` belongs to.
+  Rank stand_in(Rank rank) const;
   PathId find_path(const Path& path);
   TrafficId add_traffic(const std::string& key, Traffic traffic);
   OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
@@ -80,12 +90,25 @@ class PlanWriter {
   bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
 
   const Roles& roles_;
+  const WrittenGroup* group_ = nullptr;  // entered
   Plan plan_;
   std::vector<std::pair<OpId, OpId>> edges_;  // (on, op)
   std::vector<OpId> last_in_lane_;
   std::map<Path, PathId> paths_;
   std::map<std::string, TrafficId> traffics_;
   std::unordered_map<std::string, std::uint32_t> name_index_;
+};
+
+// Until it ends, the ranks that `writer` is told are places in `group`.
+class GroupScope {
+ public:
+  GroupScope(PlanWriter& writer, const WrittenGroup& group);
+  ~GroupScope() { writer_.group_ = nullptr; }
+  GroupScope(const GroupScope&) = delete;
+  GroupScope& operator=(const GroupScope&) = delete;
+
+ private:
+  PlanWriter& writer_;
 };
 
 // One dependency or a few, without naming a container.

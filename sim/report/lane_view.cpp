@@ -40,6 +40,21 @@ Time lane_end(const Plan& plan, const Timeline& timeline, LaneId lane, OpId firs
   return end;
 }
 
+std::vector<Stretch> united(std::vector<Stretch> a, const std::vector<Stretch>& b) {
+  if (a.empty())
+    return b;
+  a.insert(a.end(), b.begin(), b.end());
+  std::stable_sort(a.begin(), a.end(), [](const Stretch& x, const Stretch& y) { return x.start < y.start; });
+  std::vector<Stretch> result;
+  for (const Stretch& stretch : a) {
+    if (result.empty() || stretch.start > result.back().end)
+      result.push_back(stretch);
+    else
+      result.back().end = std::max(result.back().end, stretch.end);
+  }
+  return result;
+}
+
 Duration total(const std::vector<Stretch>& stretches) {
   Duration sum;
   for (const Stretch& stretch : stretches) sum += stretch.end - stretch.start;

@@ -27,6 +27,8 @@ std::vector<Stretch> held_stretches(const Plan& plan, const Timeline& timeline, 
 // When the last of [first, last) on `lane` ends.
 Time lane_end(const Plan& plan, const Timeline& timeline, LaneId lane, OpId first, OpId last);
 
+// The time that lies in either of two lists.
+std::vector<Stretch> united(std::vector<Stretch> a, const std::vector<Stretch>& b);
 Duration total(const std::vector<Stretch>& stretches);
 // How much of `a` lies within `b`; both in order and without overlaps.
 Duration common(const std::vector<Stretch>& a, const std::vector<Stretch>& b);

@@ -23,7 +23,9 @@ class RankView {
       : run_(run),
         representative_(representative),
         compute_(run.lanes.compute[representative]),
-        communication_(run.lanes.communication[representative]) {
+        communication_{run.lanes.communication[representative]} {
+    for (const std::vector<LaneId>& group : run.lanes.of_groups)
+      communication_.push_back(group[representative]);
     for (const IterationOps& iteration : run.iterations)
       ends_.push_back(lane_end(run.plan, run.timeline, compute_, iteration.first, iteration.last));
   }
@@ -40,14 +42,17 @@ class RankView {
   }
   std::vector<Stretch> communicating(std::size_t iteration) const {
     const IterationOps& ops = run_.iterations[iteration];
-    return held_stretches(run_.plan, run_.timeline, communication_, ops.first, ops.last);
+    std::vector<Stretch> held;
+    for (const LaneId lane : communication_)
+      held = united(std::move(held), held_stretches(run_.plan, run_.timeline, lane, ops.first, ops.last));
+    return held;
   }
 
  private:
   const Run& run_;
   std::size_t representative_;
   LaneId compute_;
-  LaneId communication_;
+  std::vector<LaneId> communication_;  // of the world, then of each group set
   std::vector<Time> ends_;
 };
 

@@ -459,12 +459,23 @@ void check_shard_group(const JsonReader& json, const TrainingFacts& facts, std::
 
 void check_reshard_group(const JsonReader& json, const TrainingFacts& facts, const ShardedOptions& sharded) {
   const auto found = json.optional("reshard_after_forward");
-  if (found && facts.is_cluster_known && sharded.reshard_group != 1 &&
-      sharded.reshard_group != sharded.shard_group) {
+  if (!found || !facts.is_cluster_known || sharded.reshard_group == 1 ||
+      sharded.reshard_group == sharded.shard_group) {
+    return;
+  }
+  std::vector<std::int64_t> valid = valid_shard_groups(facts);
+  std::erase_if(valid, [&](std::int64_t size) { return size == 1 || sharded.shard_group % size != 0; });
+  if (sharded.version == 1) {
     found->problem(
-        fmt::format("found {}: units are spread over all {} ranks that share the weights, or not at all; "
-                    "valid: true, false",
+        fmt::format("found {}, but FullyShardedDataParallel spreads units over all {} ranks that share the "
+                    "weights, or not "
+                    "at all; valid: true, false, or fsdp_version 2",
                     sharded.reshard_group, sharded.shard_group));
+  } else if (std::find(valid.begin(), valid.end(), sharded.reshard_group) == valid.end()) {
+    found->problem(
+        fmt::format("found {}, which does not cut the {} ranks that share the weights into alike "
+                    "groups; valid: true, false, {}",
+                    sharded.reshard_group, sharded.shard_group, listed(valid)));
   }
 }
 

@@ -13,6 +13,8 @@
 //            among 10^6 has odds of 10^-7).
 // Reference: colour refinement (1-dimensional Weisfeiler-Leman).
 
+#include <span>
+
 #include "sim/network/routing.h"
 #include "sim/plan/fidelity.h"
 
@@ -21,6 +23,14 @@ namespace lockstep {
 // `attributes`: a number per rank that tells ranks of different kind or speed apart.
 Symmetry find_symmetry(const Topology& topology, const Communicator& world, Fidelity fidelity,
                        const std::vector<std::int64_t>& attributes);
+
+// The same at fidelity `flow` where collectives run in groups instead: ranks, groups and links are coloured
+// alternately, a rank by its groups, a group by its ranks and links, a link by the groups that cross it.
+// Exact where groups do as their rings do; else links that two sets have in common may be loaded unlike.
+Symmetry find_symmetry(const Topology& topology, std::span<const GroupSet> sets,
+                       const std::vector<std::int64_t>& attributes);
+// No link is crossed by the rings of two sets.
+bool have_links_of_their_own(const Topology& topology, std::span<const GroupSet> sets);
 
 Symmetry no_symmetry(const Topology& topology);
 

@@ -78,15 +78,55 @@ bool may_fold(const Scenario& scenario, const Communicator& world) {
   return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) || does_alike(scenario, world);
 }
 
-Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world) {
+// A group stands for those like it where its rings tell what links it loads, and how much.
+bool may_fold_groups(const Scenario& scenario, const Topology& topology, std::span<const GroupSet> groups) {
+  if (scenario.simulation.fidelity != Fidelity::flow ||
+      scenario.cluster.calibration.core_time_per_byte_ps > 0)
+    return false;
+  const auto is_alike = [&](const GroupSet& set) {
+    return std::all_of(set.shapes.begin(), set.shapes.end(),
+                       [&](const Communicator& shape) { return does_alike(scenario, shape); });
+  };
+  return std::all_of(groups.begin(), groups.end(), is_alike) || have_links_of_their_own(topology, groups);
+}
+
+Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
+                    std::span<const GroupSet> groups) {
   const Strategy* strategy = Registry<Strategy>::find(scenario.training.strategy);
   const bool has_leader = strategy != nullptr && strategy->has_leader;
-  if (!scenario.simulation.fold || has_leader || !may_fold(scenario, world))
+  if (!scenario.simulation.fold || has_leader)
+    return no_symmetry(topology);
+  if (!groups.empty())
+    return may_fold_groups(scenario, topology, groups)
+               ? find_symmetry(topology, groups, slowdown_by_rank(scenario))
+               : no_symmetry(topology);
+  if (!may_fold(scenario, world))
     return no_symmetry(topology);
   return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));
 }
 
-RankLanes make_lanes(PlanWriter& writer, const Job& job) {
+std::vector<GroupSet> find_group_sets(const Scenario& scenario, const Topology& topology) {
+  std::vector<GroupSet> sets;
+  const Strategy* strategy = Registry<Strategy>::find(scenario.training.strategy);
+  if (strategy == nullptr || strategy->groups == nullptr)
+    return sets;
+  for (const GroupLayout& layout : strategy->groups(scenario.training, topology.ranks()))
+    sets.push_back(find_groups(topology, world_options(scenario, scenario.communication.channels), layout));
+  return sets;
+}
+
+std::vector<LaneId> make_communication_lanes(PlanWriter& writer, const Job& job, std::uint32_t communicator) {
+  std::vector<LaneId> lanes;
+  for (const Rank rank : writer.representatives())
+    lanes.push_back(
+        writer.lane({.rank = rank,
+                     .kind = LaneKind::communication,
+                     .index = communicator,
+                     .slots = static_cast<std::uint32_t>(job.communication.collectives_in_flight)}));
+  return lanes;
+}
+
+RankLanes make_lanes(PlanWriter& writer, const Job& job, std::size_t group_sets) {
   RankLanes lanes;
   for (const Rank rank : writer.representatives()) {
     lanes.compute.push_back(writer.lane({.rank = rank, .kind = LaneKind::compute}));
@@ -95,6 +135,8 @@ RankLanes make_lanes(PlanWriter& writer, const Job& job) {
                      .kind = LaneKind::communication,
                      .slots = static_cast<std::uint32_t>(job.communication.collectives_in_flight)}));
   }
+  for (std::uint32_t set = 0; set < group_sets; ++set)
+    lanes.of_groups.push_back(make_communication_lanes(writer, job, set + 1));
   return lanes;
 }
 
@@ -111,13 +153,15 @@ struct IterationNumber {
 };
 
 IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
-                             const Cluster& cluster, const RankLanes& lanes, IterationNumber number) {
+                             const Cluster& cluster, const RankLanes& lanes,
+                             std::span<const WrittenGroupSet> groups, IterationNumber number) {
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
   IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}};
   strategy.write_iteration({.writer = writer,
                             .job = job,
                             .world = cluster.world,
                             .lanes = lanes,
+                            .groups = groups,
                             .communications = ops.communications,
                             .iteration = number.index,
                             .is_first_iteration = number.is_first,
@@ -130,9 +174,12 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, std::int64_t iter
   const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
   LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
   PlanWriter writer(cluster.symmetry.roles);
-  WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job), .iterations = {}};
+  WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
+  std::vector<WrittenGroupSet> groups;
+  for (const GroupSet& set : cluster.groups)
+    groups.push_back({&set, written_groups(set, cluster.symmetry.roles)});
   for (std::int64_t iteration = 0; iteration < iterations; ++iteration)
-    written.iterations.push_back(write_iteration(writer, *strategy, job, cluster, written.lanes,
+    written.iterations.push_back(write_iteration(writer, *strategy, job, cluster, written.lanes, groups,
                                                  {iteration, is_first, iteration + 1 == iterations}));
   written.plan = std::move(writer).finish();
   return written;
@@ -243,8 +290,10 @@ std::int64_t whole_periods(const Scenario& scenario) {
 std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
   Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
-  Symmetry symmetry = find_roles(scenario, topology, world);
-  return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry));
+  std::vector<GroupSet> groups = find_group_sets(scenario, topology);
+  Symmetry symmetry = find_roles(scenario, topology, world, groups);
+  return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry),
+                                   std::move(groups));
 }
 
 Duration single_gpu_time(const Scenario& scenario) {

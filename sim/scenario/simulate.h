@@ -18,6 +18,7 @@ struct Cluster {
   Topology topology;
   Communicator world;
   Symmetry symmetry;
+  std::vector<GroupSet> groups;  // that the strategy runs collectives in beside the world
 };
 
 // One plan that has been run. `iterations` tells where each iteration stands in it.

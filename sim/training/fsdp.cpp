@@ -7,8 +7,14 @@
 // (post), or only when it is needed (none). Gathers and reductions go to one communicator, in the order they
 // are issued. The second version (fully_shard) copies a gathered unit into its parameters before it computes,
 // and gathers one unit ahead. Volume: 3 (n-1)/n of the parameters, 2 (n-1)/n with reshard_after_forward off.
+//
+// Hybrid sharding (hsdp) keeps a whole copy in each of r groups of s ranks: gathers and reductions stay in the
+// shard group, and each reduced shard is summed over the ranks that hold the same one, on a communicator and a
+// stream of their own. Volume: 3 (s-1)/s of the parameters and 2 (r-1)/r of an s-th of them. A number for
+// reshard_after_forward spreads units over so many ranks from forward to backward, where they are gathered
+// again.
 // Reference: Zhao et al., "PyTorch FSDP", arXiv 2304.11277; torch/distributed/fsdp/_runtime_utils.py,
-// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py.
+// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py (foreach_reduce).
 
 #include <algorithm>
 
@@ -23,6 +29,25 @@ namespace {
 constexpr std::size_t most_gathers_in_flight = 2;
 constexpr std::uint32_t root = 0;
 
+bool reshards_in_groups(const ShardedOptions& options) {
+  return options.reshard_group != 1 && options.reshard_group != options.shard_group;
+}
+
+// One after the other, as far as they exist.
+std::vector<GroupLayout> groups(const TrainingSpec& training, std::uint32_t ranks) {
+  const auto shard = static_cast<std::uint32_t>(training.sharded.shard_group);
+  const bool reshards = reshards_in_groups(training.sharded);
+  if (shard == ranks && !reshards)
+    return {};
+  std::vector<GroupLayout> layouts{{.name = "shard", .block = shard}};
+  if (shard < ranks)
+    layouts.push_back({.name = "replica", .block = shard, .is_across = true});
+  if (reshards)
+    layouts.push_back(
+        {.name = "reshard", .block = static_cast<std::uint32_t>(training.sharded.reshard_group)});
+  return layouts;
+}
+
 class ShardedIteration {
  public:
   explicit ShardedIteration(const StrategyContext& context)
@@ -30,6 +55,9 @@ class ShardedIteration {
         job_(context.job),
         options_(job_.training.sharded),
         units_(find_units(job_, options_.auto_wrap)),
+        shard_set_(find_set("shard")),
+        replica_set_(find_set("replica")),
+        reshard_set_(find_set("reshard")),
         limit_(options_.limit_all_gathers && options_.version == 1 ? most_gathers_in_flight : 0),
         gathered_(units_.units.size()),
         holds_gradients_(units_.units.size()),
@@ -43,11 +71,18 @@ class ShardedIteration {
       write_backward_pass(micro + 1 == micro_batches || !options_.no_sync);
     }
     for (const std::vector<OpId>& unit : reduced_) write_wait(context_, "wait for gradients", unit);
-    write_clipping(context_, Bytes{shard_of(gradient_bytes(job_).count())}, true);
+    write_clipping(context_, Bytes{shard_of(gradient_bytes(job_).count())}, true, shard_set_);
     write_partial_optimizer(context_, options_.shard_group);
   }
 
  private:
+  std::size_t find_set(std::string_view name) const {
+    for (std::size_t set = 0; set < context_.groups.size(); ++set)
+      if (context_.groups[set].set->name == name)
+        return set;
+    return whole_world;
+  }
+
   std::uint32_t unit_of(std::size_t layer) const { return units_.unit_of_layer[layer]; }
   std::uint32_t last_unit() const { return static_cast<std::uint32_t>(units_.units.size() - 1); }
   std::int64_t shard_of(std::int64_t whole) const {
@@ -58,7 +93,13 @@ class ShardedIteration {
     return Bytes{shard_of(unit.elements) * options_.shard_group * parameter_bytes(precision)};
   }
 
+  // What a rank keeps of a unit from its forward to its backward.
+  Bytes spread_part(std::uint32_t unit) const {
+    return Bytes{padded(units_.units[unit], options_.param_dtype).count() / options_.reshard_group};
+  }
+
   void write_forward_pass() {
+    is_backward_ = false;
     gather(root);
     for (std::size_t layer = 0; layer < job_.layers.size(); ++layer) {
       const std::uint32_t unit = unit_of(layer);
@@ -80,11 +121,14 @@ class ShardedIteration {
   void leave_forward(std::uint32_t unit, const std::vector<OpId>& done) {
     if (options_.reshard_group == 1)
       return;
+    if (reshard_set_ != whole_world)
+      allocate_at_end(context_, MemoryCategory::parameters, spread_part(unit), done);
     free(unit, done);
     limit_.freed(done);
   }
 
   void write_backward_pass(bool reduces) {
+    is_backward_ = true;
     limit_.gate();  // the root asks the limiter too, although it is there
     if (options_.backward_prefetch != BackwardPrefetch::none)
       gather(last_unit());
@@ -109,6 +153,8 @@ class ShardedIteration {
 
   void leave_backward(std::uint32_t unit, bool reduces) {
     free(unit, last_backward_[unit]);
+    if (unit != root && reshard_set_ != whole_world)
+      release_at_end(context_, MemoryCategory::parameters, spread_part(unit), last_backward_[unit]);
     if (unit != root)
       limit_.freed(last_backward_[unit]);
     if (options_.backward_prefetch == BackwardPrefetch::post && unit > 1)
@@ -125,15 +171,19 @@ class ShardedIteration {
     std::vector<OpId> ready = options_.version == 1 ? limit_.gate() : copied_out_;
     if (ready.empty())
       ready = start_;
-    ready = cast(ready, unit, shard_bytes(unit) + shard_of(unit.elements) * weight_bytes(job_),
-                 options_.param_dtype);
+    // What is spread after forward has been cast already.
+    const bool is_spread = is_backward_ && reshard_set_ != whole_world;
+    if (!is_spread)
+      ready = cast(ready, unit, shard_bytes(unit) + shard_of(unit.elements) * weight_bytes(job_),
+                   options_.param_dtype);
     allocate_at_end(context_, MemoryCategory::parameters, padded(unit, options_.param_dtype), ready);
     gathered_[index].arrived = write_collective(context_,
                                                 {.name = "gather " + unit.name,
                                                  .payload = Payload::parameters,
                                                  .op = CollectiveOp::all_gather,
                                                  .bytes = padded(unit, options_.param_dtype),
-                                                 .tensors = unit.tensors},
+                                                 .tensors = unit.tensors,
+                                                 .group_set = is_spread ? reshard_set_ : shard_set_},
                                                 std::move(ready));
   }
 
@@ -185,16 +235,29 @@ class ShardedIteration {
                                                  {.name = "reduce " + unit.name,
                                                   .op = CollectiveOp::reduce_scatter,
                                                   .bytes = padded(unit, options_.reduce_dtype),
-                                                  .tensors = unit.tensors},
+                                                  .tensors = unit.tensors,
+                                                  .group_set = shard_set_},
                                                  std::move(ready));
     if (holds_gradients_[index])
       release_at_end(context_, MemoryCategory::communication_buffers, padded(unit, options_.reduce_dtype),
                      reduced);
     holds_gradients_[index] = false;
+    if (replica_set_ != whole_world)
+      reduced = sum_over_replicas(unit, std::move(reduced));
     reduced_.push_back(
         cast(std::move(reduced), unit,
              shard_of(unit.elements) * (parameter_bytes(options_.reduce_dtype) + weight_bytes(job_)),
              options_.reduce_dtype));
+  }
+
+  std::vector<OpId> sum_over_replicas(const Unit& unit, std::vector<OpId> ready) {
+    return write_collective(context_,
+                            {.name = "sum " + unit.name + " over replicas",
+                             .op = CollectiveOp::all_reduce,
+                             .bytes = Bytes{shard_of(unit.elements) * parameter_bytes(options_.reduce_dtype)},
+                             .tensors = unit.tensors,
+                             .group_set = replica_set_},
+                            std::move(ready));
   }
 
   // A shard kept in another type is cast on a stream of its own.
@@ -215,6 +278,10 @@ class ShardedIteration {
   const Job& job_;
   const ShardedOptions& options_;
   Units units_;
+  std::size_t shard_set_;
+  std::size_t replica_set_;  // whole_world: nobody holds the same shard
+  std::size_t reshard_set_;  // whole_world: as in forward
+  bool is_backward_ = false;
   GatherLimit limit_;
   std::vector<OpId> start_;
   std::vector<OpId> copied_out_;                  // of the unit before, version 2
@@ -236,7 +303,17 @@ MemoryShares memory(const Job& job, std::int64_t) {
 }
 
 const Registration<Strategy> fsdp{
-    "fsdp", {write_iteration, "PyTorch FSDP: parameters, gradients and optimizer states sharded", memory}};
+    "fsdp",
+    {.write_iteration = write_iteration,
+     .description = "PyTorch FSDP: parameters, gradients and optimizer states sharded",
+     .memory = memory,
+     .groups = groups}};
+const Registration<Strategy> hsdp{
+    "hsdp",
+    {.write_iteration = write_iteration,
+     .description = "PyTorch FSDP, hybrid: sharded within groups of ranks, replicated between them",
+     .memory = memory,
+     .groups = groups}};
 
 }  // namespace
 }  // namespace lockstep

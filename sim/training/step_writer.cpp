@@ -103,7 +103,7 @@ void write_partial_optimizer(const StrategyContext& context, std::int64_t parts)
   write_kernels(context, work);
 }
 
-void write_clipping(const StrategyContext& context, Bytes own, bool is_partitioned) {
+void write_clipping(const StrategyContext& context, Bytes own, bool is_partitioned, std::size_t group_set) {
   if (!context.job.training.gradient_clipping)
     return;
   context.writer.section("gradient norm", Category::optimizer);
@@ -113,7 +113,8 @@ void write_clipping(const StrategyContext& context, Bytes own, bool is_partition
   if (!is_partitioned)
     return;
   const std::vector<OpId> summed = write_collective(
-      context, {.name = "sum of norms", .payload = Payload::other, .bytes = Bytes{4}}, write_mark(context));
+      context, {.name = "sum of norms", .payload = Payload::other, .bytes = Bytes{4}, .group_set = group_set},
+      write_mark(context));
   write_wait(context, "wait for the norm", summed);
 }
 
@@ -137,38 +138,84 @@ void write_wait(const StrategyContext& context, std::string_view reason, std::sp
     context.writer.join(context.lanes.compute[i], until.subspan(i, 1));
 }
 
-std::vector<OpId> write_collective(const StrategyContext& context, Message message, std::vector<OpId> ready) {
+namespace {
+
+// One communicator, and its representatives' lanes and when each may begin.
+struct Participants {
+  const Communicator& world;
+  std::span<const LaneId> lanes;
+  std::span<const OpId> ready;
+};
+
+CollectiveOps write_among(const StrategyContext& context, const Message& message, Bytes on_wire,
+                          const Participants& among, Communication& entry) {
   const CommunicationSpec& wanted = context.job.communication;
-  const Bytes on_wire = message.bytes_on_wire.value_or(message.bytes);
-  const Choice choice = choose_collective({.world = context.world,
+  const Choice choice = choose_collective({.world = among.world,
                                            .op = message.op,
                                            .bytes = on_wire,
                                            .library = wanted.library,
                                            .library_version = wanted.library_version,
                                            .algorithm = wanted.algorithm,
                                            .protocol = wanted.protocol});
+  entry.ranks = among.world.ranks();
+  entry.algorithm = choice.algorithm;
+  entry.protocol = choice.protocol_name;
+  return choice.collective->write(context.writer, {.op = message.op,
+                                                   .bytes = on_wire,
+                                                   .world = among.world,
+                                                   .fidelity = context.job.fidelity,
+                                                   .protocol = choice.protocol,
+                                                   .channels = choice.channels,
+                                                   .lanes = among.lanes,
+                                                   .after = among.ready});
+}
+
+// What belongs to the roles in a group.
+template <class T>
+std::vector<T> taken(std::span<const T> by_representative, const WrittenGroup& group) {
+  std::vector<T> result;
+  for (const std::uint32_t role : group.roles) result.push_back(by_representative[role]);
+  return result;
+}
+
+CollectiveOps write_in_groups(const StrategyContext& context, const Message& message, Bytes on_wire,
+                              std::span<const OpId> ready, Communication& entry) {
+  const std::span<const LaneId> lanes = context.lanes.of_groups[message.group_set];
+  CollectiveOps all{.begin = std::vector<OpId>(lanes.size()), .end = std::vector<OpId>(lanes.size())};
+  for (const WrittenGroup& group : context.groups[message.group_set].groups) {
+    const GroupScope scope(context.writer, group);
+    const CollectiveOps ops = write_among(context, message, on_wire,
+                                          {*group.world, taken(lanes, group), taken(ready, group)}, entry);
+    for (std::size_t i = 0; i < group.roles.size(); ++i) {
+      all.begin[group.roles[i]] = ops.begin[i];
+      all.end[group.roles[i]] = ops.end[i];
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<OpId> write_collective(const StrategyContext& context, Message message, std::vector<OpId> ready) {
+  const Bytes on_wire = message.bytes_on_wire.value_or(message.bytes);
+  Communication entry{.name = message.name,
+                      .payload = message.payload,
+                      .op = message.op,
+                      .bytes = message.bytes,
+                      .bytes_on_wire = on_wire,
+                      .tensors = message.tensors,
+                      .algorithm = {},
+                      .protocol = {},
+                      .ready = {},
+                      .collective = {}};
   context.writer.section(message.name, Category::communication);
-  CollectiveOps ops = choice.collective->write(context.writer, {.op = message.op,
-                                                                .bytes = on_wire,
-                                                                .world = context.world,
-                                                                .fidelity = context.job.fidelity,
-                                                                .protocol = choice.protocol,
-                                                                .channels = choice.channels,
-                                                                .lanes = context.lanes.communication,
-                                                                .after = ready});
-  std::vector<OpId> arrived = ops.end;
-  context.communications.push_back({.name = std::move(message.name),
-                                    .payload = message.payload,
-                                    .op = message.op,
-                                    .bytes = message.bytes,
-                                    .bytes_on_wire = on_wire,
-                                    .ranks = context.world.ranks(),
-                                    .tensors = message.tensors,
-                                    .algorithm = choice.algorithm,
-                                    .protocol = choice.protocol_name,
-                                    .ready = std::move(ready),
-                                    .collective = std::move(ops)});
-  return arrived;
+  entry.collective =
+      message.group_set == whole_world
+          ? write_among(context, message, on_wire, {context.world, context.lanes.communication, ready}, entry)
+          : write_in_groups(context, message, on_wire, ready, entry);
+  entry.ready = std::move(ready);
+  context.communications.push_back(std::move(entry));
+  return context.communications.back().collective.end;
 }
 
 KernelWork copy_work(std::int64_t tensors, Bytes bytes) {

@@ -32,7 +32,8 @@ void write_optimizer(const StrategyContext& context);
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts);
 // The norm of all gradients, where they are to be clipped: a pass over the `own` ones of each rank, and,
 // where ranks hold different ones, the sum over the ranks.
-void write_clipping(const StrategyContext& context, Bytes own, bool is_partitioned);
+void write_clipping(const StrategyContext& context, Bytes own, bool is_partitioned,
+                    std::size_t group_set = whole_world);
 // The same on streams of their own beside the compute lanes, once `after` has ended.
 std::vector<OpId> write_side_kernels(const StrategyContext& context, const KernelWork& work,
                                      std::span<const OpId> after);
@@ -59,6 +60,7 @@ struct Message {
   Bytes bytes;
   std::optional<Bytes> bytes_on_wire = {};
   std::uint32_t tensors = 0;
+  std::size_t group_set = whole_world;  // in every group of it
 };
 
 // A collective on the communication lanes with the algorithm and protocol the library chooses, and its entry

@@ -7,6 +7,8 @@
 //            stands on the ranks' lanes. What it sends, step_writer lists as it writes it.
 // Invariant: a strategy names ranks, bytes and work, never links or seconds.
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,22 @@
 
 namespace lockstep {
 
-// The lanes of each representative, in the writer's order.
+// The lanes of each representative, in the writer's order. A communicator runs its collectives in the order
+// in which they are issued, beside those of the others.
 struct RankLanes {
   std::vector<LaneId> compute;
   std::vector<LaneId> communication;
+  std::vector<std::vector<LaneId>> of_groups = {};  // communication, by group set
 };
+
+// A group set, and which of its groups are written.
+struct WrittenGroupSet {
+  const GroupSet* set = nullptr;
+  std::vector<WrittenGroup> groups;
+};
+
+// Instead of the number of a group set: all ranks.
+inline constexpr std::size_t whole_world = SIZE_MAX;
 
 // What a message is about: the published volumes of strategies count gradients and parameters.
 enum class Payload : std::uint8_t { gradients, parameters, other };
@@ -54,6 +67,7 @@ struct StrategyContext {
   const Job& job;
   const Communicator& world;
   const RankLanes& lanes;
+  std::span<const WrittenGroupSet> groups;     // as the strategy asked for them
   std::vector<Communication>& communications;  // of this iteration; filled by write_collective
   std::int64_t iteration = 0;
   bool is_first_iteration = false;
@@ -66,8 +80,8 @@ struct MemoryShares {
   std::int64_t weights = 1;
   std::int64_t gradients = 1;
   std::int64_t states = 1;  // 0: the strategy itself tells who holds them
-  Bytes buffers = {};   // buckets, and gradients on their way
-  Bytes gathered = {};  // weights that every rank keeps whole beside its part
+  Bytes buffers = {};       // buckets, and gradients on their way
+  Bytes gathered = {};      // weights that every rank keeps whole beside its part
 };
 
 struct Strategy {
@@ -75,6 +89,8 @@ struct Strategy {
   std::string description;
   MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others
+  // The groups its collectives run in, if not all ranks together; null or none: the world.
+  std::vector<GroupLayout> (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
 };
 
 }  // namespace lockstep

@@ -11,6 +11,8 @@
 namespace lockstep {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 Report report_of(const Scenario& scenario) {
   const Simulation simulation = simulate(scenario);
   return summarise(scenario, simulation);
@@ -153,6 +155,82 @@ TEST_CASE("Folding changes no strategy by a picosecond") {
       CHECK(folding_difference(scenario) == "");
     }
   }
+}
+
+struct GroupCase {
+  const char* machine;
+  std::int64_t nodes;
+  std::int64_t gpus;
+  Json training;
+  const char* algorithm = "auto";
+};
+
+// Parts of a node, nodes, and pairs of nodes as shard groups; GPUs that share a NIC and GPUs that do not; groups
+// that share links with each other and groups that do not.
+std::vector<GroupCase> group_cases() {
+  const auto hsdp = [](std::int64_t shard) { return Json{{"strategy", "hsdp"}, {"shard_group", shard}}; };
+  const Json spread{{"strategy", "fsdp"}, {"fsdp_version", 2}, {"reshard_after_forward", 4}};
+  return {{"dgx_a100_40gb", 4, 8, hsdp(8)},
+          {"dgx_a100_40gb", 4, 8, hsdp(4)},
+          {"dgx_a100_40gb", 4, 8, hsdp(16), "ring"},
+          {"dgx_a100_40gb", 4, 8, hsdp(1)},
+          {"abci_v", 4, 4, hsdp(4)},
+          {"abci_v", 4, 4, hsdp(2), "ring"},
+          {"dgx1_v100", 3, 8, hsdp(8), "ring"},
+          {"p100_4gpu_25gbe", 3, 4, hsdp(4), "ring"},
+          {"dgx_a100_40gb", 2, 8, spread, "ring"},
+          {"abci_v", 4, 4, spread, "ring"}};
+}
+
+Scenario group_scenario(const GroupCase& given, const std::vector<std::int64_t>& stragglers) {
+  Json scenario{
+      {"cluster", {{"machine", given.machine}, {"nodes", given.nodes}, {"gpus_per_node", given.gpus}}},
+      {"model", {{"name", "gpt2"}, {"batch_per_gpu", 1}, {"precision", "fp16"}}},
+      {"training", given.training},
+      {"communication", {{"algorithm", given.algorithm}}}};
+  for (const std::int64_t rank : stragglers)
+    scenario["cluster"]["stragglers"].push_back({{"rank", rank}, {"slowdown", 1.25}});
+  return scenario_from(scenario, {.fidelity = Fidelity::flow});
+}
+
+// Two stragglers at (node 0, GPU 1) and (node 1, GPU 0): every group with one of them has it at another place,
+// and no representative is the first of its own group.
+TEST_CASE("Folding changes nothing where collectives run in groups") {
+  for (const GroupCase& given : group_cases())
+    for (const std::vector<std::int64_t>& stragglers :
+         {std::vector<std::int64_t>{}, {given.gpus + 1}, {1, given.gpus}}) {
+      INFO(given.machine, " x ", given.nodes, ", ", given.training.dump(), ", ", stragglers.size(),
+           " stragglers");
+      CHECK(folding_difference(group_scenario(given, stragglers)) == "");
+    }
+}
+
+// All nodes are alike, and so are the GPUs of a node, each beside its own NIC.
+TEST_CASE("One GPU stands for all where each has its own way to the network") {
+  const auto cluster = build_cluster(group_scenario(group_cases().front(), {}));
+  CHECK(cluster->symmetry.roles.representatives.size() == 1);
+  REQUIRE(cluster->groups.size() == 2);
+  CHECK(written_groups(cluster->groups[0], cluster->symmetry.roles).size() == 1);
+  CHECK(written_groups(cluster->groups[1], cluster->symmetry.roles).size() == 1);
+}
+
+// Rank 9 is one of node 1's eight and one of four at GPU 1: itself, the seven, the three, and the other 21.
+TEST_CASE("A straggler parts its shard group and its replicas from the rest") {
+  const auto cluster = build_cluster(group_scenario(group_cases().front(), {9}));
+  CHECK(cluster->symmetry.roles.members == std::vector<std::int64_t>{21, 3, 7, 1});
+}
+
+TEST_CASE("Hybrid sharding over all ranks is FSDP") {
+  for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step})
+    for (const std::int64_t version : {1, 2}) {
+      Json given{{"cluster", {{"machine", "abci_v"}, {"nodes", 2}}},
+                 {"model", {{"name", "gpt2"}, {"batch_per_gpu", 1}, {"precision", "fp16"}}},
+                 {"training", {{"strategy", "hsdp"}, {"shard_group", 8}, {"fsdp_version", version}}},
+                 {"communication", {{"algorithm", "ring"}}}};
+      const Report hybrid = report_of(scenario_from(given, {.fidelity = fidelity}));
+      given["training"] = {{"strategy", "fsdp"}, {"fsdp_version", version}};
+      CHECK(first_difference(hybrid, report_of(scenario_from(given, {.fidelity = fidelity}))) == "");
+    }
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 // S: the bytes of all gradients; W: of all weights; n: ranks. ddp 2(n-1)/n S (Patarasuk and Yuan 2009); zero1
 // and zero2 (n-1)/n (S + W), the same where both have one type; zero3 and fsdp (n-1)/n (2 W + S), three
 // halves of it (Rajbhandari et al. 2020, section 7), but for FSDP's root unit, which is not gathered again
-// for backward; local SGD what ddp sends, once in k steps.
+// for backward; hsdp with s ranks to a copy 3 (s-1)/s S within it and 2 (n/s-1)/(n/s) of S/s between the copies
+// (Zhao et al. 2023, section 3.2.2); local SGD what ddp sends, once in k steps.
 
 #include <doctest/doctest.h>
 
@@ -75,6 +76,41 @@ TEST_CASE("FSDP gathers the root once, and without resharding every unit once") 
   Json kept = gpt2("fsdp", 1, 8);
   kept["training"]["reshard_after_forward"] = false;
   check_volume(kept, 8, {.whole = 2});
+}
+
+// The root's gather is left out of one of the three: W_root.
+TEST_CASE("Hybrid sharding sends whole weights within its groups and shards between them") {
+  for (const auto& [nodes, gpus] : {std::pair{1, 8}, std::pair{2, 8}, std::pair{4, 4}}) {
+    const std::int64_t ranks = nodes * gpus;
+    for (std::int64_t shard = 1; shard <= ranks; shard *= 2) {
+      Json given = gpt2("hsdp", nodes, gpus);
+      given["training"]["shard_group"] = shard;
+      const Measured measured = measure(given);
+      const std::int64_t copies = ranks / shard;
+      const std::int64_t within = (3 * measured.gradients - measured.root) * (shard - 1) / shard;
+      const std::int64_t between = 2 * measured.gradients / shard * (copies - 1) / copies;
+      const std::int64_t messages = 4 * measured.tensors;
+      INFO(shard, " of ", ranks, ": ", measured.sent, " against ", within + between);
+      CHECK(measured.sent >= within + between - messages);
+      CHECK(measured.sent <= within + between + messages * 2 * ranks);
+    }
+  }
+}
+
+// fully_shard: what is spread over g ranks after forward is gathered again from these, (g-1)/g S instead of
+// (n-1)/n S.
+TEST_CASE("Resharding to some ranks gathers from these in backward") {
+  for (const std::int64_t group : {2, 4, 8}) {
+    Json given = gpt2("fsdp", 2, 8);
+    given["training"]["fsdp_version"] = 2;
+    given["training"]["reshard_after_forward"] = group;
+    const Measured measured = measure(given);
+    const std::int64_t all = 2 * measured.gradients * 15 / 16;
+    const std::int64_t again = (measured.gradients - measured.root) * (group - 1) / group;
+    INFO(group, ": ", measured.sent, " against ", all + again);
+    CHECK(measured.sent >= all + again - 3 * measured.tensors);
+    CHECK(measured.sent <= all + again + 3 * measured.tensors * 32);
+  }
 }
 
 TEST_CASE("Accumulating micro-batches multiplies what must be sent each time") {

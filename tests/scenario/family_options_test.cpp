@@ -144,7 +144,7 @@ TEST_CASE("a shard group cuts the cluster into alike parts of nodes or whole nod
   CHECK(contains(read("hsdp", R"({"shard_group": 6})", three_nodes).problems, "valid: 1, 2, 4, 8, 24"));
 }
 
-TEST_CASE("resharding is over all the ranks that share the weights, or none") {
+TEST_CASE("resharding is over all the ranks that share the weights, or none; by fully_shard over some too") {
   const auto reshard_group = [](const char* value) {
     return read("fsdp", std::string(R"({"reshard_after_forward": )") + value + "}")
         .training.sharded.reshard_group;
@@ -152,7 +152,13 @@ TEST_CASE("resharding is over all the ranks that share the weights, or none") {
   CHECK(reshard_group("true") == 16);
   CHECK(reshard_group("false") == 1);
   CHECK(reshard_group("16") == 16);
-  check_refused("fsdp", R"({"reshard_after_forward": 4})", {"found 4", "all 16 ranks", "valid: true, false"});
+  check_refused("fsdp", R"({"reshard_after_forward": 4})",
+                {"found 4", "all 16 ranks", "valid: true, false, or fsdp_version 2"});
+  CHECK(reshard_group(R"(4, "fsdp_version": 2)") == 4);
+  check_refused("fsdp", R"({"reshard_after_forward": 3, "fsdp_version": 2})",
+                {"found 3", "the 16 ranks", "valid: true, false, 2, 4, 8, 16"});
+  check_refused("hsdp", R"({"reshard_after_forward": 8, "shard_group": 4, "fsdp_version": 2})",
+                {"found 8", "the 4 ranks", "valid: true, false, 2, 4"});
   check_refused("fsdp", R"({"reshard_after_forward": 0})", {"found 0"});
   check_refused("fsdp", R"({"reshard_after_forward": "half"})", {"true, false or a number of ranks"});
 }
