@@ -1,0 +1,162 @@
+// How long an iteration with sharded weights takes, derived by hand and met to the picosecond.
+//
+// Four GPUs round a switch of 1 GB/s, no latency, nothing that a library costs. Each layer has a million fp32
+// weights, S = 4 MB, so that gathering or reducing one takes g = (n-1)/n S/B = 3 ms. Its forward takes f, its
+// backward b; there is no optimizer. Gathers and reductions go through one stream X in the order in which they
+// are issued, kernels through another, C.
+
+#include <doctest/doctest.h>
+
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t layers = 4;
+constexpr Duration g = Duration::milliseconds(3);
+
+struct LayerTimes {
+  Duration f;
+  Duration b;
+};
+
+constexpr LayerTimes compute_bound{Duration::milliseconds(7), Duration::milliseconds(11)};
+constexpr LayerTimes communication_bound{Duration::milliseconds(1), Duration::milliseconds(2)};
+
+// Layer 0 is outside of all blocks: FSDP's root.
+Duration iteration_of(Json training, const LayerTimes& times) {
+  Json given;
+  given["cluster"] = {{"machine",
+                       {{"name", "box"},
+                        {"source", "test"},
+                        {"gpu", "a100_sxm_40gb"},
+                        {"gpus", 4},
+                        {"gpu_links",
+                         {{"kind", "nvswitch"},
+                          {"link", {{"bandwidth", "1 GB/s"}, {"latency", "1 us"}}},
+                          {"links_per_gpu", 1}}},
+                        {"library", "nccl"}}}};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    Json stated{{"parameters", {1'000'000}}};
+    stated["forward_time"] = std::to_string(times.f.picoseconds()) + " ps";
+    stated["backward_time"] = std::to_string(times.b.picoseconds()) + " ps";
+    given["model"]["layers"].push_back(stated);
+  }
+  given["model"]["precision"] = "fp32";
+  training["optimizer"] = "none";
+  given["training"] = std::move(training);
+  given["communication"]["algorithm"] = "ring";
+  Scenario scenario = scenario_from(given);
+  scenario.cluster.machine.gpu_links.link.latency = Duration::zero();
+  scenario.cluster.calibration = {};
+  for (std::int64_t layer = 1; layer < layers; ++layer)
+    scenario.model.model.layers[static_cast<std::size_t>(layer)].block = static_cast<int>(layer) - 1;
+  return summarise(scenario, simulate(scenario)).iteration;
+}
+
+void check_takes(const Json& training, const LayerTimes& times, Duration expected) {
+  INFO(training.dump());
+  CHECK(iteration_of(training, times).picoseconds() == expected.picoseconds());
+}
+
+// Only the root's gather before the first kernel and its reduction after the last one show. The third unit is
+// gathered when the first one's forward frees its place (the limiter), backward's units right behind it.
+TEST_CASE("FSDP bound by computing takes one gather and one reduction more than its kernels") {
+  const auto& [f, b] = compute_bound;  // g <= f, 2 g <= b
+  for (const char* prefetch : {"pre", "post"})
+    check_takes({{"strategy", "fsdp"}, {"backward_prefetch", prefetch}}, compute_bound,
+                (f + b) * layers + g * 2);
+}
+
+// X never rests: every unit is gathered twice, the root once, and each is reduced. C has run before the last
+// reduction but one: only X counts.
+TEST_CASE("FSDP bound by communication takes as long as its gathers and reductions") {
+  for (const char* prefetch : {"pre", "post"})
+    check_takes({{"strategy", "fsdp"}, {"backward_prefetch", prefetch}}, communication_bound,
+                g * (3 * layers - 1));
+}
+
+// X: G0 G1 G2 G3, then for each unit of backward its gather, issued at its own turn: the reduction of the unit
+// before stands in front of it. G3' runs while F3 does. B3 R3 G2' B2 R2 G1' B1 then B0 beside R1, and R0 last.
+TEST_CASE("FSDP without backward prefetch shows a reduction and a gather between units") {
+  const auto& [f, b] = compute_bound;
+  check_takes({{"strategy", "fsdp"}, {"backward_prefetch", "none"}}, compute_bound,
+              g + f * layers + b * layers + g * 2 * (layers - 2) + g);
+}
+
+// Without resharding backward gathers nothing: X has layers gathers and layers reductions. Computing: as
+// before. Bound by communication: the last unit's forward begins with its arrival at layers x g, then f, b, and
+// the reductions one after the other.
+TEST_CASE("FSDP that keeps its weights gathers each unit once") {
+  const Json kept{{"strategy", "fsdp"}, {"reshard_after_forward", false}};
+  check_takes(kept, compute_bound, (compute_bound.f + compute_bound.b) * layers + g * 2);
+  check_takes(kept, communication_bound,
+              g * layers + communication_bound.f + communication_bound.b + g * layers);
+}
+
+Json zero(const char* strategy, bool overlaps) {
+  return {{"strategy", strategy},
+          {"framework", "deepspeed"},
+          {"overlap_comm", overlaps},
+          {"contiguous_gradients", false},
+          {"reduce_bucket_size", 1'000'000},
+          {"communication_data_type", "fp32"}};
+}
+
+// The updated weights of all layers are gathered first (layers x g), and backward waits for every bucket.
+TEST_CASE("ZeRO-1 and 2 without overlap take the sum of everything") {
+  for (const char* strategy : {"zero1", "zero2"})
+    for (const LayerTimes& times : {compute_bound, communication_bound})
+      check_takes(zero(strategy, false), times, (times.f + times.b + g * 2) * layers);
+}
+
+// With overlap only the last bucket shows where backward is slower (g <= b); where it is faster, buckets follow
+// each other from the first one's gradients on.
+TEST_CASE("ZeRO-1 and 2 with overlap show the last bucket, or all of them behind the first gradients") {
+  for (const char* strategy : {"zero1", "zero2"}) {
+    check_takes(zero(strategy, true), compute_bound, (g + compute_bound.f + compute_bound.b) * layers + g);
+    check_takes(zero(strategy, true), communication_bound,
+                (g + communication_bound.f) * layers + communication_bound.b + g * layers);
+  }
+}
+
+TEST_CASE("ZeRO-2 reduces every micro-batch and ZeRO-1 the last") {
+  const auto& [f, b] = compute_bound;
+  for (const std::int64_t micro_batches : {1, 2, 5}) {
+    Json stage1 = zero("zero1", false);
+    Json stage2 = zero("zero2", false);
+    stage1["gradient_accumulation"] = stage2["gradient_accumulation"] = micro_batches;
+    check_takes(stage1, compute_bound, ((f + b) * micro_batches + g * 2) * layers);
+    check_takes(stage2, compute_bound, ((f + b + g) * micro_batches + g) * layers);
+  }
+}
+
+// No weight is small enough to stay whole, and none is kept for its reuse.
+Json zero3(std::int64_t prefetched_elements) {
+  Json training = zero("zero3", true);
+  training["stage3_prefetch_bucket_size"] = prefetched_elements;
+  training["stage3_param_persistence_threshold"] = 0;
+  training["stage3_max_reuse_distance"] = 0;
+  return training;
+}
+
+// Forward: two requests may be under way, so layer k+1 arrives while layer k runs: g + layers x f, or, bound by
+// communication, layers x g + f. Backward's first gather runs beside the last forward (bound by communication:
+// behind all gathers, so that the last f does not count). Then each layer's gather is asked for at its turn,
+// behind the reduction of the layer before: 2 g between one backward and the next, and a reduction at the end.
+TEST_CASE("ZeRO-3 without prefetch shows a reduction and a gather between layers of backward") {
+  check_takes(zero3(0), compute_bound,
+              g + (compute_bound.f + compute_bound.b) * layers + g * 2 * (layers - 1) + g);
+  check_takes(zero3(0), communication_bound,
+              g * (layers + 1) + communication_bound.b * layers + g * 2 * (layers - 1) + g);
+}
+
+// One layer ahead: it arrives during the one before (2 g <= f, b), in backward too.
+TEST_CASE("ZeRO-3 with prefetch shows its first gather and its last reduction") {
+  check_takes(zero3(1'000'000), compute_bound, (compute_bound.f + compute_bound.b) * layers + g * 2);
+}
+
+}  // namespace
+}  // namespace lockstep
