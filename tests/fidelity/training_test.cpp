@@ -67,6 +67,7 @@ const std::string real_file = "gloo/mlp_n2_1000_quiet.cases.json";
 const std::string real = "Gloo DDP real mlp_n2_1000_quiet";
 const std::string pytorch_file = "pytorch_ddp_benchmark.json";
 const std::string dlperf_file = "dlperf_oneflow.json";
+const std::string mosaicml_file = "mosaicml_llmfoundry.json";
 
 }  // namespace
 
@@ -168,6 +169,19 @@ TEST_CASE("DLPerf PyTorch ResNet-50 is predicted within 6 %" * doctest::should_f
 }
 TEST_CASE("DLPerf TensorFlow BERT-base is predicted within 6 %" * doctest::should_fail(true)) {
   check_dlperf("DLPerf TensorFlow BERT-base");
+}
+
+// Each series is anchored at its smallest scale. Communication is hidden almost wholly: what the measured steps
+// gain with scale (1 to 2 % for each doubling, of 7b's 10 s as of 125m's 0.4 s) is more than all of it, and more
+// than GPUs that differ by 1 % make each other wait; predictions are low by what is left.
+TEST_CASE("MosaicML's MPT with FSDP on 32 to 128 A100 is predicted within 4 % from the smallest scale") {
+  for (const std::string model : {"125m", "350m", "760m", "1b", "3b", "7b", "13b"}) {
+    SUBCASE(model.c_str()) {
+      const GroupSummary& series = group(mosaicml_file, "MosaicML MPT-" + model);
+      CHECK(series.ours.mean_absolute <= 4);
+      CHECK(series.shows_skill());
+    }
+  }
 }
 
 }  // namespace lockstep
