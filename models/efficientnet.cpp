@@ -1,7 +1,7 @@
 // EfficientNet B0 to B7, as torchvision/models/efficientnet.py (Tan and Le 1905.11946, table 1).
 //
 // Keys: "width_percent" and "depth_percent" (the compound scaling, 100 is B0), "image_size" (224), "classes"
-// (1000). Percent keeps the rounding of channels and depths in integers.
+// (1000), "wide_squeeze" (false: NVIDIA's widese variants squeeze from the expanded channels). Percent keeps the rounding of channels and depths in integers.
 
 #include <fmt/format.h>
 

@@ -344,6 +344,7 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   report.critical_path = find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
   report.warnings = scenario.warnings;
   report.memory = measure_memory(scenario, simulation, view.start_of(view.iterations()));
+  report.imbalance = find_imbalance(scenario, simulation);
   add_verdicts(report, scenario, simulation);
   report.events = run.timeline.events + simulation.first.timeline.events;
   report.ranks_simulated = simulation.cluster->symmetry.roles.representatives.size();

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/report/imbalance.h"
 #include "sim/report/memory_track.h"
 #include "sim/scenario/simulate.h"
 
@@ -86,6 +87,7 @@ struct Report {
   Duration communication_total, communication_overlapped;
   std::vector<BucketReport> buckets;
   MemoryReport memory;
+  std::optional<Imbalance> imbalance;  // where rank 0 leads
   std::vector<PathItem> critical_path;
   std::string bottleneck_link;  // empty without communication
   std::vector<std::string> warnings;

@@ -83,6 +83,13 @@ ordered_json write_critical_path(const std::vector<PathItem>& items) {
   return json;
 }
 
+ordered_json write_imbalance(const Imbalance& imbalance) {
+  return {{"busy_s", seconds(imbalance.busy)},
+          {"others_busy_s", seconds(imbalance.others_busy)},
+          {"memory_bytes", imbalance.memory.count()},
+          {"others_memory_bytes", imbalance.others_memory.count()}};
+}
+
 ordered_json tokens_per_second(const Report& report) {
   return report.tokens_per_iteration
              ? number_or_null(per_second(*report.tokens_per_iteration, report.iteration))
@@ -128,6 +135,9 @@ ordered_json to_json(const Report& report, const Scenario& scenario) {
   json["breakdown_s"] = write_breakdown(report.breakdown);
   json["communication"] = write_communication(report);
   json["memory_bytes"] = write_memory(report.memory);
+  if (report.imbalance) {
+    json["rank_0"] = write_imbalance(*report.imbalance);
+  }
   json["critical_path"] = write_critical_path(report.critical_path);
   json["bottleneck_link"] =
       report.bottleneck_link.empty() ? ordered_json(nullptr) : ordered_json(report.bottleneck_link);

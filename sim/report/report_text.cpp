@@ -243,6 +243,15 @@ class TextReport {
                            format_duration(report_.memory.since_start), report_.memory.moment);
     }
     text_ += std::string(indent, ' ') + verdict() + "\n";
+    if (report_.imbalance) {
+      write_imbalance(*report_.imbalance);
+    }
+  }
+
+  void write_imbalance(const Imbalance& imbalance) {
+    text_ += fmt::format("{:{}}GPU 0 computes {} of an iteration, the others {}; it holds {}, they {}\n", "",
+                         indent, format_duration(imbalance.busy), format_duration(imbalance.others_busy),
+                         format_bytes(imbalance.memory), format_bytes(imbalance.others_memory));
   }
 
   std::string verdict() const {

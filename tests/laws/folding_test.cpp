@@ -146,7 +146,7 @@ TEST_CASE("Folding changes no strategy by a picosecond") {
       continue;
     for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step}) {
       const Scenario scenario =
-          scenario_from({{"cluster", {{"machine", "abci_v"}, {"nodes", 2}}},
+          scenario_from({{"cluster", {{"machine", "abci_v"}, {"nodes", name == "dp" ? 1 : 2}}},
                          {"model", {{"name", "gpt2"}, {"batch_per_gpu", 1}, {"precision", "fp16"}}},
                          {"training", {{"strategy", name}}},
                          {"communication", {{"algorithm", "ring"}}}},

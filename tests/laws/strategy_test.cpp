@@ -80,7 +80,8 @@ TEST_CASE("The breakdown of every strategy adds up to its iteration, to the pico
   for (const auto& [name, strategy] : Registry<Strategy>::all())
     for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step})
       for (const std::int64_t iterations : {1, 3}) {
-        Json given = name == "single" ? resnet50(name, 1, 1) : resnet50(name, 2, 8);
+        const std::int64_t nodes = name == "single" || name == "dp" ? 1 : 2;
+        Json given = resnet50(name, nodes, name == "single" ? 1 : 8);
         given["simulation"]["iterations"] = iterations;
         const Report report = report_of(given, {.fidelity = fidelity});
         INFO(name, ", ", iterations, " iterations");
