@@ -184,4 +184,107 @@ TEST_CASE("MosaicML's MPT with FSDP on 32 to 128 A100 is predicted within 4 % fr
   }
 }
 
+namespace {
+
+const std::string dle_file = "dle_head.json";
+
+// At most 5 %, and at most half of what the best naive predictor is wrong by where that exceeds 3 %.
+void check_dle(const std::string& name) {
+  const GroupSummary& found = group(dle_file, "DLE " + name);
+  CHECK(found.ours.mean_absolute <= 5);
+  CHECK(found.shows_skill());
+}
+
+}  // namespace
+
+TEST_CASE("DeepLearningExamples on 8 V100 are predicted within 5 % from one GPU") {
+  for (const std::string name :
+       {"PyTorch efficientnet-b0 FP32 32GB", "PyTorch efficientnet-b4 FP32 16GB",
+        "PyTorch efficientnet-widese-b4 FP32 16GB", "PyTorch BERT-large pre-training FP32 s512",
+        "PyTorch BERT-large pre-training mixed(FP16) s128",
+        "PyTorch BERT-large pre-training mixed(FP16) s512", "PyTorch BERT-large SQuAD mixed(FP16)"})
+    SUBCASE(name.c_str()) {
+      check_dle(name);
+    }
+}
+
+// Eight processes and their loaders share one host, which nothing here models: 6.5 to 28 % missed.
+TEST_CASE("DLE PyTorch efficientnet-b0 FP32 16GB is predicted within 5 %" * doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-b0 FP32 16GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-widese-b0 FP32 16GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-widese-b0 FP32 16GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-b0 mixed(FP16) 16GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-b0 mixed(FP16) 16GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-b0 mixed(FP16) 32GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-b0 mixed(FP16) 32GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-b4 mixed(FP16) 16GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-b4 mixed(FP16) 16GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-widese-b0 mixed(FP16) 16GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-widese-b0 mixed(FP16) 16GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-widese-b4 mixed(FP16) 16GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-widese-b4 mixed(FP16) 16GB");
+}
+TEST_CASE("DLE TensorFlow 2 efficientnet_b0 FP32 is predicted within 5 %" * doctest::should_fail(true)) {
+  check_dle("TensorFlow 2 efficientnet_b0 FP32");
+}
+TEST_CASE("DLE TensorFlow 2 efficientnet_b0 mixed(FP16) is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("TensorFlow 2 efficientnet_b0 mixed(FP16)");
+}
+TEST_CASE("DLE TensorFlow 2 efficientnet_b4 FP32 is predicted within 5 %" * doctest::should_fail(true)) {
+  check_dle("TensorFlow 2 efficientnet_b4 FP32");
+}
+TEST_CASE("DLE TensorFlow 2 efficientnet_b4 mixed(FP16) is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("TensorFlow 2 efficientnet_b4 mixed(FP16)");
+}
+
+// The README's 1-GPU figures of this machine are less than half of what each of its 8 GPUs does: 88 to 128 %.
+TEST_CASE("DLE PyTorch efficientnet-b4 FP32 32GB is predicted within 5 %" * doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-b4 FP32 32GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-b4 mixed(FP16) 32GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-b4 mixed(FP16) 32GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-widese-b0 FP32 32GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-widese-b0 FP32 32GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-widese-b0 mixed(FP16) 32GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-widese-b0 mixed(FP16) 32GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-widese-b4 FP32 32GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-widese-b4 FP32 32GB");
+}
+TEST_CASE("DLE PyTorch efficientnet-widese-b4 mixed(FP16) 32GB is predicted within 5 %" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch efficientnet-widese-b4 mixed(FP16) 32GB");
+}
+
+// 6.4 %: the anchor is printed as 12 sequences/s.
+TEST_CASE("DeepLearningExamples, SQuAD in FP32, is predicted within 5 %" * doctest::should_fail(true)) {
+  check_dle("PyTorch BERT-large SQuAD FP32");
+}
+
+// 1.8 % where half of the best naive error is 1.6 %: the anchor is printed as 50 sequences/s.
+TEST_CASE("DeepLearningExamples, pre-training in FP32 at 128 tokens, is predicted twice as well as naively" *
+          doctest::should_fail(true)) {
+  check_dle("PyTorch BERT-large pre-training FP32 s128");
+}
+
 }  // namespace lockstep

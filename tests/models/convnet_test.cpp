@@ -135,4 +135,28 @@ TEST_CASE("gradients become ready in the order that gives PyTorch's DDP buckets"
   CHECK(ddp_buckets(shipped_model("bert_large")).size() == 38);
 }
 
+// A squeeze to c channels of E expanded ones costs 2 E c weights, c and E biases: from a quarter of the input's
+// channels I to a quarter of E that is (2 E + 1)(E / 4 - I / 4) more in each block. B0's blocks by I, of which
+// only the first does not expand (E = 6 I).
+TEST_CASE("EfficientNet with a wide squeeze has that many more weights") {
+  const std::string b0 = R"({"family": "efficientnet", "width_percent": 100, "depth_percent": 100)";
+  std::int64_t more = 0;
+  for (const std::int64_t input : {16, 24, 24, 40, 40, 80, 80, 80, 112, 112, 112, 192, 192, 192, 192})
+    more += (2 * 6 * input + 1) * (6 * input / 4 - input / 4);
+  CHECK(parameter_count(model_from(b0 + R"(, "wide_squeeze": true})")) -
+            parameter_count(model_from(b0 + "}")) ==
+        more);
+}
+
+// What reaches the GPU of a sample and what comes out of the model: fp32 pixels, int64 tokens, logits.
+TEST_CASE("a model knows its inputs and outputs") {
+  const Model images = shipped_model("resnet50");
+  CHECK(images.input_bytes == 3 * 224 * 224 * 4);
+  CHECK(images.output_elements == 1000);
+  CHECK(shipped_model("gpt2").input_bytes == shipped_model("gpt2").tokens_per_sample * 8);
+  CHECK(shipped_model("gpt2").output_elements == shipped_model("gpt2").tokens_per_sample * 50'257);
+  CHECK(shipped_model("inception_v3").output_elements == 2 * 1000);  // the auxiliary classifier's too
+  CHECK(layer_named(images, "loss").is_loss);
+}
+
 }  // namespace lockstep
