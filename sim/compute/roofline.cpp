@@ -71,6 +71,10 @@ std::int64_t matmul_efficiency_ppm(const GpuSpec& gpu, Precision precision, Flop
   return interpolated(*std::prev(above), *above, flops);
 }
 
+Duration host_kernel_time(Bandwidth memory, const KernelWork& work) {
+  return work.work_class == WorkClass::fixed ? work.duration : time_to_move(Bytes{work.bytes}, memory);
+}
+
 Duration kernel_time(const Pricing& pricing, const KernelWork& work) {
   switch (work.work_class) {
     case WorkClass::fixed:

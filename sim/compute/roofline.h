@@ -32,6 +32,9 @@ struct Pricing {
 
 Duration kernel_time(const Pricing& pricing, const KernelWork& work);
 
+// On a host: what it reads and writes, at the speed of its memory.
+Duration host_kernel_time(Bandwidth memory, const KernelWork& work);
+
 // Achieved over peak, in parts per million, of a GEMM of so many FLOPs.
 std::int64_t matmul_efficiency_ppm(const GpuSpec& gpu, Precision precision, Flops flops);
 

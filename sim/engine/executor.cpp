@@ -20,7 +20,9 @@ class Executor {
     timeline_.end.resize(plan.size());
     pools_.reserve(plan.lanes.size());
     for (const Lane& lane : plan.lanes)
-      pools_.push_back({.free_slots = lane.slots, .is_pool = lane.slots > 1});
+      pools_.push_back(
+          {.free_slots = lane.slots, .is_pool = lane.slots > 1 && lane.discipline == Discipline::in_order});
+    make_queues();
   }
 
   Timeline run() {
@@ -90,8 +92,72 @@ class Executor {
     start(next);
   }
 
+  // A lane that runs what is ready: who waits for it, as a heap.
+  struct Waiting {
+    std::uint32_t priority;
+    std::uint32_t arrival;
+    OpId op;
+    // Heaps keep the greatest on top: that is the lowest priority number, then the first to arrive.
+    bool operator<(const Waiting& other) const {
+      return priority != other.priority ? priority > other.priority : arrival > other.arrival;
+    }
+  };
+  struct ReadyQueue {
+    std::uint32_t free_slots = 0;
+    std::uint32_t ops = 0;
+    std::vector<Waiting> waiting;
+  };
+
+  void make_queues() {
+    const auto runs_when_ready = [](const Lane& lane) { return lane.discipline == Discipline::when_ready; };
+    if (std::none_of(plan_.lanes.begin(), plan_.lanes.end(), runs_when_ready))
+      return;
+    queues_.resize(plan_.lanes.size());
+    for (const LaneId lane : plan_.lanes.ids())
+      queues_[lane.index].free_slots = runs_when_ready(plan_.lanes[lane]) ? plan_.lanes[lane].slots : 0;
+    for (const LaneId lane : plan_.lane) ++queues_[lane.index].ops;
+    for (ReadyQueue& queue : queues_)
+      if (queue.free_slots > 0)
+        queue.waiting.reserve(queue.ops);
+  }
+
+  // Of its lane, where that runs what is ready; plans without such lanes pay for one comparison.
+  ReadyQueue* queue_of(OpId op) {
+    if (queues_.empty())
+      return nullptr;
+    const LaneId lane = plan_.lane[op.index];
+    return plan_.lanes[lane].discipline == Discipline::when_ready ? &queues_[lane.index] : nullptr;
+  }
+
+  bool must_wait_in_queue(OpId op) {
+    ReadyQueue* queue = queue_of(op);
+    if (queue == nullptr)
+      return false;
+    if (queue->free_slots > 0) {
+      --queue->free_slots;
+      return false;
+    }
+    const std::uint32_t priority = plan_.priority.empty() ? 0 : plan_.priority[op.index];
+    queue->waiting.push_back({priority, arrivals_++, op});
+    std::push_heap(queue->waiting.begin(), queue->waiting.end());
+    return true;
+  }
+
+  void serve_queue(OpId leaving) {
+    ReadyQueue* queue = queue_of(leaving);
+    if (queue == nullptr)
+      return;
+    ++queue->free_slots;
+    if (queue->waiting.empty())
+      return;
+    std::pop_heap(queue->waiting.begin(), queue->waiting.end());
+    const OpId next = queue->waiting.back().op;
+    queue->waiting.pop_back();
+    start(next);
+  }
+
   void start(OpId op) {
-    if (must_wait_for_slot(op))
+    if (must_wait_for_slot(op) || must_wait_in_queue(op))
       return;
     const Time now = queue_.now();
     timeline_.start[op.index] = now;
@@ -151,6 +217,7 @@ class Executor {
     const OpId next = plan_.next_in_lane[op.index];
     if (next != no_op)
       satisfy(next);
+    serve_queue(op);
   }
 
   RouteId route_of(OpId op) const { return RouteId{plan_.path[op.index].index}; }
@@ -163,6 +230,8 @@ class Executor {
   FlowNetwork network_;
   std::vector<std::uint32_t> waiting_for_;
   std::vector<SlotPool> pools_;
+  std::vector<ReadyQueue> queues_;  // by lane; empty where every lane keeps its order
+  std::uint32_t arrivals_ = 0;
   Timeline timeline_;
   std::size_t ended_ = 0;
 };

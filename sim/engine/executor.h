@@ -4,7 +4,8 @@
 //
 // Problem:   ops wait for one another, for their lane and for the network.
 // Idea:      an op starts when its dependencies have ended and its lane lets it. One-slot lanes are
-//            compiled to a link from op to op, so they cost nothing extra; other lanes count slots.
+//            compiled to a link from op to op, so they cost nothing extra; other lanes count slots, and
+//            those that run what is ready keep a heap of what waits.
 //            Starts and ends are events; the network is solved once at the end of each instant.
 // Invariant: at one instant events run in the order they were scheduled; a plan that cannot finish
 //            (a dependency cycle) is a bug of its writer and is reported as one.

@@ -42,6 +42,7 @@ struct HostSpec {
   std::optional<LinkSpec> socket_link;
   std::optional<LinkSpec> pcie;
   std::vector<std::vector<std::int64_t>> pcie_switches;  // GPUs below each switch
+  std::optional<Bandwidth> memory_bandwidth = {};        // of one socket
   bool peer_to_peer = true;  // else what GPUs send each other over PCIe goes through host memory
 };
 

@@ -70,10 +70,10 @@ void NodeGraph::add_gpu_links(const MachineSpec& machine) {
 }
 
 void NodeGraph::add_host(const MachineSpec& machine) {
-  if (!machine.host.pcie)
-    return;
   for (std::int64_t index = 0; index < machine.host.sockets; ++index)
     sockets_.push_back(add_vertex("socket" + std::to_string(index)));
+  if (!machine.host.pcie)
+    return;  // nothing is known of the way to host memory: it costs nothing
   for (std::size_t index = 1; index < sockets_.size(); ++index)
     connect(sockets_[index - 1], sockets_[index], machine.host.socket_link.value_or(*machine.host.pcie));
   gpu_host_.assign(gpus_, 0);

@@ -31,6 +31,8 @@ class NodeGraph {
 
   std::uint32_t gpu(std::size_t index) const { return static_cast<std::uint32_t>(index); }
   std::uint32_t nic(std::size_t index) const { return nics_[index]; }
+  // The memory of a socket; nodes may have fewer.
+  std::uint32_t host(std::size_t socket) const { return sockets_[socket % sockets_.size()]; }
   std::size_t nic_count() const { return nics_.size(); }
   const std::vector<NodeLink>& links() const { return links_; }
   const std::string& vertex_name(std::uint32_t vertex) const { return names_[vertex]; }

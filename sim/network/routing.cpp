@@ -54,8 +54,9 @@ class Router {
     return std::max<std::int64_t>(std::int64_t{core_units_per_byte()} * (million - share_ppm) / share_ppm, 1);
   }
 
+  // A host's own link is its memory, not a core.
   void add_core_use(Rank rank, std::uint32_t times, std::vector<LinkUse>& uses) const {
-    if (core_units_per_byte() > 0)
+    if (core_units_per_byte() > 0 && rank.index < input_.topology.ranks())
       uses.push_back(
           {.link = input_.topology.compute_link(rank), .multiplicity = core_units_per_byte() * times});
   }
@@ -71,6 +72,9 @@ class Router {
         uses.push_back({.link = stand_in, .multiplicity = members * path.multiplicity});
     }
     add_core_use(path.rank, path.multiplicity, uses);
+    // Where nothing is modelled on the way, a byte takes the receiver a picosecond.
+    if (uses.empty())
+      uses.push_back({.link = input_.topology.compute_link(path.destination)});
     table_.add(uses, hop.latency + step_cost(input_.calibration, path, hop.slowest_class));
   }
 

@@ -16,6 +16,12 @@ const FabricKind* find_fabric_kind(const std::string& kind) {
   return found;
 }
 
+std::uint32_t count_machines(const TopologyOptions& options) {
+  std::uint32_t machines = options.nodes;
+  for (const Host& host : options.hosts) machines = std::max(machines, host.machine + 1);
+  return machines;
+}
+
 // A byte takes its time on the wire and then some: 1 / (1 / wire + extra).
 Bandwidth slowed_by(Bandwidth wire, std::int64_t extra_ps_per_byte) {
   const std::int64_t second = Duration::seconds(1).picoseconds();
@@ -34,6 +40,8 @@ Topology::Topology(const TopologyOptions& options)
       efficiency_ppm_(options.calibration.efficiency_ppm),
       unhidden_per_byte_ps_(options.calibration.unhidden_per_byte_ps),
       nodes_(options.nodes),
+      machines_(count_machines(options)),
+      hosts_(options.hosts),
       gpus_per_node_(options.gpus_per_node) {
   add_node_links();
   add_nic_links(options.machine);
@@ -41,7 +49,7 @@ Topology::Topology(const TopologyOptions& options)
   if (options.sending_limit)
     add_sending_links(*options.sending_limit);
   first_fabric_link_ = static_cast<std::uint32_t>(links_.size());
-  if (nodes_ > 1)
+  if (machines_ > 1)
     fabric_kind_->build(*this);
 }
 
@@ -56,8 +64,8 @@ Bandwidth Topology::effective(LinkClass link_class, Bandwidth wire) const {
 }
 
 void Topology::add_node_links() {
-  links_.reserve(nodes_ * (node_.links().size() + 2 * nics_per_node() + gpus_per_node_));
-  for (std::uint32_t node = 0; node < nodes_; ++node)
+  links_.reserve(machines_ * (node_.links().size() + 2 * nics_per_node() + gpus_per_node_));
+  for (std::uint32_t node = 0; node < machines_; ++node)
     for (const NodeLink& link : node_.links())
       links_.push_back({effective(link.link_class, link.bandwidth), link.latency, link.link_class});
 }
@@ -65,7 +73,7 @@ void Topology::add_node_links() {
 void Topology::add_nic_links(const MachineSpec& machine) {
   first_nic_link_ = static_cast<std::uint32_t>(links_.size());
   for (const NicSpec& nic : machine.nics) nic_links_.push_back(nic.link);
-  for (std::uint32_t node = 0; node < nodes_; ++node)
+  for (std::uint32_t node = 0; node < machines_; ++node)
     for (const LinkSpec& nic : nic_links_) {
       // A hop pays its wire's latency once, where it leaves.
       const Bandwidth bandwidth = effective(LinkClass::network, nic.bandwidth);
@@ -81,6 +89,8 @@ void Topology::add_compute_links(const std::vector<std::int64_t>& slowdown_ppm) 
     links_.push_back(
         {Bandwidth{full_compute_rate.count() / slowdown * million}, Duration::zero(), LinkClass::nvlink});
   }
+  for (std::size_t host = 0; host < hosts_.size(); ++host)
+    links_.push_back({full_compute_rate, Duration::zero(), LinkClass::nvlink});
 }
 
 void Topology::add_sending_links(Bandwidth limit) {
@@ -115,8 +125,7 @@ void Topology::append_node_path(std::uint32_t node, std::uint32_t from, std::uin
 
 // A GPU that is not close to the NIC hands over to the GPU that is, when NVLink joins the two (NCCL's PXN):
 // the message then stays off the links between sockets.
-std::uint32_t Topology::vertex_beside_nic(Rank rank, std::uint32_t nic) const {
-  const std::uint32_t own = node_.gpu(rank.index % gpus_per_node_);
+std::uint32_t Topology::vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const {
   // The GPU whose own NIC this is comes first, so that GPUs that share a switch do not share one's link.
   for (std::uint32_t turn = 0; turn < gpus_per_node_; ++turn) {
     const std::uint32_t gpu = (turn + nic * gpus_per_node_ / nics_per_node()) % gpus_per_node_;
@@ -131,27 +140,32 @@ std::uint32_t Topology::vertex_beside_nic(Rank rank, std::uint32_t nic) const {
   return own;
 }
 
+Topology::Place Topology::place_of(Rank rank) const {
+  if (rank.index < ranks())
+    return {rank.index / gpus_per_node_, node_.gpu(rank.index % gpus_per_node_)};
+  const Host& host = hosts_[rank.index - ranks()];
+  return {host.machine, node_.host(host.socket)};
+}
+
 HopRoute Topology::hop(Rank source, Rank destination, std::uint32_t nic) const {
   HopRoute route;
   route.links.reserve(usual_links_of_a_hop);
-  if (first_sending_link_)
+  if (first_sending_link_ && source.index < ranks())
     route.links.push_back(LinkId{*first_sending_link_ + source.index});
-  const std::uint32_t from_node = source.index / gpus_per_node_;
-  const std::uint32_t to_node = destination.index / gpus_per_node_;
-  const std::uint32_t from = node_.gpu(source.index % gpus_per_node_);
-  const std::uint32_t to = node_.gpu(destination.index % gpus_per_node_);
+  const auto [from_node, from] = place_of(source);
+  const auto [to_node, to] = place_of(destination);
   if (from_node == to_node) {
     append_node_path(from_node, from, to, route);
     return route;
   }
-  const std::uint32_t beside = vertex_beside_nic(source, nic);
+  const std::uint32_t beside = vertex_beside_nic(from, nic);
   append_node_path(from_node, from, beside, route);
   append_node_path(from_node, beside, node_.nic(nic), route);
   route.links.push_back(egress({from_node, nic}));
   route.latency += nic_links_[nic].latency;
   fabric_kind_->route(*this, {from_node, nic}, {to_node, nic}, route.links, route.latency);
   route.links.push_back(ingress({to_node, nic}));
-  const std::uint32_t arrives = vertex_beside_nic(destination, nic);
+  const std::uint32_t arrives = vertex_beside_nic(to, nic);
   append_node_path(to_node, node_.nic(nic), arrives, route);
   append_node_path(to_node, arrives, to, route);
   route.slowest_class = LinkClass::network;
@@ -180,8 +194,10 @@ std::string Topology::link_name(LinkId link) const {
   }
   if (link.index < first_compute_link_ + ranks())
     return "rank " + std::to_string(link.index - first_compute_link_) + " compute";
+  if (is_compute(link))
+    return "host " + std::to_string(link.index - first_compute_link_ - ranks()) + " memory";
   if (link.index < first_fabric_link_)
-    return "rank " + std::to_string(link.index - first_compute_link_ - ranks()) + " channels";
+    return "rank " + std::to_string(link.index - *first_sending_link_) + " channels";
   return fabric_link_names_[link.index - first_fabric_link_];
 }
 

@@ -3,10 +3,11 @@
 // Every link of the cluster, and the way from any rank to any other.
 //
 // Problem:   a message between ranks crosses links inside two nodes and a fabric between them.
-// Idea:      all nodes are copies of one node graph, so link e of node n has id n * links_per_node + e.
-//            NIC ports follow, then one link per rank that stands for its compute capacity, so that kernels
-//            and collectives share it like any other; where too few channels are forced, one more per rank
-//            for what these can send; last comes what the fabric adds.
+// Idea:      all machines are copies of one node graph, so link e of machine n has id n * links_per_node + e;
+//            those beyond the nodes only serve. NIC ports follow, then one link per rank, hosts last, that
+//            stands for its compute capacity, so that kernels and collectives share it like any other; where
+//            too few channels are forced, one more per GPU for what these can send; last comes what the
+//            fabric adds.
 // Invariant: a route crosses each link at most once; latencies lie on links, bandwidths in bytes/s.
 // Cost:      building is linear in nodes; a route is a few table look-ups.
 
@@ -25,6 +26,7 @@
 #include "sim/network/route_table.h"
 #include "sim/plan/communicator.h"
 #include "sim/plan/group.h"
+#include "sim/plan/host.h"
 
 namespace lockstep {
 
@@ -77,6 +79,7 @@ struct TopologyOptions {
   std::uint32_t gpus_per_node;
   std::vector<std::int64_t> slowdown_ppm;       // by rank; empty: nobody is slow
   std::optional<Bandwidth> sending_limit = {};  // of a rank's channels together; none: what its links carry
+  std::vector<Host> hosts = {};                 // that take part: ranks after the GPUs
 };
 
 class Topology {
@@ -84,9 +87,13 @@ class Topology {
   explicit Topology(const TopologyOptions& options);
 
   std::uint32_t nodes() const { return nodes_; }
+  // Nodes, and the machines that only serve them.
+  std::uint32_t machines() const { return machines_; }
   std::uint32_t gpus_per_node() const { return gpus_per_node_; }
   std::uint32_t nics_per_node() const { return static_cast<std::uint32_t>(node_.nic_count()); }
   std::uint32_t ranks() const { return nodes_ * gpus_per_node_; }
+  std::uint32_t ranks_and_hosts() const { return ranks() + static_cast<std::uint32_t>(hosts_.size()); }
+  const std::vector<Host>& hosts() const { return hosts_; }
   const NodeGraph& node() const { return node_; }
   const FabricSpec& fabric() const { return fabric_; }
   const IdVector<LinkId, Link>& links() const { return links_; }
@@ -97,7 +104,7 @@ class Topology {
 
   LinkId compute_link(Rank rank) const { return LinkId{first_compute_link_ + rank.index}; }
   bool is_compute(LinkId link) const {
-    return link.index >= first_compute_link_ && link.index < first_compute_link_ + ranks();
+    return link.index >= first_compute_link_ && link.index < first_compute_link_ + ranks_and_hosts();
   }
   // NIC 0.. of the node that serves a ring: rings are dealt round the NICs.
   std::uint32_t nic_of_ring(std::uint32_t ring) const { return ring % nics_per_node(); }
@@ -118,7 +125,13 @@ class Topology {
   void add_compute_links(const std::vector<std::int64_t>& slowdown_ppm);
   void add_sending_links(Bandwidth limit);
   void append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to, HopRoute& route) const;
-  std::uint32_t vertex_beside_nic(Rank rank, std::uint32_t nic) const;
+  // Where a rank is: a machine, and a vertex of its graph.
+  struct Place {
+    std::uint32_t machine;
+    std::uint32_t vertex;
+  };
+  Place place_of(Rank rank) const;
+  std::uint32_t vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const;
   LinkId egress(Port port) const;
   LinkId ingress(Port port) const;
 
@@ -128,6 +141,8 @@ class Topology {
   std::map<LinkClass, std::int64_t> efficiency_ppm_;
   std::int64_t unhidden_per_byte_ps_;
   std::uint32_t nodes_;
+  std::uint32_t machines_;
+  std::vector<Host> hosts_;
   std::uint32_t gpus_per_node_;
   std::vector<LinkSpec> nic_links_;
   IdVector<LinkId, Link> links_;

@@ -109,7 +109,14 @@ GroupScope::GroupScope(PlanWriter& writer, const WrittenGroup& group) : writer_(
   writer.group_ = &group;
 }
 
+void PlanWriter::prioritise(OpId op, std::uint32_t priority) {
+  plan_.priority.resize(std::max<std::size_t>(plan_.priority.size(), op.index + 1));
+  plan_.priority[op.index] = priority;
+}
+
 bool PlanWriter::keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const {
+  if (plan_.lanes[lane].discipline == Discipline::when_ready)
+    return false;
   // In a pool of slots only the ops that take a slot are ordered; the rest follow their dependencies.
   return plan_.lanes[lane].slots == 1 || (kind == OpKind::join && amount > 0);
 }
@@ -149,6 +156,8 @@ Plan PlanWriter::finish() && {
     plan_.successors[--plan_.successor_begin[edge->first.index + 1]] = edge->second;
   for (std::size_t op = 0; op < plan_.size(); ++op) plan_.successor_begin[op] = plan_.successor_begin[op + 1];
   plan_.successor_begin[plan_.size()] = static_cast<std::uint32_t>(edges_.size());
+  if (!plan_.priority.empty())
+    plan_.priority.resize(plan_.size());
   return std::move(plan_);
 }
 

@@ -74,6 +74,8 @@ class PlanWriter {
   OpId take(LaneId lane, PathId path, std::span<const OpId> after = {});
   OpId give_back(LaneId lane, PathId path, std::span<const OpId> after = {});
   void depend(OpId op, OpId on);
+  // On a lane that runs when ready: the lower, the sooner.
+  void prioritise(OpId op, std::uint32_t priority);
 
   std::size_t size() const { return plan_.size(); }
   Plan finish() &&;

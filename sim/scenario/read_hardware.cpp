@@ -147,6 +147,9 @@ HostSpec read_host(const JsonReader& json, const Place& place, std::int64_t gpus
   if (const auto link = json.optional("pcie")) {
     host.pcie = read_named_link<LinkClass::pcie>(*link, place / "pcie");
   }
+  if (const auto memory = json.optional("memory_bandwidth")) {
+    host.memory_bandwidth = memory->bandwidth();
+  }
   host.peer_to_peer = boolean_or(json, "peer_to_peer", true);
   if (const auto switches = json.optional("pcie_switches")) {
     read_switches(*switches, gpus, host);

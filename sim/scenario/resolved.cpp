@@ -92,6 +92,9 @@ ordered_json write_host(const HostSpec& host) {
   if (host.pcie) {
     json["pcie"] = write_link(*host.pcie);
   }
+  if (host.memory_bandwidth) {
+    json["memory_bandwidth"] = exact_text(*host.memory_bandwidth);
+  }
   if (!host.peer_to_peer) {
     json["peer_to_peer"] = false;
   }

@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::int64_t million = 1'000'000;
 
+// Of one socket where its profile states none: four channels of DDR4-2400, usual in 2017 (our choice).
+constexpr Bandwidth usual_host_memory{76'800'000'000};
+
 // A fraction of stragglers is drawn rank by rank, keyed by the seed, so that the draw depends on nothing
 // else.
 bool is_straggler(const Straggler& straggler, std::int64_t rank, std::int64_t seed) {
@@ -35,6 +38,23 @@ std::vector<std::int64_t> slowdown_by_rank(const Scenario& scenario) {
   return slowdown;
 }
 
+const Strategy& strategy_of(const Scenario& scenario) {
+  const Strategy* strategy = Registry<Strategy>::find(scenario.training.strategy);
+  LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
+  return *strategy;
+}
+
+std::vector<Host> hosts_of(const Scenario& scenario) {
+  const Strategy& strategy = strategy_of(scenario);
+  if (strategy.hosts == nullptr)
+    return {};
+  const ClusterSpec& cluster = scenario.cluster;
+  return strategy.hosts(scenario.training,
+                        {.nodes = static_cast<std::uint32_t>(cluster.nodes),
+                         .gpus_per_node = static_cast<std::uint32_t>(cluster.gpus_per_node),
+                         .sockets = static_cast<std::uint32_t>(cluster.machine.host.sockets)});
+}
+
 Topology build_topology(const Scenario& scenario, std::optional<Bandwidth> sending_limit) {
   const ClusterSpec& cluster = scenario.cluster;
   return Topology({.machine = cluster.machine,
@@ -43,7 +63,8 @@ Topology build_topology(const Scenario& scenario, std::optional<Bandwidth> sendi
                    .nodes = static_cast<std::uint32_t>(cluster.nodes),
                    .gpus_per_node = static_cast<std::uint32_t>(cluster.gpus_per_node),
                    .slowdown_ppm = slowdown_by_rank(scenario),
-                   .sending_limit = sending_limit});
+                   .sending_limit = sending_limit,
+                   .hosts = hosts_of(scenario)});
 }
 
 WorldOptions world_options(const Scenario& scenario, std::optional<std::int64_t> channels) {
@@ -92,9 +113,8 @@ bool may_fold_groups(const Scenario& scenario, const Topology& topology, std::sp
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
                     std::span<const GroupSet> groups) {
-  const Strategy* strategy = Registry<Strategy>::find(scenario.training.strategy);
-  const bool has_leader = strategy != nullptr && strategy->has_leader;
-  if (!scenario.simulation.fold || has_leader)
+  const bool is_alike = !strategy_of(scenario).has_leader && topology.hosts().empty();
+  if (!scenario.simulation.fold || !is_alike)
     return no_symmetry(topology);
   if (!groups.empty())
     return may_fold_groups(scenario, topology, groups)
@@ -154,7 +174,8 @@ struct IterationNumber {
 
 IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
                              const Cluster& cluster, const RankLanes& lanes,
-                             std::span<const WrittenGroupSet> groups, IterationNumber number) {
+                             std::span<const WrittenGroupSet> groups, Carried& carried,
+                             IterationNumber number) {
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
   IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}};
   strategy.write_iteration({.writer = writer,
@@ -163,6 +184,8 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
                             .lanes = lanes,
                             .groups = groups,
                             .communications = ops.communications,
+                            .hosts = cluster.topology.hosts(),
+                            .carried = carried,
                             .iteration = number.index,
                             .is_first_iteration = number.is_first,
                             .memory = number.is_last ? &ops.memory : nullptr});
@@ -172,14 +195,15 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
 
 WrittenPlan write_plan(const Job& job, const Cluster& cluster, std::int64_t iterations, bool is_first) {
   const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
-  LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
   PlanWriter writer(cluster.symmetry.roles);
   WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
   std::vector<WrittenGroupSet> groups;
   for (const GroupSet& set : cluster.groups)
     groups.push_back({&set, written_groups(set, cluster.symmetry.roles)});
+  Carried carried;
   for (std::int64_t iteration = 0; iteration < iterations; ++iteration)
     written.iterations.push_back(write_iteration(writer, *strategy, job, cluster, written.lanes, groups,
+                                                 carried,
                                                  {iteration, is_first, iteration + 1 == iterations}));
   written.plan = std::move(writer).finish();
   return written;
@@ -235,12 +259,14 @@ Duration scaled_by(const WorkScale& scale, std::int64_t slowest_ppm, Duration du
 // sum, so that the anchored step is met to the picosecond.
 void price(Plan& plan, const Scenario& scenario, const WorkScale& scale) {
   const Pricing pricing = pricing_of(scenario);
+  const Bandwidth memory = scenario.cluster.machine.host.memory_bandwidth.value_or(usual_host_memory);
   const std::int64_t slowest_ppm = slowest_rank_ppm(scenario);
   std::map<std::uint32_t, std::pair<Duration, Duration>> so_far;  // by compute lane: unscaled, scaled
   for (const auto& [op, kernel] : plan.kernel_of) {
     const KernelWork& work = plan.kernels[kernel];
-    Duration time = kernel_time(pricing, work);
-    if (work.is_model_work) {
+    const bool is_on_host = plan.lanes[plan.lane[op.index]].rank.index >= scenario.cluster.ranks();
+    Duration time = is_on_host ? host_kernel_time(memory, work) : kernel_time(pricing, work);
+    if (work.is_model_work && !is_on_host) {
       auto& [plain, stretched] = so_far[plan.lane[op.index].index];
       plain += time;
       const Duration reached = scaled_by(scale, slowest_ppm, plain);

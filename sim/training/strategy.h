@@ -14,6 +14,7 @@
 
 #include "sim/base/registry.h"
 #include "sim/collectives/collective.h"
+#include "sim/plan/host.h"
 #include "sim/plan/plan_writer.h"
 #include "sim/training/job.h"
 #include "sim/training/memory_change.h"
@@ -40,7 +41,13 @@ inline constexpr std::size_t whole_world = SIZE_MAX;
 // What a message is about: the published volumes of strategies count gradients and parameters.
 enum class Payload : std::uint8_t { gradients, parameters, other };
 
-// One collective of an iteration; ops by representative.
+// A collective is exchanged; a message to a parameter server is sent, one from it received.
+enum class Direction : std::uint8_t { exchanged, sent, received };
+
+inline constexpr std::uint32_t no_server = 0xffffffff;
+
+// One collective of an iteration, or all messages of one kind between workers and a server; ops by
+// representative.
 struct Communication {
   std::string name;
   Payload payload = Payload::gradients;
@@ -53,6 +60,9 @@ struct Communication {
   std::string protocol;
   std::vector<OpId> ready;
   CollectiveOps collective;
+  Direction direction = Direction::exchanged;
+  std::uint32_t server = no_server;  // the other end of messages
+  std::uint32_t messages = 1;        // alike, one for each rank or node
 };
 
 struct IterationOps {
@@ -62,6 +72,13 @@ struct IterationOps {
   std::vector<MemoryChange> memory;  // of the last iteration of a run
 };
 
+// What an iteration leaves to the next, as its strategy reads it: lanes that live on, and ops that the next
+// waits for. Empty before the first.
+struct Carried {
+  std::vector<LaneId> lanes;
+  std::vector<OpId> ops;
+};
+
 struct StrategyContext {
   PlanWriter& writer;
   const Job& job;
@@ -69,9 +86,13 @@ struct StrategyContext {
   const RankLanes& lanes;
   std::span<const WrittenGroupSet> groups;     // as the strategy asked for them
   std::vector<Communication>& communications;  // of this iteration; filled by write_collective
+  std::span<const Host> hosts;                 // that the strategy asked for
+  Carried& carried;
   std::int64_t iteration = 0;
   bool is_first_iteration = false;
   std::vector<MemoryChange>* memory = nullptr;  // null: nobody asks
+
+  Rank host(std::size_t index) const { return Rank{world.ranks() + static_cast<std::uint32_t>(index)}; }
 };
 
 // Into how many parts what every GPU of a plain data-parallel step holds is divided, and what the strategy
@@ -84,6 +105,13 @@ struct MemoryShares {
   Bytes gathered = {};      // weights that every rank keeps whole beside its part
 };
 
+// What a strategy may know of the cluster before it is built.
+struct ClusterShape {
+  std::uint32_t nodes = 1;
+  std::uint32_t gpus_per_node = 1;
+  std::uint32_t sockets = 1;
+};
+
 struct Strategy {
   void (*write_iteration)(const StrategyContext& context);
   std::string description;
@@ -91,6 +119,8 @@ struct Strategy {
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others
   // The groups its collectives run in, if not all ranks together; null or none: the world.
   std::vector<GroupLayout> (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
+  // Hosts that send or receive; ranks are then simulated one by one. Null: none.
+  std::vector<Host> (*hosts)(const TrainingSpec& training, const ClusterShape& shape) = nullptr;
 };
 
 }  // namespace lockstep

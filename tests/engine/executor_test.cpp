@@ -30,6 +30,13 @@ class Bench {
   LaneId lane(std::uint32_t slots = 1) {
     return writer_.lane({.rank = Rank{0}, .kind = LaneKind::compute, .index = 0, .slots = slots});
   }
+  LaneId ready_lane(std::uint32_t slots = 1) {
+    return writer_.lane({.rank = Rank{0},
+                         .kind = LaneKind::host,
+                         .index = 0,
+                         .slots = slots,
+                         .discipline = Discipline::when_ready});
+  }
   PathId hop() {
     return writer_.hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0, .protocol = 0});
   }
@@ -217,6 +224,74 @@ TEST_CASE("An op that waits for what its lane holds back is a cycle too") {
   const OpId second = bench.writer().delay(lane, us(1));
   bench.writer().depend(first, second);
   CHECK_THROWS_AS(bench.run(), InternalError);
+}
+
+// b is written first but ready last: 3 us against 1 us. a runs [1, 11), b waits for it: [11, 21).
+TEST_CASE("A lane that runs what is ready does not wait for what was written first") {
+  Bench bench;
+  const OpId late = bench.writer().delay(bench.lane(), us(3));
+  const OpId early = bench.writer().delay(bench.lane(), us(1));
+  const LaneId shared = bench.ready_lane();
+  const OpId b = bench.writer().delay(shared, us(10), After{late});
+  const OpId a = bench.writer().delay(shared, us(10), After{early});
+  bench.run();
+  CHECK(bench.start(a) == us(1));
+  CHECK(bench.start(b) == us(11));
+}
+
+// All three become ready at 0 in the order in which their dependencies were written.
+TEST_CASE("Ops that become ready at one instant run in the order in which they did") {
+  Bench bench;
+  const LaneId shared = bench.ready_lane();
+  std::vector<OpId> ops;
+  for (int i = 0; i < 3; ++i) ops.push_back(bench.writer().delay(shared, us(2)));
+  bench.run();
+  for (int i = 0; i < 3; ++i) CHECK(bench.start(ops[static_cast<std::size_t>(i)]) == us(2 * i));
+}
+
+// At 0 the one of priority 5 finds the lane idle; while it runs [0, 4) those of 3, 1 and 3 become ready.
+TEST_CASE(
+    "A lower priority number overtakes what waits but interrupts nothing, and equals keep their order") {
+  Bench bench;
+  const LaneId shared = bench.ready_lane();
+  const auto ready_at = [&](std::int64_t time, std::uint32_t priority) {
+    const OpId ready = bench.writer().delay(bench.lane(), us(time));
+    const OpId op = bench.writer().delay(shared, us(4), After{ready});
+    bench.writer().prioritise(op, priority);
+    return op;
+  };
+  const OpId running = ready_at(0, 5);
+  const OpId second_of_three = ready_at(2, 3);
+  const OpId first_of_three = ready_at(1, 3);
+  const OpId urgent = ready_at(3, 1);
+  bench.run();
+  CHECK(bench.start(running) == us(0));
+  CHECK(bench.start(urgent) == us(4));
+  CHECK(bench.start(first_of_three) == us(8));
+  CHECK(bench.start(second_of_three) == us(12));
+}
+
+// Of three ops of 6 us two run at once; the third follows the first that ends.
+TEST_CASE("A lane that runs what is ready has as many at work as it has slots") {
+  Bench bench;
+  const LaneId shared = bench.ready_lane(2);
+  const OpId first = bench.writer().delay(shared, us(6));
+  const OpId second = bench.writer().delay(shared, us(7));
+  const OpId third = bench.writer().delay(shared, us(6));
+  bench.run();
+  CHECK(bench.start(first) == us(0));
+  CHECK(bench.start(second) == us(0));
+  CHECK(bench.start(third) == us(6));
+}
+
+// The first 1,000 B have left after 1 us; their latency of 2 us holds up nobody.
+TEST_CASE("A transfer leaves a lane that runs what is ready with its last byte, too") {
+  Bench bench;
+  const LaneId shared = bench.ready_lane();
+  bench.writer().transfer(shared, bench.hop(), Bytes{1'000});
+  const OpId next = bench.writer().transfer(shared, bench.hop(), Bytes{1'000});
+  bench.run();
+  CHECK(bench.start(next) == time_to_move(Bytes{1'000}, link_rate));
 }
 
 TEST_CASE("An empty plan takes no time") {

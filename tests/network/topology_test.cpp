@@ -105,6 +105,36 @@ TEST_CASE("Where few channels are forced, all that a rank sends crosses a link o
         limit);
 }
 
+// Ranks 0-3 are the GPUs of two sockets; ranks 4 and 5 the memory of socket 0 and of socket 1.
+TEST_CASE("A GPU reaches host memory over its PCIe switch, and the other socket's over the link between") {
+  const TestCluster cluster(pcie_machine(4, {{0, 1}, {2, 3}}), 1, {}, {}, {.hosts = {{0, 0}, {0, 1}}});
+  CHECK(cluster.links_between(1, 4) ==
+        std::vector<std::string>{"node0: gpu1 -> pcie_switch0", "node0: pcie_switch0 -> socket0"});
+  CHECK(cluster.links_between(4, 1) ==
+        std::vector<std::string>{"node0: socket0 -> pcie_switch0", "node0: pcie_switch0 -> gpu1"});
+  CHECK(cluster.links_between(1, 5).back() == "node0: socket0 -> socket1");
+  CHECK(cluster.links_between(4, 4).empty());
+}
+
+// Two nodes of one GPU and a third machine without: ranks 2 and 3 are the hosts of node 0 and of the server.
+TEST_CASE("A machine that only serves is reached over its NIC and has no GPU among the ranks") {
+  MachineSpec machine = pcie_machine(1, {{0}});
+  machine.nics = {{.link = nic_link, .gpus = {0}}};
+  const TestCluster cluster(machine, 2, {}, {}, {.hosts = {{0, 0}, {2, 0}}});
+  CHECK(cluster.topology().ranks() == 2);
+  CHECK(cluster.topology().machines() == 3);
+  CHECK(cluster.links_between(2, 3) ==
+        std::vector<std::string>{"node0: socket0 -> pcie_switch0", "node0: pcie_switch0 -> nic0",
+                                 "node0: nic0 out", "node2: nic0 in", "node2: nic0 -> pcie_switch0",
+                                 "node2: pcie_switch0 -> socket0"});
+  CHECK(cluster.topology().link_name(cluster.topology().compute_link(Rank{3})) == "host 1 memory");
+}
+
+TEST_CASE("Without a modelled way to host memory a copy there crosses nothing") {
+  const TestCluster cluster(switch_machine(2, nvlink), 1, {}, {}, {.hosts = {{0, 0}}});
+  CHECK(cluster.links_between(1, 2).empty());
+}
+
 TEST_CASE("Every link has a name of its own") {
   for (const auto& [kind, fabric_kind] : Registry<FabricKind>::all()) {
     if (kind == "torus" || kind == "dragonfly" || kind == "graph")
@@ -112,7 +142,8 @@ TEST_CASE("Every link has a name of its own") {
     FabricSpec fabric;
     fabric.kind = kind;
     fabric.ports_per_leaf = 2;
-    const TestCluster cluster(two_gpus_one_nic(), 4, fabric, {}, {.sending_limit = nvlink.bandwidth});
+    const TestCluster cluster(two_gpus_one_nic(), 4, fabric, {},
+                              {.sending_limit = nvlink.bandwidth, .hosts = {{1, 0}, {4, 0}}});
     std::set<std::string> names;
     for (const LinkId link : cluster.topology().links().ids())
       names.insert(cluster.topology().link_name(link));

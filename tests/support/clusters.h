@@ -59,7 +59,8 @@ inline MachineSpec pcie_machine(std::int64_t gpus, std::vector<std::vector<std::
   machine.host = {.sockets = 2,
                   .socket_link = wire(LinkClass::socket, gigabytes_per_second(20)),
                   .pcie = wire(LinkClass::pcie, gigabytes_per_second(10)),
-                  .pcie_switches = std::move(pcie_switches)};
+                  .pcie_switches = std::move(pcie_switches),
+                  .memory_bandwidth = {}};
   return machine;
 }
 
@@ -81,6 +82,7 @@ inline FabricSpec adding_switch() {
 struct TestGpus {
   std::int64_t compute_capability = 0;
   std::optional<Bandwidth> sending_limit = {};
+  std::vector<Host> hosts = {};
 };
 // With these an NVSwitch adds and multicasts.
 inline constexpr TestGpus hopper{.compute_capability = 90};
@@ -99,7 +101,8 @@ class TestCluster {
                    .nodes = static_cast<std::uint32_t>(nodes),
                    .gpus_per_node = static_cast<std::uint32_t>(machine_.gpus),
                    .slowdown_ppm = {},
-                   .sending_limit = gpus.sending_limit}),
+                   .sending_limit = gpus.sending_limit,
+                   .hosts = gpus.hosts}),
         world_(find_world(topology_, {.machine = machine_,
                                       .calibration = calibration_,
                                       .compute_capability = gpus.compute_capability})) {}

@@ -12,7 +12,7 @@ std::string router_name(std::int64_t group, std::int64_t router) {
 
 void join_nodes(Topology& topology, const Link& wire) {
   const FabricSpec& fabric = topology.fabric();
-  for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+  for (std::uint32_t node = 0; node < topology.machines(); ++node) {
     const std::int64_t router = node / fabric.nodes_per_router;
     for (std::uint32_t nic = 0; nic < topology.nics_per_node(); ++nic)
       join_vertices(topology, port_name({node, nic}),

@@ -11,8 +11,8 @@ std::uint32_t leaf_of(const Topology& topology, Port port) {
 
 void build(Topology& topology) {
   const std::uint32_t nodes = nodes_per_leaf(topology, topology.nics_per_node());
-  const std::uint32_t ports = std::min(nodes, topology.nodes()) * topology.nics_per_node();
-  build_leaf_spine(topology, divided_up(topology.nodes(), nodes), leaf_width(topology, ports));
+  const std::uint32_t ports = std::min(nodes, topology.machines()) * topology.nics_per_node();
+  build_leaf_spine(topology, divided_up(topology.machines(), nodes), leaf_width(topology, ports));
 }
 
 void route(const Topology& topology, Port from, Port to, std::vector<LinkId>& links, Duration& latency) {

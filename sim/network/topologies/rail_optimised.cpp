@@ -7,7 +7,7 @@ namespace lockstep {
 namespace {
 
 std::uint32_t groups(const Topology& topology) {
-  return divided_up(topology.nodes(), nodes_per_leaf(topology, 1));
+  return divided_up(topology.machines(), nodes_per_leaf(topology, 1));
 }
 
 std::uint32_t leaf_of(const Topology& topology, Port port) {
@@ -15,7 +15,7 @@ std::uint32_t leaf_of(const Topology& topology, Port port) {
 }
 
 void build(Topology& topology) {
-  const std::uint32_t ports = std::min(nodes_per_leaf(topology, 1), topology.nodes());
+  const std::uint32_t ports = std::min(nodes_per_leaf(topology, 1), topology.machines());
   build_leaf_spine(topology, topology.nics_per_node() * groups(topology), leaf_width(topology, ports));
 }
 

@@ -20,12 +20,12 @@ std::int64_t neighbour(std::int64_t node, std::int64_t stride, std::int64_t leng
 void build(Topology& topology) {
   const Link wire{topology.effective(LinkClass::network, topology.nic_bandwidth(0)), Duration::zero(),
                   LinkClass::network};
-  for (std::uint32_t node = 0; node < topology.nodes(); ++node)
+  for (std::uint32_t node = 0; node < topology.machines(); ++node)
     for (std::uint32_t nic = 0; nic < topology.nics_per_node(); ++nic)
       join_vertices(topology, port_name({node, nic}), router_name(node), wire);
   std::int64_t stride = 1;
   for (const std::int64_t length : topology.fabric().dims) {
-    for (std::int64_t node = 0; node < topology.nodes() && length > 1; ++node)
+    for (std::int64_t node = 0; node < topology.machines() && length > 1; ++node)
       if (length > 2 || node / stride % 2 == 0)
         join_vertices(topology, router_name(node), router_name(neighbour(node, stride, length)), wire);
     stride *= length;
