@@ -41,6 +41,9 @@ class RankView {
     return busy_stretches(run_.plan, run_.timeline, compute_, ops.first, ops.last);
   }
   std::vector<Stretch> communicating(std::size_t iteration) const {
+    std::vector<Stretch> messages = message_stretches(run_, iteration, representative_);
+    if (!messages.empty())
+      return messages;
     const IterationOps& ops = run_.iterations[iteration];
     std::vector<Stretch> held;
     for (const LaneId lane : communication_)
@@ -140,7 +143,7 @@ std::vector<BucketReport> report_buckets(const Run& run, const RankView& view) {
   const std::vector<Stretch> busy = view.busy(view.iterations());
   const auto since = [&](OpId op) { return run.timeline.end[op.index] - start; };
   for (const Communication& ops : run.iterations.back().communications) {
-    if (ops.payload != Payload::gradients)
+    if (ops.payload != Payload::gradients || ops.direction != Direction::exchanged)
       continue;
     BucketReport bucket{.index = static_cast<std::uint32_t>(buckets.size()),
                         .bytes = ops.bytes,
@@ -196,7 +199,7 @@ Bytes sent_per_rank(const Run& run) {
   for (std::size_t iteration = 1; iteration < run.iterations.size(); ++iteration)
     for (const Communication& communication : run.iterations[iteration].communications) {
       const BusFactor factor = bus_factor(communication.op, communication.ranks);
-      if (communication.payload != Payload::other)
+      if (communication.payload != Payload::other && communication.direction != Direction::received)
         sent += Bytes{communication.bytes.count() * factor.numerator / factor.denominator};
     }
   return Bytes{sent.count() / static_cast<std::int64_t>(run.iterations.size() - 1)};
@@ -261,7 +264,9 @@ void add_verdicts(Report& report, const Scenario& scenario, const Simulation& si
     report.scaling_efficiency = single_gpu_time(scenario).in_seconds() / report.iteration.in_seconds();
   report.mfu = model_flops_utilisation(scenario, report.iteration);
   if (scenario.cluster.ranks() > 1)
-    report.bottleneck_link = busiest_link(simulation);
+    report.bottleneck_link = report.servers.empty()
+                                 ? busiest_link(simulation)
+                                 : busiest_link(simulation.steady, simulation.cluster->topology);
 }
 
 // Every communication figure at one end of its residual band: slower links and dearer steps, or the reverse.
@@ -341,6 +346,10 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   measure_communication(report, view);
   report.buckets = report_buckets(run, view);
   report.bytes_per_gpu = sent_per_rank(run);
+  const Time last_start = view.start_of(view.iterations());
+  report.pushes = report_messages(run, view.representative(), Direction::sent, last_start);
+  report.pulls = report_messages(run, view.representative(), Direction::received, last_start);
+  report.servers = report_servers(run, simulation.job);
   report.critical_path = find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
   report.warnings = scenario.warnings;
   report.memory = measure_memory(scenario, simulation, view.start_of(view.iterations()));

@@ -20,6 +20,7 @@
 #include "sim/base/units.h"
 #include "sim/report/imbalance.h"
 #include "sim/report/memory_track.h"
+#include "sim/report/server_traffic.h"
 #include "sim/scenario/simulate.h"
 
 namespace lockstep {
@@ -86,6 +87,8 @@ struct Report {
   Bytes bytes_per_gpu;  // sent by one rank per iteration
   Duration communication_total, communication_overlapped;
   std::vector<BucketReport> buckets;
+  std::optional<MessageReport> pushes, pulls;  // of the critical rank, with parameter servers
+  std::vector<ServerReport> servers;
   MemoryReport memory;
   std::optional<Imbalance> imbalance;  // where rank 0 leads
   std::vector<PathItem> critical_path;

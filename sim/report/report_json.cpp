@@ -42,15 +42,40 @@ ordered_json write_bucket(const BucketReport& bucket) {
           {"busbw_gbs", gigabytes_per_second(bucket.busbw)}};
 }
 
+ordered_json write_messages(const MessageReport& messages) {
+  return {{"count", messages.count},
+          {"bytes", messages.bytes.count()},
+          {"bytes_on_wire", messages.bytes_on_wire.count()},
+          {"start_s", seconds(messages.start)},
+          {"end_s", seconds(messages.end)}};
+}
+
+ordered_json write_servers(const std::vector<ServerReport>& servers) {
+  ordered_json json = ordered_json::array();
+  for (const ServerReport& server : servers) {
+    json.push_back({{"bytes_in", server.bytes_in.count()},
+                    {"bytes_out", server.bytes_out.count()},
+                    {"busy_s", seconds(server.busy)},
+                    {"memory_bytes", server.memory.count()}});
+  }
+  return json;
+}
+
 ordered_json write_communication(const Report& report) {
   ordered_json buckets = ordered_json::array();
   for (const BucketReport& bucket : report.buckets) {
     buckets.push_back(write_bucket(bucket));
   }
-  return {{"bytes_per_gpu", report.bytes_per_gpu.count()},
-          {"total_s", seconds(report.communication_total)},
-          {"overlapped_s", seconds(report.communication_overlapped)},
-          {"buckets", buckets}};
+  ordered_json json{{"bytes_per_gpu", report.bytes_per_gpu.count()},
+                    {"total_s", seconds(report.communication_total)},
+                    {"overlapped_s", seconds(report.communication_overlapped)},
+                    {"buckets", buckets}};
+  if (report.pushes && report.pulls) {
+    json["pushes"] = write_messages(*report.pushes);
+    json["pulls"] = write_messages(*report.pulls);
+    json["servers"] = write_servers(report.servers);
+  }
+  return json;
 }
 
 ordered_json write_memory(const MemoryReport& report) {

@@ -202,7 +202,7 @@ class TextReport {
   }
 
   void write_communication() {
-    if (report_.buckets.empty()) {
+    if (report_.buckets.empty() && report_.servers.empty()) {
       return;
     }
     write_heading("Communication");
@@ -210,13 +210,33 @@ class TextReport {
     TextTable table({Align::left, Align::left});
     const Duration hidden = report_.communication_overlapped;
     table.add_row({"sent by each GPU", format_bytes(report_.bytes_per_gpu) + " per iteration"});
-    table.add_row({"collectives active", format_duration(active)});
+    table.add_row(
+        {report_.servers.empty() ? "collectives active" : "messages under way", format_duration(active)});
     table.add_row(
         {"hidden behind computation", fmt::format("{} ({})", format_duration(hidden),
                                                   percentage(hidden.in_seconds(), active.in_seconds()))});
     if (!report_.bottleneck_link.empty()) {
       table.add_row({"bottleneck link", report_.bottleneck_link});
     }
+    text_ += table.text(indent);
+    write_servers();
+  }
+
+  // The busiest of many.
+  void write_servers() {
+    if (report_.servers.empty()) {
+      return;
+    }
+    const auto by_work = [](const ServerReport& a, const ServerReport& b) { return a.busy < b.busy; };
+    const auto busiest = std::max_element(report_.servers.begin(), report_.servers.end(), by_work);
+    TextTable table({Align::left, Align::left});
+    table.add_row({"servers", std::to_string(report_.servers.size())});
+    table.add_row(
+        {"busiest server", fmt::format("{}: {} in, {} out, {} at work ({}), {} of memory",
+                                       busiest - report_.servers.begin(), format_bytes(busiest->bytes_in),
+                                       format_bytes(busiest->bytes_out), format_duration(busiest->busy),
+                                       percentage(busiest->busy.in_seconds(), report_.iteration.in_seconds()),
+                                       format_bytes(busiest->memory))});
     text_ += table.text(indent);
   }
 

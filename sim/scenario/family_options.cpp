@@ -107,6 +107,7 @@ void visit(Fields& fields, ServerSpec& servers) {
     fields.absent("partition_bytes", "placement partitioned");
   }
   fields.name("update", servers.update, update_lock_spellings);
+  fields.flag("updates_weights", servers.updates_weights);
   fields.count("threads", servers.threads, {1, 1024});
   fields.name("transport", servers.transport, server_transport_spellings);
   if (servers.transport == ServerTransport::grpc) {
@@ -487,6 +488,12 @@ void check_servers(const JsonReader& json, const TrainingFacts& facts, const Ser
   if (servers.on == ServerPlace::gpu && servers.count > facts.ranks()) {
     found->problem(fmt::format("found {} servers on {} GPUs; expected at most one a GPU, or \"on\": \"cpu\"",
                                servers.count, facts.ranks()));
+  }
+  const std::int64_t sockets = facts.nodes * facts.sockets;
+  if (servers.on == ServerPlace::cpu && servers.count > sockets) {
+    found->problem(fmt::format(
+        "found {} servers on {} CPU sockets; expected at most one a socket, or \"on\": \"machines\"",
+        servers.count, sockets));
   }
   if (servers.on == ServerPlace::machines && !facts.has_nics) {
     found->problem("found servers on machines of their own, but this machine has no NICs; valid: cpu, gpu");

@@ -188,6 +188,8 @@ void set_byteps(Input& input) {
   input.set("servers/partition_bytes", servers.partition, Bytes{4'096'000},
             "BytePS, docs/env.md: BYTEPS_PARTITION_BYTES 4096000");
   input.set("servers/update", servers.update, UpdateLock::sharded, "BytePS: one engine thread a partition");
+  input.set("servers/updates_weights", servers.updates_weights, false,
+            "BytePS: servers add gradients up, each worker's own optimizer updates");
   input.set("servers/threads", servers.threads, 4, "BytePS, docs/env.md: BYTEPS_SERVER_ENGINE_THREAD 4");
   input.set("servers/transport", servers.transport, ServerTransport::direct, "BytePS: ps-lite, not gRPC");
   input.set("scheduling", options.scheduling, ServerScheduling::priority, source);
@@ -216,6 +218,10 @@ void set_tensorflow_multiworker(Input& input) {
   set_tensorflow_packs(input, "tf.distribute CommunicationOptions: bytes_per_pack 0, all gradients in one");
 }
 
+// What one handler (de)serialises; reports of single gRPC streams range from 0.1 to 0.8 GB/s
+// (tensorflow/tensorflow issues 4498, 6116, 6256).
+constexpr Bandwidth grpc_handler{258'000'000};
+
 void set_tensorflow_ps(Input& input) {
   ParameterServerOptions& options = input.spec.parameter_server;
   ServerSpec& servers = options.servers;
@@ -229,10 +235,18 @@ void set_tensorflow_ps(Input& input) {
   input.set("servers/update", servers.update, is_async ? UpdateLock::lock_free : UpdateLock::sharded,
             is_async ? "TensorFlow optimizers: use_locking false (from memory)"
                      : "TensorFlow: an accumulator for each variable");
-  input.set("servers/threads", servers.threads, 16, "our choice: 16 handlers a server");
+  input.set("servers/updates_weights", servers.updates_weights, true, manager);
+  constexpr Version first_with_thread_pool{1, 5};
+  const bool has_pool = input.version >= first_with_thread_pool;
+  input.set("servers/threads", servers.threads, has_pool ? 8 : 2,
+            has_pool ? "TensorFlow, grpc_worker_service.cc: kGrpcWorkerServiceThreadCount 8"
+                     : "TensorFlow before 1.5: one thread serves requests (grpc_server_lib.cc, "
+                       "TF_worker_service), one takes in answers (from memory)");
   input.set("servers/transport", servers.transport,
             is_distributed ? ServerTransport::grpc : ServerTransport::direct,
             "TensorFlow: gRPC between processes, none within one");
+  input.set("servers/handler_bandwidth", servers.handler_bandwidth, grpc_handler,
+            "fitted to one row of the Horovod README of 2017: VGG-16, variables on the CPU");
   input.set("scheduling", options.scheduling, ServerScheduling::none, "TensorFlow: in order of readiness");
   input.set("pull_once_per_node", options.pull_once_per_node, is_distributed,
             "tf_cnn_benchmarks, variable_mgr.py: a caching device per worker process");

@@ -37,6 +37,7 @@ struct TrainingFacts {
   std::int64_t gpus_per_node = 1;
   std::int64_t batch_per_gpu = 1;
   Precision precision = Precision::fp32;
+  std::int64_t sockets = 1;  // of a node
   bool has_nics = true;
   bool has_blocks = true;            // of layers: what recomputation forgets and repeats
   bool has_attention = true;         // in those blocks

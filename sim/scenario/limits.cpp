@@ -437,15 +437,24 @@ Problem joining_problem(const Scenario& scenario) {
       cluster.gpus_per_node, cluster.machine.name);
 }
 
+// Nodes, and the machines that only serve them.
+std::int64_t machines_of(const Scenario& scenario) {
+  const ServerSpec& servers = scenario.training.parameter_server.servers;
+  const bool has_own = scenario.training.strategy.starts_with("ps_") && servers.on == ServerPlace::machines;
+  return scenario.cluster.nodes + (has_own ? servers.count : 0);
+}
+
 // What the fabric asks for, where messages leave the node at all.
-std::vector<std::string> fabric_problems(const ClusterSpec& cluster) {
+std::vector<std::string> fabric_problems(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  const std::int64_t machines = machines_of(scenario);
   const FabricKind* kind = Registry<FabricKind>::find(cluster.fabric.kind);
-  if (cluster.nodes == 1 || kind == nullptr || kind->problems == nullptr) {
+  if (machines == 1 || kind == nullptr || kind->problems == nullptr) {
     return {};
   }
   std::vector<std::string> problems;
   for (const std::string& line : kind->problems({.fabric = cluster.fabric,
-                                 .nodes = static_cast<std::uint32_t>(cluster.nodes),
+                                 .nodes = static_cast<std::uint32_t>(machines),
                                  .nics_per_node = static_cast<std::uint32_t>(cluster.machine.nics.size())})) {
     problems.push_back("/cluster/fabric: " + line);
   }
@@ -464,7 +473,7 @@ std::vector<std::string> find_limit_problems(const Scenario& scenario) {
       problems.push_back(*problem);
     }
   }
-  const std::vector<std::string> of_fabric = fabric_problems(scenario.cluster);
+  const std::vector<std::string> of_fabric = fabric_problems(scenario);
   problems.insert(problems.end(), of_fabric.begin(), of_fabric.end());
   return problems;
 }

@@ -151,6 +151,7 @@ TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
           .gpus_per_node = cluster.gpus_per_node,
           .batch_per_gpu = use.batch_per_gpu,
           .precision = use.precision,
+          .sockets = cluster.machine.host.sockets,
           .has_nics = !cluster.machine.nics.empty(),
           .has_blocks = !is_model_known || has_block(use, std::nullopt),
           .has_attention = !is_model_known || has_block(use, LayerKind::attention),

@@ -125,7 +125,8 @@ struct ServerSpec {
   ShardPlacement placement = ShardPlacement::greedy;
   Bytes partition{4'096'000};  // of `partitioned`
   UpdateLock update = UpdateLock::sharded;
-  std::int64_t threads = 16;  // that handle messages, a server
+  bool updates_weights = true;  // false: servers only add gradients up, and workers update
+  std::int64_t threads = 16;    // that handle messages, a server
   ServerTransport transport = ServerTransport::direct;
   std::optional<Bandwidth> handler_bandwidth = {};  // of one thread (de)serialising; else the calibration's
 };

@@ -121,6 +121,13 @@ TEST_CASE("a key that another option rules out is refused with that option") {
                 {"/servers/partition_bytes: ", "belongs to placement partitioned"});
 }
 
+TEST_CASE("more servers than can be held is refused with what would hold them") {
+  check_refused("ps_sync", R"({"servers": {"count": 99, "on": "cpu"}})",
+                {"/servers: found 99 servers on ", "CPU sockets", "\"on\": \"machines\""});
+  check_refused("ps_sync", R"({"servers": {"count": 99, "on": "gpu"}})",
+                {"/servers: found 99 servers on ", "GPUs", "at most one a GPU"});
+}
+
 TEST_CASE("a number of servers is their count, and the rest stays as the framework has it") {
   const ServerSpec servers = read("ps_sync", R"({"servers": 5})").training.parameter_server.servers;
   CHECK(servers.count == 5);
