@@ -53,22 +53,25 @@ void check_framework(const JsonReader& json, const FrameworkPreset& preset, cons
                            listed(preset.strategies), strategy, strategy, listed(valid)));
 }
 
-// Either of the two may be left out: each has a usual counterpart.
-void read_strategy(const JsonReader& json, const Place& place, TrainingSpec& training) {
+// Either of the two may be left out: each has a usual counterpart. False: there is no such strategy.
+bool read_strategy(const JsonReader& json, const Place& place, TrainingSpec& training) {
   const auto strategy = json.optional("strategy");
   const auto framework = json.optional("framework");
   if (strategy) {
     training.strategy = strategy->one_of(valid_strategies());
     training.framework = usual_framework(training.strategy);
+    if (strategy->value() != training.strategy) {
+      return false;
+    }
   }
   if (!framework) {
     (place / "framework").note(fmt::format("default (the usual one for {})", training.strategy));
-    return;
+    return true;
   }
   const std::vector<std::string> valid = valid_frameworks();
   const std::string name = framework->one_of(valid);
   if (framework->value() != name) {
-    return;  // one mistake is one line
+    return true;  // one mistake is one line
   }
   const FrameworkPreset* preset = find_preset(name);
   training.framework = preset->name;
@@ -78,6 +81,7 @@ void read_strategy(const JsonReader& json, const Place& place, TrainingSpec& tra
     training.strategy = first_simulated(*preset);
     (place / "strategy").note(fmt::format("default (the first of {})", preset->name));
   }
+  return true;
 }
 
 void read_version(const JsonReader& json, const Place& place, TrainingSpec& training) {
@@ -256,7 +260,10 @@ std::vector<std::string> valid_frameworks() {
 
 TrainingSpec read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts) {
   TrainingSpec training;
-  read_strategy(json, place, training);
+  if (!read_strategy(json, place, training)) {
+    json.members();  // which keys belong here depends on the strategy: one mistake is one line
+    return training;
+  }
   read_version(json, place, training);
   read_recompute(json, facts, training);
   apply_defaults(place, facts, training);

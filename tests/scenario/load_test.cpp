@@ -97,6 +97,15 @@ TEST_CASE("a misspelt name is an error with the nearest and the valid names") {
       problems_of_lab);
 }
 
+// Which options and frameworks are right depends on the strategy.
+TEST_CASE("a strategy that does not exist is one mistake, whatever stands beside it") {
+  const std::string found = problems_of_lab(
+      {{"training", R"({"strategy": "zero4", "framework": "deepspeed", "reduce_bucket_size": 1000000})"}});
+  CHECK(contains(found, "/training/strategy: found \"zero4\""));
+  CHECK(contains(found, "\"zero1\""));
+  CHECK_FALSE(contains(found, "\n"));
+}
+
 TEST_CASE("a wrong unit, a bare number and a number out of range are errors with what is valid") {
   check_refused(
       {{"cluster.machine.nics.link.bandwidth",
