@@ -1,8 +1,11 @@
 // lockstep predict SCENARIO: iteration time and where it goes.
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "sim/base/atomic_file.h"
+#include "sim/base/error.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/scenario_arguments.h"
@@ -12,6 +15,8 @@
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
 #include "sim/report/trace.h"
+#include "sim/study/picture.h"
+#include "sim/study/strategy_comparison.h"
 
 namespace lockstep {
 namespace {
@@ -22,6 +27,7 @@ struct PredictArguments {
   bool wants_statistics = false;
   std::string trace_path;
   std::string report_path;
+  std::string picture;
 };
 
 // An output that cannot be written is found before anything is simulated.
@@ -35,11 +41,26 @@ void write_trace_file(AtomicFile& file, const Scenario& stated) {
   file.commit();
 }
 
-void print_report(const PredictArguments& arguments, const Report& report, const Scenario& scenario) {
+using Comparison = std::vector<ComparedStrategy>;
+
+void print_report(const PredictArguments& arguments, const Report& report, const Scenario& scenario,
+                  const std::optional<Comparison>& comparison) {
   if (arguments.wants_json) {
-    print_json(to_json(report, scenario));
+    print_json(with_comparison(to_json(report, scenario), comparison));
   } else {
-    print(to_text(report, scenario, {.has_colour = wants_colour()}));
+    print(to_text(report, scenario, {.has_colour = wants_colour()}) +
+          (comparison ? to_text(*comparison, scenario) : ""));
+  }
+}
+
+// The curves of the strategies that the scenario compares.
+void check_plot(const PredictArguments& arguments, const Scenario& scenario) {
+  if (arguments.picture.empty()) {
+    return;
+  }
+  check_picture_file(arguments.picture);
+  if (!scenario.comparison) {
+    throw ConfigError("--plot: found a scenario without `compare`; expected strategies to draw");
   }
 }
 
@@ -48,7 +69,13 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   const Scenario scenario = load(arguments.scenario.request(context));
   const std::unique_ptr<AtomicFile> trace = open_output(arguments.trace_path);
   const std::unique_ptr<AtomicFile> page = open_output(arguments.report_path);
-  const Report report = predict(scenario);
+  check_plot(arguments, scenario);
+  Report report = predict(scenario);
+  if (!report.memory.fits()) {
+    report.memory.remedies = find_memory_remedies(scenario);
+  }
+  const std::optional<Comparison> comparison =
+      scenario.comparison ? std::optional(compare_strategies(scenario)) : std::nullopt;
   if (page) {
     page->write(to_html(report, scenario));
     page->commit();
@@ -56,7 +83,13 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   if (trace) {
     write_trace_file(*trace, scenario);
   }
-  print_report(arguments, report, scenario);
+  print_report(arguments, report, scenario, comparison);
+  if (!arguments.picture.empty()) {
+    draw({.script = "loss",
+          .document = with_comparison(to_json(report, scenario), comparison).dump(),
+          .output = arguments.picture,
+          .data_directory = context.data_directory});
+  }
   if (arguments.wants_statistics) {
     const Stopwatch simulating;
     const Report again = summarise(scenario, simulate(scenario));
@@ -76,6 +109,10 @@ void add_predict_command(CLI::App& app, CommandContext& context) {
       ->type_name("FILE");
   command->add_option("--report", arguments->report_path, "write a self-contained page")
       ->type_name("FILE.html");
+  command
+      ->add_option("--plot", arguments->picture,
+                   "draw what `compare` compares (needs python3 with matplotlib)")
+      ->type_name("FILE.svg|FILE.png");
   arguments->scenario.add_simulation_options(*command);
   command->add_flag("--stats", arguments->wants_statistics, "print the simulator's own speed to stderr");
   command->callback([arguments, &context] {

@@ -63,13 +63,15 @@ UpdateLoop::UpdateLoop(UpdateLoopInput input)
       pulls_(input_.pull.width_ppm),
       pushes_(input_.push.width_ppm),
       server_(input_.server.takes_turns, input_.server.width_ppm),
-      workers_(input_.slowdown_ppm.size()) {
+      workers_(input_.slowdown_ppm.size() / static_cast<std::size_t>(input_.ranks_per_worker)) {
   LOCKSTEP_CHECK(!workers_.empty() && input_.rounds > 0, "somebody works for at least a round");
   LOCKSTEP_CHECK(needed() > 0, "a round needs at least one gradient");
   input_.step.after_pull = upper_hull(std::move(input_.step.after_pull));
   input_.step.before_push = upper_hull(std::move(input_.step.before_push));
   if (input_.staleness_bound)
     bound_.emplace(*input_.staleness_bound);
+  if (input_.warm_up == 0)
+    window_begin_ = Time{};
   totals_.workers.resize(workers_.size());
   for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) begin(worker);
 }
@@ -159,6 +161,7 @@ void UpdateLoop::compute_after_pull(std::uint32_t index) {
   const Duration before_backward = std::max(longest(input_.step.after_pull, pulling, worker.factor_ppm),
                                             scaled(input_.step.until_backward, worker.factor_ppm, million));
   set_step(worker, worker.pull_begin, before_backward);
+  hide(pulling - (worker.compute_begin - worker.pull_begin));
   const Time backward_begin = worker.pull_begin + before_backward;
   const Duration pushed = std::max({longest(input_.step.before_push, input_.push.alone, worker.factor_ppm),
                                     worker.compute_end - backward_begin, input_.push.alone});
@@ -177,6 +180,7 @@ void UpdateLoop::compute_on_own_weights(std::uint32_t index) {
 }
 
 void UpdateLoop::push(std::uint32_t worker) {
+  workers_[worker].push_begin = queue_.now();
   if (input_.push.alone == Duration::zero())
     return leave(worker);
   pushes_.start(worker, input_.push.alone, queue_.now());
@@ -188,6 +192,7 @@ void UpdateLoop::leave(std::uint32_t worker) {
 }
 
 void UpdateLoop::arrive(std::uint32_t worker) {
+  hide(workers_[worker].compute_end - workers_[worker].push_begin);
   account_step(worker);
   account(worker, Activity::communicating, queue_.now());
   if (input_.rule == UpdateRule::synchronous)
@@ -249,6 +254,7 @@ void UpdateLoop::apply(std::uint32_t worker) {
   if (window_begin_)
     totals_.staleness.add(staleness);
   workers_[worker].doing = Activity::waiting;
+  end_step(worker);
   emit(LearningKind::apply, worker, staleness);
   count(1, version_ % static_cast<std::int64_t>(workers_.size()) == 0 ? 1 : 0);
   begin(worker);
@@ -289,7 +295,9 @@ void UpdateLoop::end_round() {
   emit(input_.rule == UpdateRule::averaged ? LearningKind::average : LearningKind::step, 0);
   const std::int64_t used = std::exchange(in_round_, 0);
   count(used * steps, steps);
-  for (const std::uint32_t worker : std::exchange(held_, {})) begin(worker);
+  const std::vector<std::uint32_t> held = std::exchange(held_, {});
+  for (const std::uint32_t worker : held) end_step(worker);
+  for (const std::uint32_t worker : held) begin(worker);
 }
 
 // ---- queues ----
@@ -314,14 +322,31 @@ void UpdateLoop::wake(Queue& queue, Alarm& alarm, Tag tag, Done done) {
 
 // ---- what everybody did with the time ----
 
+// By rank and iteration: how fast somebody is does not depend on what the others do.
 void UpdateLoop::draw_speed(Worker& worker, std::uint32_t index) {
-  const auto iteration = static_cast<std::uint64_t>(worker.iteration);
-  const auto slow_down = [&](std::int64_t factor_ppm) {
-    worker.factor_ppm = arithmetic::product_divided_up(worker.factor_ppm, factor_ppm, million);
-  };
-  worker.factor_ppm = input_.slowdown_ppm[index];
-  if (input_.jitter != nullptr)
-    slow_down(input_.jitter->draw(keyed_random(input_.seed, index, iteration)));
+  const std::int64_t first = index * input_.ranks_per_worker;
+  worker.factor_ppm = 0;
+  for (std::int64_t rank = first; rank < first + input_.ranks_per_worker; ++rank) {
+    std::int64_t factor = input_.slowdown_ppm[static_cast<std::size_t>(rank)];
+    if (input_.jitter != nullptr)
+      factor = arithmetic::product_divided_up(
+          factor,
+          input_.jitter->draw(keyed_random(input_.seed, static_cast<std::uint64_t>(rank),
+                                           static_cast<std::uint64_t>(worker.iteration))),
+          million);
+    worker.factor_ppm = std::max(worker.factor_ppm, factor);
+  }
+}
+
+void UpdateLoop::hide(Duration duration) {
+  if (window_begin_ && duration > Duration::zero())
+    totals_.hidden += duration;
+}
+
+void UpdateLoop::end_step(std::uint32_t worker) {
+  const Time before = std::exchange(workers_[worker].updated, queue_.now());
+  if (window_begin_)
+    totals_.steps.add((queue_.now() - before).picoseconds());
 }
 
 // Computing is laid at the end of the time until backward begins: it makes no difference to any sum.

@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/quantile_sketch.h"
 #include "sim/base/random_table.h"
 #include "sim/base/units.h"
 #include "sim/engine/event_queue.h"
@@ -70,7 +71,8 @@ struct ServerWork {
 
 struct UpdateLoopInput {
   UpdateRule rule = UpdateRule::asynchronous;
-  std::vector<std::int64_t> slowdown_ppm;  // by worker
+  std::vector<std::int64_t> slowdown_ppm;  // by rank
+  std::int64_t ranks_per_worker = 1;       // that compute together: the slowest of them counts
   WorkerStep step = {};
   WorkerTransfer pull = {};
   WorkerTransfer push = {};
@@ -107,10 +109,13 @@ struct WorkerTime {
   Duration computing, communicating, waiting;
 };
 
+// Means over all that was measured are sums over `updates`.
 struct UpdateTotals {
   Duration window;                  // that was measured
   std::int64_t updates = 0;         // gradients that were used in it
   std::vector<WorkerTime> workers;  // how each spent it
+  Duration hidden;                  // pulling and pushing beside computing, of all workers
+  QuantileSketch steps;             // from one update of a worker to its next, in picoseconds
   StalenessCounts staleness = {};
   std::int64_t conflicts = 0;  // updates that began while another was being applied
   Duration server_work;        // one after the other
@@ -140,7 +145,9 @@ class UpdateLoop {
   struct Worker {
     Time accounted;                      // until when it is known what it did
     Activity doing = Activity::waiting;  // since then; of a step, compute_begin and compute_end tell
+    Time updated;                        // last
     Time pull_begin;
+    Time push_begin;
     Time compute_begin;  // where all stalls of the forward pass are moved to its front
     Time compute_end;
     std::int64_t iteration = -1;  // the first is 0
@@ -182,6 +189,8 @@ class UpdateLoop {
   void set_step(Worker& worker, Time begin, Duration before_backward);
   void account(std::uint32_t worker, Activity activity, Time until);
   void account_step(std::uint32_t worker);
+  void hide(Duration duration);
+  void end_step(std::uint32_t worker);
   void count(std::int64_t updates, std::int64_t rounds);
   void close();
   void emit(LearningKind kind, std::uint32_t worker, std::int64_t staleness = 0);

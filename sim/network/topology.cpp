@@ -22,6 +22,11 @@ std::uint32_t count_machines(const TopologyOptions& options) {
   return machines;
 }
 
+Bandwidth slower(Bandwidth bandwidth, std::int64_t slowdown_ppm) {
+  const auto wide = static_cast<Unsigned128>(bandwidth.count()) * million;
+  return Bandwidth{static_cast<std::int64_t>(wide / static_cast<Unsigned128>(slowdown_ppm))};
+}
+
 // A byte takes its time on the wire and then some: 1 / (1 / wire + extra).
 Bandwidth slowed_by(Bandwidth wire, std::int64_t extra_ps_per_byte) {
   const std::int64_t second = Duration::seconds(1).picoseconds();
@@ -44,7 +49,7 @@ Topology::Topology(const TopologyOptions& options)
       hosts_(options.hosts),
       gpus_per_node_(options.gpus_per_node) {
   add_node_links();
-  add_nic_links(options.machine);
+  add_nic_links(options.machine, options.nic_slowdown_ppm);
   add_compute_links(options.slowdown_ppm);
   if (options.sending_limit)
     add_sending_links(*options.sending_limit);
@@ -70,13 +75,16 @@ void Topology::add_node_links() {
       links_.push_back({effective(link.link_class, link.bandwidth), link.latency, link.link_class});
 }
 
-void Topology::add_nic_links(const MachineSpec& machine) {
+void Topology::add_nic_links(const MachineSpec& machine, const std::vector<std::int64_t>& slowdown_ppm) {
   first_nic_link_ = static_cast<std::uint32_t>(links_.size());
   for (const NicSpec& nic : machine.nics) nic_links_.push_back(nic.link);
+  std::size_t number = 0;
   for (std::uint32_t node = 0; node < machines_; ++node)
     for (const LinkSpec& nic : nic_links_) {
       // A hop pays its wire's latency once, where it leaves.
-      const Bandwidth bandwidth = effective(LinkClass::network, nic.bandwidth);
+      // Machines beyond the nodes, which serve only, are as they should be.
+      const std::int64_t slowdown = number < slowdown_ppm.size() ? slowdown_ppm[number++] : million;
+      const Bandwidth bandwidth = slower(effective(LinkClass::network, nic.bandwidth), slowdown);
       links_.push_back({bandwidth, nic.latency, LinkClass::network});
       links_.push_back({bandwidth, Duration::zero(), LinkClass::network});
     }

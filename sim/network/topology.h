@@ -77,7 +77,8 @@ struct TopologyOptions {
   const Calibration& calibration;
   std::uint32_t nodes;
   std::uint32_t gpus_per_node;
-  std::vector<std::int64_t> slowdown_ppm;       // by rank; empty: nobody is slow
+  std::vector<std::int64_t> slowdown_ppm;           // by rank; empty: nobody is slow
+  std::vector<std::int64_t> nic_slowdown_ppm = {};  // by node and NIC; empty: none is slow
   std::optional<Bandwidth> sending_limit = {};  // of a rank's channels together; none: what its links carry
   std::vector<Host> hosts = {};                 // that take part: ranks after the GPUs
 };
@@ -121,7 +122,7 @@ class Topology {
 
  private:
   void add_node_links();
-  void add_nic_links(const MachineSpec& machine);
+  void add_nic_links(const MachineSpec& machine, const std::vector<std::int64_t>& slowdown_ppm);
   void add_compute_links(const std::vector<std::int64_t>& slowdown_ppm);
   void add_sending_links(Bandwidth limit);
   void append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to, HopRoute& route) const;

@@ -1,5 +1,7 @@
 #include "sim/report/anchor.h"
 
+#include <algorithm>
+
 #include "sim/base/error.h"
 #include "sim/base/quantity_text.h"
 #include "sim/report/report.h"
@@ -8,6 +10,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t least_scale_ppm = 1;
+// The scale is solved on the first of many iterations: each attempt runs them all.
+constexpr std::int64_t most_iterations = 64;
 constexpr std::int64_t largest_scale_ppm = 1'000'000'000'000;
 
 Duration iteration_at_scale(Scenario& scenario, std::int64_t scale_ppm) {
@@ -22,6 +26,7 @@ Scenario solve_anchor(const Scenario& scenario) {
     return scenario;
   const Duration wanted = scenario.compute.anchor->iteration_time;
   Scenario probe = scenario.compute.anchor->there.front();
+  probe.simulation.iterations = std::min(probe.simulation.iterations, most_iterations);
   if (iteration_at_scale(probe, least_scale_ppm) > wanted)
     throw ConfigError("/compute/anchor/iteration_time: found " + format_duration(wanted) +
                       ", expected more than communication alone takes there");

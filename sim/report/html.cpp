@@ -214,6 +214,18 @@ std::string memory_drawing(const Report& report) {
                              line, drawing_width, y(memory.capacity), y(memory.capacity), height + 14));
 }
 
+std::string remedies(const MemoryReport& memory) {
+  if (memory.remedies.empty()) {
+    return "";
+  }
+  std::string table = row({"what would make it fit", "total", ""}, "th");
+  for (const MemoryRemedy& remedy : memory.remedies) {
+    table += row({escaped(remedy.change), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
+  }
+  return "<table>\n" + table + "</table>\n<p>" +
+         escaped(describe_hopelessness(memory.remedies, memory.capacity)) + "</p>\n";
+}
+
 std::string memory(const Report& report) {
   const MemoryUse& use = report.memory.peak;
   const bool fits = report.memory.fits();
@@ -234,7 +246,7 @@ std::string memory(const Report& report) {
           : fmt::format("<p>Most {} into the iteration, {}.</p>\n",
                         format_duration(report.memory.since_start), escaped(report.memory.moment));
   return heading("Memory of one GPU") + memory_drawing(report) + moment + "<table>\n" + table + "</table>\n" +
-         (fits ? "<p class=good>fits</p>\n" : "<p class=bad>does not fit</p>\n");
+         (fits ? "<p class=good>fits</p>\n" : "<p class=bad>does not fit</p>\n") + remedies(report.memory);
 }
 
 std::string critical_path(const Report& report) {

@@ -10,6 +10,8 @@
 #include "sim/report/critical_path.h"
 #include "sim/report/extrapolation.h"
 #include "sim/report/lane_view.h"
+#include "sim/scenario/time_account.h"
+#include "sim/scenario/describe_input.h"
 
 namespace lockstep {
 namespace {
@@ -74,57 +76,68 @@ std::size_t critical_representative(const Run& run) {
   return critical;
 }
 
-Duration& part_of(Breakdown& breakdown, Category category) {
-  switch (category) {
-    case Category::forward:
-      return breakdown.forward;
-    case Category::backward:
-      return breakdown.backward;
-    case Category::recompute:
-      return breakdown.recompute;
-    case Category::optimizer:
-      return breakdown.optimizer;
-    case Category::gradient_copy:
-      return breakdown.gradient_copy;
-    case Category::host_overhead:
-      return breakdown.host_overhead;
-    case Category::communication:
-      return breakdown.exposed_communication;
-    case Category::pipeline_bubble:
-      return breakdown.pipeline_bubble;
-    case Category::input_stall:
-      return breakdown.input_stall;
-    case Category::checkpoint:
-      return breakdown.checkpoint;
-    case Category::other:
-      break;
+Breakdown breakdown_of(const TimeAccount& account) {
+  return {.forward = account.of(Category::forward),
+          .backward = account.of(Category::backward),
+          .recompute = account.of(Category::recompute),
+          .optimizer = account.of(Category::optimizer),
+          .gradient_copy = account.of(Category::gradient_copy),
+          .host_overhead = account.of(Category::host_overhead),
+          .exposed_communication = account.of(Category::communication),
+          .pipeline_bubble = account.of(Category::pipeline_bubble),
+          .input_stall = account.of(Category::input_stall),
+          .straggler_wait = account.straggler_wait,
+          .checkpoint = account.of(Category::checkpoint),
+          .other = account.of(Category::other)};
+}
+
+// By representative, over all measured iterations.
+std::vector<TimeAccount> account_of_all(const Run& run) {
+  TimeKeeper keeper(run.plan, run.lanes);
+  std::vector<Time> ends(run.lanes.compute.size());
+  std::vector<TimeAccount> totals(run.lanes.compute.size());
+  keeper.account(run.timeline, run.iterations.front(), ends);
+  for (std::size_t iteration = 1; iteration < run.iterations.size(); ++iteration) {
+    const std::vector<TimeAccount> accounts = keeper.account(run.timeline, run.iterations[iteration], ends);
+    for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += accounts[i];
   }
-  return breakdown.other;
+  return totals;
 }
 
-// What the compute lane did in one iteration, and the rest as exposed communication.
-void add_iteration(Breakdown& breakdown, const Run& run, const RankView& view, std::size_t iteration) {
-  const std::vector<Stretch> busy = view.busy(iteration);
-  for (const Stretch& stretch : busy)
-    part_of(breakdown, section_of(run.plan, stretch.op).category) += stretch.end - stretch.start;
-  breakdown.exposed_communication += view.length(iteration) - total(busy);
-}
-
-// The mean over all iterations. Each part is rounded along the running sum, so that the parts add up to the
-// mean iteration exactly.
-Breakdown mean_breakdown(const Run& run, const RankView& view) {
-  Breakdown breakdown;
-  for (std::size_t iteration = 1; iteration <= view.iterations(); ++iteration)
-    add_iteration(breakdown, run, view, iteration);
-  const auto count = static_cast<std::int64_t>(view.iterations());
+// Of so many iterations. Each part is rounded along the running sum, so that the parts add up to the mean
+// iteration exactly.
+Breakdown mean_breakdown(const TimeAccount& account, std::int64_t iterations) {
+  Breakdown breakdown = breakdown_of(account);
   Duration whole;
   Duration reported;
   for (Duration* part : breakdown.parts()) {
     whole += *part;
-    *part = Duration::picoseconds(whole.picoseconds() / count) - reported;
+    *part = Duration::picoseconds(whole.picoseconds() / iterations) - reported;
     reported += *part;
   }
   return breakdown;
+}
+
+void report_lengths(Report& report, const LongRun& run) {
+  const auto quantile = [&](std::int64_t ppm) { return Duration::picoseconds(run.lengths.quantile(ppm)); };
+  report.p5 = quantile(50'000);
+  report.p50 = quantile(500'000);
+  report.p95 = quantile(950'000);
+  report.p99 = quantile(990'000);
+  report.longest = Duration::picoseconds(run.lengths.maximum());
+}
+
+Waiting mean_waiting(const std::vector<TimeAccount>& accounts, const Roles& roles, std::int64_t iterations) {
+  Waiting waiting;
+  Unsigned128 sum = 0;
+  for (std::size_t role = 0; role < accounts.size(); ++role) {
+    const std::int64_t mean = accounts[role].straggler_wait.picoseconds() / iterations;
+    sum += static_cast<Unsigned128>(mean) * static_cast<Unsigned128>(roles.members[role]);
+    waiting.max = std::max(waiting.max, Duration::picoseconds(mean));
+  }
+  waiting.mean =
+      Duration::picoseconds(static_cast<std::int64_t>(sum / static_cast<Unsigned128>(roles.ranks())));
+  return waiting;
 }
 
 Bandwidth bus_bandwidth(Bytes bytes, Duration time, CollectiveOp op, std::int64_t ranks) {
@@ -163,7 +176,7 @@ std::vector<BucketReport> report_buckets(const Run& run, const RankView& view) {
   return buckets;
 }
 
-void measure_iterations(Report& report, const Run& run, const RankView& view) {
+void measure_iterations(Report& report, const RankView& view) {
   std::vector<Duration> lengths;
   for (std::size_t iteration = 1; iteration <= view.iterations(); ++iteration)
     lengths.push_back(view.length(iteration));
@@ -175,7 +188,8 @@ void measure_iterations(Report& report, const Run& run, const RankView& view) {
   report.p5 = quantile(5);
   report.p50 = quantile(50);
   report.p95 = quantile(95);
-  report.breakdown = mean_breakdown(run, view);
+  report.p99 = quantile(99);
+  report.longest = lengths.back();
 }
 
 // Means over the measured iterations: not every strategy communicates in each of them.
@@ -192,6 +206,26 @@ void measure_communication(Report& report, const RankView& view) {
   report.communication_overlapped = Duration::picoseconds(overlapped.picoseconds() / count);
 }
 
+void measure_accounts(Report& report, const std::vector<TimeAccount>& accounts, const RankView& view,
+                      const Roles& roles) {
+  const auto iterations = static_cast<std::int64_t>(view.iterations());
+  report.breakdown = mean_breakdown(accounts[view.representative()], iterations);
+  report.waiting = mean_waiting(accounts, roles, iterations);
+}
+
+void measure_long_run(Report& report, const LongRun& run, const Roles& roles) {
+  const TimeAccount& critical = run.accounts[run.critical];
+  const auto mean = [&](Duration total) {
+    return Duration::picoseconds(total.picoseconds() / run.iterations);
+  };
+  report.iteration = mean(critical.total());
+  report_lengths(report, run);
+  report.breakdown = mean_breakdown(critical, run.iterations);
+  report.waiting = mean_waiting(run.accounts, roles, run.iterations);
+  report.communication_total = mean(critical.communicating);
+  report.communication_overlapped = mean(critical.overlapped);
+}
+
 // Gradients and parameters that a rank sends in a mean iteration: on rings every rank sends as much as each
 // link of its ring carries.
 Bytes sent_per_rank(const Run& run) {
@@ -200,7 +234,7 @@ Bytes sent_per_rank(const Run& run) {
     for (const Communication& communication : run.iterations[iteration].communications) {
       const BusFactor factor = bus_factor(communication.op, communication.ranks);
       if (communication.payload != Payload::other && communication.direction != Direction::received)
-        sent += Bytes{communication.bytes.count() * factor.numerator / factor.denominator};
+        sent += Bytes{communication.bytes_on_wire.count() * factor.numerator / factor.denominator};
     }
   return Bytes{sent.count() / static_cast<std::int64_t>(run.iterations.size() - 1)};
 }
@@ -223,16 +257,51 @@ MemoryReport measure_memory(const Scenario& scenario, const Simulation& simulati
   return memory;
 }
 
+bool has_lengths(const Scenario& scenario) {
+  return scenario.input && scenario.input->lengths;
+}
+
+// How long samples are on average, of the model's whole length; padding is no work of the model's.
+double share_of_length(const Scenario& scenario) {
+  return has_lengths(scenario) ? static_cast<double>(describe_lengths(scenario).mean_own()) /
+                                     static_cast<double>(scenario.model.model.tokens_per_sample * million)
+                               : 1;
+}
+
 std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration iteration) {
   if (scenario.model.model.layers.empty() || iteration == Duration::zero())
     return std::nullopt;
   const double step =
-      3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
+      share_of_length(scenario) * 3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
       static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation);
   if (step == 0)
     return std::nullopt;
   const FlopRate peak = matmul_peak(scenario.cluster.gpu, scenario.model.precision);
   return step / iteration.in_seconds() / static_cast<double>(peak.count());
+}
+
+// Where nodes fail, training stops now and then to save itself: every iteration pays its part.
+void charge_checkpoints(Report& report, const Scenario& scenario, const Job& job) {
+  if (!scenario.cluster.faults)
+    return;
+  const Duration iteration = report.iteration;
+  report.breakdown.checkpoint += amortised(plan_checkpoints(scenario, job, iteration), iteration);
+  report.iteration += report.breakdown.checkpoint;
+}
+
+// Padding is no token.
+std::int64_t tokens_of(const Scenario& scenario, std::int64_t samples) {
+  return has_lengths(scenario)
+             ? arithmetic::product_divided_up(samples, describe_lengths(scenario).mean_own(), million)
+             : samples * scenario.model.model.tokens_per_sample;
+}
+
+// One GPU pads its batches as well.
+Duration time_of_one_gpu(const Scenario& scenario) {
+  const Duration full = single_gpu_time(scenario);
+  return has_lengths(scenario) ? scaled(full, describe_lengths(scenario).mean_padded(),
+                                        scenario.model.model.tokens_per_sample * million)
+                               : full;
 }
 
 // The link that the communication of one iteration keeps busy longest.
@@ -255,15 +324,23 @@ std::string busiest_link(const Simulation& simulation) {
   return name;
 }
 
+std::string timeout_warning(const TimedOut& timed_out, const Scenario& scenario) {
+  return "the run ends in iteration " + std::to_string(timed_out.iteration) +
+         ": a rank was in collective \"" + timed_out.collective + "\" for " +
+         format_duration(timed_out.waited) + ", longer than communication.timeout " +
+         format_duration(*scenario.communication.timeout) +
+         "; the figures are of the iterations before, or of the first one measured where there are none";
+}
+
 void add_verdicts(Report& report, const Scenario& scenario, const Simulation& simulation) {
   if (!report.memory.fits())
     report.warnings.push_back("out of memory: one GPU would need " +
                               format_bytes(report.memory.peak.total()) + " and has " +
                               format_bytes(report.memory.capacity));
   if (report.memory.fits() && report.iteration > Duration::zero())
-    report.scaling_efficiency = single_gpu_time(scenario).in_seconds() / report.iteration.in_seconds();
+    report.scaling_efficiency = time_of_one_gpu(scenario).in_seconds() / report.iteration.in_seconds();
   report.mfu = model_flops_utilisation(scenario, report.iteration);
-  if (scenario.cluster.ranks() > 1)
+  if (scenario.cluster.ranks() > 1 && !simulation.updates)
     report.bottleneck_link = report.servers.empty()
                                  ? busiest_link(simulation)
                                  : busiest_link(simulation.steady, simulation.cluster->topology);
@@ -305,6 +382,21 @@ Bytes bucket_bytes(const Scenario& scenario) {
   return Bytes{static_cast<std::int64_t>(scenario.training.ddp.bucket_cap_mb * 1024 * 1024)};
 }
 
+// A long run's band is as wide, in proportion, as that of its first iterations.
+Scenario band_probe(const Scenario& scenario) {
+  constexpr std::int64_t enough_iterations = 8;
+  Scenario probe = scenario;
+  if (is_long_run(scenario))
+    probe.simulation.iterations = std::min(probe.simulation.iterations, enough_iterations);
+  probe.communication.timeout.reset();
+  return probe;
+}
+
+void carry_over_band(Report& report, Duration of_probe) {
+  for (auto* end : {&report.iteration_low, &report.iteration_high})
+    *end = scaled(report.iteration, (*end)->picoseconds(), std::max<std::int64_t>(of_probe.picoseconds(), 1));
+}
+
 void add_band(Report& report, const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
   warn_beyond_fitted_scale(scenario.cluster, report.warnings);
@@ -325,8 +417,11 @@ void add_band(Report& report, const Scenario& scenario) {
       calibration.communication_residual(bucket_bytes(scenario)).value_or(ResidualBand{});
   const ResidualBand compute =
       is_measured ? ResidualBand{} : calibration.compute_residual.value_or(ResidualBand{});
-  report.iteration_low = iteration_at(scenario, communication.low_ppm, compute.low_ppm);
-  report.iteration_high = iteration_at(scenario, communication.high_ppm, compute.high_ppm);
+  const Scenario probe = band_probe(scenario);
+  report.iteration_low = iteration_at(probe, communication.low_ppm, compute.low_ppm);
+  report.iteration_high = iteration_at(probe, communication.high_ppm, compute.high_ppm);
+  if (is_long_run(scenario))
+    carry_over_band(report, summarise(probe, simulate(probe)).iteration);
 }
 
 }  // namespace
@@ -337,13 +432,21 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   const std::int64_t ranks = scenario.cluster.ranks();
   Report report;
   report.name = scenario.name;
-  measure_iterations(report, run, view);
+  measure_iterations(report, view);
+  measure_communication(report, view);
+  if (simulation.long_run)
+    measure_long_run(report, *simulation.long_run, simulation.cluster->symmetry.roles);
+  else
+    measure_accounts(report, account_of_all(run), view, simulation.cluster->symmetry.roles);
+  report.timed_out = simulation.timed_out;
+  if (scenario.input)
+    report.input = report_input(scenario, *simulation.job.input, report.iteration);
+  charge_checkpoints(report, scenario, simulation.job);
   report.first_iteration = simulation.first.timeline.finish().since_start();
   report.samples_per_iteration =
       scenario.model.batch_per_gpu * scenario.training.gradient_accumulation * ranks;
   if (scenario.model.model.tokens_per_sample > 0)
-    report.tokens_per_iteration = report.samples_per_iteration * scenario.model.model.tokens_per_sample;
-  measure_communication(report, view);
+    report.tokens_per_iteration = tokens_of(scenario, report.samples_per_iteration);
   report.buckets = report_buckets(run, view);
   report.bytes_per_gpu = sent_per_rank(run);
   const Time last_start = view.start_of(view.iterations());
@@ -352,17 +455,27 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   report.servers = report_servers(run, simulation.job);
   report.critical_path = find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
   report.warnings = scenario.warnings;
+  if (simulation.timed_out)
+    report.warnings.push_back(timeout_warning(*simulation.timed_out, scenario));
+  report.warnings.insert(report.warnings.end(), simulation.notes.begin(), simulation.notes.end());
   report.memory = measure_memory(scenario, simulation, view.start_of(view.iterations()));
   report.imbalance = find_imbalance(scenario, simulation);
-  add_verdicts(report, scenario, simulation);
   report.events = run.timeline.events + simulation.first.timeline.events;
+  if (simulation.long_run)
+    report.events += simulation.long_run->events;
   report.ranks_simulated = simulation.cluster->symmetry.roles.representatives.size();
+  if (simulation.updates)
+    report_updates(report, *simulation.updates);
+  add_verdicts(report, scenario, simulation);
   return report;
 }
 
 Report predict(const Scenario& stated) {
   const Scenario scenario = solve_anchor(stated);
-  Report report = summarise(scenario, simulate(scenario));
+  const Simulation simulation = simulate(scenario);
+  Report report = summarise(scenario, simulation);
+  if (scenario.cluster.faults)
+    report.goodput = find_goodput(scenario, simulation.job, report.iteration - report.breakdown.checkpoint);
   add_band(report, scenario);
   return report;
 }

@@ -4,8 +4,8 @@
 //
 // Problem:   a timeline is millions of starts and ends; a person wants a few numbers that add up.
 // Idea:      look along one rank, the one that finishes last. Its compute lane is either busy, charged to the
-//            category of what runs, or waiting, which is exposed communication. An iteration reaches from
-//            the end of the one before to its own end.
+//            category of what runs, or waiting: for ranks that come late to a collective, else for bytes
+//            (time_account.h). An iteration reaches from the end of the one before to its own end.
 // Invariant: the breakdown adds up to the iteration time to the picosecond; nothing in a report depends on
 //            clocks, paths or threads.
 // Cost:      linear in the ops of the measured iterations.
@@ -18,7 +18,11 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/report/asynchrony.h"
+#include "sim/report/goodput.h"
 #include "sim/report/imbalance.h"
+#include "sim/report/input_report.h"
+#include "sim/report/memory_remedies.h"
 #include "sim/report/memory_track.h"
 #include "sim/report/server_traffic.h"
 #include "sim/scenario/simulate.h"
@@ -46,6 +50,12 @@ struct Breakdown {
   }
 };
 
+// What ranks wait for one another in a mean iteration, because some come late to a collective.
+struct Waiting {
+  Duration mean;  // over all ranks
+  Duration max;   // of the rank that waits longest
+};
+
 struct BucketReport {
   std::uint32_t index = 0;
   Bytes bytes;
@@ -70,6 +80,7 @@ struct MemoryReport {
   Duration since_start;
   std::vector<std::pair<Duration, Bytes>> track;  // what it holds from then on, over the iteration
   Bytes capacity;
+  std::vector<MemoryRemedy> remedies = {};  // where it does not fit, if asked for
   bool fits() const { return peak.total() <= capacity; }
 };
 
@@ -78,21 +89,26 @@ struct Report {
   Duration iteration;
   Duration first_iteration;
   std::optional<Duration> iteration_low, iteration_high;
-  Duration p5, p50, p95;
+  Duration p5, p50, p95, p99, longest;
   std::int64_t samples_per_iteration = 0;
   std::optional<std::int64_t> tokens_per_iteration;
   std::optional<double> scaling_efficiency;
   std::optional<double> mfu;
   Breakdown breakdown;
-  Bytes bytes_per_gpu;  // sent by one rank per iteration
+  Waiting waiting;
+  std::optional<TimedOut> timed_out;  // what ended the run before its last iteration
+  Bytes bytes_per_gpu;                // sent by one rank per iteration
   Duration communication_total, communication_overlapped;
   std::vector<BucketReport> buckets;
   std::optional<MessageReport> pushes, pulls;  // of the critical rank, with parameter servers
   std::vector<ServerReport> servers;
   MemoryReport memory;
+  std::optional<Goodput> goodput;    // where nodes fail
+  std::optional<InputReport> input;  // where batches have to be loaded
   std::optional<Imbalance> imbalance;  // where rank 0 leads
   std::vector<PathItem> critical_path;
   std::string bottleneck_link;  // empty without communication
+  std::optional<AsynchronyReport> asynchrony;  // of asynchronous strategies
   std::vector<std::string> warnings;
   std::uint64_t events = 0;
   std::size_t ranks_simulated = 0;

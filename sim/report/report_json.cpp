@@ -29,6 +29,14 @@ ordered_json write_breakdown(const Breakdown& breakdown) {
   return json;
 }
 
+// `fraction`: of all ranks' time.
+ordered_json write_waiting(const Report& report) {
+  const double iteration = report.iteration.in_seconds();
+  return {{"mean", seconds(report.waiting.mean)},
+          {"max", seconds(report.waiting.max)},
+          {"fraction", iteration > 0 ? report.waiting.mean.in_seconds() / iteration : 0.0}};
+}
+
 ordered_json write_bucket(const BucketReport& bucket) {
   return {{"index", bucket.index},
           {"bytes", bucket.bytes.count()},
@@ -97,7 +105,81 @@ ordered_json write_memory(const MemoryReport& report) {
             {"gradients", standing.gradients.count()},
             {"optimizer_states", standing.optimizer_states.count()},
             {"communication_buffers", standing.communication_buffers.count()},
+            {"framework", standing.framework.count()},
             {"total", standing.total().count()}}}};
+}
+
+ordered_json write_remedies(const std::vector<MemoryRemedy>& remedies) {
+  ordered_json json = ordered_json::array();
+  for (const MemoryRemedy& remedy : remedies) {
+    json.push_back({{"change", remedy.change}, {"total", remedy.total.count()}, {"fits", remedy.fits}});
+  }
+  return json;
+}
+
+ordered_json seconds(Microseconds time) {
+  return static_cast<double>(time.count()) / 1e6;
+}
+
+ordered_json write_goodput(const Report& report) {
+  const Goodput& goodput = *report.goodput;
+  const Checkpointing& checkpointing = goodput.checkpointing;
+  const auto horizon = static_cast<double>(goodput.horizon.count());
+  const Duration iteration = report.iteration - report.breakdown.checkpoint;
+  const auto samples = per_second(report.samples_per_iteration, iteration);
+  return {
+      {"fraction", goodput.expected.useful},
+      {"samples_per_s", samples ? ordered_json(*samples * goodput.expected.useful) : ordered_json(nullptr)},
+      {"horizon_s", horizon},
+      {"lost_s",
+       {{"checkpoint", horizon * goodput.expected.checkpoint},
+        {"rework", horizon * goodput.expected.rework},
+        {"restart", horizon * goodput.expected.restart}}},
+      {"mtbf_s", seconds(checkpointing.failures.mtbf)},
+      {"failures", goodput.expected_failures},
+      {"checkpoint_bytes", checkpointing.bytes.count()},
+      {"checkpoint_s", seconds(checkpointing.time)},
+      {"checkpoint_interval_s", seconds(checkpointing.interval)},
+      {"optimal_checkpoint_interval_s",
+       {{"young", seconds(goodput.young.interval)},
+        {"daly", seconds(goodput.daly.interval)},
+        {"simulated", seconds(goodput.simulated.interval)}}},
+      {"fraction_at_optimum",
+       {{"young", goodput.young.fraction},
+        {"daly", goodput.daly.fraction},
+        {"simulated", goodput.simulated.fraction}}},
+      {"simulated",
+       {{"histories", goodput.histories},
+        {"mean", goodput.simulated_mean},
+        {"p5", goodput.simulated_p5},
+        {"p50", goodput.simulated_p50},
+        {"p95", goodput.simulated_p95}}}};
+}
+
+ordered_json write_epoch(const InputReport& input) {
+  const Epoch& epoch = *input.epoch;
+  return {{"samples_per_rank", epoch.samples_per_rank},
+          {"repeated_samples", epoch.repeated},
+          {"left_out_samples", epoch.left_out},
+          {"batches_per_rank", epoch.batches_per_rank},
+          {"last_batch", epoch.last_batch},
+          {"iterations", epoch.iterations},
+          {"time_s", input.epoch_seconds}};
+}
+
+ordered_json write_input(const InputReport& input) {
+  ordered_json json{{"slowest", input.slowest.empty() ? ordered_json(nullptr) : ordered_json(input.slowest)},
+                    {"batch_interval_s", seconds(input.batch_interval)},
+                    {"read_s", seconds(input.work.reading)},
+                    {"prepare_s", seconds(input.work.preparing)},
+                    {"copy_s", seconds(input.work.copying)}};
+  if (input.epoch) {
+    json["epoch"] = write_epoch(input);
+  }
+  if (input.padding) {
+    json["padding"] = *input.padding;
+  }
+  return json;
 }
 
 ordered_json write_critical_path(const std::vector<PathItem>& items) {
@@ -106,6 +188,27 @@ ordered_json write_critical_path(const std::vector<PathItem>& items) {
     json.push_back({{"what", item.what}, {"start_s", seconds(item.start)}, {"end_s", seconds(item.end)}});
   }
   return json;
+}
+
+ordered_json write_server(const AsynchronousServer& server) {
+  return {{"bytes", server.bytes.count()},
+          {"bytes_in", server.bytes_in.count()},
+          {"bytes_out", server.bytes_out.count()},
+          {"utilisation", server.utilisation}};
+}
+
+ordered_json write_asynchrony(const AsynchronyReport& asynchrony) {
+  ordered_json servers = ordered_json::array();
+  for (const AsynchronousServer& server : asynchrony.servers) {
+    servers.push_back(write_server(server));
+  }
+  return {{"workers", asynchrony.workers},
+          {"updates", asynchrony.updates},
+          {"updates_per_s", asynchrony.updates_per_s},
+          {"waiting_fraction", asynchrony.waiting_fraction},
+          {"conflicts", asynchrony.conflicts},
+          {"staleness", to_json(asynchrony.staleness)},
+          {"servers", servers}};
 }
 
 ordered_json write_imbalance(const Imbalance& imbalance) {
@@ -145,21 +248,55 @@ std::optional<double> per_second(std::int64_t per_iteration, Duration iteration)
   return static_cast<double>(per_iteration) / iteration.in_seconds();
 }
 
+ordered_json to_json(const StalenessReport& staleness) {
+  ordered_json histogram = ordered_json::array();
+  for (const StalenessBar& bar : staleness.histogram) {
+    histogram.push_back({{"from", bar.from}, {"to", bar.to}, {"updates", bar.updates}});
+  }
+  return {{"mean", staleness.mean},
+          {"p50", staleness.p50},
+          {"p95", staleness.p95},
+          {"max", staleness.maximum},
+          {"histogram", histogram}};
+}
+
 ordered_json to_json(const Report& report, const Scenario& scenario) {
   ordered_json json{{"schema", "lockstep.result/1"}, {"name", report.name}};
   json["iteration_time_s"] = seconds(report.iteration);
   json["iteration_time_low_s"] = seconds_or_null(report.iteration_low);
   json["iteration_time_high_s"] = seconds_or_null(report.iteration_high);
-  json["iteration_times_s"] = {
-      {"p5", seconds(report.p5)}, {"p50", seconds(report.p50)}, {"p95", seconds(report.p95)}};
+  json["iteration_times_s"] = {{"p5", seconds(report.p5)},
+                               {"p50", seconds(report.p50)},
+                               {"p95", seconds(report.p95)},
+                               {"p99", seconds(report.p99)},
+                               {"max", seconds(report.longest)}};
   json["first_iteration_time_s"] = seconds(report.first_iteration);
   json["samples_per_s"] = number_or_null(per_second(report.samples_per_iteration, report.iteration));
   json["tokens_per_s"] = tokens_per_second(report);
   json["scaling_efficiency"] = number_or_null(report.scaling_efficiency);
   json["mfu"] = number_or_null(report.mfu);
   json["breakdown_s"] = write_breakdown(report.breakdown);
+  json["waiting_s"] = write_waiting(report);
+  if (report.timed_out) {
+    json["ended"] = {{"reason", "collective timeout"},
+                     {"iteration", report.timed_out->iteration},
+                     {"collective", report.timed_out->collective},
+                     {"waited_s", seconds(report.timed_out->waited)}};
+  }
   json["communication"] = write_communication(report);
+  if (report.asynchrony) {
+    json["asynchrony"] = write_asynchrony(*report.asynchrony);
+  }
   json["memory_bytes"] = write_memory(report.memory);
+  if (!report.memory.fits()) {
+    json["memory_remedies"] = write_remedies(report.memory.remedies);
+  }
+  if (report.input) {
+    json["input"] = write_input(*report.input);
+  }
+  if (report.goodput) {
+    json["goodput"] = write_goodput(report);
+  }
   if (report.imbalance) {
     json["rank_0"] = write_imbalance(*report.imbalance);
   }

@@ -16,6 +16,8 @@ namespace lockstep {
 
 nlohmann::ordered_json to_json(const Report& report, const Scenario& scenario);
 
+nlohmann::ordered_json to_json(const StalenessReport& staleness);
+
 // The parts of a breakdown by name, in the order they are shown, those of no length too.
 struct BreakdownPart {
   const char* name;  // its key under breakdown_s

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t indent = 2;
 constexpr std::int64_t bar_width = 76;
+constexpr std::int64_t histogram_width = 50;
 constexpr std::size_t most_buckets_shown = 12;
 constexpr std::size_t buckets_at_each_end = 5;
 constexpr std::size_t path_kinds_shown = 6;
@@ -49,7 +50,10 @@ class TextReport {
     write_breakdown();
     write_buckets();
     write_communication();
+    write_asynchrony();
     write_memory();
+    write_input();
+    write_goodput();
     write_critical_path();
     write_warnings();
     return std::move(text_);
@@ -70,7 +74,30 @@ class TextReport {
     table.add_row({"throughput", throughput()});
     table.add_row({"scaling efficiency", of_one_gpu()});
     table.add_row({"MFU", report_.mfu ? percentage(*report_.mfu, 1) : "unknown"});
+    if (report_.longest != report_.p5) {
+      table.add_row({"iterations vary", spread()});
+    }
+    if (report_.waiting.max > Duration::zero()) {
+      table.add_row({"waiting for stragglers", waiting()});
+    }
+    if (report_.timed_out) {
+      table.add_row(
+          {"ended", fmt::format("in iteration {}: {} timed out after {}", report_.timed_out->iteration,
+                                report_.timed_out->collective, format_duration(report_.timed_out->waited))});
+    }
     text_ += table.text(indent);
+  }
+
+  std::string spread() const {
+    return fmt::format("p5 {}, p50 {}, p95 {}, p99 {}, longest {}", format_duration(report_.p5),
+                       format_duration(report_.p50), format_duration(report_.p95),
+                       format_duration(report_.p99), format_duration(report_.longest));
+  }
+
+  std::string waiting() const {
+    return fmt::format("{} of an iteration on average over all ranks, {} at most",
+                       percentage(report_.waiting.mean.in_seconds(), report_.iteration.in_seconds()),
+                       percentage(report_.waiting.max.in_seconds(), report_.iteration.in_seconds()));
   }
 
   std::string band() const {
@@ -240,6 +267,48 @@ class TextReport {
     text_ += table.text(indent);
   }
 
+  void write_asynchrony() {
+    if (!report_.asynchrony) {
+      return;
+    }
+    const AsynchronyReport& found = *report_.asynchrony;
+    write_heading(
+        fmt::format("Asynchrony: {} workers, {} updates measured", found.workers, grouped(found.updates)));
+    TextTable table({Align::left, Align::left});
+    table.add_row({"updates", fmt::format("{:.4g} a second", found.updates_per_s)});
+    table.add_row(
+        {"staleness", fmt::format("mean {:.2f}, median {}, 95 % {}, at most {} updates", found.staleness.mean,
+                                  found.staleness.p50, found.staleness.p95, found.staleness.maximum)});
+    table.add_row(
+        {"waiting for turns or bound", percentage(found.waiting_fraction, 1) + " of the workers' time"});
+    table.add_row({"updates that overlapped", grouped(found.conflicts)});
+    const auto busiest = std::max_element(found.servers.begin(), found.servers.end(),
+                                          [](const AsynchronousServer& left, const AsynchronousServer& right) {
+                                            return left.utilisation < right.utilisation;
+                                          });
+    if (busiest != found.servers.end()) {
+      table.add_row({"busiest server",
+                     percentage(busiest->utilisation, 1) + " busy, holds " + format_bytes(busiest->bytes)});
+    }
+    text_ += table.text(indent);
+    write_histogram(found.staleness);
+  }
+
+  void write_histogram(const StalenessReport& staleness) {
+    std::int64_t most = 1;
+    for (const StalenessBar& bar : staleness.histogram) {
+      most = std::max(most, bar.updates);
+    }
+    TextTable table({Align::right, Align::right, Align::left});
+    for (const StalenessBar& bar : staleness.histogram) {
+      const std::int64_t length = (bar.updates * histogram_width + most - 1) / most;
+      const std::string range =
+          bar.from == bar.to ? std::to_string(bar.from) : fmt::format("{}-{}", bar.from, bar.to);
+      table.add_row({range, grouped(bar.updates), std::string(static_cast<std::size_t>(length), '#')});
+    }
+    text_ += std::string(indent, ' ') + "staleness, updates\n" + table.text(indent);
+  }
+
   void write_memory() {
     write_heading("Memory of one GPU");
     const MemoryUse& memory = report_.memory.peak;
@@ -263,8 +332,26 @@ class TextReport {
                            format_duration(report_.memory.since_start), report_.memory.moment);
     }
     text_ += std::string(indent, ' ') + verdict() + "\n";
+    write_remedies();
     if (report_.imbalance) {
       write_imbalance(*report_.imbalance);
+    }
+  }
+
+  void write_remedies() {
+    const std::vector<MemoryRemedy>& remedies = report_.memory.remedies;
+    if (remedies.empty()) {
+      return;
+    }
+    write_heading("What would make it fit");
+    TextTable table({Align::left, Align::right, Align::left});
+    for (const MemoryRemedy& remedy : remedies) {
+      table.add_row({remedy.change, format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
+    }
+    text_ += table.text(indent);
+    if (const std::string hopeless = describe_hopelessness(remedies, report_.memory.capacity);
+        !hopeless.empty()) {
+      text_ += std::string(indent, ' ') + hopeless + "\n";
     }
   }
 
@@ -282,6 +369,86 @@ class TextReport {
                        coloured(fits ? "fits" : "DOES NOT FIT", fits ? "\x1b[32m" : "\x1b[31m"),
                        format_bytes(capacity),
                        percentage(static_cast<double>(total.count()), static_cast<double>(capacity.count())));
+  }
+
+  static std::string epoch_text(const InputReport& input) {
+    const Epoch& epoch = *input.epoch;
+    std::string text = fmt::format("{} iterations in {}; {} samples a rank", grouped(epoch.iterations),
+                                   format_horizon(Horizon{std::llround(input.epoch_seconds)}),
+                                   grouped(epoch.samples_per_rank));
+    if (epoch.repeated > 0) {
+      text += fmt::format(", {} repeated", epoch.repeated);
+    }
+    if (epoch.left_out > 0) {
+      text += fmt::format(", {} left out", epoch.left_out);
+    }
+    return text;
+  }
+
+  void write_input() {
+    if (!report_.input) {
+      return;
+    }
+    const InputReport& input = *report_.input;
+    write_heading("Input of one GPU, a batch");
+    TextTable table({Align::left, Align::left});
+    table.add_row({"read from storage", format_duration(input.work.reading)});
+    table.add_row({"prepared by a worker",
+                   fmt::format("{}, {} of them", format_duration(input.work.preparing), input.work.workers)});
+    table.add_row({"copied to the device", format_duration(input.work.copying)});
+    if (!input.slowest.empty()) {
+      table.add_row({"at best every",
+                     fmt::format("{} (the {})", format_duration(input.batch_interval), input.slowest)});
+    }
+    if (input.padding) {
+      table.add_row({"padding", percentage(*input.padding, 1) + " of all tokens"});
+    }
+    if (input.epoch) {
+      table.add_row({"epoch", epoch_text(input)});
+    }
+    text_ += table.text(indent);
+  }
+
+  static std::string time_text(Microseconds time) {
+    constexpr std::int64_t minute = 60'000'000;
+    return time.count() < minute ? format_duration(Duration::microseconds(time.count()))
+                                 : format_horizon(Horizon{time.count() / 1'000'000});
+  }
+
+  static std::string lost(const Goodput& goodput, double share) {
+    const double seconds = share * static_cast<double>(goodput.horizon.count());
+    return fmt::format("{} ({})", format_horizon(Horizon{std::llround(seconds)}), percentage(share, 1));
+  }
+
+  static std::string choice_text(const IntervalChoice& choice) {
+    return fmt::format("{}: {} useful", time_text(choice.interval), percentage(choice.fraction, 1));
+  }
+
+  void write_goodput() {
+    if (!report_.goodput) {
+      return;
+    }
+    const Goodput& goodput = *report_.goodput;
+    const Checkpointing& checkpointing = goodput.checkpointing;
+    write_heading(fmt::format("Goodput over {}", format_horizon(goodput.horizon)));
+    TextTable table({Align::left, Align::left});
+    table.add_row(
+        {"useful time",
+         fmt::format("{}   (simulated {} to {}: 5th to 95th percentile of {} histories)",
+                     bold(percentage(goodput.expected.useful, 1)), percentage(goodput.simulated_p5, 1),
+                     percentage(goodput.simulated_p95, 1), goodput.histories)});
+    table.add_row({"failures", fmt::format("{:.1f}, one every {}", goodput.expected_failures,
+                                           time_text(checkpointing.failures.mtbf))});
+    table.add_row(
+        {"checkpoint", fmt::format("{} in {}, every {} of work", format_bytes(checkpointing.bytes),
+                                   format_duration(checkpointing.time), time_text(checkpointing.interval))});
+    table.add_row({"lost to checkpoints", lost(goodput, goodput.expected.checkpoint)});
+    table.add_row({"lost to rework", lost(goodput, goodput.expected.rework)});
+    table.add_row({"lost to restarts", lost(goodput, goodput.expected.restart)});
+    table.add_row({"best interval, Young", choice_text(goodput.young)});
+    table.add_row({"best interval, Daly", choice_text(goodput.daly)});
+    table.add_row({"best interval, simulated", choice_text(goodput.simulated)});
+    text_ += table.text(indent);
   }
 
   // Pieces by the first word of their name: "backward layer4.2" is a piece of backward.

@@ -1,9 +1,11 @@
 #include "sim/scenario/describe_job.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
+#include "sim/scenario/describe_input.h"
 #include "sim/training/activations.h"
 
 namespace lockstep {
@@ -163,7 +165,10 @@ void add_model(Job& job, const Scenario& scenario) {
   const ModelUse& use = scenario.model;
   const std::int64_t bytes = parameter_bytes(use.precision);
   for (const ParameterTensor& tensor : use.model.parameters)
-    job.gradients.push_back({tensor.name, Bytes{tensor.elements * bytes}, static_cast<std::uint32_t>(bytes)});
+    job.gradients.push_back({.name = tensor.name,
+                             .bytes = Bytes{tensor.elements * bytes},
+                             .element_bytes = static_cast<std::uint32_t>(bytes),
+                             .rows = tensor.shape.size() > 1 ? tensor.shape.front() : 0});
   job.buffer_tensors = static_cast<std::int64_t>(use.model.buffers.size());
   job.buffer_bytes = Bytes{buffer_bytes(use.model)};
   job.input_bytes = Bytes{use.model.input_bytes * use.batch_per_gpu};
@@ -176,10 +181,25 @@ void add_model(Job& job, const Scenario& scenario) {
 
 void add_measured(Job& job, const MeasuredModel& measured) {
   for (const MeasuredParameter& parameter : measured.parameters)
-    job.gradients.push_back({parameter.name, Bytes{parameter.elements * parameter.element_bytes},
-                             static_cast<std::uint32_t>(parameter.element_bytes)});
+    job.gradients.push_back({.name = parameter.name,
+                             .bytes = Bytes{parameter.elements * parameter.element_bytes},
+                             .element_bytes = static_cast<std::uint32_t>(parameter.element_bytes)});
   add_measured_layers(job, measured);
   job.optimizer = stated(measured.optimizer);
+}
+
+std::int64_t doublings(std::int64_t count) {
+  return std::bit_width(static_cast<std::uint64_t>(count - 1));
+}
+
+// A few bytes from every process to every other by recursive doubling: MPI takes about a microsecond through
+// the memory of a host, and between hosts what the links and the switches on the way take.
+Duration control_round(const ClusterSpec& cluster) {
+  Duration between_hosts = cluster.fabric.hop_latency * 2;
+  if (!cluster.machine.nics.empty())
+    between_hosts += cluster.machine.nics.front().link.latency;
+  return Duration::microseconds(1) * doublings(cluster.gpus_per_node) +
+         between_hosts * doublings(cluster.nodes);
 }
 
 }  // namespace
@@ -190,6 +210,10 @@ Job describe_job(const Scenario& scenario) {
   job.communication = scenario.communication;
   job.fidelity = scenario.simulation.fidelity;
   job.per_bucket = scenario.cluster.calibration.host_per_bucket;
+  if (scenario.input)
+    job.input = describe_input(scenario);
+  job.host_launch = scenario.cluster.gpu.host_launch;
+  job.control_round = control_round(scenario.cluster);
   if (scenario.model.measured)
     add_measured(job, *scenario.model.measured);
   else

@@ -72,6 +72,9 @@ std::string exact_text(Bandwidth bandwidth) {
 std::string exact_text(Duration duration) {
   return decimal_text(duration.picoseconds(), duration_units);
 }
+std::string exact_text(Horizon horizon) {
+  return fmt::format("{} s", horizon.count());
+}
 std::string exact_text(FlopRate rate) {
   return decimal_text(rate.count(), flops_units) + "/s";
 }

@@ -18,6 +18,7 @@ namespace lockstep {
 std::string exact_text(Bytes bytes);                    // "40 GiB", "1.5 kB"
 std::string exact_text(Bandwidth bandwidth);            // "25 GB/s"
 std::string exact_text(Duration duration);              // "103.6 ms"
+std::string exact_text(Horizon horizon);                // "2592000 s"
 std::string exact_text(FlopRate rate);                  // "312 TFLOP/s"
 std::string exact_text(Flops flops);                    // "2.147 GFLOP"
 std::string exact_power_text(std::int64_t milliwatts);  // "400 W"

@@ -94,6 +94,9 @@ void visit(Fields& fields, const TrainingSpec&, HorovodOptions& horovod) {
   fields.flag("hierarchical_allreduce", horovod.hierarchical_allreduce);
   fields.flag("autotune", horovod.autotune);
   fields.name("device", horovod.device, collective_device_spellings);
+  fields.count("num_groups", horovod.num_groups, {0, million});
+  fields.flag("batch_d2d_memcopies", horovod.batch_d2d_memcopies);
+  fields.name("announce", horovod.announce, announcement_spellings);
 }
 
 template <class Fields>

@@ -174,6 +174,13 @@ void set_horovod(Input& input) {
   input.set("hierarchical_allreduce", horovod.hierarchical_allreduce, false, horovod_source);
   input.set("autotune", horovod.autotune, false, horovod_source);
   input.set("device", horovod.device, CollectiveDevice::gpu, "our choice: Horovod built with NCCL");
+  input.set("num_groups", horovod.num_groups, 0, "Horovod, DistributedOptimizer: num_groups 0");
+  input.set("batch_d2d_memcopies", horovod.batch_d2d_memcopies, is_new,
+            is_new ? "Horovod since 0.21 (pull request 2435, from memory)" : "Horovod before 0.21 has none");
+  input.set(
+      "announce", horovod.announce, Announcement::launched,
+      "Horovod enqueues a gradient when the host has launched its kernels and waits for its event later, "
+      "as PyTorch and TensorFlow call it (from memory)");
 }
 
 void set_byteps(Input& input) {

@@ -41,6 +41,7 @@ struct TrainingFacts {
   bool has_nics = true;
   bool has_blocks = true;            // of layers: what recomputation forgets and repeats
   bool has_attention = true;         // in those blocks
+  bool has_matrices = true;          // whose shapes are known: what PowerSGD takes apart
   bool is_cluster_known = true;      // false after a mistake there: then nothing is held against it
   std::optional<bool> overlap = {};  // communication.overlap, where it is stated
 

@@ -10,6 +10,7 @@
 #include "sim/collectives/collective.h"
 #include "sim/network/planning.h"
 #include "sim/network/topology.h"
+#include "sim/scenario/describe_input.h"
 #include "sim/scenario/fields.h"
 #include "sim/scenario/read_training.h"
 #include "sim/scenario/spelling.h"
@@ -105,7 +106,16 @@ Traffic traffic_of(const Scenario& scenario) {
     return {.collectives = 2 * group_count(scenario.model, coalesced),
             .messages = 4 * as_double(scenario.cluster.ranks())};
   }
-  return {.collectives = group_count(scenario.model, training.ddp.bucket_cap_mb * mebibyte)};
+  const double buckets = group_count(scenario.model, training.ddp.bucket_cap_mb * mebibyte);
+  if (training.compression.kind == CompressionKind::topk) {
+    constexpr double with_index = 2;
+    return {
+        .collectives = 2 * buckets,
+        .volume = with_index * ratio(training.compression.kept_ppm) * as_double(scenario.cluster.ranks())};
+  }
+  constexpr double most_messages = 3;  // of PowerSGD: what stays whole, P and Q
+  return {.collectives =
+              training.compression.kind == CompressionKind::powersgd ? most_messages * buckets : buckets};
 }
 
 bool recomputes(const Scenario& scenario) {
@@ -124,7 +134,8 @@ double expected_ranks(const Scenario& scenario) {
   const double ranks = as_double(cluster.ranks());
   const double stragglers = as_double(static_cast<std::int64_t>(cluster.stragglers.size()));
   const bool is_step = scenario.simulation.fidelity == Fidelity::step;
-  if (!scenario.simulation.fold || !folds(scenario.training.strategy) || (is_step && stragglers > 0)) {
+  if (!scenario.simulation.fold || !folds(scenario.training.strategy) || (is_step && stragglers > 0) ||
+      has_jitter(scenario)) {
     return ranks;
   }
   return std::min(ranks, as_double(cluster.gpus_per_node) * (1 + 2 * stragglers));
@@ -140,7 +151,8 @@ double op_count(const Scenario& scenario, const SimulatedSize& size) {
   const double compute = passes * as_double(layers) * as_double(scenario.training.gradient_accumulation);
   const bool is_step = scenario.simulation.fidelity == Fidelity::step;
   const double steps = is_step ? 2 * as_double(scenario.cluster.ranks() - 1) * size.rings : 2;
-  const double iterations = 1 + as_double(scenario.simulation.iterations);
+  // The window of a long run is as short as it must be.
+  const double iterations = is_long_run(scenario) ? 2 : 1 + as_double(scenario.simulation.iterations);
   const Traffic traffic = traffic_of(scenario);
   return size.ranks * iterations * (compute + steps * traffic.collectives + traffic.messages);
 }
@@ -189,9 +201,13 @@ double smallest_share(const Scenario& scenario) {
     slowest = std::min(slowest, as_double(link.bandwidth.count()) *
                                     efficiency(scenario.cluster.calibration, link.link_class));
   }
+  double slowdown = 1;
+  for (const SlowLink& slow : scenario.cluster.slow_links) {
+    slowdown = std::max(slowdown, ratio(slow.slowdown_ppm));
+  }
   const double flows = as_double(scenario.cluster.gpus_per_node) *
                        as_double(scenario.communication.collectives_in_flight) * most_channels;
-  return slowest / flows / scenario.cluster.fabric.oversubscription;
+  return slowest / slowdown / flows / scenario.cluster.fabric.oversubscription;
 }
 
 Problem share_problem(const Scenario& scenario) {
@@ -283,6 +299,38 @@ double compute_seconds(const Scenario& scenario) {
   return repeated * micro_batches * priced_seconds(scenario);
 }
 
+// What one batch takes from storage to the device, one step after another.
+double input_seconds(const Scenario& scenario) {
+  if (!scenario.input) {
+    return 0;
+  }
+  const InputWork work = describe_input(scenario);
+  return as_double(scenario.training.gradient_accumulation) *
+         seconds(work.reading + work.preparing + work.copying);
+}
+
+// Strategies whose batches do not come to each rank from a loader of its own.
+Problem input_problem(const Scenario& scenario) {
+  const std::string& strategy = scenario.training.strategy;
+  if (!scenario.input || (strategy != "dp" && strategy != "ps_async")) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "/input: found with strategy {}, whose batches {}; expected a strategy whose ranks load their own and "
+      "run "
+      "in step, such as ddp, or no input",
+      strategy, strategy == "dp" ? "one process loads and scatters" : "come at each worker's own pace");
+}
+
+// A failure takes back all who run in step; of those who do not, only the one that failed.
+Problem faults_problem(const Scenario& scenario) {
+  if (!scenario.cluster.faults || scenario.training.strategy != "ps_async") {
+    return std::nullopt;
+  }
+  return "/cluster/faults: found with strategy ps_async, where a failure costs one worker and not the run; "
+         "expected a strategy whose ranks run in step, or no faults";
+}
+
 double slowdown(const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
   const double by_neighbours = ratio(calibration.compute_slowdown_ppm + calibration.sm_interference_ppm);
@@ -292,6 +340,10 @@ double slowdown(const Scenario& scenario) {
   double straggler = 1;
   for (const Straggler& found : scenario.cluster.stragglers) {
     straggler = std::max(straggler, ratio(found.slowdown_ppm));
+  }
+  if (scenario.cluster.jitter.distribution != JitterDistribution::none) {
+    constexpr double largest_factor = 40;  // of a lognormal with coefficient of variation 1: e^(0.83 * 4.3)
+    straggler *= largest_factor;
   }
   return std::max(by_neighbours, stated) * slowest_rank * straggler *
          std::max(1.0, ratio(scenario.compute.scale_ppm));
@@ -335,7 +387,8 @@ double communication_seconds(const Scenario& scenario) {
 }
 
 Problem time_problem(const Scenario& scenario) {
-  const double one = compute_seconds(scenario) * slowdown(scenario) + communication_seconds(scenario);
+  const double one = compute_seconds(scenario) * slowdown(scenario) + communication_seconds(scenario) +
+                     input_seconds(scenario);
   const double total = (1 + as_double(scenario.simulation.iterations)) * one;
   if (total * as_double(picoseconds_per_second) < largest_count) {
     return std::nullopt;
@@ -408,6 +461,21 @@ Problem algorithm_problem(const Scenario& scenario) {
                      lacking);
 }
 
+// Horovod on hosts sends as fast as one of their cores copies and adds, and only a calibration tells how
+// fast.
+Problem host_problem(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const Calibration& calibration = scenario.cluster.calibration;
+  if (training.strategy != "horovod" || training.horovod.device == CollectiveDevice::gpu ||
+      calibration.core_time_per_byte_ps > 0) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "/training/device: found \"cpu\", but calibration {} does not state core_time_per_byte, what a core of "
+      "the host takes to copy, add and send a byte; valid here: gpu",
+      calibration.name);
+}
+
 // A mesh may leave pairs of GPUs without a link only where PCIe joins them.
 bool is_joined(const MachineSpec& machine, std::int64_t gpus) {
   if (gpus == 1 || machine.host.pcie || machine.gpu_links.kind == GpuLinkKind::nvswitch) {
@@ -467,7 +535,8 @@ std::vector<std::string> find_limit_problems(const Scenario& scenario) {
   std::vector<std::string> problems;
   for (const Problem& problem :
        {precision_problem(scenario), protocol_problem(scenario), algorithm_problem(scenario),
-        joining_problem(scenario), work_problem(scenario), share_problem(scenario), time_problem(scenario),
+        joining_problem(scenario), host_problem(scenario), input_problem(scenario), faults_problem(scenario),
+        work_problem(scenario), share_problem(scenario), time_problem(scenario),
         memory_problem(scenario, {.ranks = expected_ranks(scenario)})}) {
     if (problem) {
       problems.push_back(*problem);

@@ -11,7 +11,11 @@
 #include "sim/scenario/limits.h"
 #include "sim/scenario/load_context.h"
 #include "sim/scenario/read_calibration.h"
+#include "sim/scenario/read_comparison.h"
+#include "sim/scenario/read_disturbance.h"
+#include "sim/scenario/read_faults.h"
 #include "sim/scenario/read_hardware.h"
+#include "sim/scenario/read_input.h"
 #include "sim/scenario/read_model.h"
 #include "sim/scenario/read_training.h"
 #include "sim/scenario/resolved.h"
@@ -74,24 +78,6 @@ void read_node_counts(const JsonReader& json, const Place& place, ClusterSpec& c
   }
 }
 
-Straggler read_straggler(const JsonReader& json, std::int64_t ranks) {
-  Straggler straggler;
-  const auto rank = json.optional("rank");
-  const auto fraction = json.optional("fraction");
-  if (json.is_object() && rank.has_value() == fraction.has_value()) {
-    json.problem("expected either rank or fraction");
-  }
-  if (rank) {
-    straggler.rank = rank->integer(0, ranks - 1);
-  }
-  if (fraction) {
-    straggler.fraction_ppm = parts_per_million(*fraction, {0, 1}, "of all ranks");
-  }
-  straggler.slowdown_ppm = parts_per_million(json.required("slowdown"), {1, 1000}, "a ratio");
-  json.finish();
-  return straggler;
-}
-
 void read_fabric_of(const JsonReader& json, const Place& place, std::optional<FabricSpec> of_machine,
                     ClusterSpec& cluster) {
   const Place fabric_place = place / "fabric";
@@ -120,12 +106,10 @@ ClusterSpec read_cluster(const JsonReader& json, const Place& place,
     read_fabric_of(json, place, std::nullopt, cluster);
   }
   read_node_counts(json, place, cluster);
-  if (const auto stragglers = json.optional("stragglers")) {
-    for (const JsonReader& element : stragglers->elements()) {
-      cluster.stragglers.push_back(read_straggler(element, cluster.ranks()));
-    }
+  read_disturbances(json, place, cluster);
+  if (const auto faults = json.optional("faults")) {
+    cluster.faults = read_faults(*faults, place / "faults", cluster.nodes);
   }
-  refuse_unsupported(json, {"jitter", "faults"});
   json.finish();
   return cluster;
 }
@@ -142,6 +126,11 @@ bool has_block(const ModelUse& use, std::optional<LayerKind> kind) {
                      [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
 }
 
+bool has_matrix(const ModelUse& use) {
+  return std::any_of(use.model.parameters.begin(), use.model.parameters.end(),
+                     [](const ParameterTensor& tensor) { return tensor.shape.size() > 1; });
+}
+
 TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const bool is_known = !cluster.machine.name.empty() && cluster.ranks() <= most_ranks;
@@ -155,6 +144,7 @@ TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
           .has_nics = !cluster.machine.nics.empty(),
           .has_blocks = !is_model_known || has_block(use, std::nullopt),
           .has_attention = !is_model_known || has_block(use, LayerKind::attention),
+          .has_matrices = !is_model_known || has_matrix(use),
           .is_cluster_known = is_known,
           .overlap = stated_overlap(json)};
 }
@@ -185,6 +175,11 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   if (const JsonReader model = json.required("model"); !model.is_missing()) {
     scenario.model = read_model(model, root / "model");
   }
+  if (const auto input = json.optional("input")) {
+    scenario.input = read_input(
+        *input, root / "input",
+        {.machine = scenario.cluster.machine, .sequence_length = scenario.model.model.tokens_per_sample});
+  }
   note_derived(root);
   scenario.training =
       read_training(json.required("training"), root / "training", training_facts(json, scenario));
@@ -193,6 +188,9 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
       read_communication(json.required("communication"), root / "communication", machine.library);
   scenario.compute = read_compute(json.required("compute"));
   scenario.simulation = read_simulation(json.required("simulation"));
+  if (const auto compare = json.optional("compare")) {
+    scenario.comparison = read_comparison(*compare, root / "compare");
+  }
   json.finish();
   const LibraryKind library = scenario.communication.library;
   scenario.cluster.calibration =
@@ -257,6 +255,7 @@ Scenario load_value(const ordered_json& value, const LoadOptions& options) {
   scenario.simulation.fidelity = options.fidelity.value_or(scenario.simulation.fidelity);
   check_limits(scenario, options.file_name);
   load_anchor(scenario, options);
+  load_compared(scenario, options);
   scenario.warnings = std::move(context.warnings);
   scenario.resolved = resolved_scenario(scenario);
   drop_notes_about_given(scenario.given, context);

@@ -96,7 +96,17 @@ void read_version(const JsonReader& json, const Place& place, TrainingSpec& trai
   }
 }
 
-void read_compression(const JsonReader& json, TrainingSpec& training) {
+// What a strategy takes may still find nothing to work on.
+void check_matrices(const JsonReader& found, const TrainingFacts& facts) {
+  if (!facts.has_matrices) {
+    found.problem(fmt::format(
+        "found {}, but this model states no shapes, so that no gradient is known to be a matrix; valid: "
+        "none, fp16, bf16, topk_PERCENT, or a model by its name",
+        describe_value(found.value())));
+  }
+}
+
+void read_compression(const JsonReader& json, const TrainingFacts& facts, TrainingSpec& training) {
   const auto found = json.optional("compression");
   if (!found || !found->is_string()) {
     if (found) {
@@ -113,6 +123,9 @@ void read_compression(const JsonReader& json, TrainingSpec& training) {
   const StrategyRules& rules = rules_of(training.strategy);
   if (std::find(rules.compressions.begin(), rules.compressions.end(), parsed->kind) !=
       rules.compressions.end()) {
+    if (parsed->kind == CompressionKind::powersgd) {
+      check_matrices(*found, facts);
+    }
     return;
   }
   std::vector<std::string> valid;
@@ -267,7 +280,7 @@ TrainingSpec read_training(const JsonReader& json, const Place& place, const Tra
   read_version(json, place, training);
   read_recompute(json, facts, training);
   apply_defaults(place, facts, training);
-  read_compression(json, training);
+  read_compression(json, facts, training);
   read_family_options(json, place, facts, training);
   training.gradient_accumulation = integer_or(json, "gradient_accumulation", 1, {1, million});
   training.optimizer = spelled_or(json, "optimizer", training.optimizer, optimizer_spellings);
@@ -300,7 +313,12 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
   if (const auto channels = json.optional("channels")) {
     communication.channels = channels->integer(1, 64);
   }
-  refuse_unsupported(json, {"timeout"});
+  if (const auto timeout = json.optional("timeout")) {
+    communication.timeout = timeout->duration();
+    if (communication.timeout == Duration::zero() && is_readable(*timeout, parse_duration)) {
+      timeout->expected("a time above zero");
+    }
+  }
   json.finish();
   return communication;
 }

@@ -11,6 +11,7 @@
 #include "sim/scenario/family_options.h"
 #include "sim/scenario/fields.h"
 #include "sim/scenario/option_text.h"
+#include "sim/scenario/read_comparison.h"
 #include "sim/scenario/read_hardware.h"
 #include "sim/scenario/spelling.h"
 #include "sim/scenario/write_calibration.h"
@@ -175,11 +176,31 @@ ordered_json write_straggler(const Straggler& straggler) {
   ordered_json json;
   if (straggler.rank) {
     json["rank"] = *straggler.rank;
+  } else if (straggler.probability_ppm) {
+    json["probability"] = ratio(*straggler.probability_ppm);
   } else {
     json["fraction"] = ratio(straggler.fraction_ppm);
   }
   json["slowdown"] = ratio(straggler.slowdown_ppm);
   return json;
+}
+
+ordered_json write_slow_link(const SlowLink& slow) {
+  ordered_json json{{"node", slow.node}};
+  if (slow.nic) {
+    json["nic"] = *slow.nic;
+  }
+  json["slowdown"] = ratio(slow.slowdown_ppm);
+  return json;
+}
+
+ordered_json write_faults(const FaultSpec& faults) {
+  return {{"mtbf_per_node", exact_text(faults.mtbf_per_node)},
+          {"restart", exact_text(faults.restart)},
+          {"checkpoint_interval",
+           faults.checkpoint_interval ? exact_text(*faults.checkpoint_interval) : "optimal"},
+          {"checkpoint_bandwidth", exact_text(faults.checkpoint_bandwidth)},
+          {"horizon", exact_text(faults.horizon)}};
 }
 
 ordered_json write_cluster(const ClusterSpec& cluster) {
@@ -189,6 +210,16 @@ ordered_json write_cluster(const ClusterSpec& cluster) {
                     {"fabric", write_fabric(cluster.fabric)}};
   for (const Straggler& straggler : cluster.stragglers) {
     json["stragglers"].push_back(write_straggler(straggler));
+  }
+  for (const SlowLink& slow : cluster.slow_links) {
+    json["slow_links"].push_back(write_slow_link(slow));
+  }
+  if (cluster.jitter.distribution != JitterDistribution::none) {
+    json["jitter"] = {{"distribution", name_of(cluster.jitter.distribution, jitter_spellings)},
+                      {"coefficient_of_variation", ratio(cluster.jitter.coefficient_of_variation_ppm)}};
+  }
+  if (cluster.faults) {
+    json["faults"] = write_faults(*cluster.faults);
   }
   return json;
 }
@@ -212,6 +243,37 @@ ordered_json write_model(const Scenario& scenario) {
     json["sequence_length"] = use.model.tokens_per_sample;
   }
   json["summary"] = write_summary(use.model);
+  return json;
+}
+
+ordered_json write_input(const InputSpec& input) {
+  ordered_json json{{"workers", input.workers}};
+  if (input.workers > 0) {
+    json["prefetch_factor"] = input.prefetch_factor;
+  }
+  json["sample_time"] = exact_text(input.sample_time);
+  if (input.cores) {
+    json["cores"] = *input.cores;
+  }
+  if (input.storage_bandwidth) {
+    json["sample_bytes"] = exact_text(input.sample_bytes);
+    json["storage_bandwidth"] = exact_text(*input.storage_bandwidth);
+  }
+  json["copy"] = name_of(input.copy, batch_copy_spellings);
+  if (input.tensor_bytes > Bytes{0}) {
+    json["tensor_bytes"] = exact_text(input.tensor_bytes);
+  }
+  if (input.dataset_samples) {
+    json["dataset_samples"] = *input.dataset_samples;
+    json["drop_last"] = input.drop_last;
+  }
+  if (input.lengths) {
+    json["lengths"] = {{"distribution", input.lengths->distribution},
+                       {"mean", input.lengths->mean},
+                       {"coefficient_of_variation", ratio(input.lengths->coefficient_of_variation_ppm)},
+                       {"maximum", input.lengths->maximum}};
+    json["group_by_length"] = input.lengths->is_grouped;
+  }
   return json;
 }
 
@@ -245,6 +307,9 @@ ordered_json write_communication(const CommunicationSpec& communication) {
   }
   if (communication.channels) {
     json["channels"] = *communication.channels;
+  }
+  if (communication.timeout) {
+    json["timeout"] = exact_text(*communication.timeout);
   }
   return json;
 }
@@ -361,12 +426,18 @@ ordered_json resolved_scenario(const Scenario& scenario) {
   }
   json["cluster"] = write_cluster(scenario.cluster);
   json["model"] = write_model(scenario);
+  if (scenario.input) {
+    json["input"] = write_input(*scenario.input);
+  }
   json["training"] = write_training(scenario);
   json["communication"] = write_communication(scenario.communication);
   json["compute"] = write_compute(scenario.compute);
   json["simulation"] = {{"fidelity", name_of(scenario.simulation.fidelity, fidelity_spellings)},
                         {"iterations", scenario.simulation.iterations},
                         {"seed", scenario.simulation.seed}};
+  if (scenario.comparison) {
+    json["compare"] = write_comparison(*scenario.comparison);
+  }
   return json;
 }
 

@@ -5,6 +5,7 @@
 // A Scenario holds intent only. It is made by `load` and never changes; everything after `load` may rely on
 // it being possible.
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,9 +15,11 @@
 
 #include "sim/base/units.h"
 #include "sim/compute/gpu.h"
+#include "sim/compute/jitter.h"
 #include "sim/network/calibration.h"
 #include "sim/network/machine.h"
 #include "sim/plan/model.h"
+#include "sim/scenario/comparison_spec.h"
 #include "sim/training/options.h"
 
 namespace lockstep {
@@ -24,9 +27,26 @@ namespace lockstep {
 struct Scenario;
 
 struct Straggler {
-  std::optional<std::int64_t> rank;       // or
-  std::int64_t fraction_ppm = 0;          // of all ranks, chosen by the seed
-  std::int64_t slowdown_ppm = 1'000'000;  // 1.2 is 1'200'000
+  std::optional<std::int64_t> rank;             // or
+  std::int64_t fraction_ppm = 0;                // of all ranks, chosen by the seed; or
+  std::optional<std::int64_t> probability_ppm;  // of any rank in any iteration
+  std::int64_t slowdown_ppm = 1'000'000;        // 1.2 is 1'200'000
+};
+
+// A NIC, or all of a node's, slower than its data sheet: a bad cable, a neighbour's traffic.
+struct SlowLink {
+  std::int64_t node = 0;
+  std::optional<std::int64_t> nic;  // none: all of them
+  std::int64_t slowdown_ppm = 1'000'000;
+};
+
+// Nodes fail, independently and at a constant rate; the run then starts again from its last checkpoint.
+struct FaultSpec {
+  Horizon mtbf_per_node;
+  Duration restart;                             // from a failure until the run goes on
+  std::optional<Duration> checkpoint_interval;  // of useful work; left out: Daly's optimum
+  Bandwidth checkpoint_bandwidth;               // of the storage, for all writers together
+  Horizon horizon{30 * 86'400};                 // over which goodput is reported: a month
 };
 
 struct ClusterSpec {
@@ -37,6 +57,9 @@ struct ClusterSpec {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 1;
   std::vector<Straggler> stragglers;
+  std::vector<SlowLink> slow_links;
+  JitterSpec jitter;
+  std::optional<FaultSpec> faults;
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
 };
@@ -71,6 +94,35 @@ struct ModelUse {
   Precision precision = Precision::fp32;
 };
 
+// How a batch's tensors reach the device: on a stream of their own, from pinned memory on the compute
+// stream, or from pageable memory, which the driver copies once more; or they are made there.
+enum class BatchCopy : std::uint8_t { overlapped, pinned, pageable, none };
+
+// Samples of unequal length are padded to the longest of their batch; the model's sequence_length is what the
+// work of a batch is stated for.
+struct LengthSpec {
+  std::string distribution;  // lognormal or gamma
+  std::int64_t mean = 1;     // in tokens
+  std::int64_t coefficient_of_variation_ppm = 0;
+  std::int64_t maximum = 1;
+  bool is_grouped = false;  // batches of neighbours in length
+};
+
+// Where batches come from, as PyTorch's DataLoader names it.
+struct InputSpec {
+  std::int64_t workers = 0;
+  std::int64_t prefetch_factor = 2;
+  Duration sample_time;                        // of one core
+  Bytes sample_bytes;                          // read from storage
+  Bytes tensor_bytes;                          // copied to the device
+  std::optional<Bandwidth> storage_bandwidth;  // of one node
+  BatchCopy copy = BatchCopy::none;
+  std::optional<std::int64_t> cores;  // of one node; left out: one for each worker
+  std::optional<std::int64_t> dataset_samples;
+  bool drop_last = false;
+  std::optional<LengthSpec> lengths;
+};
+
 // `compute.scale` is to be chosen so that the scenario with these changes takes this long.
 struct Anchor {
   std::vector<std::pair<std::string, std::string>> set;  // dotted path and JSON text, as of --set
@@ -90,20 +142,46 @@ struct SimulationSpec {
   bool fold = true;
   std::int64_t iterations = 1;
   std::int64_t seed = 0;
+  std::optional<std::int64_t> window = {};  // iterations of a long run that share a plan; none: as fit
 };
 
 struct Scenario {
   std::string name;
   ClusterSpec cluster;
   ModelUse model;
+  std::optional<InputSpec> input;  // left out: batches are always there, all of one length
   TrainingSpec training;
   CommunicationSpec communication;
   ComputeSpec compute;
   SimulationSpec simulation;
+  std::optional<ComparisonSpec> comparison;  // `compare`
   nlohmann::ordered_json given;       // what the user wrote, with --set applied: to load variants of it
   std::vector<std::string> warnings;  // raised while loading: uncalibrated machine, ...
   nlohmann::ordered_json resolved;    // the whole scenario with every default filled in
   nlohmann::ordered_json provenance;  // JSON pointer -> where the value comes from
 };
+
+// The most iterations that one plan holds.
+inline constexpr std::int64_t iterations_of_a_plan = 64;
+
+inline bool has_jitter(const Scenario& scenario) {
+  const auto passes = [](const Straggler& straggler) { return straggler.probability_ppm.has_value(); };
+  const std::vector<Straggler>& stragglers = scenario.cluster.stragglers;
+  return scenario.cluster.jitter.distribution != JitterDistribution::none ||
+         std::any_of(stragglers.begin(), stragglers.end(), passes);
+}
+
+// Batches on their way and variables at their servers reach from one iteration into the next.
+inline bool is_one_plan(const Scenario& scenario) {
+  const std::string& strategy = scenario.training.strategy;
+  return scenario.input || strategy == "ps_sync" || strategy == "ps_async";
+}
+
+// Whether its iterations are simulated window by window (long_run.h).
+inline bool is_long_run(const Scenario& scenario) {
+  if (is_one_plan(scenario))
+    return false;
+  return has_jitter(scenario) || scenario.simulation.iterations > iterations_of_a_plan;
+}
 
 }  // namespace lockstep

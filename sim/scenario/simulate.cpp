@@ -7,8 +7,10 @@
 #include "sim/compute/roofline.h"
 #include "sim/engine/executor.h"
 #include "sim/network/planning.h"
+#include "sim/scenario/batch_stretch.h"
 #include "sim/scenario/describe_job.h"
 #include "sim/scenario/limits.h"
+#include "sim/scenario/rehearsal.h"
 #include "sim/scenario/roles.h"
 
 namespace lockstep {
@@ -22,20 +24,13 @@ constexpr Bandwidth usual_host_memory{76'800'000'000};
 // A fraction of stragglers is drawn rank by rank, keyed by the seed, so that the draw depends on nothing
 // else.
 bool is_straggler(const Straggler& straggler, std::int64_t rank, std::int64_t seed) {
+  if (straggler.probability_ppm)
+    return false;  // one that passes
   if (straggler.rank)
     return *straggler.rank == rank;
   const std::uint64_t draw =
       keyed_random(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(rank), 0);
   return static_cast<std::int64_t>(draw % million) < straggler.fraction_ppm;
-}
-
-std::vector<std::int64_t> slowdown_by_rank(const Scenario& scenario) {
-  std::vector<std::int64_t> slowdown(static_cast<std::size_t>(scenario.cluster.ranks()), million);
-  for (const Straggler& straggler : scenario.cluster.stragglers)
-    for (std::int64_t rank = 0; rank < scenario.cluster.ranks(); ++rank)
-      if (is_straggler(straggler, rank, scenario.simulation.seed))
-        slowdown[static_cast<std::size_t>(rank)] = straggler.slowdown_ppm;
-  return slowdown;
 }
 
 const Strategy& strategy_of(const Scenario& scenario) {
@@ -55,6 +50,20 @@ std::vector<Host> hosts_of(const Scenario& scenario) {
                          .sockets = static_cast<std::uint32_t>(cluster.machine.host.sockets)});
 }
 
+// By node and NIC; empty where all are as they should be. Of several statements about one the last holds.
+std::vector<std::int64_t> slowdown_by_nic(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  if (cluster.slow_links.empty())
+    return {};
+  const auto nics = static_cast<std::int64_t>(cluster.machine.nics.size());
+  std::vector<std::int64_t> slowdown(static_cast<std::size_t>(cluster.nodes * nics), million);
+  for (const SlowLink& slow : cluster.slow_links)
+    for (std::int64_t nic = 0; nic < nics; ++nic)
+      if (slow.nic.value_or(nic) == nic)
+        slowdown[static_cast<std::size_t>(slow.node * nics + nic)] = slow.slowdown_ppm;
+  return slowdown;
+}
+
 Topology build_topology(const Scenario& scenario, std::optional<Bandwidth> sending_limit) {
   const ClusterSpec& cluster = scenario.cluster;
   return Topology({.machine = cluster.machine,
@@ -63,6 +72,7 @@ Topology build_topology(const Scenario& scenario, std::optional<Bandwidth> sendi
                    .nodes = static_cast<std::uint32_t>(cluster.nodes),
                    .gpus_per_node = static_cast<std::uint32_t>(cluster.gpus_per_node),
                    .slowdown_ppm = slowdown_by_rank(scenario),
+                   .nic_slowdown_ppm = slowdown_by_nic(scenario),
                    .sending_limit = sending_limit,
                    .hosts = hosts_of(scenario)});
 }
@@ -74,8 +84,16 @@ WorldOptions world_options(const Scenario& scenario, std::optional<std::int64_t>
           .channels = channels};
 }
 
+// One thread of the host copies, adds and sends all that a rank sends: its core is not the GPU's.
+bool reduces_on_hosts(const Scenario& scenario) {
+  return scenario.training.strategy == "horovod" && scenario.training.horovod.device == CollectiveDevice::cpu;
+}
+
 // NCCL runs as many channels as its links need: where fewer are forced, they carry less than the links would.
 std::optional<Bandwidth> find_sending_limit(const Scenario& scenario) {
+  if (reduces_on_hosts(scenario))
+    return Bandwidth{std::max<std::int64_t>(
+        1, picoseconds_per_second / scenario.cluster.calibration.core_time_per_byte_ps)};
   const auto& forced = scenario.communication.channels;
   const auto each = most_per_channel(scenario.cluster.gpu.compute_capability);
   if (!forced || !each || scenario.communication.library == LibraryKind::gloo)
@@ -95,8 +113,17 @@ bool does_alike(const Scenario& scenario, const Communicator& world) {
 
 // At `flow` the busiest links stand for the others, but not the busiest cores: their kernels differ.
 bool may_fold(const Scenario& scenario, const Communicator& world) {
-  const bool takes_cores = scenario.cluster.calibration.core_time_per_byte_ps > 0;
+  const bool takes_cores =
+      scenario.cluster.calibration.core_time_per_byte_ps > 0 && !reduces_on_hosts(scenario);
   return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) || does_alike(scenario, world);
+}
+
+Jitter jitter_of(const Scenario& scenario) {
+  std::vector<PassingStraggler> passing;
+  for (const Straggler& straggler : scenario.cluster.stragglers)
+    if (straggler.probability_ppm)
+      passing.push_back({*straggler.probability_ppm, straggler.slowdown_ppm});
+  return {scenario.cluster.jitter, std::move(passing), scenario.simulation.seed};
 }
 
 // A group stands for those like it where its rings tell what links it loads, and how much.
@@ -111,9 +138,16 @@ bool may_fold_groups(const Scenario& scenario, const Topology& topology, std::sp
   return std::all_of(groups.begin(), groups.end(), is_alike) || have_links_of_their_own(topology, groups);
 }
 
+// Every rank draws batches of its own, unless neighbours in length are dealt round.
+bool has_work_of_its_own(const Scenario& scenario) {
+  return scenario.input && scenario.input->lengths && !scenario.input->lengths->is_grouped;
+}
+
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
                     std::span<const GroupSet> groups) {
-  const bool is_alike = !strategy_of(scenario).has_leader && topology.hosts().empty();
+  // Every rank draws its own jitter.
+  const bool is_alike = !strategy_of(scenario).has_leader && topology.hosts().empty() &&
+                        !has_jitter(scenario) && !has_work_of_its_own(scenario);
   if (!scenario.simulation.fold || !is_alike)
     return no_symmetry(topology);
   if (!groups.empty())
@@ -164,12 +198,14 @@ struct WrittenPlan {
   Plan plan;
   RankLanes lanes;
   std::vector<IterationOps> iterations;
+  std::vector<OpId> batches = {};  // where each begins, if they have to be loaded
 };
 
 struct IterationNumber {
   std::int64_t index = 0;
   bool is_first = false;
   bool is_last = false;  // of its run: the one whose memory is followed
+  InputPipeline* input = nullptr;
 };
 
 IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
@@ -177,7 +213,7 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
                              std::span<const WrittenGroupSet> groups, Carried& carried,
                              IterationNumber number) {
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
-  IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}};
+  IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}, .watched = {}};
   strategy.write_iteration({.writer = writer,
                             .job = job,
                             .world = cluster.world,
@@ -186,25 +222,51 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
                             .communications = ops.communications,
                             .hosts = cluster.topology.hosts(),
                             .carried = carried,
+                            .watched = ops.watched,
                             .iteration = number.index,
                             .is_first_iteration = number.is_first,
+                            .input = number.input,
                             .memory = number.is_last ? &ops.memory : nullptr});
   ops.last = here();
   return ops;
 }
 
-WrittenPlan write_plan(const Job& job, const Cluster& cluster, std::int64_t iterations, bool is_first) {
+// Where a window of a longer run goes on: one delay on each lane that keeps its order (long_run.h).
+void write_starts(PlanWriter& writer, const RankLanes& lanes, const Job& job) {
+  for (const LaneId lane : lanes.compute) writer.delay(lane, Duration::zero());
+  if (job.communication.collectives_in_flight > 1)
+    return;
+  for (const LaneId lane : lanes.communication) writer.delay(lane, Duration::zero());
+  for (const std::vector<LaneId>& of_group : lanes.of_groups)
+    for (const LaneId lane : of_group) writer.delay(lane, Duration::zero());
+}
+
+struct PlanExtent {
+  std::int64_t iterations = 1;
+  bool is_first = false;   // of the whole run
+  bool is_window = false;  // of a longer run
+};
+
+WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent& extent) {
   const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
   PlanWriter writer(cluster.symmetry.roles);
   WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
   std::vector<WrittenGroupSet> groups;
   for (const GroupSet& set : cluster.groups)
     groups.push_back({&set, written_groups(set, cluster.symmetry.roles)});
+  if (extent.is_window)
+    write_starts(writer, written.lanes, job);
+  std::optional<InputPipeline> input;
+  if (job.input)
+    input.emplace(writer, written.lanes.compute, *job.input,
+                  extent.is_first ? InputPipeline::Beginning::of_a_run : InputPipeline::Beginning::steady);
   Carried carried;
-  for (std::int64_t iteration = 0; iteration < iterations; ++iteration)
-    written.iterations.push_back(write_iteration(writer, *strategy, job, cluster, written.lanes, groups,
-                                                 carried,
-                                                 {iteration, is_first, iteration + 1 == iterations}));
+  for (std::int64_t iteration = 0; iteration < extent.iterations; ++iteration)
+    written.iterations.push_back(write_iteration(
+        writer, *strategy, job, cluster, written.lanes, groups, carried,
+        {iteration, extent.is_first, iteration + 1 == extent.iterations, input ? &*input : nullptr}));
+  if (input)
+    written.batches = input->begins();
   written.plan = std::move(writer).finish();
   return written;
 }
@@ -245,8 +307,12 @@ WorkScale single_gpu_scale(const Scenario& scenario, const Job& job) {
 }
 
 // No two GPUs are equally fast, and a synchronous step lasts as long as the slowest of n: everybody is
-// charged the expected excess, rank_variation times the expected maximum of n normal draws.
+// charged the expected excess, rank_variation times the expected maximum of n normal draws. Stated jitter
+// takes its place: there the slowest are drawn. Asynchronous workers wait for nobody.
 std::int64_t slowest_rank_ppm(const Scenario& scenario) {
+  const bool is_drawn = scenario.cluster.jitter.distribution != JitterDistribution::none;
+  if (is_drawn || strategy_of(scenario).is_asynchronous)
+    return million;
   const std::int64_t ranks = scenario.cluster.ranks();
   return million + scenario.cluster.calibration.rank_variation_ppm * expected_maximum_ppm(ranks) / million;
 }
@@ -287,31 +353,108 @@ Interference interference_of(const Scenario& scenario) {
           .sms = scenario.cluster.gpu.sms};
 }
 
-Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
+// Everything but when.
+Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
   Run run;
   run.plan = std::move(written.plan);
   run.lanes = std::move(written.lanes);
   run.iterations = std::move(written.iterations);
   price(run.plan, scenario, single_gpu_scale(scenario, job));
+  if (scenario.input && scenario.input->lengths)
+    stretch_by_length(run.plan, written.batches, scenario);
   run.routes = route_paths({.plan = run.plan,
                             .topology = cluster.topology,
                             .world = cluster.world,
                             .calibration = scenario.cluster.calibration,
                             .symmetry = cluster.symmetry,
                             .interference = interference_of(scenario),
-                            .takes_core_time = !scenario.compute.slowdown_during_communication_ppm});
+                            .takes_core_time = !scenario.compute.slowdown_during_communication_ppm &&
+                                               !reduces_on_hosts(scenario)});
+  return run;
+}
+
+Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
+  Run run = prepare(std::move(written), scenario, job, cluster);
+  if (const Jitter jitter = jitter_of(scenario); jitter.is_active())
+    DisturbedWork(run.plan, run.iterations, cluster.topology.ranks()).apply(jitter, 0, run.plan);
   run.timeline = lockstep::run(run.plan, cluster.topology.capacities(), run.routes);
   return run;
 }
 
 // Local SGD communicates once a period: so many iterations that every period in them is whole.
-std::int64_t whole_periods(const Scenario& scenario) {
+std::int64_t whole_periods(const Scenario& scenario, std::int64_t iterations) {
   const TrainingSpec& training = scenario.training;
   const std::int64_t period = training.strategy == "local_sgd" ? training.local_sgd.local_steps : 1;
-  return (scenario.simulation.iterations + period - 1) / period * period;
+  return (iterations + period - 1) / period * period;
+}
+
+// So many iterations that a window's plan stays small enough for the caches, and is soon written.
+std::int64_t window_length(const Scenario& scenario, std::size_t ops_per_iteration) {
+  constexpr std::int64_t most_ops = 400'000;
+  const std::int64_t fitting =
+      most_ops / static_cast<std::int64_t>(std::max<std::size_t>(ops_per_iteration, 1));
+  const std::int64_t wanted =
+      scenario.simulation.window.value_or(std::clamp<std::int64_t>(fitting, 1, iterations_of_a_plan));
+  return whole_periods(scenario, std::min(wanted, scenario.simulation.iterations + 1));
+}
+
+LongRun run_windows(const Scenario& scenario, const Job& job, const Cluster& cluster, std::int64_t window) {
+  const Run run =
+      prepare(write_plan(job, cluster, {.iterations = window, .is_window = true}), scenario, job, cluster);
+  const Jitter jitter = jitter_of(scenario);
+  return run_long({.plan = run.plan,
+                   .lanes = run.lanes,
+                   .iterations = run.iterations,
+                   .capacities = cluster.topology.capacities(),
+                   .routes = run.routes,
+                   .jitter = jitter,
+                   .ranks = cluster.topology.ranks(),
+                   .measured = whole_periods(scenario, scenario.simulation.iterations),
+                   .timeout = scenario.communication.timeout});
+}
+
+// The run ends with the first collective that waits too long. What is reported are the iterations before it;
+// where there is none after the warm-up, the one it lies in, as if it had been let go on.
+std::optional<TimedOut> end_at_timeout(Run& run, const Scenario& scenario) {
+  if (!scenario.communication.timeout)
+    return std::nullopt;
+  for (std::size_t i = 0; i < run.iterations.size(); ++i) {
+    auto timed_out = find_timeout(run.timeline, run.iterations[i], *scenario.communication.timeout);
+    if (!timed_out)
+      continue;
+    timed_out->iteration = static_cast<std::int64_t>(i) + 1;
+    std::vector<MemoryChange> memory = std::move(run.iterations.back().memory);
+    run.iterations.resize(std::max<std::size_t>(i, 2));
+    run.iterations.back().memory = std::move(memory);
+    return timed_out;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
+
+std::vector<std::int64_t> slowdown_by_rank(const Scenario& scenario) {
+  std::vector<std::int64_t> slowdown(static_cast<std::size_t>(scenario.cluster.ranks()), million);
+  for (const Straggler& straggler : scenario.cluster.stragglers)
+    for (std::int64_t rank = 0; rank < scenario.cluster.ranks(); ++rank)
+      if (is_straggler(straggler, rank, scenario.simulation.seed))
+        slowdown[static_cast<std::size_t>(rank)] = straggler.slowdown_ppm;
+  return slowdown;
+}
+
+std::vector<LayerTime> layer_times(const Scenario& scenario, const Job& job) {
+  const Pricing pricing = pricing_of(scenario);
+  const WorkScale scale = single_gpu_scale(scenario, job);
+  const auto time = [&](const KernelWork& work) {
+    return scaled(kernel_time(pricing, work), scale.numerator, scale.denominator);
+  };
+  std::vector<LayerTime> times;
+  for (const LayerWork& layer : job.layers) {
+    times.push_back({time(layer.forward), time(layer.backward), {}});
+    for (const std::uint32_t again : layer.recomputed) times.back().recompute += time(job.layers[again].forward);
+  }
+  return times;
+}
 
 std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
@@ -335,10 +478,24 @@ Simulation simulate(const Scenario& scenario) {
   const Cluster& cluster = *simulation.cluster;
   check_memory(scenario, {.ranks = static_cast<double>(cluster.symmetry.roles.representatives.size()),
                           .rings = static_cast<double>(cluster.world.rings.size())});
-  simulation.first =
-      run_plan(write_plan(simulation.job, cluster, 1, true), scenario, simulation.job, cluster);
-  simulation.steady = run_plan(write_plan(simulation.job, cluster, whole_periods(scenario) + 1, false),
-                               scenario, simulation.job, cluster);
+  simulation.notes = rehearse(simulation.job, scenario.cluster.ranks(), [&](const Job& job) {
+    return run_plan(write_plan(job, cluster, {.iterations = 2}), scenario, job, cluster);
+  });
+  const auto run = [&](const PlanExtent& extent) {
+    return run_plan(write_plan(simulation.job, cluster, extent), scenario, simulation.job, cluster);
+  };
+  simulation.first = run({.is_first = true});
+  const bool is_long = is_long_run(scenario);
+  const std::int64_t shown = is_long ? 1 : scenario.simulation.iterations;
+  simulation.steady = run({.iterations = whole_periods(scenario, shown) + 1});
+  simulation.timed_out = end_at_timeout(simulation.steady, scenario);
+  if (is_long) {
+    const std::int64_t window = window_length(scenario, simulation.first.plan.size());
+    simulation.long_run = run_windows(scenario, simulation.job, cluster, window);
+    simulation.timed_out = simulation.long_run->timed_out;
+  }
+  if (strategy_of(scenario).is_asynchronous)
+    simulation.updates = run_updates(scenario, simulation.job, cluster.topology);
   return simulation;
 }
 

@@ -5,10 +5,13 @@
 // Start reading at simulate() in simulate.cpp: one call per step of the way.
 
 #include <memory>
+#include <optional>
 
 #include "sim/network/routing.h"
 #include "sim/plan/timeline.h"
+#include "sim/scenario/long_run.h"
 #include "sim/scenario/scenario.h"
+#include "sim/scenario/update_run.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -30,16 +33,31 @@ struct Run {
   RouteTable routes;
 };
 
+// With jitter, or more iterations than one plan should hold, `steady` is a short run for the details and
+// `long_run` has the figures of all iterations.
 struct Simulation {
   Job job;
   std::unique_ptr<Cluster> cluster;  // routes and reports look things up in it
   Run first;                         // iteration 1, before buckets are rebuilt
   Run steady;                        // one warm-up, then `simulation.iterations`
+  std::optional<LongRun> long_run;
+  std::optional<TimedOut> timed_out;  // ended the run; what is reported are the iterations before
+  std::vector<std::string> notes;    // what was decided in rehearsals
+  std::optional<UpdateRun> updates;  // of asynchronous strategies; the runs above are then of one worker
 };
 
 std::unique_ptr<Cluster> build_cluster(const Scenario& scenario);
 
 Simulation simulate(const Scenario& scenario);
+
+// What the kernels of one micro-batch take on an undisturbed GPU.
+struct LayerTime {
+  Duration forward, backward, recompute;
+};
+std::vector<LayerTime> layer_times(const Scenario& scenario, const Job& job);
+
+// How much slower than the others each rank is, in parts per million.
+std::vector<std::int64_t> slowdown_by_rank(const Scenario& scenario);
 
 // The whole single-GPU step without wrapper or communication: what `single_gpu_iteration` is about.
 Duration single_gpu_time(const Scenario& scenario);

@@ -58,6 +58,11 @@ inline constexpr auto optimizer_spellings =
                                         {"adam", Optimizer::adam},
                                         {"adamw", Optimizer::adamw},
                                         {"lamb", Optimizer::lamb}});
+inline constexpr auto batch_copy_spellings =
+    std::to_array<Spelling<BatchCopy>>({{"overlapped", BatchCopy::overlapped},
+                                        {"pinned", BatchCopy::pinned},
+                                        {"pageable", BatchCopy::pageable},
+                                        {"none", BatchCopy::none}});
 // What weights and gradients travel in.
 inline constexpr auto element_type_spellings = std::to_array<Spelling<Precision>>(
     {{"fp32", Precision::fp32}, {"fp16", Precision::fp16}, {"bf16", Precision::bf16}});
@@ -65,6 +70,10 @@ inline constexpr auto backward_prefetch_spellings = std::to_array<Spelling<Backw
     {{"none", BackwardPrefetch::none}, {"pre", BackwardPrefetch::pre}, {"post", BackwardPrefetch::post}});
 inline constexpr auto collective_device_spellings = std::to_array<Spelling<CollectiveDevice>>(
     {{"gpu", CollectiveDevice::gpu}, {"cpu", CollectiveDevice::cpu}});
+inline constexpr auto announcement_spellings = std::to_array<Spelling<Announcement>>(
+    {{"launched", Announcement::launched}, {"computed", Announcement::computed}});
+inline constexpr auto learning_problem_spellings = std::to_array<Spelling<LearningProblem>>(
+    {{"least_squares", LearningProblem::least_squares}, {"softmax", LearningProblem::softmax}});
 inline constexpr auto server_place_spellings = std::to_array<Spelling<ServerPlace>>(
     {{"cpu", ServerPlace::cpu}, {"gpu", ServerPlace::gpu}, {"machines", ServerPlace::machines}});
 inline constexpr auto shard_placement_spellings =
@@ -79,6 +88,10 @@ inline constexpr auto server_scheduling_spellings = std::to_array<Spelling<Serve
     {{"none", ServerScheduling::none}, {"priority", ServerScheduling::priority}});
 inline constexpr auto local_reduce_spellings = std::to_array<Spelling<LocalReduce>>(
     {{"none", LocalReduce::none}, {"host", LocalReduce::host}, {"nccl", LocalReduce::nccl}});
+inline constexpr auto jitter_spellings =
+    std::to_array<Spelling<JitterDistribution>>({{"none", JitterDistribution::none},
+                                                 {"lognormal", JitterDistribution::lognormal},
+                                                 {"gamma", JitterDistribution::gamma}});
 inline constexpr auto fidelity_spellings =
     std::to_array<Spelling<Fidelity>>({{"flow", Fidelity::flow}, {"step", Fidelity::step}});
 

@@ -20,7 +20,7 @@ const std::vector<StrategyRules>& strategy_rules() {
   static const std::vector<StrategyRules> rules{
       {.strategy = "single", .compressions = {none, fp16, bf16}, .clips_gradients = true},
       {.strategy = "dp", .compressions = {none}},
-      {.strategy = "ddp", .compressions = {none, fp16, bf16}, .clips_gradients = true},
+      {.strategy = "ddp", .compressions = {none, fp16, bf16, powersgd, topk}, .clips_gradients = true},
       sharded("zero1", "communication_data_type"),
       sharded("zero2", "communication_data_type"),
       sharded("zero3", "communication_data_type"),

@@ -16,21 +16,9 @@
 #include <vector>
 
 #include "sim/engine/update_loop.h"
+#include "sim/scenario/comparison_spec.h"
 
 namespace lockstep {
-
-enum class LearningProblem : std::uint8_t { least_squares, softmax };
-
-struct SgdOptions {
-  LearningProblem problem = LearningProblem::softmax;
-  std::int64_t features = 32;
-  std::int64_t classes = 10;  // of softmax
-  std::int64_t samples = 4096;
-  std::int64_t batch = 8;  // of one worker's gradient
-  double learning_rate = 0.5;
-  bool is_staleness_aware = true;
-  std::uint64_t seed = 0;
-};
 
 // Features, and what a hidden linear model with some noise says of them.
 class TrainingData {

@@ -8,12 +8,14 @@
 // copies fall away. In the first iteration all gradients form one bucket, so nothing overlaps; the order in
 // which they became ready then decides the buckets of every later iteration. With accumulation only the last
 // micro-batch is reduced (no_sync before). find_unused_parameters keeps the buckets of construction unless
-// the graph is static. Reference: torch/csrc/distributed/c10d/reducer.cpp; torch/nn/parallel/distributed.py.
+// the graph is static, and sums a bitmap of what was used, 4 bytes a parameter, once all buckets are on
+// their way. A compression hook reduces a bucket in its own way (training/compression); PowerSGD begins after
+// its start iteration. Before iteration 1 rank 0 sends everybody the model, in pieces of 250 MiB. Reference: torch/csrc/distributed/c10d/reducer.cpp; torch/nn/parallel/distributed.py.
 
 #include <algorithm>
 #include <limits>
 
-#include "sim/training/step_writer.h"
+#include "sim/training/compression.h"
 
 namespace lockstep {
 namespace {
@@ -31,6 +33,8 @@ class DdpIteration {
   }
 
   void write() {
+    if (context_.is_first_iteration)
+      write_model_broadcast();
     write_buffer_broadcast();
     for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
       write_local_micro_batch(context_);
@@ -44,16 +48,26 @@ class DdpIteration {
   struct Sent {
     std::uint32_t tensors = 0;
     Bytes bytes = {};
+    Bytes cast_bytes = {};           // of the bucket it was cast into
     std::vector<OpId> arrived = {};  // by representative
   };
 
-  std::vector<Bucket> find_buckets() const {
+  std::vector<BucketTensor> bucket_tensors() const {
     std::vector<BucketTensor> tensors;
     for (const Gradient& gradient : job_.gradients)
       tensors.push_back({gradient.bytes, gradient.element_bytes});
+    return tensors;
+  }
+
+  bool finds_unused() const {
+    return job_.training.ddp.find_unused_parameters && !job_.training.ddp.static_graph;
+  }
+
+  std::vector<Bucket> find_buckets() const {
+    const std::vector<BucketTensor> tensors = bucket_tensors();
     const BucketLimits limits{mebibytes(job_.training.ddp.first_bucket_mb),
                               mebibytes(job_.training.ddp.bucket_cap_mb)};
-    if (job_.training.ddp.find_unused_parameters && !job_.training.ddp.static_graph)
+    if (finds_unused())
       return assign_initial_buckets(tensors, limits);
     const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
     const BucketLimits in_force = context_.is_first_iteration ? BucketLimits{unlimited, unlimited} : limits;
@@ -66,21 +80,36 @@ class DdpIteration {
     write_finish();
   }
 
-  // All buffers go out flattened, then each is copied back to its place.
+  // When DDP is constructed: weights and buffers.
+  void write_model_broadcast() {
+    const Bytes piece{250 * 1024 * 1024};
+    for (const Bucket& tensors : assign_buckets(bucket_tensors(), gradient_order(job_), {piece, piece})) {
+      Bytes bytes;
+      for (const std::uint32_t gradient : tensors) bytes += job_.gradients[gradient].bytes;
+      write_broadcast("weights", static_cast<std::int64_t>(tensors.size()), bytes);
+    }
+    if (job_.buffer_tensors > 0)
+      write_broadcast("buffers", job_.buffer_tensors, job_.buffer_bytes);
+  }
+
   void write_buffer_broadcast() {
-    if (!job_.training.ddp.broadcast_buffers || job_.buffer_tensors == 0)
-      return;
-    context_.writer.section("broadcast buffers", Category::communication);
+    if (job_.training.ddp.broadcast_buffers && job_.buffer_tensors > 0)
+      write_broadcast("buffers", job_.buffer_tensors, job_.buffer_bytes);
+  }
+
+  // Everything goes out flattened, then each tensor is copied back to its place.
+  void write_broadcast(const std::string& what, std::int64_t tensors, Bytes bytes) {
+    context_.writer.section("broadcast " + what, Category::communication);
     std::vector<OpId> before = write_mark(context_);
     const std::vector<OpId> arrived = write_collective(context_,
-                                                       {.name = "broadcast buffers",
+                                                       {.name = "broadcast " + what,
                                                         .payload = Payload::other,
                                                         .op = CollectiveOp::broadcast,
-                                                        .bytes = job_.buffer_bytes},
+                                                        .bytes = bytes},
                                                        std::move(before));
-    write_wait(context_, "wait for buffers", arrived);
-    context_.writer.section("copy buffers", Category::gradient_copy);
-    write_kernels(context_, copy_work(job_.buffer_tensors, job_.buffer_bytes));
+    write_wait(context_, "wait for " + what, arrived);
+    context_.writer.section("copy " + what, Category::gradient_copy);
+    write_kernels(context_, copy_work(tensors, bytes));
   }
 
   void write_backward(const LayerWork& layer) {
@@ -109,53 +138,87 @@ class DdpIteration {
     const std::string name = "bucket " + std::to_string(bucket);
     Sent sent{.tensors = static_cast<std::uint32_t>(buckets_[bucket].size())};
     for (const std::uint32_t gradient : buckets_[bucket]) sent.bytes += job_.gradients[gradient].bytes;
-    std::vector<OpId> ready = compress(name, sent.bytes, ready_[bucket]);
+    std::vector<OpId> ready = cast(name, bucket, sent, ready_[bucket]);
     context_.writer.section("launch " + name, Category::host_overhead);
     ready = write_delays(context_, job_.per_bucket, std::move(ready));
-    sent.arrived = write_collective(context_,
-                                    {.name = name,
-                                     .bytes = sent.bytes,
-                                     .bytes_on_wire = compressed(buckets_[bucket]),
-                                     .tensors = sent.tensors},
-                                    std::move(ready));
+    sent.arrived =
+        reduce({.name = name, .gradients = buckets_[bucket], .bytes = sent.bytes}, std::move(ready));
     sent_.push_back(std::move(sent));
   }
 
-  bool is_compressed() const { return job_.training.compression.kind != CompressionKind::none; }
+  std::vector<OpId> reduce(const FullBucket& bucket, std::vector<OpId> ready) {
+    if (compression() == CompressionKind::powersgd)
+      return write_low_rank(context_, bucket, std::move(ready));
+    if (compression() == CompressionKind::topk)
+      return write_largest(context_, bucket, std::move(ready));
+    return write_collective(context_,
+                            {.name = bucket.name,
+                             .bytes = bucket.bytes,
+                             .bytes_on_wire = on_wire(bucket.gradients),
+                             .tensors = static_cast<std::uint32_t>(bucket.gradients.size())},
+                            std::move(ready));
+  }
 
-  Bytes compressed(const Bucket& bucket) const {
+  CompressionKind compression() const {
+    const bool waits = job_.training.compression.kind == CompressionKind::powersgd &&
+                       context_.is_first_iteration && job_.training.ddp.powersgd_start_iteration > 0;
+    return waits ? CompressionKind::none : job_.training.compression.kind;
+  }
+
+  bool is_cast() const {
+    return compression() == CompressionKind::fp16 || compression() == CompressionKind::bf16;
+  }
+
+  Bytes on_wire(std::span<const std::uint32_t> gradients) const {
     Bytes total;
-    for (const std::uint32_t gradient : bucket) {
+    for (const std::uint32_t gradient : gradients) {
       const Gradient& tensor = job_.gradients[gradient];
-      const bool halves = is_compressed() && tensor.element_bytes > 2;
-      total += halves ? Bytes{tensor.bytes.count() / tensor.element_bytes * 2} : tensor.bytes;
+      const bool halves = is_cast() && tensor.element_bytes > 2;
+      total += halves ? Bytes{element_count(tensor) * 2} : tensor.bytes;
     }
     return total;
   }
 
-  // A compression hook divides and casts the bucket before it is sent, and casts back after.
-  std::vector<OpId> compress(const std::string& name, Bytes bytes, std::vector<OpId> ready) {
-    if (!is_compressed())
+  // The cast hooks divide and cast a bucket into another before it is sent, and cast it back after.
+  std::vector<OpId> cast(const std::string& name, std::uint32_t bucket, Sent& sent, std::vector<OpId> ready) {
+    if (!is_cast())
       return ready;
+    sent.cast_bytes = on_wire(buckets_[bucket]);
     context_.writer.section("compress " + name, Category::gradient_copy);
-    return write_kernels(context_, copy_work(2, bytes));
+    std::vector<OpId> done = write_kernels(context_, copy_work(2, sent.bytes));
+    allocate_at_start(context_, MemoryCategory::communication_buffers, sent.cast_bytes, done);
+    return done;
   }
 
   void write_finish() {
     while (launched_ < buckets_.size()) launch(launched_++);
+    const std::vector<OpId> bitmap = write_bitmap();
     for (std::size_t bucket = 0; bucket < sent_.size(); ++bucket)
       finish("bucket " + std::to_string(bucket), sent_[bucket]);
+    if (!bitmap.empty())
+      write_wait(context_, "wait for the bitmap", bitmap);
+  }
+
+  // Which parameters any rank has used: an int32 for each.
+  std::vector<OpId> write_bitmap() {
+    if (!finds_unused())
+      return {};
+    const auto tensors = static_cast<std::int64_t>(job_.gradients.size());
+    return write_collective(context_,
+                            {.name = "unused bitmap", .payload = Payload::other, .bytes = Bytes{4 * tensors}},
+                            write_mark(context_));
   }
 
   void finish(const std::string& name, const Sent& bucket) {
     write_wait(context_, "wait for " + name, bucket.arrived);
     const std::int64_t copies = copies_gradients() ? bucket.tensors : 0;
-    const std::int64_t casts = is_compressed() ? 1 : 0;
+    const std::int64_t casts = is_cast() ? 1 : 0;
     if (copies + casts == 0)
       return;
     context_.writer.section("copy back " + name, Category::gradient_copy);
     if (casts > 0)
-      write_kernels(context_, copy_work(casts, bucket.bytes));
+      release_at_end(context_, MemoryCategory::communication_buffers, bucket.cast_bytes,
+                     write_kernels(context_, copy_work(casts, bucket.bytes)));
     if (copies > 0)
       write_kernels(context_, copy_work(copies, bucket.bytes));
   }
@@ -177,7 +240,8 @@ void write_iteration(const StrategyContext& context) {
 }
 
 MemoryShares memory(const Job& job, std::int64_t) {
-  return {.buffers = job.training.ddp.gradient_as_bucket_view ? Bytes{0} : gradient_bytes(job)};
+  const Bytes buckets = job.training.ddp.gradient_as_bucket_view ? Bytes{0} : gradient_bytes(job);
+  return {.buffers = buckets + compression_state(job)};
 }
 
 const Registration<Strategy> registration{

@@ -100,6 +100,7 @@ class ShardedIteration {
 
   void write_forward_pass() {
     is_backward_ = false;
+    write_batch(context_);
     gather(root);
     for (std::size_t layer = 0; layer < job_.layers.size(); ++layer) {
       const std::uint32_t unit = unit_of(layer);

@@ -6,6 +6,7 @@
 // gradients carry bytes. Layers stand in forward order; backward walks them from the last.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "sim/plan/communicator.h"
 #include "sim/plan/plan.h"
 #include "sim/training/bucketing.h"
+#include "sim/training/fusion.h"
 #include "sim/training/options.h"
 
 namespace lockstep {
@@ -21,6 +23,7 @@ struct Gradient {
   std::string name;
   Bytes bytes;
   std::uint32_t element_bytes = 4;
+  std::int64_t rows = 0;  // of the matrix it is, first dimension by the rest; 0: a vector, or not known
 };
 
 struct LayerWork {
@@ -35,15 +38,29 @@ struct LayerWork {
   bool is_loss = false;                   // of the model's outputs, which its caller may take elsewhere
 };
 
+// What a batch takes on its way to one rank.
+struct InputWork {
+  std::int64_t workers = 0;  // processes that load; none: the training loop does
+  std::int64_t prefetch_factor = 2;
+  Duration reading;            // a batch from storage, at a rank's share of it
+  Duration preparing;          // by one worker
+  Duration copying;            // to the device
+  bool copies_beside = false;  // on a stream of its own
+};
+
 struct Job {
   std::vector<LayerWork> layers;
   std::vector<Gradient> gradients;  // in registration order
   KernelWork optimizer;
   std::int64_t buffer_tensors = 0;  // batch norm statistics and the like
   Bytes buffer_bytes;
-  Bytes input_bytes;    // of one rank's micro-batch
-  Bytes output_bytes;   // that the model makes of it
-  Duration per_bucket;  // events and flattening around one bucket's launch, on the compute stream
+  Bytes input_bytes;               // of one rank's micro-batch
+  Bytes output_bytes;              // that the model makes of it
+  Duration per_bucket;             // events and flattening around one bucket's launch, on the compute stream
+  Duration host_launch;            // what the host spends on launching one kernel
+  Duration control_round;          // a few bytes from all ranks to all, by the hosts
+  std::vector<FusedGroup> fused;   // what a rehearsal decided to send together; empty: nothing rehearsed yet
+  std::optional<InputWork> input;  // left out: batches are always there
   TrainingSpec training;
   CommunicationSpec communication;
   Fidelity fidelity = Fidelity::flow;

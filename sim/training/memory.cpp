@@ -1,7 +1,5 @@
 #include "sim/training/memory.h"
 
-#include "sim/training/strategy.h"
-
 namespace lockstep {
 namespace {
 
@@ -10,11 +8,6 @@ constexpr std::int64_t mib = 1024 * 1024;
 // Of fp32 states, and of the fp32 copy that half-precision weights are updated in.
 std::int64_t state_bytes_per_parameter(const TrainingSpec& training) {
   return 4 * states_per_parameter(training.optimizer) + (training.master_weights ? 4 : 0);
-}
-
-MemoryShares shares_of(const Job& job, std::int64_t ranks) {
-  const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
-  return strategy != nullptr && strategy->memory != nullptr ? strategy->memory(job, ranks) : MemoryShares{};
 }
 
 Bytes part(Bytes whole, std::int64_t parts) {
@@ -69,9 +62,14 @@ Bytes state_bytes(const Job& job) {
   return Bytes{element_count(job.gradients) * state_bytes_per_parameter(job.training)};
 }
 
+MemoryShares memory_shares(const Job& job, std::int64_t ranks) {
+  const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
+  return strategy != nullptr && strategy->memory != nullptr ? strategy->memory(job, ranks) : MemoryShares{};
+}
+
 MemoryUse standing_memory(const MemoryInput& input) {
   const Job& job = input.job;
-  const MemoryShares shares = shares_of(job, input.world.ranks());
+  const MemoryShares shares = memory_shares(job, input.world.ranks());
   MemoryUse use;
   use.parameters =
       part(gradient_bytes(job) + input.half_copies, shares.weights) + job.buffer_bytes + shares.gathered;

@@ -12,8 +12,8 @@
 #include <cstdint>
 
 #include "sim/base/units.h"
-#include "sim/training/job.h"
 #include "sim/training/memory_change.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 
@@ -43,5 +43,7 @@ MemoryUse standing_memory(const MemoryInput& input);
 Bytes state_bytes(const Job& job);
 // fp32 states that the optimizer keeps for each parameter: momentum one, Adam and LAMB two.
 std::int64_t states_per_parameter(Optimizer optimizer);
+// As the job's strategy says.
+MemoryShares memory_shares(const Job& job, std::int64_t ranks);
 
 }  // namespace lockstep

@@ -95,8 +95,11 @@ struct ShardedOptions {
 };
 
 enum class CollectiveDevice : std::uint8_t { gpu, cpu };
+// When Horovod hears of a gradient: as soon as the host has launched its kernels (PyTorch, TensorFlow), or once
+// they have run (MXNet).
+enum class Announcement : std::uint8_t { launched, computed };
 
-// horovod: environment variables HOROVOD_*.
+// horovod: environment variables HOROVOD_* and arguments of its DistributedOptimizer.
 struct HorovodOptions {
   Bytes fusion_threshold{128 * 1024 * 1024};
   Duration cycle_time = Duration::milliseconds(1);
@@ -104,6 +107,9 @@ struct HorovodOptions {
   bool hierarchical_allreduce = false;
   bool autotune = false;
   CollectiveDevice device = CollectiveDevice::gpu;  // cpu: copied to the host and reduced there
+  std::int64_t num_groups = 0;      // gradients announced together, in so many groups; 0: each by itself
+  bool batch_d2d_memcopies = true;  // one kernel copies up to 160 gradients into the fusion buffer
+  Announcement announce = Announcement::launched;
 };
 
 // Where the servers' variables stand: the workers' hosts, the workers' GPUs, or machines of their own.
@@ -180,6 +186,7 @@ struct CommunicationSpec {
   bool overlap = true;
   std::int64_t collectives_in_flight = 1;
   std::optional<std::int64_t> channels;
+  std::optional<Duration> timeout;  // of one collective, from a rank's beginning it; none: it waits for ever
 };
 
 }  // namespace lockstep

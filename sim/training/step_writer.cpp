@@ -57,7 +57,13 @@ std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWo
   return done;
 }
 
+void write_batch(const StrategyContext& context) {
+  if (context.input != nullptr)
+    context.input->write_batch();
+}
+
 std::vector<OpId> write_forward(const StrategyContext& context) {
+  write_batch(context);
   std::vector<OpId> last;
   for (const LayerWork& layer : context.job.layers) last = write_forward_of(context, layer);
   return last;
@@ -155,7 +161,7 @@ CollectiveOps write_among(const StrategyContext& context, const Message& message
                                            .bytes = on_wire,
                                            .library = wanted.library,
                                            .library_version = wanted.library_version,
-                                           .algorithm = wanted.algorithm,
+                                           .algorithm = message.algorithm.empty() ? wanted.algorithm : message.algorithm,
                                            .protocol = wanted.protocol});
   entry.ranks = among.world.ranks();
   entry.algorithm = choice.algorithm;

@@ -20,6 +20,8 @@ std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork
                                 std::span<const OpId> after = {});
 // A layer's forward and what is kept of it for its backward.
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer);
+// Every micro-batch begins with this: it holds the compute lanes until their batches are there.
+void write_batch(const StrategyContext& context);
 std::vector<OpId> write_forward(const StrategyContext& context);
 // The layer's backward, after the forwards that it needs again.
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer);
@@ -61,6 +63,7 @@ struct Message {
   std::optional<Bytes> bytes_on_wire = {};
   std::uint32_t tensors = 0;
   std::size_t group_set = whole_world;  // in every group of it
+  std::string algorithm = {};           // that the strategy insists on; empty: as the scenario says
 };
 
 // A collective on the communication lanes with the algorithm and protocol the library chooses, and its entry

@@ -16,6 +16,7 @@
 #include "sim/collectives/collective.h"
 #include "sim/plan/host.h"
 #include "sim/plan/plan_writer.h"
+#include "sim/training/input.h"
 #include "sim/training/job.h"
 #include "sim/training/memory_change.h"
 
@@ -65,11 +66,24 @@ struct Communication {
   std::uint32_t messages = 1;        // alike, one for each rank or node
 };
 
+// Where a rehearsal looks; by representative.
+struct WatchedOps {
+  std::vector<OpId> start;                   // of the iteration
+  std::vector<std::vector<OpId>> gradients;  // by gradient: the end of its computation
+};
+
 struct IterationOps {
   OpId first;  // ops [first, last) make up the iteration
   OpId last;
   std::vector<Communication> communications;
   std::vector<MemoryChange> memory;  // of the last iteration of a run
+  WatchedOps watched;                // empty, unless the strategy rehearses
+};
+
+// What was seen there: from the start of the iteration, of the latest rank.
+struct Rehearsal {
+  std::vector<Duration> ready;  // by gradient
+  Duration reducing;            // all reductions of gradients, one after another
 };
 
 // What an iteration leaves to the next, as its strategy reads it: lanes that live on, and ops that the next
@@ -88,15 +102,17 @@ struct StrategyContext {
   std::vector<Communication>& communications;  // of this iteration; filled by write_collective
   std::span<const Host> hosts;                 // that the strategy asked for
   Carried& carried;
+  WatchedOps& watched;                         // filled by strategies that rehearse
   std::int64_t iteration = 0;
   bool is_first_iteration = false;
+  InputPipeline* input = nullptr;               // null: batches are always there
   std::vector<MemoryChange>* memory = nullptr;  // null: nobody asks
 
   Rank host(std::size_t index) const { return Rank{world.ranks() + static_cast<std::uint32_t>(index)}; }
 };
 
-// Into how many parts what every GPU of a plain data-parallel step holds is divided, and what the strategy
-// holds besides.
+// Into how many parts what every GPU of a plain data-parallel step holds is divided (0: none of it is on the
+// GPU), and what the strategy holds besides.
 struct MemoryShares {
   std::int64_t weights = 1;
   std::int64_t gradients = 1;
@@ -112,6 +128,11 @@ struct ClusterShape {
   std::uint32_t sockets = 1;
 };
 
+struct Trial {
+  std::string name;  // what differs, in words
+  TrainingSpec training;
+};
+
 struct Strategy {
   void (*write_iteration)(const StrategyContext& context);
   std::string description;
@@ -121,6 +142,12 @@ struct Strategy {
   std::vector<GroupLayout> (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
   // Hosts that send or receive; ranks are then simulated one by one. Null: none.
   std::vector<Host> (*hosts)(const TrainingSpec& training, const ClusterShape& shape) = nullptr;
+  // Where what is sent together depends on when it is ready: the strategy is run, seen, and written again with
+  // the answer in Job::fused, until that stands still. Null: it does not depend.
+  std::vector<FusedGroup> (*fuse)(const Job& job, const Rehearsal& seen, std::int64_t ranks) = nullptr;
+  // Options that are tried in turn, the fastest to be kept. Null or none: those stated.
+  std::vector<Trial> (*variants)(const TrainingSpec& stated) = nullptr;
+  bool is_asynchronous = false;  // the plan is one worker's computing; the update loop does the rest
 };
 
 }  // namespace lockstep

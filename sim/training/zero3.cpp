@@ -32,6 +32,7 @@ class Zero3Iteration {
     const auto layers = static_cast<std::uint32_t>(job_.layers.size());
     for (std::int64_t micro = 0; micro < job_.training.gradient_accumulation; ++micro) {
       current_ = no_module;
+      write_batch(context_);
       for (std::uint32_t layer = 0; layer < layers; ++layer) write_forward_of(layer);
       current_ = no_module;
       reduction_.begin();

@@ -60,6 +60,7 @@ class ZeroIteration {
 
   // A layer waits for the piece that ends with its last weight.
   void write_forward_after(const std::vector<std::vector<OpId>>& pieces) {
+    write_batch(context_);
     std::int64_t elements = 0;
     std::size_t waited = 0;
     for (const LayerWork& layer : job_.layers) {

@@ -150,6 +150,19 @@ void resnet50_on_8(benchmark::State& state, Fidelity fidelity) {
 BENCHMARK_CAPTURE(resnet50_on_8, folded_steps, Fidelity::step)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(resnet50_on_8, flow, Fidelity::flow)->Unit(benchmark::kMillisecond);
 
+// Ten thousand steps of 64 ranks, no two alike.
+void jittery_resnet50_on_64(benchmark::State& state) {
+  Scenario scenario =
+      scenario_from({{"cluster",
+                      {{"machine", "dgx_a100_40gb"},
+                       {"nodes", 8},
+                       {"jitter", {{"distribution", "lognormal"}, {"coefficient_of_variation", 0.03}}}}},
+                     {"model", {{"name", "resnet50"}, {"batch_per_gpu", 256}, {"precision", "amp_fp16"}}}});
+  scenario.simulation.iterations = state.range(0);
+  step(state, scenario);
+}
+BENCHMARK(jittery_resnet50_on_64)->Arg(1'000)->Arg(10'000)->Unit(benchmark::kSecond)->Iterations(1);
+
 // What `lockstep collective all_reduce --nodes 128` does once the machine is loaded: 8 bytes to 8 GiB.
 void table_of_31_sizes_on_1024(benchmark::State& state, const char* machine) {
   const Scenario scenario = load_collective_setting(

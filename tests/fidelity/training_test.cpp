@@ -7,33 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 
-#include "sim/study/validation.h"
+#include "tests/support/validated_runs.h"
 
 namespace lockstep {
 namespace {
-
-const Validation& validated(const std::string& file) {
-  static std::map<std::string, Validation> results;
-  const auto [found, is_new] = results.try_emplace(file);
-  if (is_new) {
-    ValidationOptions options;
-    options.files = {std::string(LOCKSTEP_SOURCE_DIR) + "/validate/measurements/" + file};
-    found->second = validate(options);
-    fmt::print("{}\n", to_text(found->second));
-  }
-  return found->second;
-}
-
-const GroupSummary& group(const std::string& file, const std::string& name) {
-  const Validation& validation = validated(file);
-  const auto found = std::find_if(validation.groups.begin(), validation.groups.end(),
-                                  [&](const GroupSummary& entry) { return entry.group == name; });
-  REQUIRE_MESSAGE(found != validation.groups.end(), "no group ", name);
-  return *found;
-}
 
 // Cases of one group, for comparing bucket caps with each other.
 std::vector<ValidationCase> cases_of(const std::string& file, const std::string& name) {

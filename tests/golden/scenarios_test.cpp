@@ -12,6 +12,7 @@
 
 #include "sim/report/report_json.h"
 #include "sim/scenario/load.h"
+#include "sim/study/strategy_comparison.h"
 
 namespace lockstep {
 namespace {
@@ -34,7 +35,8 @@ std::vector<fs::path> shipped_scenarios() {
 
 std::string predicted(const fs::path& scenario_file) {
   const Scenario scenario = load({.path = scenario_file.string(), .data_directory = LOCKSTEP_SOURCE_DIR});
-  return to_json(predict(scenario), scenario).dump(2) + "\n";
+  const auto comparison = scenario.comparison ? std::optional(compare_strategies(scenario)) : std::nullopt;
+  return with_comparison(to_json(predict(scenario), scenario), comparison).dump(2) + "\n";
 }
 
 std::string contents(const fs::path& path) {

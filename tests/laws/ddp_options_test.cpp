@@ -57,6 +57,37 @@ TEST_CASE("find_unused_parameters keeps the buckets of construction") {
   CHECK(kept.back().bytes < kept.front().bytes);
 }
 
+// An int32 for each of ResNet-50's 161 parameters; it is no gradient and no bucket.
+TEST_CASE("find_unused_parameters sums a bitmap of the parameters, unless the graph is static") {
+  const auto bitmaps = [](const Overrides& overrides) {
+    const Scenario scenario = scenario_from(base(), {.overrides = overrides});
+    std::vector<std::int64_t> found;
+    for (const Communication& sent : simulate(scenario).steady.iterations.back().communications)
+      if (sent.name == "unused bitmap")
+        found.push_back(sent.bytes.count());
+    return found;
+  };
+  CHECK(bitmaps({{"training.find_unused_parameters", "true"}}) == std::vector<std::int64_t>{4 * 161});
+  CHECK(bitmaps({}).empty());
+  CHECK(bitmaps({{"training.find_unused_parameters", "true"}, {"training.static_graph", "true"}}).empty());
+}
+
+// DistributedDataParallel sends the weights when it is constructed.
+TEST_CASE("Before iteration 1 the model is broadcast from rank 0, and never again") {
+  const Scenario scenario = scenario_from(base());
+  const Simulation simulation = simulate(scenario);
+  const auto sent_whole = [&](const Run& run) {
+    Bytes sent;
+    for (const IterationOps& iteration : run.iterations)
+      for (const Communication& communication : iteration.communications)
+        if (communication.name == "broadcast weights")
+          sent += communication.bytes;
+    return sent;
+  };
+  CHECK(sent_whole(simulation.first).count() == gradient_bytes(simulation.job).count());
+  CHECK(sent_whole(simulation.steady).count() == 0);
+}
+
 TEST_CASE("broadcast_buffers sends the batch norms' statistics before forward") {
   CHECK(changes("training.broadcast_buffers", "false"));
   CHECK(report_of({{"training.broadcast_buffers", "false"}}).iteration < report_of({}).iteration);
@@ -92,6 +123,12 @@ TEST_CASE("compression halves what is sent") {
   CHECK(changes("training.compression", "fp16"));
   CHECK(report_of({{"training.compression", "fp16"}}).communication_total <
         report_of({}).communication_total);
+}
+
+TEST_CASE("powersgd_start_iteration decides whether the first iteration is compressed already") {
+  CHECK(report_of({{"training.compression", "powersgd_1"}}).first_iteration !=
+        report_of({{"training.compression", "powersgd_1"}, {"training.powersgd_start_iteration", "0"}})
+            .first_iteration);
 }
 
 TEST_CASE("fp16 and bf16 compression take the same time: both are two bytes") {

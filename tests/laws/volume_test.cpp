@@ -1,6 +1,6 @@
 // What a rank sends in an iteration is what is published of its strategy.
 //
-// S: the bytes of all gradients; W: of all weights; n: ranks. ddp 2(n-1)/n S (Patarasuk and Yuan 2009); zero1
+// S: the bytes of all gradients; W: of all weights; n: ranks. ddp and horovod 2(n-1)/n S (Patarasuk and Yuan 2009); zero1
 // and zero2 (n-1)/n (S + W), the same where both have one type; zero3 and fsdp (n-1)/n (2 W + S), three
 // halves of it (Rajbhandari et al. 2020, section 7), but for FSDP's root unit, which is not gathered again
 // for backward; hsdp with s ranks to a copy 3 (s-1)/s S within it and 2 (n/s-1)/(n/s) of S/s between the copies
@@ -56,10 +56,11 @@ void check_volume(const Json& given, std::int64_t ranks, const Volume& volume) {
   CHECK(measured.sent <= published + messages * 2 * ranks);
 }
 
-TEST_CASE("DDP, ZeRO and FSDP send what is published of them") {
+TEST_CASE("DDP, Horovod, ZeRO and FSDP send what is published of them") {
   for (const auto& [nodes, gpus] : {std::pair{1, 1}, std::pair{1, 2}, std::pair{1, 8}, std::pair{2, 8}}) {
     const std::int64_t ranks = nodes * gpus;
     check_volume(gpt2("ddp", nodes, gpus), ranks, {.whole = 2});
+    check_volume(gpt2("horovod", nodes, gpus), ranks, {.whole = 2});
     check_volume(gpt2("zero1", nodes, gpus), ranks, {.whole = 2});
     check_volume(gpt2("zero2", nodes, gpus), ranks, {.whole = 2});
     check_volume(gpt2("fsdp", nodes, gpus), ranks, {.whole = 3, .root = 1});

@@ -26,11 +26,28 @@ void check_keys(const ordered_json& object, const std::vector<std::string>& keys
 
 TEST_CASE("a result holds every key of the contract") {
   const ordered_json result = result_of(load_resnet());
-  check_keys(result, {"schema", "name", "iteration_time_s", "iteration_time_low_s", "iteration_time_high_s",
-                      "iteration_times_s", "first_iteration_time_s", "samples_per_s", "tokens_per_s",
-                      "scaling_efficiency", "mfu", "breakdown_s", "communication", "memory_bytes",
-                      "critical_path", "bottleneck_link", "warnings", "scenario", "engine"});
-  check_keys(result["iteration_times_s"], {"p5", "p50", "p95"});
+  check_keys(result, {"schema",
+                      "name",
+                      "iteration_time_s",
+                      "iteration_time_low_s",
+                      "iteration_time_high_s",
+                      "iteration_times_s",
+                      "first_iteration_time_s",
+                      "samples_per_s",
+                      "tokens_per_s",
+                      "scaling_efficiency",
+                      "mfu",
+                      "breakdown_s",
+                      "waiting_s",
+                      "communication",
+                      "memory_bytes",
+                      "critical_path",
+                      "bottleneck_link",
+                      "warnings",
+                      "scenario",
+                      "engine"});
+  check_keys(result["iteration_times_s"], {"p5", "p50", "p95", "p99", "max"});
+  check_keys(result["waiting_s"], {"mean", "max", "fraction"});
   check_keys(result["breakdown_s"], {"forward", "backward", "recompute", "optimizer", "gradient_copy",
                                      "host_overhead", "exposed_communication", "pipeline_bubble",
                                      "input_stall", "straggler_wait", "checkpoint", "other"});

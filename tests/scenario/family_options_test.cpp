@@ -186,6 +186,9 @@ TEST_CASE("values out of range or without a meaning here are refused") {
   check_refused("fsdp", R"({"auto_wrap": "size_0"})", {"/auto_wrap: ", "size_N"});
   check_refused("fsdp", R"({"reduce_dtype": "fp8"})", {"/reduce_dtype: ", "fp32, fp16, bf16"});
   check_refused("horovod", R"({"cycle_time_ms": -1})", {"/cycle_time_ms: found -1"});
+  check_refused("horovod", R"({"num_groups": -1})", {"/num_groups: found -1"});
+  check_refused("horovod", R"({"announce": "later"})", {"/announce: found \"later\"", "launched"});
+  check_refused("ddp", R"({"fusion_threshold_mb": 64})", {"belongs to horovod", "this is ddp"});
   const TrainingFacts fp32{.nodes = 2, .gpus_per_node = 8};
   CHECK(contains(read("zero1", R"({"master_weights": true})", fp32).problems, "fp32 themselves"));
 }

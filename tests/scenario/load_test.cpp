@@ -160,9 +160,33 @@ TEST_CASE("a wrong unit, a bare number and a number out of range are errors with
        {"cluster.stragglers",
         R"([{"rank": 1, "slowdown": 0.5}])",
         {"/cluster/stragglers/0/slowdown: ", "from 1 to 1000"}},
+       {"cluster.stragglers", R"([{"slowdown": 2}])", {"/cluster/stragglers/0: ", "either rank or fraction"}},
        {"cluster.stragglers",
-        R"([{"slowdown": 2}])",
-        {"/cluster/stragglers/0: ", "either rank or fraction"}}},
+        R"([{"rank": 1, "probability": 0.1, "slowdown": 2}])",
+        {"/cluster/stragglers/0: ", "either rank or fraction or probability"}},
+       {"cluster.stragglers",
+        R"([{"probability": 1.5, "slowdown": 2}])",
+        {"/cluster/stragglers/0/probability: ", "from 0 to 1"}},
+       {"cluster.jitter",
+        R"({"distribution": "normal", "coefficient_of_variation": 0.1})",
+        {"/cluster/jitter/distribution: ", "\"normal\"", "lognormal"}},
+       {"cluster.jitter",
+        R"({"distribution": "gamma", "coefficient_of_variation": 1.5})",
+        {"/cluster/jitter/coefficient_of_variation: ", "from 0 to 1"}},
+       {"cluster.jitter",
+        R"({"distribution": "none", "coefficient_of_variation": 0.1})",
+        {"/cluster/jitter/coefficient_of_variation: ", "expected lognormal or gamma"}},
+       {"communication.timeout", "0 s", {"/communication/timeout: ", "above zero"}},
+       {"communication.timeout", "5", {"/communication/timeout: ", "3 us"}},
+       {"cluster.slow_links",
+        R"([{"node": 4, "slowdown": 2}])",
+        {"/cluster/slow_links/0/node: ", "found 4", "from 0 to 3"}},
+       {"cluster.slow_links",
+        R"([{"node": 1, "nic": 1, "slowdown": 2}])",
+        {"/cluster/slow_links/0/nic: ", "found 1", "from 0 to 0"}},
+       {"cluster.slow_links",
+        R"([{"node": 1, "slowdown": 0.5}])",
+        {"/cluster/slow_links/0/slowdown: ", "from 1 to 1000"}}},
       problems_of_lab);
 }
 
@@ -181,10 +205,7 @@ TEST_CASE("a value of the wrong type is an error where it stands") {
 
 TEST_CASE("what is not simulated yet is refused by name") {
   check_refused(
-      {{"cluster.jitter", R"({"distribution": "gamma"})", {"/cluster/jitter: ", "not supported yet"}},
-       {"cluster.faults", R"({"mtbf_per_node": "1 year"})", {"/cluster/faults: ", "not supported yet"}},
-       {"training.tensor_parallel", "2", {"/training/tensor_parallel: ", "not supported yet"}},
-       {"communication.timeout", "1 min", {"/communication/timeout: ", "not supported yet"}}},
+      {{"training.tensor_parallel", "2", {"/training/tensor_parallel: ", "not supported yet"}}},
       problems_of_lab);
 }
 

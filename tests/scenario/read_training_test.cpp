@@ -14,6 +14,7 @@ namespace lockstep {
 namespace {
 
 using testing::load_lab;
+using testing::load_resnet;
 using testing::problems_of_lab;
 
 bool contains(const std::string& text, const std::string& part) {
@@ -85,13 +86,19 @@ TEST_CASE("a stated cap caps the first bucket too where frameworks have no small
 
 TEST_CASE("a compression loads where the strategy takes it, and is refused with those it takes elsewhere") {
   const std::vector<CompressionKind>& taken = rules_of("ddp").compressions;
-  for (const char* text : {"none", "fp16", "bf16", "powersgd_2", "topk_1"}) {
+  for (const char* text : {"none", "fp16", "bf16", "topk_1"}) {
     const bool is_taken = std::find(taken.begin(), taken.end(), parse_compression(text)->kind) != taken.end();
     const std::string found = problems_of_lab({{"training.compression", text}});
     CAPTURE(text);
     CHECK(found.empty() == is_taken);
     CHECK(contains(found, "which ddp does not take; valid: none, fp16, bf16") == !is_taken);
   }
+}
+
+TEST_CASE("PowerSGD needs matrices: a model whose tensors have shapes") {
+  CHECK(contains(problems_of_lab({{"training.compression", "powersgd_2"}}),
+                 "no gradient is known to be a matrix; valid: none, fp16, bf16, topk_PERCENT"));
+  CHECK(load_resnet({{"training.compression", "powersgd_2"}}).training.compression.rank == 2);
 }
 
 TEST_CASE("a compression that keeps nothing or more than there is is refused with the forms there are") {

@@ -11,7 +11,11 @@ using testing::load_lab;
 using testing::load_resnet;
 
 const Overrides many_changes{
-    {"cluster.stragglers", R"([{"rank": 3, "slowdown": 1.2}, {"fraction": 0.01, "slowdown": 1.5}])"},
+    {"cluster.stragglers", R"([{"rank": 3, "slowdown": 1.2}, {"fraction": 0.01, "slowdown": 1.5},
+        {"probability": 0.1, "slowdown": 3}])"},
+    {"cluster.jitter", R"({"distribution": "gamma", "coefficient_of_variation": 0.05})"},
+    {"communication.timeout", "10 min"},
+    {"cluster.slow_links", R"([{"node": 1, "nic": 0, "slowdown": 2}, {"node": 0, "slowdown": 1.5}])"},
     {"communication.channels", "4"},
     {"compute.slowdown_during_communication", "1.25"},
     {"simulation.seed", "7"}};

@@ -1,0 +1,20 @@
+#pragma once
+
+// The section `compare`.
+
+#include "sim/base/json_reader.h"
+#include "sim/scenario/load.h"
+#include "sim/scenario/load_context.h"
+#include "sim/scenario/scenario.h"
+
+namespace lockstep {
+
+// Without the scenarios of the strategies.
+ComparisonSpec read_comparison(const JsonReader& json, const Place& place);
+
+// Those: each must load as it would by itself. Throws what is wrong with all of them.
+void load_compared(Scenario& scenario, const LoadOptions& options);
+
+nlohmann::ordered_json write_comparison(const ComparisonSpec& comparison);
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+#include "sim/training/checkpoint.h"
+
+#include "sim/training/memory.h"
+
+namespace lockstep {
+namespace {
+
+// Of `whole` in as many parts: one rank's, rounded up. What only one rank holds (0 parts) it writes whole.
+Bytes part(Bytes whole, std::int64_t parts) {
+  return parts == 0 ? whole : Bytes{(whole.count() + parts - 1) / parts};
+}
+
+}  // namespace
+
+CheckpointBytes checkpoint_bytes(const Job& job, std::int64_t ranks) {
+  const MemoryShares shares = memory_shares(job, ranks);
+  const Bytes weights = gradient_bytes(job);  // a weight has its gradient's type
+  const Bytes states = state_bytes(job);
+  return {.total = weights + job.buffer_bytes + states,
+          .of_busiest = part(weights, shares.weights) + job.buffer_bytes + part(states, shares.states)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// Asynchronous parameter servers: every worker pulls, computes and pushes at its own pace.
+//
+// The plan holds what a GPU does by itself, forward and backward of its micro-batches: weights are updated
+// where they stand, at the servers. When a worker pulls and pushes depends on everybody before it, so the
+// update loop plays that (scenario/update_run). A worker holds weights and gradients and no optimizer states.
+//
+// Reference: Dean et al., "Large scale distributed deep networks" (NIPS 2012); Li et al., "Scaling distributed
+// machine learning with the parameter server" (OSDI 2014).
+
+#include "sim/training/step_writer.h"
+
+namespace lockstep {
+namespace {
+
+void write_iteration(const StrategyContext& context) {
+  for (std::int64_t micro_batch = 0; micro_batch < context.job.training.gradient_accumulation; ++micro_batch)
+    write_local_micro_batch(context);
+}
+
+// The states stand at the servers.
+MemoryShares memory(const Job&, std::int64_t) {
+  return {.states = 0};
+}
+
+const Registration<Strategy> registration{
+    "ps_async",
+    {.write_iteration = write_iteration,
+     .description = "asynchronous parameter servers: every gradient is applied when it comes",
+     .memory = memory,
+     .is_asynchronous = true}};
+
+}  // namespace
+}  // namespace lockstep

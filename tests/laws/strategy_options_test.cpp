@@ -1,0 +1,143 @@
+// Every option that a strategy takes changes what it does, or the table says why it does not.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/support/same_report.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Option {
+  std::string key;
+  std::string value;      // other than the default; empty: changes nothing, and `why`
+  Overrides others = {};  // under which it matters
+  std::string why = {};
+};
+
+Option unmoved(std::string key, std::string why) {
+  return {.key = std::move(key), .value = "", .others = {}, .why = std::move(why)};
+}
+
+std::vector<Option> with_common(std::vector<Option> own) {
+  for (Option& option : std::vector<Option>{{"gradient_clipping", "true"},
+                                            {"optimizer", "lamb"},
+                                            {"recompute", "full"},
+                                            {"gradient_accumulation", "2"}})
+    own.push_back(option);
+  return own;
+}
+
+std::vector<Option> with_zero(std::vector<Option> own) {
+  for (Option& option : std::vector<Option>{{"reduce_bucket_size", "20000000"},
+                                            {"reduce_scatter", "false"},
+                                            {"contiguous_gradients", "false"},
+                                            {"communication_data_type", "fp32"},
+                                            {"master_weights", "false"}})
+    own.push_back(option);
+  own.push_back(unmoved("compression", "its messages have a type of their own"));
+  return with_common(own);
+}
+
+std::vector<Option> with_stages_1_2(std::vector<Option> own) {
+  own.push_back({"overlap_comm", "true", {{"training.reduce_bucket_size", "20000000"}}});
+  own.push_back({"allgather_bucket_size", "20000000"});
+  own.push_back({"overlap_param_gather", "true", {{"training.allgather_bucket_size", "20000000"}}});
+  return with_zero(own);
+}
+
+const std::map<std::string, std::vector<Option>>& options() {
+  static const std::map<std::string, std::vector<Option>> table{
+      {"single", with_common({unmoved("compression", "there is nobody to send to")})},
+      {"ddp", with_common({{"bucket_cap_mb", "50"},
+                           {"first_bucket_mb", "10"},
+                           {"gradient_as_bucket_view", "true"},
+                           {"static_graph", "true", {{"training.find_unused_parameters", "true"}}},
+                           {"find_unused_parameters", "true"},
+                           {"broadcast_buffers", "false"},
+                           {"compression", "fp16"},
+                           {"compression", "powersgd_2"},
+                           {"compression", "topk_1"}})},
+      {"zero1", with_stages_1_2({})},
+      {"zero2", with_stages_1_2({})},
+      {"zero3", with_zero({{"overlap_comm", "false", {{"training.reduce_bucket_size", "20000000"}}},
+                           {"stage3_prefetch_bucket_size", "1000000"},
+                           {"stage3_param_persistence_threshold", "0"},
+                           {"stage3_max_live_parameters", "10000000"},
+                           {"stage3_max_reuse_distance", "0"},
+                           {"chunk_size", "10000000"}})},
+      {"fsdp", with_common({{"fsdp_version", "2"},
+                            {"reshard_after_forward", "false"},
+                            {"backward_prefetch", "post"},
+                            {"forward_prefetch", "true"},
+                            {"limit_all_gathers", "false"},
+                            {"auto_wrap", "none"},
+                            {"param_dtype", "fp32"},
+                            {"reduce_dtype", "fp32"},
+                            {"no_sync", "true", {{"training.gradient_accumulation", "2"}}},
+                            {"master_weights", "false"},
+                            unmoved("compression", "its messages have a type of their own")})},
+      {"local_sgd", with_common({{"local_steps", "2"},
+                                 {"average_momentum", "true", {{"training.optimizer", "momentum"}}},
+                                 unmoved("compression", "weights are averaged as they are")})}};
+  return table;
+}
+
+// Parameters of a scenario rather than choices of a strategy.
+const std::set<std::string> not_options{"strategy",         "framework",       "framework_version",
+                                        "data_parallel",    "tensor_parallel", "pipeline_parallel",
+                                        "context_parallel", "global_batch"};
+
+// What moves tensors of batch norm has buffers, what partitions has blocks of layers.
+Json base(const std::string& strategy) {
+  const bool is_convolutional = strategy == "ddp" || strategy == "local_sgd";
+  const std::int64_t gpus = strategy == "single" ? 1 : 8;
+  return {{"cluster",
+           {{"machine", "dgx_a100_40gb"}, {"nodes", strategy == "single" ? 1 : 2}, {"gpus_per_node", gpus}}},
+          {"model",
+           {{"name", is_convolutional ? "resnet50" : "gpt2"},
+            {"batch_per_gpu", 4},
+            {"precision", is_convolutional ? "amp_fp16" : "bf16"}}},
+          {"training", {{"strategy", strategy}}}};
+}
+
+Report report_of(const std::string& strategy, const Overrides& overrides) {
+  const Scenario scenario = scenario_from(base(strategy), {.overrides = overrides});
+  return summarise(scenario, simulate(scenario));
+}
+
+bool is_same(const Report& a, const Report& b) {
+  return first_difference(a, b).empty() && a.memory.peak.total() == b.memory.peak.total() &&
+         a.memory.track == b.memory.track && a.bytes_per_gpu == b.bytes_per_gpu;
+}
+
+TEST_CASE("Every option of a strategy changes its result, or the table says why it does not") {
+  for (const auto& [strategy, of_strategy] : options())
+    for (const Option& option : of_strategy) {
+      if (option.value.empty())
+        continue;
+      Overrides changed = option.others;
+      changed.emplace_back("training." + option.key, option.value);
+      INFO(strategy, ", ", option.key, " = ", option.value);
+      CHECK_FALSE(is_same(report_of(strategy, option.others), report_of(strategy, changed)));
+    }
+}
+
+TEST_CASE("The table has every option of the strategies in it") {
+  for (const auto& [strategy, of_strategy] : options())
+    for (const auto& [key, value] : scenario_from(base(strategy)).resolved.at("training").items()) {
+      INFO(strategy, ", ", key);
+      CHECK((not_options.contains(key) ||
+             std::any_of(of_strategy.begin(), of_strategy.end(),
+                         [&](const Option& option) { return option.key == key; })));
+    }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,113 @@
+#include "sim/report/memory_remedies.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/report/report.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Scenario on_a100(const std::string& model, std::int64_t batch, const Json& training) {
+  return scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}},
+                        {"model", {{"name", model}, {"batch_per_gpu", batch}, {"precision", "bf16"}}},
+                        {"training", training}});
+}
+
+const MemoryRemedy* find(const std::vector<MemoryRemedy>& remedies, const std::string& change) {
+  const auto found = std::find_if(remedies.begin(), remedies.end(), [&](const MemoryRemedy& remedy) {
+    return remedy.change.starts_with(change);
+  });
+  return found == remedies.end() ? nullptr : &*found;
+}
+
+Bytes peak_with(const Scenario& scenario) {
+  return summarise(scenario, simulate(scenario)).memory.peak.total();
+}
+
+// GPT-2 XL with DDP: 1.56e9 parameters, 2 + 2 + 2 (buckets) + 8 bytes each, 22 GiB; at 16 sequences of 1024
+// tokens the activations alone are more than what is left.
+TEST_CASE("a remedy's total is what the changed scenario takes") {
+  const Json training{{"strategy", "ddp"}, {"optimizer", "adamw"}};
+  const Scenario scenario = on_a100("gpt2_xl", 16, training);
+  REQUIRE(peak_with(scenario) > scenario.cluster.gpu.memory);
+  const std::vector<MemoryRemedy> remedies = find_memory_remedies(scenario);
+  const MemoryRemedy* full = find(remedies, "training.recompute=full");
+  REQUIRE(full != nullptr);
+  CHECK(
+      full->total.count() ==
+      peak_with(on_a100("gpt2_xl", 16, {{"strategy", "ddp"}, {"optimizer", "adamw"}, {"recompute", "full"}}))
+          .count());
+  const MemoryRemedy* halved = find(remedies, "model.batch_per_gpu=8 training.gradient_accumulation=2");
+  REQUIRE(halved != nullptr);
+  CHECK(halved->total.count() ==
+        peak_with(on_a100("gpt2_xl", 8,
+                          {{"strategy", "ddp"}, {"optimizer", "adamw"}, {"gradient_accumulation", 2}}))
+            .count());
+  const MemoryRemedy* zero2 = find(remedies, "training.strategy=zero2");
+  REQUIRE(zero2 != nullptr);
+  CHECK(zero2->total.count() ==
+        peak_with(on_a100("gpt2_xl", 16, {{"strategy", "zero2"}, {"optimizer", "adamw"}})).count());
+}
+
+TEST_CASE("remedies are tried in order: recompute, partition, halve") {
+  const std::vector<MemoryRemedy> remedies =
+      find_memory_remedies(on_a100("gpt2_xl", 16, {{"strategy", "ddp"}, {"optimizer", "adamw"}}));
+  std::size_t place = 0;
+  for (const char* change : {"training.recompute=selective", "training.recompute=full",
+                             "training.strategy=zero1", "training.strategy=zero2", "training.strategy=zero3",
+                             "training.strategy=fsdp", "model.batch_per_gpu=8"}) {
+    REQUIRE(place < remedies.size());
+    CHECK(remedies[place++].change.starts_with(change));
+  }
+}
+
+TEST_CASE("what a strategy already does is no remedy for it") {
+  const std::vector<MemoryRemedy> remedies = find_memory_remedies(
+      on_a100("llama2_13b", 8, {{"strategy", "zero3"}, {"optimizer", "adamw"}, {"recompute", "full"}}));
+  CHECK(find(remedies, "training.strategy") == nullptr);
+  CHECK(find(remedies, "training.recompute") == nullptr);
+}
+
+// 405e9 parameters in bf16 with Adam: 16 bytes each, 6.5 TB, are too much for 8 GPUs of 40 GiB in any layout,
+// and not too much for enough of them. The number of nodes that is named fits, and one less does not: what
+// is not divided stays alike.
+TEST_CASE("a model that is too large for the cluster is told how many nodes would hold it") {
+  const std::vector<MemoryRemedy> remedies = find_memory_remedies(
+      scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}},
+                     {"model",
+                      {{"name", "llama3_405b"},
+                       {"batch_per_gpu", 1},
+                       {"precision", "bf16"},
+                       {"sequence_length", 1024}}},
+                     {"training", {{"strategy", "ddp"}, {"optimizer", "adamw"}}}}));
+  REQUIRE(!remedies.empty());
+  const MemoryRemedy& last = remedies.back();
+  CHECK(last.change.find("cluster.nodes=") != std::string::npos);
+  CHECK(last.fits);
+  for (const MemoryRemedy& remedy : remedies) CHECK((&remedy == &last || !remedy.fits));
+  const std::int64_t nodes = std::stoll(last.change.substr(last.change.find("cluster.nodes=") + 14));
+  CHECK(nodes * 8 * last.total.count() >= 16 * 405'000'000'000);
+}
+
+// One layer of 20e9 parameters: 40 GB in bf16 where it is gathered, more than a GPU of 40 GiB has beside it.
+TEST_CASE("a single layer that is too large fits in no layout, and the numbers say so") {
+  Scenario scenario = on_a100("gpt2", 1, {{"strategy", "fsdp"}, {"optimizer", "adamw"}});
+  scenario.model.model.parameters.front().elements = 20'000'000'000;
+  const std::vector<MemoryRemedy> remedies = find_memory_remedies(scenario);
+  for (const MemoryRemedy& remedy : remedies) CHECK_FALSE(remedy.fits);
+  CHECK(describe_hopelessness(remedies, scenario.cluster.gpu.memory).find("fits in no layout") !=
+        std::string::npos);
+}
+
+TEST_CASE("where a remedy helps there is no word of hopelessness") {
+  CHECK(describe_hopelessness({{.change = "a", .total = Bytes{5}, .fits = true}}, Bytes{6}) == "");
+  CHECK(describe_hopelessness({{.change = "a", .total = Bytes{7}, .fits = false}}, Bytes{6}) != "");
+}
+
+}  // namespace
+}  // namespace lockstep
