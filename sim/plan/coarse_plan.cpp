@@ -102,8 +102,7 @@ class Coarsener {
   }
   void mark(std::uint32_t op) {
     group_of_[op] = group_of_[previous_[op]];
-    if (has_successors(op))
-      groups_[group_of_[op]].is_open = false;
+    groups_[group_of_[op]].is_open = false;
   }
 
   // Only holds its lane until others have ended.
@@ -238,6 +237,8 @@ class Coarsener {
     plan.lane.push_back(plan_.lane[first]);
     plan.amount.push_back(amount);
     plan.path.push_back(plan_.path[first]);
+    if (!plan_.priority.empty())
+      plan.priority.push_back(plan_.priority[first]);
     const Section& section = section_of(plan_, OpId{first});
     if (plan.sections.empty() || plan.sections.back().name != section.name ||
         plan.sections.back().category != section.category)

@@ -106,7 +106,7 @@ ClusterSpec read_cluster(const JsonReader& json, const Place& place,
     read_fabric_of(json, place, std::nullopt, cluster);
   }
   read_node_counts(json, place, cluster);
-  read_disturbances(json, place, cluster);
+  read_disturbances(json, cluster);
   if (const auto faults = json.optional("faults")) {
     cluster.faults = read_faults(*faults, place / "faults", cluster.nodes);
   }

@@ -69,7 +69,7 @@ JitterSpec read_jitter(const JsonReader& json) {
 
 }  // namespace
 
-void read_disturbances(const JsonReader& json, const Place& place, ClusterSpec& cluster) {
+void read_disturbances(const JsonReader& json, ClusterSpec& cluster) {
   if (const auto stragglers = json.optional("stragglers")) {
     for (const JsonReader& element : stragglers->elements()) {
       cluster.stragglers.push_back(read_straggler(element, cluster.ranks()));
@@ -80,8 +80,6 @@ void read_disturbances(const JsonReader& json, const Place& place, ClusterSpec& 
   }
   if (const auto jitter = json.optional("jitter")) {
     cluster.jitter = read_jitter(*jitter);
-  } else {
-    (place / "jitter").note("default (none: each rank is charged the expected excess of the slowest)");
   }
 }
 

@@ -6,12 +6,11 @@
 // Invariant: what is accepted names ranks, nodes and NICs that exist.
 
 #include "sim/base/json_reader.h"
-#include "sim/scenario/load_context.h"
 #include "sim/scenario/scenario.h"
 
 namespace lockstep {
 
 // `cluster`'s machine and counts are known already.
-void read_disturbances(const JsonReader& json, const Place& place, ClusterSpec& cluster);
+void read_disturbances(const JsonReader& json, ClusterSpec& cluster);
 
 }  // namespace lockstep

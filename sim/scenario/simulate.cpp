@@ -233,6 +233,7 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
 
 // Where a window of a longer run goes on: one delay on each lane that keeps its order (long_run.h).
 void write_starts(PlanWriter& writer, const RankLanes& lanes, const Job& job) {
+  writer.section("go on", Category::other);
   for (const LaneId lane : lanes.compute) writer.delay(lane, Duration::zero());
   if (job.communication.collectives_in_flight > 1)
     return;

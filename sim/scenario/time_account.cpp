@@ -1,6 +1,7 @@
 #include "sim/scenario/time_account.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace lockstep {
 namespace {
@@ -11,6 +12,15 @@ Duration overlap(Time from, Time to, Time begin, Time end) {
   const Time first = std::max(from, begin);
   const Time last = std::min(to, end);
   return last > first ? last - first : Duration::zero();
+}
+
+// When the last member has begun: of those that end at `end`, where that is given.
+Time latest_begin(const Timeline& timeline, const CollectiveOps& collective, std::optional<Time> end) {
+  Time latest;
+  for (std::size_t i = 0; i < collective.begin.size(); ++i)
+    if (!end || timeline.end[collective.end[i].index] == *end)
+      latest = std::max(latest, timeline.end[collective.begin[i].index]);
+  return latest;
 }
 
 }  // namespace
@@ -71,11 +81,17 @@ void TimeKeeper::list_presences(const Timeline& timeline, const IterationOps& op
   std::fill(next_presence_.begin(), next_presence_.end(), 0);
   for (const Communication& communication : ops.communications) {
     const CollectiveOps& collective = communication.collective;
-    Time all_there;
-    for (const OpId begin : collective.begin) all_there = std::max(all_there, timeline.end[begin.index]);
+    // In groups, the members of each end together.
+    const bool is_of_all = collective.begin.empty() ||
+                           plan_.lane[collective.begin.front().index] == lanes_.communication.front();
+    Time end;
+    Time latest;
     for (std::size_t i = 0; i < collective.begin.size(); ++i) {
-      const Time end = timeline.end[collective.end[i].index];
-      presences_[i].push_back({timeline.end[collective.begin[i].index], std::min(all_there, end), end});
+      const Time own_end = timeline.end[collective.end[i].index];
+      if (i == 0 || (!is_of_all && own_end != end))
+        latest = latest_begin(timeline, collective, is_of_all ? std::nullopt : std::optional(own_end));
+      end = own_end;
+      presences_[i].push_back({timeline.end[collective.begin[i].index], std::min(latest, end), end});
     }
   }
   for (auto& presences : presences_)

