@@ -102,7 +102,7 @@ void TimeKeeper::list_presences(const Timeline& timeline, const IterationOps& op
 Category TimeKeeper::waits_for(OpId op) const {
   const Category category = category_of_[op.index];
   const bool is_named = category == Category::input_stall || category == Category::pipeline_bubble ||
-                        category == Category::checkpoint;
+                        category == Category::checkpoint || category == Category::host_overhead;
   return plan_.kind[op.index] == OpKind::join && is_named ? category : Category::communication;
 }
 

@@ -41,6 +41,7 @@ class DataParallelIteration {
 
   // What GPU 0 alone holds all the time counts from the iteration's first op to its last.
   void write() {
+    context_.writer.section("begin iteration", Category::other);
     const OpId begin = write_mark(context_)[first_];
     for (std::int64_t micro = 0; micro < job_.training.gradient_accumulation; ++micro) write_micro_batch();
     context_.writer.section("optimizer", Category::optimizer);

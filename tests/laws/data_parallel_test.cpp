@@ -95,6 +95,14 @@ TEST_CASE("nn.DataParallel's forward passes through one interpreter") {
   CHECK(slow <= Duration::milliseconds(5) * operators * gpus + free);
 }
 
+// Nothing overlaps, so GPUs wait for messages only while there are some; the rest of their waiting is for the
+// interpreter.
+TEST_CASE("nn.DataParallel's GPUs wait for the interpreter as well as for messages") {
+  const Report report = run(resnet50(4, 2)).report;
+  CHECK(report.breakdown.host_overhead > Duration::zero());
+  CHECK(report.breakdown.exposed_communication <= report.communication_total);
+}
+
 // What is handed round does not depend on the batch, so it is the small batch that loses.
 TEST_CASE("nn.DataParallel is slower than one GPU on a small batch and faster on a large one") {
   for (const std::int64_t batch : {2, 64}) {
