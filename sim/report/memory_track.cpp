@@ -46,7 +46,10 @@ void follow(const Run& run, const MemoryUse& standing, std::size_t representativ
 
 MemoryUse standing_memory(const Scenario& scenario, const Simulation& simulation) {
   const Bytes half{is_mixed(scenario.model.precision) ? parameter_count(scenario.model.model) * 2 : 0};
-  return standing_memory({.job = simulation.job, .world = simulation.cluster->world, .half_copies = half});
+  return standing_memory({.job = simulation.job,
+                          .world = simulation.cluster->world,
+                          .groups = simulation.cluster->groups,
+                          .half_copies = half});
 }
 
 std::vector<MemoryMoment> track_memory(const Run& run, const MemoryUse& standing,

@@ -14,12 +14,17 @@ Bytes part(Bytes whole, std::int64_t parts) {
   return parts == 0 ? Bytes{0} : Bytes{(whole.count() + parts - 1) / parts};
 }
 
-// About 10 MiB a channel and connection, one to each neighbour (NVIDIA/nccl issues 964, 1685).
-Bytes library_buffers(const Job& job, const Communicator& world) {
-  if (world.ranks() < 2 || job.communication.library == LibraryKind::gloo)
+std::int64_t channels_of(const Communicator& world) {
+  return world.ranks() < 2 ? 0 : world.channels();
+}
+
+// About 10 MiB a channel and connection, one to each neighbour (NVIDIA/nccl issues 964, 1685), for every
+// communicator that a GPU belongs to.
+Bytes library_buffers(const MemoryInput& input) {
+  if (input.job.communication.library == LibraryKind::gloo)
     return Bytes{0};
-  std::int64_t channels = 0;
-  for (const RingPattern& ring : world.rings) channels += ring.channels;
+  std::int64_t channels = input.groups.empty() ? channels_of(input.world) : 0;
+  for (const GroupSet& set : input.groups) channels += channels_of(set.shapes.front());
   return Bytes{10 * mib * 2 * channels};
 }
 
@@ -75,7 +80,7 @@ MemoryUse standing_memory(const MemoryInput& input) {
       part(gradient_bytes(job) + input.half_copies, shares.weights) + job.buffer_bytes + shares.gathered;
   use.gradients = part(gradient_bytes(job), shares.gradients);
   use.optimizer_states = part(state_bytes(job), shares.states);
-  use.communication_buffers = library_buffers(job, input.world) + shares.buffers;
+  use.communication_buffers = library_buffers(input) + shares.buffers;
   // A CUDA context with its kernels: 0.47 GiB loaded lazily, 0.92 GiB eagerly (stas00/ml-engineering).
   use.framework = job.communication.library == LibraryKind::gloo ? Bytes{0} : Bytes{700 * mib};
   return use;

@@ -10,8 +10,10 @@
 // 964 (buffers).
 
 #include <cstdint>
+#include <span>
 
 #include "sim/base/units.h"
+#include "sim/plan/group.h"
 #include "sim/training/memory_change.h"
 #include "sim/training/strategy.h"
 
@@ -35,6 +37,7 @@ struct MemoryUse {
 struct MemoryInput {
   const Job& job;
   const Communicator& world;
+  std::span<const GroupSet> groups = {};  // where collectives run in these instead
   Bytes half_copies;
 };
 MemoryUse standing_memory(const MemoryInput& input);

@@ -171,6 +171,19 @@ TEST_CASE("FSDP without resharding holds the whole model when backward begins") 
   CHECK(gathered <= whole + 16 * 2 * 13);
 }
 
+// From forward to backward a rank keeps a unit whole, a quarter of it, or its shard.
+TEST_CASE("The fewer ranks fully_shard spreads units over after forward, the more weights each holds") {
+  const auto peak = [](const Json& reshards) {
+    Json given = gpt2("fsdp");
+    given["training"]["fsdp_version"] = 2;
+    given["training"]["reshard_after_forward"] = reshards;
+    return hold(given).report.peak.parameters;
+  };
+  CHECK(peak(true) < peak(4));
+  CHECK(peak(4) < peak(2));
+  CHECK(peak(2) < peak(false));
+}
+
 TEST_CASE("Local SGD's flat buffer is there only while it averages") {
   const Held held = hold(gpt2("local_sgd", 1));
   Bytes most;

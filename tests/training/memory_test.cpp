@@ -55,7 +55,9 @@ TEST_CASE("ZeRO divides states, then gradients, then weights; FSDP all three") {
   for (const Expected& expected :
        {Expected{"zero1", "deepspeed", 1, 1, ranks}, Expected{"zero2", "deepspeed", 1, ranks, ranks},
         Expected{"zero3", "deepspeed", ranks, ranks, ranks},
-        Expected{"fsdp", "pytorch_fsdp", ranks, ranks, ranks}}) {
+        Expected{"fsdp", "pytorch_fsdp", ranks, ranks, ranks},
+        // Sharded over the 8 GPUs of a node, the same on both.
+        Expected{"hsdp", "pytorch_fsdp", 8, 8, 8}}) {
     INFO(expected.strategy);
     const Held held = held_by(expected.strategy, expected.framework);
     CHECK(held.weights == part(2 * parameters, expected.weights));
