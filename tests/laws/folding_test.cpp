@@ -45,8 +45,10 @@ Scenario ddp_on(const std::string& machine, std::int64_t nodes, Fidelity fidelit
         StatedTimes{.forward = Duration::microseconds(300), .backward = Duration::microseconds(600)});
   }
   if (with_straggler && scenario.cluster.ranks() > 1)
-    scenario.cluster.stragglers = {
-        {.rank = scenario.cluster.ranks() / 2, .fraction_ppm = 0, .slowdown_ppm = 1'250'000}};
+    scenario.cluster.stragglers = {{.rank = scenario.cluster.ranks() / 2,
+                                    .fraction_ppm = 0,
+                                    .probability_ppm = {},
+                                    .slowdown_ppm = 1'250'000}};
   return scenario;
 }
 
