@@ -117,8 +117,7 @@ TEST_CASE("Each option of Horovod does what its name says") {
   for (const BucketReport& bucket : report_of(resnet50({{"hierarchical_allreduce", true}})).buckets)
     CHECK(bucket.algorithm == "hierarchical");
   CHECK(report_of(resnet50({{"batch_d2d_memcopies", false}})).iteration > usual.iteration);
-  CHECK(report_of(resnet50({{"compression", "fp16"}})).bytes_per_gpu.count() * 2 <=
-        usual.bytes_per_gpu.count() + 1000);
+  CHECK(report_of(resnet50({{"compression", "fp16"}})).communication_total < usual.communication_total);
 }
 
 TEST_CASE("Autotune takes a setting that is no slower than the default, and says which") {
