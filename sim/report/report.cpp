@@ -10,8 +10,8 @@
 #include "sim/report/critical_path.h"
 #include "sim/report/extrapolation.h"
 #include "sim/report/lane_view.h"
-#include "sim/scenario/time_account.h"
 #include "sim/scenario/describe_input.h"
+#include "sim/scenario/time_account.h"
 
 namespace lockstep {
 namespace {
@@ -43,7 +43,8 @@ class RankView {
     return busy_stretches(run_.plan, run_.timeline, compute_, ops.first, ops.last);
   }
   std::vector<Stretch> communicating(std::size_t iteration) const {
-    std::vector<Stretch> messages = message_stretches(run_, iteration, representative_);
+    std::vector<Stretch> messages =
+        message_stretches(run_, iteration, representative_, {start_of(iteration), end_of(iteration), no_op});
     if (!messages.empty())
       return messages;
     const IterationOps& ops = run_.iterations[iteration];

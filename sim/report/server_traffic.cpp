@@ -94,12 +94,18 @@ std::optional<MessageReport> report_messages(const Run& run, std::size_t represe
   return report;
 }
 
-std::vector<Stretch> message_stretches(const Run& run, std::size_t iteration, std::size_t representative) {
+std::vector<Stretch> message_stretches(const Run& run, std::size_t iteration, std::size_t representative,
+                                       const Stretch& span) {
   std::vector<Stretch> stretches;
-  for (const Communication& message : run.iterations[iteration].communications)
-    if (is_message(message))
-      stretches.push_back({run.timeline.end[message.collective.begin[representative].index],
-                           run.timeline.end[message.collective.end[representative].index], no_op});
+  for (const std::size_t written : {iteration - 1, iteration})
+    for (const Communication& message : run.iterations[written].communications) {
+      if (!is_message(message))
+        continue;
+      const Time begin = run.timeline.end[message.collective.begin[representative].index];
+      const Time end = run.timeline.end[message.collective.end[representative].index];
+      if (begin < span.end && end > span.start)
+        stretches.push_back({std::max(begin, span.start), std::min(end, span.end), no_op});
+    }
   return united(std::move(stretches));
 }
 

@@ -39,8 +39,10 @@ struct MessageReport {
 std::vector<ServerReport> report_servers(const Run& run, const Job& job);
 std::optional<MessageReport> report_messages(const Run& run, std::size_t representative, Direction direction,
                                              Time iteration_start);
-// While the worker has a message under way.
-std::vector<Stretch> message_stretches(const Run& run, std::size_t iteration, std::size_t representative);
+// While the worker has a message under way, within the iteration's `span`: pushes outlast the backward that
+// makes them.
+std::vector<Stretch> message_stretches(const Run& run, std::size_t iteration, std::size_t representative,
+                                       const Stretch& span);
 // The link that all messages and collectives of a run keep busy longest.
 std::string busiest_link(const Run& run, const Topology& topology);
 

@@ -98,7 +98,8 @@ TEST_CASE("A synchronous step is pull, compute, push and add, one after another"
                        {"framework", "tensorflow_ps"},
                        {"optimizer", "none"},
                        {"servers", {{"count", 1}, {"on", "machines"}, {"transport", "direct"}}}};
-  const Scenario scenario = scenario_from(given);
+  Scenario scenario = scenario_from(given);
+  scenario.cluster.calibration.rank_variation_ppm = 0;  // both workers are equally fast
   // What a library gets out of the wire is calibration.
   const Topology& topology = build_cluster(scenario)->topology;
   const Bandwidth wire = topology.effective(LinkClass::network, Bandwidth{1'000'000'000});
@@ -138,6 +139,16 @@ TEST_CASE("Pieces that the next forward needs first are worth sending first") {
         .iteration;
   };
   CHECK(iteration("priority") < iteration("none"));
+}
+
+// A worker has messages under way and its compute lane idle only while it waits for messages.
+TEST_CASE("What is not hidden of the messages is at most the exposed communication") {
+  for (const char* framework : {"tensorflow_ps", "byteps"}) {
+    const Report report = report_of(resnet50(2, 4, {{"framework", framework}}));
+    CHECK(report.communication_total <= report.iteration);
+    CHECK(report.communication_total - report.communication_overlapped <=
+          report.breakdown.exposed_communication + report.breakdown.straggler_wait);
+  }
 }
 
 TEST_CASE("More handlers never make a step longer") {
