@@ -11,8 +11,8 @@ namespace {
 void find_slowest(InputReport& report) {
   const InputWork& work = report.work;
   if (work.workers == 0) {
-    report.slowest = "training loop";
     report.batch_interval = work.reading + work.preparing + work.copying;
+    report.slowest = report.batch_interval > Duration::zero() ? "training loop" : "";
     return;
   }
   const auto consider = [&](const char* part, Duration interval) {

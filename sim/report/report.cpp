@@ -297,14 +297,6 @@ std::int64_t tokens_of(const Scenario& scenario, std::int64_t samples) {
              : samples * scenario.model.model.tokens_per_sample;
 }
 
-// One GPU pads its batches as well.
-Duration time_of_one_gpu(const Scenario& scenario) {
-  const Duration full = single_gpu_time(scenario);
-  return has_lengths(scenario) ? scaled(full, describe_lengths(scenario).mean_padded(),
-                                        scenario.model.model.tokens_per_sample * million)
-                               : full;
-}
-
 // The link that the communication of one iteration keeps busy longest.
 std::string busiest_link(const Simulation& simulation) {
   const Topology& topology = simulation.cluster->topology;
@@ -339,7 +331,7 @@ void add_verdicts(Report& report, const Scenario& scenario, const Simulation& si
                               format_bytes(report.memory.peak.total()) + " and has " +
                               format_bytes(report.memory.capacity));
   if (report.memory.fits() && report.iteration > Duration::zero())
-    report.scaling_efficiency = time_of_one_gpu(scenario).in_seconds() / report.iteration.in_seconds();
+    report.scaling_efficiency = single_gpu_time(scenario).in_seconds() / report.iteration.in_seconds();
   report.mfu = model_flops_utilisation(scenario, report.iteration);
   if (scenario.cluster.ranks() > 1 && !simulation.updates)
     report.bottleneck_link = report.servers.empty()

@@ -282,10 +282,11 @@ class TextReport {
     table.add_row(
         {"waiting for turns or bound", percentage(found.waiting_fraction, 1) + " of the workers' time"});
     table.add_row({"updates that overlapped", grouped(found.conflicts)});
-    const auto busiest = std::max_element(found.servers.begin(), found.servers.end(),
-                                          [](const AsynchronousServer& left, const AsynchronousServer& right) {
-                                            return left.utilisation < right.utilisation;
-                                          });
+    const auto busiest =
+        std::max_element(found.servers.begin(), found.servers.end(),
+                         [](const AsynchronousServer& left, const AsynchronousServer& right) {
+                           return left.utilisation < right.utilisation;
+                         });
     if (busiest != found.servers.end()) {
       table.add_row({"busiest server",
                      percentage(busiest->utilisation, 1) + " busy, holds " + format_bytes(busiest->bytes)});
@@ -392,10 +393,17 @@ class TextReport {
     const InputReport& input = *report_.input;
     write_heading("Input of one GPU, a batch");
     TextTable table({Align::left, Align::left});
-    table.add_row({"read from storage", format_duration(input.work.reading)});
-    table.add_row({"prepared by a worker",
-                   fmt::format("{}, {} of them", format_duration(input.work.preparing), input.work.workers)});
-    table.add_row({"copied to the device", format_duration(input.work.copying)});
+    if (input.work.reading > Duration::zero()) {
+      table.add_row({"read from storage", format_duration(input.work.reading)});
+    }
+    if (input.work.preparing > Duration::zero()) {
+      table.add_row(
+          {"prepared by one process",
+           fmt::format("{}, {} workers", format_duration(input.work.preparing), input.work.workers)});
+    }
+    if (input.work.copying > Duration::zero()) {
+      table.add_row({"copied to the device", format_duration(input.work.copying)});
+    }
     if (!input.slowest.empty()) {
       table.add_row({"at best every",
                      fmt::format("{} (the {})", format_duration(input.batch_interval), input.slowest)});

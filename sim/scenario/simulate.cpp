@@ -8,6 +8,7 @@
 #include "sim/engine/executor.h"
 #include "sim/network/planning.h"
 #include "sim/scenario/batch_stretch.h"
+#include "sim/scenario/describe_input.h"
 #include "sim/scenario/describe_job.h"
 #include "sim/scenario/limits.h"
 #include "sim/scenario/rehearsal.h"
@@ -452,7 +453,8 @@ std::vector<LayerTime> layer_times(const Scenario& scenario, const Job& job) {
   std::vector<LayerTime> times;
   for (const LayerWork& layer : job.layers) {
     times.push_back({time(layer.forward), time(layer.backward), {}});
-    for (const std::uint32_t again : layer.recomputed) times.back().recompute += time(job.layers[again].forward);
+    for (const std::uint32_t again : layer.recomputed)
+      times.back().recompute += time(job.layers[again].forward);
   }
   return times;
 }
@@ -469,7 +471,14 @@ std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
 Duration single_gpu_time(const Scenario& scenario) {
   const Job job = describe_job(scenario);
   const WorkScale scale = single_gpu_scale(scenario, job);
-  return scaled(modelled_step(scenario, job), scale.numerator, scale.denominator);
+  const Duration step = scaled(modelled_step(scenario, job), scale.numerator, scale.denominator);
+  if (!scenario.input || !scenario.input->lengths)
+    return step;
+  // Batches are padded to a length of their own; the optimizer has nothing to do with it.
+  const Duration optimizer =
+      scaled(kernel_time(pricing_of(scenario), job.optimizer), scale.numerator, scale.denominator);
+  return optimizer + scaled(step - optimizer, describe_lengths(scenario).mean_padded(),
+                            scenario.model.model.tokens_per_sample * million);
 }
 
 Simulation simulate(const Scenario& scenario) {

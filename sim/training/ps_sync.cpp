@@ -144,6 +144,7 @@ class ServerIteration {
   // ---- compute ----
 
   void write_forward(bool waits) {
+    write_batch(context_);
     for (const LayerWork& layer : job_.layers) {
       if (waits && !layer.gradients.empty()) {
         wait_for(layer);

@@ -59,7 +59,7 @@ TEST_CASE("times that no run can live with are refused") {
   CHECK(says(problem("mtbf_per_node", "3"), "/cluster/faults/mtbf_per_node: found 3"));
   CHECK(says(problem("checkpoint_interval", "0 s"), "a time above zero"));
   CHECK(says(problem("horizon", "2000 years"), "/cluster/faults/horizon"));
-  CHECK(says(problem("mtbf", "1 year"), "\"mtbf_per_node\""));
+  CHECK(says(problem("mtbf_per_nod", "1 year"), "\"mtbf_per_node\""));
 }
 
 }  // namespace
