@@ -6,6 +6,7 @@
 
 #include "sim/base/check.h"
 #include "sim/compute/roofline.h"
+#include "sim/scenario/jitter_table.h"
 #include "sim/scenario/simulate.h"
 #include "sim/training/shards.h"
 
@@ -18,15 +19,21 @@ constexpr std::int64_t warm_up_rounds = 10;
 
 // Of one socket where its profile states none: four channels of DDR4-2400, usual in 2017 (our choice).
 constexpr Bandwidth usual_host_memory{76'800'000'000};
-// What one gRPC handler (de)serialises where nothing is stated: 3.8 ns a byte, from the parameter-server rows
-// of Horovod's paper (arXiv 1802.05799, VGG-16).
-constexpr Bandwidth usual_handler{263'000'000};
+
+Bandwidth host_memory(const Scenario& scenario) {
+  return scenario.cluster.machine.host.memory_bandwidth.value_or(usual_host_memory);
+}
 
 // A gradient that is added to others: both are read and the sum is written.
 constexpr std::int64_t passes_of_adding = 3;
 
 bool is_synchronous(const Scenario& scenario) {
   return scenario.training.strategy == "ps_sync";
+}
+
+// Servers that only add, and those of a round, hold sums of gradients.
+bool adds_up(const Scenario& scenario) {
+  return is_synchronous(scenario) || !scenario.training.parameter_server.servers.updates_weights;
 }
 
 // ---- who works, and where the servers stand ----
@@ -105,7 +112,7 @@ void cross_node(const Scenario& scenario, const Shape& shape, const Topology& to
   crossings.push_back({of_gpu * (shape.is_node() ? below : 1), of_gpu * below, pcie});
   if (shape.options.local_reduce == LocalReduce::host) {
     const Bytes added = bytes * (shape.gpus_per_node + 1);
-    crossings.push_back({added, added, usual_host_memory});
+    crossings.push_back({added, added, host_memory(scenario)});
   }
 }
 
@@ -185,18 +192,18 @@ Handling handle(const std::vector<Bytes>& variables, const HandlingRates& rates,
 
 HandlingRates rates_of(const Scenario& scenario) {
   const ServerSpec& servers = scenario.training.parameter_server.servers;
-  HandlingRates rates{.handler = {}, .memory = usual_host_memory, .threads = servers.threads};
+  HandlingRates rates{.handler = {}, .memory = host_memory(scenario), .threads = servers.threads};
   if (servers.transport == ServerTransport::grpc)
-    rates.handler = servers.handler_bandwidth.value_or(usual_handler);
+    rates.handler = servers.handler_bandwidth;
   if (servers.on == ServerPlace::gpu)
     rates.memory = achieved_memory_bandwidth(scenario.cluster.gpu);
   return rates;
 }
 
-// The optimizer's reads and writes for each byte of weights; a measured optimizer states none, and then it
-// reads weight and gradient and writes the weight.
+// The optimizer's reads and writes of all weights, where servers update them; a measured optimizer states
+// none, and then it reads weight and gradient and writes the weight.
 std::int64_t optimizer_bytes(const Job& job) {
-  if (job.training.optimizer == Optimizer::none)
+  if (job.training.optimizer == Optimizer::none || !job.training.parameter_server.servers.updates_weights)
     return 0;
   return job.optimizer.bytes > 0 ? job.optimizer.bytes : 3 * gradient_bytes(job).count();
 }
@@ -219,7 +226,7 @@ ServerCost cost_of_servers(const Scenario& scenario, const Job& job,
   Duration slowest;
   for (const std::vector<Bytes>& of_server : variables) {
     const Handling pull = handle(of_server, rates, true, 0, 1);
-    const Handling push = handle(of_server, rates, true, is_synchronous(scenario) ? passes_of_adding : 0, 1);
+    const Handling push = handle(of_server, rates, true, adds_up(scenario) ? passes_of_adding : 0, 1);
     const Handling update = handle(of_server, rates, false, optimizer_bytes(job), weights);
     const Duration all = duration(pull) + duration(push) + duration(update);
     cost.loads.push_back({sum(of_server), all});
@@ -300,6 +307,10 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
   const StepTimes micro = sum_of(layers);
   const std::int64_t micro_batches = job.training.gradient_accumulation;
   ServerCost servers = cost_of_servers(scenario, job, variables);
+  WorkerStep step = step_of(job, layers);
+  // Where servers only add, each worker updates its weights before it uses them.
+  if (!job.training.parameter_server.servers.updates_weights)
+    step.until_backward += single_gpu_time(scenario) - (step.until_backward + step.backward);
   UpdateRun run{.workers = shape.workers(),
                 .ranks_per_worker = shape.ranks_per_worker,
                 .forward = micro.forward * micro_batches,
@@ -312,7 +323,7 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
   return {.input = {.rule = is_synchronous(scenario) ? UpdateRule::synchronous : UpdateRule::asynchronous,
                     .slowdown_ppm = slowdown_by_rank(scenario),
                     .ranks_per_worker = shape.ranks_per_worker,
-                    .step = step_of(job, layers),
+                    .step = std::move(step),
                     .pull = transfer_of(scenario, shape, topology, run.pulled, machines),
                     .push = transfer_of(scenario, shape, topology, run.pushed, machines),
                     .server = servers.work,
@@ -325,6 +336,8 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
 
 UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology) {
   UpdateSetup setup = describe_updates(scenario, job, topology);
+  const std::optional<RandomTable> jitter = jitter_table(scenario);
+  setup.input.jitter = jitter ? &*jitter : nullptr;
   UpdateLoop loop(std::move(setup.input));
   LearningEvent event;
   while (loop.next(event)) continue;

@@ -5,6 +5,7 @@
 #include "sim/base/check.h"
 #include "sim/report/report.h"
 #include "sim/scenario/describe_job.h"
+#include "sim/scenario/jitter_table.h"
 #include "sim/study/sgd_replay.h"
 
 namespace lockstep {
@@ -21,6 +22,7 @@ struct Entry {
 
 Scenario undisturbed(Scenario scenario) {
   scenario.cluster.stragglers.clear();
+  scenario.cluster.jitter = {};
   return scenario;
 }
 
@@ -138,6 +140,8 @@ ComparedStrategy play(const Scenario& scenario, const ComparisonSpec& comparison
                                           scenario.training.gradient_accumulation *
                                           entry.setup.run.ranks_per_worker;
   LossCurve curve(comparison.learning, entry.setup.run, entry.setup.input.rounds);
+  const std::optional<RandomTable> jitter = jitter_table(scenario);
+  entry.setup.input.jitter = jitter ? &*jitter : nullptr;
   UpdateLoop loop(std::move(entry.setup.input));
   LearningEvent event;
   while (loop.next(event)) curve.play(event);

@@ -2,7 +2,8 @@
 //
 // The plan holds what a GPU does by itself, forward and backward of its micro-batches: weights are updated
 // where they stand, at the servers. When a worker pulls and pushes depends on everybody before it, so the
-// update loop plays that (scenario/update_run). A worker holds weights and gradients and no optimizer states.
+// update loop plays that (scenario/update_run). A worker holds weights and gradients and, where the
+// servers update, no optimizer states.
 //
 // Reference: Dean et al., "Large scale distributed deep networks" (NIPS 2012); Li et al., "Scaling distributed
 // machine learning with the parameter server" (OSDI 2014).
@@ -17,9 +18,9 @@ void write_iteration(const StrategyContext& context) {
     write_local_micro_batch(context);
 }
 
-// The states stand at the servers.
-MemoryShares memory(const Job&, std::int64_t) {
-  return {.states = 0};
+// The states stand where the weights are updated.
+MemoryShares memory(const Job& job, std::int64_t) {
+  return {.states = job.training.parameter_server.servers.updates_weights ? 0 : 1};
 }
 
 const Registration<Strategy> registration{

@@ -65,8 +65,8 @@ TEST_CASE("Staleness never exceeds its bound in any cluster") {
 TEST_CASE("Samples per second are those of the updates") {
   const Report report = report_of(resnet("ps_async", {{"servers", 4}}));
   const double samples = static_cast<double>(report.samples_per_iteration) / report.iteration.in_seconds();
-  // TensorFlow's worker is a node: an update is the batches of its four GPUs, 64 each. The iteration is rounded
-  // to a picosecond.
+  // TensorFlow's worker is a node: an update is the batches of its four GPUs, 64 each. The iteration is
+  // rounded to a picosecond.
   CHECK(report.asynchrony->workers == 4);
   CHECK(samples == doctest::Approx(report.asynchrony->updates_per_s * 4 * 64).epsilon(1e-9));
 }
@@ -76,8 +76,8 @@ TEST_CASE("A straggler costs asynchronous workers only its own updates") {
   const Report calm = report_of(given);
   given["cluster"]["stragglers"] = Json::array({{{"rank", 3}, {"slowdown", 2}}});
   const Report disturbed = report_of(given);
-  // Seven workers as before and one whose 30 ms become 60 ms: never less than 7.5 / 8 of the updates where the
-  // workers spend their time computing, and more where they also communicate.
+  // Seven workers as before and one whose 30 ms become 60 ms: never less than 7.5 / 8 of the updates where
+  // the workers spend their time computing, and more where they also communicate.
   CHECK(disturbed.asynchrony->updates_per_s > calm.asynchrony->updates_per_s * 7.45 / 8);
   CHECK(disturbed.asynchrony->updates_per_s < calm.asynchrony->updates_per_s);
 }
