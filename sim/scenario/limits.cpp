@@ -529,6 +529,22 @@ std::vector<std::string> fabric_problems(const Scenario& scenario) {
   return problems;
 }
 
+// The update loop draws jitter, but nobody who is slow only now and then.
+Problem passing_problem(const Scenario& scenario) {
+  if (scenario.training.strategy != "ps_async" && !scenario.comparison) {
+    return std::nullopt;
+  }
+  for (std::size_t index = 0; index < scenario.cluster.stragglers.size(); ++index) {
+    if (scenario.cluster.stragglers[index].probability_ppm) {
+      return fmt::format(
+          "/cluster/stragglers/{}: found a probability, which ps_async and compare do not play; valid: rank, "
+          "fraction, or cluster.jitter",
+          index);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> find_limit_problems(const Scenario& scenario) {
@@ -536,7 +552,7 @@ std::vector<std::string> find_limit_problems(const Scenario& scenario) {
   for (const Problem& problem :
        {precision_problem(scenario), protocol_problem(scenario), algorithm_problem(scenario),
         joining_problem(scenario), host_problem(scenario), input_problem(scenario), faults_problem(scenario),
-        work_problem(scenario), share_problem(scenario), time_problem(scenario),
+        passing_problem(scenario), work_problem(scenario), share_problem(scenario), time_problem(scenario),
         memory_problem(scenario, {.ranks = expected_ranks(scenario)})}) {
     if (problem) {
       problems.push_back(*problem);

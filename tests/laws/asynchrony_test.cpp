@@ -119,6 +119,19 @@ TEST_CASE("Asynchronous servers are at least as fast as synchronous ones when up
     }
 }
 
+TEST_CASE("Jitter is drawn in asynchronous runs, and costs them less than a barrier") {
+  Json given = one_layer("ps_async", 8, {{"servers", direct(8)}});
+  given["cluster"]["jitter"] = {{"distribution", "gamma"}, {"coefficient_of_variation", 0.3}};
+  const Scenario scenario = scenario_from(given);
+  const Report report = summarise(scenario, simulate(scenario));
+  CHECK(report.p95 > report.p50);
+  const auto compared = compare_strategies(
+      scenario_from({{"cluster", given["cluster"]},
+                     {"model", given["model"]},
+                     {"compare", {{"strategies", {"ddp", given["training"]}}, {"rounds", 200}}}}));
+  CHECK(compared[1].waiting < compared[0].waiting);
+}
+
 TEST_CASE("A comparison is the same every time") {
   const Scenario scenario =
       scenario_from(compared(resnet("ddp"), {"ddp", {{"strategy", "ps_async"}, {"servers", 2}}}, 30));
@@ -146,6 +159,9 @@ TEST_CASE("Bad comparisons are refused with their place") {
         std::string::npos);
   CHECK(problem(compared(resnet("ddp"), {}, 5)).find("at least one strategy") != std::string::npos);
   CHECK(problem(compared(resnet("ddp"), {"ddp"}, 0)).find("/compare/rounds") != std::string::npos);
+  Json passing = resnet("ps_async");
+  passing["cluster"]["stragglers"] = Json::array({{{"probability", 0.1}, {"slowdown", 2}}});
+  CHECK(problem(passing).find("/cluster/stragglers/0") != std::string::npos);
   CHECK(problem(resnet("ps_async", {{"staleness_bound", -1}})).find("staleness_bound") != std::string::npos);
   CHECK(problem(resnet("ddp", {{"staleness_bound", 4}})).find("ps_async") != std::string::npos);
 }
