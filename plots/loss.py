@@ -4,6 +4,7 @@ import json
 
 import style
 from style import plt
+from matplotlib.ticker import FuncFormatter
 
 PARTS = (("computing_fraction", "computing"), ("communicating_fraction", "communicating"),
          ("waiting_fraction", "waiting"))
@@ -22,6 +23,8 @@ def draw_loss(axes, strategies, wanted):
                 axes.plot([strategy["seconds_to_loss"]], [wanted], marker="o", markersize=8, zorder=4,
                           color=style.COLOURS[index % MOST_STRATEGIES], markeredgecolor="white")
     axes.set(xlabel="simulated time (s)", ylabel="loss of the model that is trained", yscale="log")
+    for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        which(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_title("Loss against simulated time")
     axes.set_xlim(left=0)
     axes.legend()

@@ -152,8 +152,8 @@ void UpdateLoop::pull(std::uint32_t worker) {
   set_alarm(pulls_, pulls_alarm_, pulls_tag);
 }
 
-// The last of the weights have left. The forward pass went along with those that came before; gradients leave
-// as backward completes them, so late that the port would not run dry if the worker had it alone.
+// The last of the weights have left. The forward pass went along with those that came before, and gradients
+// begin to leave when backward has the first of them.
 void UpdateLoop::compute_after_pull(std::uint32_t index) {
   Worker& worker = workers_[index];
   draw_speed(worker, index);
@@ -162,10 +162,10 @@ void UpdateLoop::compute_after_pull(std::uint32_t index) {
                                             scaled(input_.step.until_backward, worker.factor_ppm, million));
   set_step(worker, worker.pull_begin, before_backward);
   hide(pulling - (worker.compute_begin - worker.pull_begin));
-  const Time backward_begin = worker.pull_begin + before_backward;
-  const Duration pushed = std::max({longest(input_.step.before_push, input_.push.alone, worker.factor_ppm),
-                                    worker.compute_end - backward_begin, input_.push.alone});
-  queue_.push(backward_begin + (pushed - input_.push.alone), index, push_tag);
+  const auto& gradients = input_.step.before_push;  // the first has all bytes before it
+  const Duration first = gradients.empty() ? input_.step.backward : gradients.back().compute;
+  queue_.push(worker.pull_begin + before_backward + scaled(first, worker.factor_ppm, million), index,
+              push_tag);
 }
 
 void UpdateLoop::compute_on_own_weights(std::uint32_t index) {
@@ -187,8 +187,13 @@ void UpdateLoop::push(std::uint32_t worker) {
   set_alarm(pushes_, pushes_alarm_, pushes_tag);
 }
 
-void UpdateLoop::leave(std::uint32_t worker) {
-  queue_.push(queue_.now() + input_.push.latency, worker, arrival_tag);
+// At the rate that the port gave, the bytes that were ready last may have left later than the port thinks.
+void UpdateLoop::leave(std::uint32_t index) {
+  const Worker& worker = workers_[index];
+  const Time backward_begin = worker.compute_end - scaled(input_.step.backward, worker.factor_ppm, million);
+  const Duration pushing = queue_.now() - worker.push_begin;
+  const Time left = backward_begin + longest(input_.step.before_push, pushing, worker.factor_ppm);
+  queue_.push(std::max({queue_.now(), worker.compute_end, left}) + input_.push.latency, index, arrival_tag);
 }
 
 void UpdateLoop::arrive(std::uint32_t worker) {

@@ -13,7 +13,16 @@
 namespace lockstep {
 namespace {
 
+// So that an iteration of the plan is one moment for all; nobody waits in the update loop.
+void begin_together(const StrategyContext& context) {
+  context.writer.section("begin together", Category::other);
+  const std::vector<OpId> ends = write_mark(context);
+  const OpId all = context.writer.join(context.lanes.compute.front(), ends);
+  write_wait(context, "begin together", std::vector<OpId>(ends.size(), all));
+}
+
 void write_iteration(const StrategyContext& context) {
+  begin_together(context);
   for (std::int64_t micro_batch = 0; micro_batch < context.job.training.gradient_accumulation; ++micro_batch)
     write_local_micro_batch(context);
 }
