@@ -82,12 +82,13 @@ TEST_CASE("A straggler costs asynchronous workers only its own updates") {
   CHECK(disturbed.asynchrony->updates_per_s < calm.asynchrony->updates_per_s);
 }
 
-TEST_CASE("A lock-free server is never slower than one that takes turns") {
+// Without any lock workers that arrive together stay together and share the server's threads each time, where
+// turns would have spread them out: it may be slower than a lock for each variable.
+TEST_CASE("A lock for each variable is never slower than one for the server") {
   const auto rate = [](const char* update) {
     return report_of(resnet("ps_async", {{"servers", {{"count", 2}, {"update", update}}}}))
         .asynchrony->updates_per_s;
   };
-  CHECK(rate("lock_free") >= rate("sharded") * 0.999);
   CHECK(rate("sharded") >= rate("locked") * 0.999);
 }
 
