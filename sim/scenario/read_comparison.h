@@ -1,6 +1,9 @@
 #pragma once
 
-// The section `compare`.
+// The section `compare`: which strategies stand beside each other, and what each is set to.
+//
+// Problem:   a comparison is one scenario many times, and a mistake in any of them must be found at load.
+// Idea:      read the section, then load each scenario that follows from it as if the user had written it.
 
 #include "sim/base/json_reader.h"
 #include "sim/scenario/load.h"
