@@ -25,31 +25,48 @@ Option unmoved(std::string key, std::string why) {
   return {.key = std::move(key), .value = "", .others = {}, .why = std::move(why)};
 }
 
-std::vector<Option> with_common(std::vector<Option> own) {
-  for (Option& option : std::vector<Option>{{"gradient_clipping", "true"},
-                                            {"optimizer", "lamb"},
-                                            {"recompute", "full"},
-                                            {"gradient_accumulation", "2"}})
-    own.push_back(option);
+std::vector<Option> with_work(std::vector<Option> own) {
+  own.push_back({"optimizer", "lamb"});
+  own.push_back({"recompute", "full"});
+  own.push_back({"gradient_accumulation", "2"});
   return own;
 }
 
-std::vector<Option> with_zero(std::vector<Option> own) {
-  for (Option& option : std::vector<Option>{{"reduce_bucket_size", "20000000"},
-                                            {"reduce_scatter", "false"},
-                                            {"contiguous_gradients", "false"},
-                                            {"communication_data_type", "fp32"},
-                                            {"master_weights", "false"}})
-    own.push_back(option);
+std::vector<Option> with_common(std::vector<Option> own) {
+  own.push_back({"gradient_clipping", "true"});
+  return with_work(std::move(own));
+}
+
+std::vector<Option> with_sharding(std::vector<Option> own) {
+  own.push_back({"fsdp_version", "2"});
+  own.push_back({"reshard_after_forward", "false"});
+  own.push_back({"backward_prefetch", "post"});
+  own.push_back({"forward_prefetch", "true"});
+  own.push_back({"limit_all_gathers", "false"});
+  own.push_back({"auto_wrap", "none"});
+  own.push_back({"param_dtype", "fp32"});
+  own.push_back({"reduce_dtype", "fp32"});
+  own.push_back({"no_sync", "true", {{"training.gradient_accumulation", "2"}}});
+  own.push_back({"master_weights", "false"});
   own.push_back(unmoved("compression", "its messages have a type of their own"));
-  return with_common(own);
+  return with_common(std::move(own));
+}
+
+std::vector<Option> with_zero(std::vector<Option> own) {
+  own.push_back({"reduce_bucket_size", "20000000"});
+  own.push_back({"reduce_scatter", "false"});
+  own.push_back({"contiguous_gradients", "false"});
+  own.push_back({"communication_data_type", "fp32"});
+  own.push_back({"master_weights", "false"});
+  own.push_back(unmoved("compression", "its messages have a type of their own"));
+  return with_common(std::move(own));
 }
 
 std::vector<Option> with_stages_1_2(std::vector<Option> own) {
   own.push_back({"overlap_comm", "true", {{"training.reduce_bucket_size", "20000000"}}});
   own.push_back({"allgather_bucket_size", "20000000"});
   own.push_back({"overlap_param_gather", "true", {{"training.allgather_bucket_size", "20000000"}}});
-  return with_zero(own);
+  return with_zero(std::move(own));
 }
 
 const std::map<std::string, std::vector<Option>>& options() {
@@ -72,17 +89,11 @@ const std::map<std::string, std::vector<Option>>& options() {
                            {"stage3_max_live_parameters", "10000000"},
                            {"stage3_max_reuse_distance", "0"},
                            {"chunk_size", "10000000"}})},
-      {"fsdp", with_common({{"fsdp_version", "2"},
-                            {"reshard_after_forward", "false"},
-                            {"backward_prefetch", "post"},
-                            {"forward_prefetch", "true"},
-                            {"limit_all_gathers", "false"},
-                            {"auto_wrap", "none"},
-                            {"param_dtype", "fp32"},
-                            {"reduce_dtype", "fp32"},
-                            {"no_sync", "true", {{"training.gradient_accumulation", "2"}}},
-                            {"master_weights", "false"},
-                            unmoved("compression", "its messages have a type of their own")})},
+      {"fsdp", with_sharding({})},
+      {"hsdp", with_sharding({{"shard_group", "4"}})},
+      {"dp", with_work({{"gather_outputs", "false"},
+                        {"operator_time", "40 us"},
+                        unmoved("compression", "the replicas' gradients are added as they are")})},
       {"local_sgd", with_common({{"local_steps", "2"},
                                  {"average_momentum", "true", {{"training.optimizer", "momentum"}}},
                                  unmoved("compression", "weights are averaged as they are")})}};
@@ -94,12 +105,14 @@ const std::set<std::string> not_options{"strategy",         "framework",       "
                                         "data_parallel",    "tensor_parallel", "pipeline_parallel",
                                         "context_parallel", "global_batch"};
 
-// What moves tensors of batch norm has buffers, what partitions has blocks of layers.
+// What moves buffers has batch norms, what partitions has blocks of a transformer.
 Json base(const std::string& strategy) {
-  const bool is_convolutional = strategy == "ddp" || strategy == "local_sgd";
-  const std::int64_t gpus = strategy == "single" ? 1 : 8;
+  const bool is_convolutional = strategy == "ddp" || strategy == "dp" || strategy == "local_sgd";
+  const bool is_one_node = strategy == "single" || strategy == "dp";
   return {{"cluster",
-           {{"machine", "dgx_a100_40gb"}, {"nodes", strategy == "single" ? 1 : 2}, {"gpus_per_node", gpus}}},
+           {{"machine", "dgx_a100_40gb"},
+            {"nodes", is_one_node ? 1 : 2},
+            {"gpus_per_node", strategy == "single" ? 1 : 8}}},
           {"model",
            {{"name", is_convolutional ? "resnet50" : "gpt2"},
             {"batch_per_gpu", 4},

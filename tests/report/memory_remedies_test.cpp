@@ -73,18 +73,14 @@ TEST_CASE("what a strategy already does is no remedy for it") {
   CHECK(find(remedies, "training.recompute") == nullptr);
 }
 
-// 405e9 parameters in bf16 with Adam: 16 bytes each, 6.5 TB, are too much for 8 GPUs of 40 GiB in any layout,
-// and not too much for enough of them. The number of nodes that is named fits, and one less does not: what
-// is not divided stays alike.
+// 405e9 parameters in bf16 with Adam: 16 bytes each, 6.5 TB, are too much for 8 GPUs of 80 GiB in any layout,
+// and not too much for enough of them: all their memory together is at least that.
 TEST_CASE("a model that is too large for the cluster is told how many nodes would hold it") {
-  const std::vector<MemoryRemedy> remedies = find_memory_remedies(
-      scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}},
-                     {"model",
-                      {{"name", "llama3_405b"},
-                       {"batch_per_gpu", 1},
-                       {"precision", "bf16"},
-                       {"sequence_length", 1024}}},
-                     {"training", {{"strategy", "ddp"}, {"optimizer", "adamw"}}}}));
+  const std::vector<MemoryRemedy> remedies = find_memory_remedies(scenario_from(
+      {{"cluster", {{"machine", "dgx_h100"}}},
+       {"model",
+        {{"name", "llama3_405b"}, {"batch_per_gpu", 1}, {"precision", "bf16"}, {"sequence_length", 1024}}},
+       {"training", {{"strategy", "ddp"}, {"optimizer", "adamw"}}}}));
   REQUIRE(!remedies.empty());
   const MemoryRemedy& last = remedies.back();
   CHECK(last.change.find("cluster.nodes=") != std::string::npos);
@@ -102,6 +98,16 @@ TEST_CASE("a single layer that is too large fits in no layout, and the numbers s
   for (const MemoryRemedy& remedy : remedies) CHECK_FALSE(remedy.fits);
   CHECK(describe_hopelessness(remedies, scenario.cluster.gpu.memory).find("fits in no layout") !=
         std::string::npos);
+}
+
+// The same model on GPUs of 40 GiB: the root unit, three of its blocks and a block's gradients do not fit
+// however many ranks there are.
+TEST_CASE("what no number of ranks divides is named where it is too much") {
+  const Scenario scenario = on_a100("llama3_405b", 1, {{"strategy", "ddp"}, {"optimizer", "adamw"}});
+  const std::vector<MemoryRemedy> remedies = find_memory_remedies(scenario);
+  REQUIRE(!remedies.empty());
+  CHECK(remedies.back().change.ends_with("and any number of nodes"));
+  CHECK(remedies.back().total > scenario.cluster.gpu.memory);
 }
 
 TEST_CASE("where a remedy helps there is no word of hopelessness") {
