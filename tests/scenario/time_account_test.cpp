@@ -49,6 +49,7 @@ Meeting meeting(const Length& length, Category waits) {
   for (const int rank : {0, 1}) writer.join(result.lanes.compute[rank], After{moved});
   writer.section("optimizer", Category::optimizer);
   for (const std::uint32_t rank : {0u, 1u}) compute(rank, length.after);
+  result.ops.first = OpId{0};
   result.ops.last = OpId{static_cast<std::uint32_t>(writer.size())};
   result.plan = std::move(writer).finish();
   for (std::uint32_t path = 0; path < result.plan.paths.size(); ++path) {
@@ -66,27 +67,23 @@ std::vector<TimeAccount> accounts_of(const Meeting& m) {
   return accounts;
 }
 
-constexpr Duration ps(std::int64_t count) {
-  return Duration::picoseconds(count);
-}
-
 // The first rank computes 10 and the second 15: the first waits 15 - 10 for the second, then both 4 for bytes.
 TEST_CASE("Waiting for a late rank is told apart from waiting for bytes") {
   const std::vector<TimeAccount> accounts = accounts_of(meeting({10, 15, 4, 2}, Category::communication));
-  CHECK(accounts[0].of(Category::backward) == ps(10));
-  CHECK(accounts[0].straggler_wait == ps(15 - 10));
-  CHECK(accounts[0].of(Category::communication) == ps(4));
-  CHECK(accounts[0].of(Category::optimizer) == ps(2));
-  CHECK(accounts[0].communicating == ps(15 - 10 + 4));
-  CHECK(accounts[0].overlapped == ps(0));
-  CHECK(accounts[1].straggler_wait == ps(0));
-  CHECK(accounts[1].of(Category::communication) == ps(4));
+  CHECK(accounts[0].of(Category::backward).picoseconds() == 10);
+  CHECK(accounts[0].straggler_wait.picoseconds() == 15 - 10);
+  CHECK(accounts[0].of(Category::communication).picoseconds() == 4);
+  CHECK(accounts[0].of(Category::optimizer).picoseconds() == 2);
+  CHECK(accounts[0].communicating.picoseconds() == 15 - 10 + 4);
+  CHECK(accounts[0].overlapped.picoseconds() == 0);
+  CHECK(accounts[1].straggler_wait.picoseconds() == 0);
+  CHECK(accounts[1].of(Category::communication).picoseconds() == 4);
 }
 
 TEST_CASE("A wait with a reason of its own is charged to that") {
   const std::vector<TimeAccount> accounts = accounts_of(meeting({10, 15, 4, 2}, Category::input_stall));
-  CHECK(accounts[1].of(Category::input_stall) == ps(4));
-  CHECK(accounts[1].of(Category::communication) == ps(0));
+  CHECK(accounts[1].of(Category::input_stall).picoseconds() == 4);
+  CHECK(accounts[1].of(Category::communication).picoseconds() == 0);
 }
 
 // Parts of 1 and 2 units of a kernel of 15: a third and the rest.
@@ -100,8 +97,8 @@ TEST_CASE("A merged kernel is charged by its parts") {
   std::vector<Time> ends(2);
   const std::vector<TimeAccount> accounts =
       TimeKeeper(m.plan, m.lanes, &charges).account(timeline, m.ops, ends);
-  CHECK(accounts[1].of(Category::forward) == ps(15 / 3));
-  CHECK(accounts[1].of(Category::backward) == ps(15 - 15 / 3));
+  CHECK(accounts[1].of(Category::forward).picoseconds() == 15 / 3);
+  CHECK(accounts[1].of(Category::backward).picoseconds() == 15 - 15 / 3);
 }
 
 }  // namespace
