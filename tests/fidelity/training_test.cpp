@@ -289,6 +289,17 @@ TEST_CASE("TensorFlow's variables on the CPU of a DGX-1 are predicted within 4 %
     }
 }
 
+// Half of what no communication at all is wrong by: 2.0 %. Two GPUs lose 6 % of which four
+// win back all but 2: our copies over PCIe explain less than one.
+TEST_CASE("TensorFlow's ResNet-50 with variables on the CPU is predicted twice as well as naively" *
+          doctest::should_fail(true)) {
+  CHECK(group(tf_servers_file, "tf_benchmarks ResNet-50 synthetic b32").shows_skill());
+}
+TEST_CASE("TensorFlow's ResNet-152 with variables on the CPU is predicted twice as well as naively" *
+          doctest::should_fail(true)) {
+  CHECK(group(tf_servers_file, "tf_benchmarks ResNet-152 synthetic b32").shows_skill());
+}
+
 TEST_CASE("TensorFlow's replicated VGG-16 at batch 64 is predicted within 4 % from one GPU") {
   CHECK(error_of(tf_replicated_file, "tf_benchmarks VGG16 synthetic b64") <= 4);
 }
