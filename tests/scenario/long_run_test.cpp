@@ -26,7 +26,7 @@ Json jittery(const std::string& strategy, std::int64_t iterations) {
 
 std::vector<std::string> strategies() {
   std::vector<std::string> names;
-  for (const char* name : {"single", "ddp", "zero1", "zero2", "zero3", "fsdp", "local_sgd"})
+  for (const char* name : {"single", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp", "horovod", "local_sgd"})
     if (Registry<Strategy>::find(name) != nullptr)
       names.emplace_back(name);
   return names;
