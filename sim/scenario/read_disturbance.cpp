@@ -56,8 +56,11 @@ void read_slow_links(const JsonReader& json, ClusterSpec& cluster) {
 
 JitterSpec read_jitter(const JsonReader& json) {
   JitterSpec jitter;
-  jitter.distribution = read_spelled(json.required("distribution"), jitter_spellings);
-  if (jitter.distribution != JitterDistribution::none) {
+  const JsonReader distribution = json.required("distribution");
+  jitter.distribution = read_spelled(distribution, jitter_spellings);
+  // A name that is not valid reads as none as well, and one mistake is one line.
+  const bool is_none = distribution.is_string() && distribution.value() == "none";
+  if (!is_none) {
     jitter.coefficient_of_variation_ppm =
         parts_per_million(json.required("coefficient_of_variation"), {0, 1}, "standard deviation over mean");
   } else if (const auto deviation = json.optional("coefficient_of_variation")) {

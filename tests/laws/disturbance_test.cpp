@@ -151,5 +151,23 @@ TEST_CASE("What is reported of a run that timed out are the iterations before") 
   CHECK(ended.timed_out->waited > Duration::milliseconds(100));
 }
 
+TEST_CASE("Ranks of several speeds and slow links fold to the same step and the same waiting") {
+  for (const char* fidelity : {"flow", "step"}) {
+    Json given = plain_step(3, 8);
+    given["simulation"]["fidelity"] = fidelity;
+    given["cluster"]["stragglers"] = Json::array({{{"fraction", 0.3}, {"slowdown", 1.1}},
+                                                  {{"rank", 1}, {"slowdown", 1.2}},
+                                                  {{"rank", 13}, {"slowdown", 1.5}}});
+    given["cluster"]["slow_links"] = Json::array({slow_nic(1, 4.0)});
+    const Scenario unfolded = scenario_from(given, {.fold = false});
+    const Report each = summarise(unfolded, simulate(unfolded));
+    const Report folded = report_of(given);
+    INFO(fidelity);
+    CHECK(folded.iteration.picoseconds() == each.iteration.picoseconds());
+    CHECK(folded.waiting.max.picoseconds() == each.waiting.max.picoseconds());
+    CHECK(folded.waiting.mean.picoseconds() == each.waiting.mean.picoseconds());
+  }
+}
+
 }  // namespace
 }  // namespace lockstep
