@@ -1,21 +1,25 @@
 #pragma once
 
-// A port that any number of alike flows share equally.
+// A port that alike flows share: as many as fill it run side by side, the others wait for their turn.
 //
 // Problem:   a thousand workers that push to one server are a thousand flows on one link; solving their fair
 //            share again at each arrival costs the square of their number.
-// Idea:      alike flows progress alike: what each has received since the port was built is one number, the
-//            virtual work. A flow ends when that number has grown by its own work, whoever comes and goes
-//            meanwhile, so a heap by that end is all there is to know (processor sharing in virtual time).
+// Idea:      a pair of hosts has one connection, which carries messages in turn, so a port is shared by few and
+//            the rest queue, first come first served. Those that run progress alike: what each has received
+//            since the port was built is one number, the virtual work. A flow ends when that number has grown
+//            by its own work, whoever comes and goes meanwhile, so a heap by that end is all there is to know
+//            (processor sharing in virtual time).
 // Invariant: alone, a flow takes exactly its work; together, flows run as fast as `width` of them would at
-//            full speed. Virtual work is rounded down and moments up: nothing is early, and by less than a
-//            picosecond and a millionth of it late. Flows of equal work end in the order they began.
+//            full speed, and no more run than fill the width. Virtual work is rounded down and moments up:
+//            nothing is early, and by less than a picosecond and a millionth of it late. Flows of equal work
+//            end in the order they began.
 // Cost:      a logarithm of the active flows for each.
 // Reference: Parekh and Gallager, "A generalized processor sharing approach to flow control", IEEE/ACM
 //            Transactions on Networking 1(3), 1993 (virtual time).
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -34,8 +38,8 @@ class SharedPort {
   // `work` is how long the flow takes alone.
   void start(std::uint32_t flow, Duration work, Time now) {
     advance(now);
-    flows_.push_back({received_ + units(work), sequence_++, flow});
-    std::push_heap(flows_.begin(), flows_.end());
+    waiting_.push_back({flow, work});
+    admit();
   }
 
   // When the next flow ends if none comes or goes until then.
@@ -55,10 +59,11 @@ class SharedPort {
     const Flow flow = flows_.back();
     LOCKSTEP_CHECK(flow.end <= received_, "a flow ends when its work is done");
     flows_.pop_back();
+    admit();
     return flow.id;
   }
 
-  std::size_t active() const { return flows_.size(); }
+  std::size_t active() const { return flows_.size() + waiting_.size(); }
 
  private:
   static constexpr std::int64_t million = 1'000'000;
@@ -73,6 +78,19 @@ class SharedPort {
       return end != other.end ? end > other.end : sequence > other.sequence;
     }
   };
+
+  struct Waiting {
+    std::uint32_t id;
+    Duration work;
+  };
+
+  void admit() {
+    while (!waiting_.empty() && crowd_ppm() < unsigned_width()) {
+      flows_.push_back({received_ + units(waiting_.front().work), sequence_++, waiting_.front().id});
+      std::push_heap(flows_.begin(), flows_.end());
+      waiting_.pop_front();
+    }
+  }
 
   static Unsigned128 units(Duration work) {
     return static_cast<Unsigned128>(work.picoseconds()) * units_per_ps;
@@ -92,7 +110,8 @@ class SharedPort {
   }
 
   std::int64_t width_ppm_;
-  std::vector<Flow> flows_;
+  std::vector<Flow> flows_;      // that run
+  std::deque<Waiting> waiting_;  // for one of them to end
   Unsigned128 received_ = 0;  // by a flow that was there from the start, in 2^-20 ps of full speed
   Time as_of_;
   std::uint64_t sequence_ = 0;

@@ -74,7 +74,8 @@ class TextReport {
     table.add_row({"throughput", throughput()});
     table.add_row({"scaling efficiency", of_one_gpu()});
     table.add_row({"MFU", report_.mfu ? percentage(*report_.mfu, 1) : "unknown"});
-    if (report_.longest != report_.p5) {
+    // A picosecond of rounding is no variation.
+    if (report_.longest - report_.p5 > Duration::nanoseconds(1)) {
       table.add_row({"iterations vary", spread()});
     }
     if (report_.waiting.max > Duration::zero()) {
@@ -245,26 +246,24 @@ class TextReport {
     if (!report_.bottleneck_link.empty()) {
       table.add_row({"bottleneck link", report_.bottleneck_link});
     }
+    add_servers(table);
     text_ += table.text(indent);
-    write_servers();
   }
 
   // The busiest of many.
-  void write_servers() {
+  void add_servers(TextTable& table) const {
     if (report_.servers.empty()) {
       return;
     }
     const auto by_work = [](const ServerReport& a, const ServerReport& b) { return a.busy < b.busy; };
     const auto busiest = std::max_element(report_.servers.begin(), report_.servers.end(), by_work);
-    TextTable table({Align::left, Align::left});
     table.add_row({"servers", std::to_string(report_.servers.size())});
     table.add_row(
-        {"busiest server", fmt::format("{}: {} in, {} out, {} at work ({}), {} of memory",
+        {"busiest server", fmt::format("number {}: {} in, {} out, {} at work ({}), {} of memory",
                                        busiest - report_.servers.begin(), format_bytes(busiest->bytes_in),
                                        format_bytes(busiest->bytes_out), format_duration(busiest->busy),
                                        percentage(busiest->busy.in_seconds(), report_.iteration.in_seconds()),
                                        format_bytes(busiest->memory))});
-    text_ += table.text(indent);
   }
 
   void write_asynchrony() {

@@ -14,12 +14,14 @@ using nlohmann::ordered_json;
 constexpr IntegerRange round_range{1, 1'000'000};
 constexpr IntegerRange size_range{1, 10'000};
 
-// "ps_async" is {"strategy": "ps_async"}.
+// "ps_async" is {"strategy": "ps_async"}; a name tells entries of one strategy apart.
 ordered_json read_entry(const JsonReader& json) {
   if (json.is_string())
     return {{"strategy", json.text()}};
   if (json.is_object()) {
     json.required("strategy");
+    if (const auto name = json.optional("name"))
+      static_cast<void>(name->text());
     for (const auto& member : json.members()) static_cast<void>(member);
     return json.value();
   }
@@ -69,6 +71,7 @@ void load_compared(Scenario& scenario, const LoadOptions& options) {
     if (!value["training"].is_object())
       value["training"] = ordered_json::object();
     value["training"].update(scenario.comparison->training[index]);
+    value["training"].erase("name");
     try {
       scenario.comparison->strategies.push_back(load_value(value, {.store = options.store,
                                                                    .file_name = options.file_name,

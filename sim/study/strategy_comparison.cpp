@@ -187,8 +187,11 @@ void number_names(std::vector<ComparedStrategy>& comparison) {
 std::vector<ComparedStrategy> compare_strategies(const Scenario& scenario) {
   LOCKSTEP_CHECK(scenario.comparison.has_value(), "what is compared is asked for");
   std::vector<ComparedStrategy> comparison;
-  for (const Scenario& strategy : scenario.comparison->strategies)
-    comparison.push_back(play(strategy, *scenario.comparison));
+  for (std::size_t index = 0; index < scenario.comparison->strategies.size(); ++index) {
+    comparison.push_back(play(scenario.comparison->strategies[index], *scenario.comparison));
+    const nlohmann::ordered_json& given = scenario.comparison->training[index];
+    comparison.back().name = given.value("name", comparison.back().name);
+  }
   number_names(comparison);
   return comparison;
 }
