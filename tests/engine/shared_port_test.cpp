@@ -19,15 +19,27 @@ TEST_CASE("A flow alone takes exactly its work") {
   CHECK_FALSE(port.next_finish());
 }
 
-TEST_CASE("Two flows on a port for one take turns byte by byte") {
+TEST_CASE("On a port for one the second flow waits for the first") {
   SharedPort port(million);
   port.start(0, Duration::microseconds(10), at(0));
   port.start(1, Duration::microseconds(4), at(2));
-  // After 2 us alone the first has 8 left. The second's 4 take 8 at half speed; the first then has 4 left.
   CHECK(*port.next_finish() == at(10));
-  CHECK(port.finish(at(10)) == 1);
-  CHECK(*port.next_finish() == at(14));
-  CHECK(port.finish(at(14)) == 0);
+  CHECK(port.finish(at(10)) == 0);
+  CHECK(*port.next_finish() == at(10 + 4));
+  CHECK(port.finish(at(14)) == 1);
+}
+
+TEST_CASE("A port for one and a half is shared by two, and a third waits") {
+  SharedPort port(million * 3 / 2);
+  for (std::uint32_t flow = 0; flow < 3; ++flow) port.start(flow, Duration::microseconds(6), at(0));
+  // Two at three quarters of full speed: 6 us take 8, and they end together in the order they began. The third
+  // is then alone.
+  CHECK(*port.next_finish() == at(8));
+  CHECK(port.finish(at(8)) == 0);
+  CHECK(*port.next_finish() == at(8));
+  CHECK(port.finish(at(8)) == 1);
+  CHECK(*port.next_finish() == at(8 + 6));
+  CHECK(port.finish(at(14)) == 2);
 }
 
 TEST_CASE("As many flows as the port is wide do not slow each other") {
@@ -39,12 +51,12 @@ TEST_CASE("As many flows as the port is wide do not slow each other") {
   }
 }
 
-TEST_CASE("Equal flows end in the order they began, at one instant when they began at one") {
+TEST_CASE("Flows that begin at one instant end in the order they began") {
   SharedPort port(million);
   for (std::uint32_t flow = 0; flow < 5; ++flow) port.start(flow, Duration::microseconds(1), at(0));
   for (std::uint32_t flow = 0; flow < 5; ++flow) {
-    CHECK(*port.next_finish() == at(5));
-    CHECK(port.finish(at(5)) == flow);
+    CHECK(*port.next_finish() == at(1 + flow));
+    CHECK(port.finish(at(1 + flow)) == flow);
   }
 }
 
