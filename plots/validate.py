@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 CLIPPED_AT = 40  # percent: what lies further is drawn at the edge with its number
+MOST_ROWS = 40  # more groups than a page holds are drawn together by their source
 
 
 def colours_of(groups):
@@ -17,6 +18,18 @@ def colours_of(groups):
     families = list(dict.fromkeys(names if is_few else [name.split()[0] for name in names]))
     by_family = {family: style.COLOURS[index % len(style.COLOURS)] for index, family in enumerate(families)}
     return {name: by_family.get(name, by_family.get(name.split()[0])) for name in names}, by_family
+
+
+def by_source(cases, groups):
+    """One group for each first word (the source of the data); the mean over all of its cases."""
+    renamed = [{**case, "group": case["group"].split()[0]} for case in cases]
+    merged = {}
+    for group in groups:
+        source = group["group"].split()[0]
+        into = merged.setdefault((source, group["split"]), {"group": source, "split": group["split"], "n": 0, "sum": 0})
+        into["n"] += group["n"]
+        into["sum"] += group["n"] * group["mape_percent"]
+    return renamed, [{**group, "mape_percent": group["sum"] / group["n"]} for group in merged.values()]
 
 
 def look_of(case, colours):
@@ -37,7 +50,8 @@ def choose_time_axes(axes, low, high):
         locator = MaxNLocator(5)
     else:
         axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
-        round_numbers = [digit * 10**power for power in range(-6, 6) for digit in (1, 2, 5)]
+        digits = (1, 2, 5) if high / low < 200 else (1,)
+        round_numbers = [digit * 10**power for power in range(-6, 6) for digit in digits]
         locator = FixedLocator([number for number in round_numbers if low <= number <= high])
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(locator)
@@ -128,6 +142,8 @@ def draw_legend(axes, cases, by_family):
 
 def draw(validation):
     cases, groups = validation["cases"], validation["groups"]
+    if len(groups) > MOST_ROWS:
+        cases, groups = by_source(cases, groups)
     colours, by_family = colours_of(groups)
     figure = plt.figure(figsize=(14.5, max(6.2, 1.6 + 0.36 * len(groups))))
     scatter = figure.add_axes([0.06, 0.1, 0.4, 0.8])

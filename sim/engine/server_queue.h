@@ -42,7 +42,7 @@ class ServerQueue {
 
   ServedJob finish(Time now) {
     if (!takes_turns_)
-      return {side_by_side_.finish(now), Time{}};
+      return {side_by_side_.finish(now).id, Time{}};
     const ServedJob served{turns_.front().id, begin_};
     turns_.pop_front();
     serve(now);

@@ -28,6 +28,12 @@
 
 namespace lockstep {
 
+// A flow that has ended, and when its turn came.
+struct PortFlow {
+  std::uint32_t id = 0;
+  Time begin;
+};
+
 class SharedPort {
  public:
   // How many flows run at full speed together, in parts per million of one; at least one.
@@ -53,14 +59,14 @@ class SharedPort {
   }
 
   // Takes out the flow that ends now.
-  std::uint32_t finish(Time now) {
+  PortFlow finish(Time now) {
     advance(now);
     std::pop_heap(flows_.begin(), flows_.end());
     const Flow flow = flows_.back();
     LOCKSTEP_CHECK(flow.end <= received_, "a flow ends when its work is done");
     flows_.pop_back();
     admit();
-    return flow.id;
+    return {flow.id, flow.begin};
   }
 
   std::size_t active() const { return flows_.size() + waiting_.size(); }
@@ -73,6 +79,7 @@ class SharedPort {
     Unsigned128 end;  // the virtual work at which it is done
     std::uint64_t sequence;
     std::uint32_t id;
+    Time begin;
     // Heaps keep the greatest on top: the first to end, then the first to begin.
     bool operator<(const Flow& other) const {
       return end != other.end ? end > other.end : sequence > other.sequence;
@@ -86,7 +93,7 @@ class SharedPort {
 
   void admit() {
     while (!waiting_.empty() && crowd_ppm() < unsigned_width()) {
-      flows_.push_back({received_ + units(waiting_.front().work), sequence_++, waiting_.front().id});
+      flows_.push_back({received_ + units(waiting_.front().work), sequence_++, waiting_.front().id, as_of_});
       std::push_heap(flows_.begin(), flows_.end());
       waiting_.pop_front();
     }
@@ -112,7 +119,7 @@ class SharedPort {
   std::int64_t width_ppm_;
   std::vector<Flow> flows_;      // that run
   std::deque<Waiting> waiting_;  // for one of them to end
-  Unsigned128 received_ = 0;  // by a flow that was there from the start, in 2^-20 ps of full speed
+  Unsigned128 received_ = 0;     // by a flow that was there from the start, in 2^-20 ps of full speed
   Time as_of_;
   std::uint64_t sequence_ = 0;
 };

@@ -99,9 +99,15 @@ bool UpdateLoop::next(LearningEvent& event) {
 void UpdateLoop::handle(const Event& event) {
   switch (event.tag) {
     case pulls_tag:
-      return wake(pulls_, pulls_alarm_, pulls_tag, [&](std::uint32_t worker) { compute_after_pull(worker); });
+      return wake(pulls_, pulls_alarm_, pulls_tag, [&](const PortFlow& flow) {
+        workers_[flow.id].pull_begin = flow.begin;
+        compute_after_pull(flow.id);
+      });
     case pushes_tag:
-      return wake(pushes_, pushes_alarm_, pushes_tag, [&](std::uint32_t worker) { leave(worker); });
+      return wake(pushes_, pushes_alarm_, pushes_tag, [&](const PortFlow& flow) {
+        workers_[flow.id].push_begin = flow.begin;
+        leave(flow.id);
+      });
     case server_tag:
       return wake(server_, server_alarm_, server_tag, [&](const ServedJob& job) { served(job); });
     case push_tag:

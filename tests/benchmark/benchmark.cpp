@@ -10,6 +10,8 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
+#include "sim/base/random_table.h"
+#include "sim/engine/update_loop.h"
 #include "sim/network/fair_share.h"
 #include "sim/study/collective_table.h"
 #include "tests/support/clusters.h"
@@ -162,6 +164,31 @@ void jittery_resnet50_on_64(benchmark::State& state) {
   step(state, scenario);
 }
 BENCHMARK(jittery_resnet50_on_64)->Arg(1'000)->Arg(10'000)->Unit(benchmark::kSecond)->Iterations(1);
+
+// So many asynchronous workers, a thousand updates each, at a server's crowded port.
+void asynchronous_workers(benchmark::State& state) {
+  const RandomTable jitter = RandomTable::lognormal(100'000);
+  UpdateLoopInput input{
+      .slowdown_ppm = std::vector<std::int64_t>(static_cast<std::size_t>(state.range(0)), 1'000'000),
+      .step = {.until_backward = Duration::milliseconds(50),
+               .backward = Duration::milliseconds(100),
+               .after_pull = {{1'000'000, Duration::milliseconds(50)}},
+               .before_push = {{1'000'000, Duration::milliseconds(100)}}},
+      .pull = {.alone = Duration::milliseconds(5), .width_ppm = 20'000'000},
+      .push = {.alone = Duration::milliseconds(5), .width_ppm = 20'000'000},
+      .server = {.push = Duration::microseconds(20), .update = Duration::microseconds(60)},
+      .jitter = &jitter,
+      .rounds = 1'000};
+  std::uint64_t events = 0;
+  for (auto _ : state) {
+    UpdateLoop loop(input);
+    LearningEvent event;
+    while (loop.next(event)) continue;
+    events = loop.totals().events;
+  }
+  count(state, events);
+}
+BENCHMARK(asynchronous_workers)->Arg(1'000)->Unit(benchmark::kSecond)->Iterations(1);
 
 // What `lockstep collective all_reduce --nodes 128` does once the machine is loaded: 8 bytes to 8 GiB.
 void table_of_31_sizes_on_1024(benchmark::State& state, const char* machine) {

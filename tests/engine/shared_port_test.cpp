@@ -15,7 +15,7 @@ TEST_CASE("A flow alone takes exactly its work") {
   SharedPort port(million);
   port.start(7, Duration::microseconds(10), at(3));
   CHECK(*port.next_finish() == at(13));
-  CHECK(port.finish(at(13)) == 7);
+  CHECK(port.finish(at(13)).id == 7);
   CHECK_FALSE(port.next_finish());
 }
 
@@ -24,9 +24,11 @@ TEST_CASE("On a port for one the second flow waits for the first") {
   port.start(0, Duration::microseconds(10), at(0));
   port.start(1, Duration::microseconds(4), at(2));
   CHECK(*port.next_finish() == at(10));
-  CHECK(port.finish(at(10)) == 0);
+  CHECK(port.finish(at(10)).id == 0);
   CHECK(*port.next_finish() == at(10 + 4));
-  CHECK(port.finish(at(14)) == 1);
+  const PortFlow second = port.finish(at(14));
+  CHECK(second.id == 1);
+  CHECK(second.begin == at(10));
 }
 
 TEST_CASE("A port for one and a half is shared by two, and a third waits") {
@@ -35,11 +37,11 @@ TEST_CASE("A port for one and a half is shared by two, and a third waits") {
   // Two at three quarters of full speed: 6 us take 8, and they end together in the order they began. The third
   // is then alone.
   CHECK(*port.next_finish() == at(8));
-  CHECK(port.finish(at(8)) == 0);
+  CHECK(port.finish(at(8)).id == 0);
   CHECK(*port.next_finish() == at(8));
-  CHECK(port.finish(at(8)) == 1);
+  CHECK(port.finish(at(8)).id == 1);
   CHECK(*port.next_finish() == at(8 + 6));
-  CHECK(port.finish(at(14)) == 2);
+  CHECK(port.finish(at(14)).id == 2);
 }
 
 TEST_CASE("As many flows as the port is wide do not slow each other") {
@@ -47,7 +49,7 @@ TEST_CASE("As many flows as the port is wide do not slow each other") {
   for (std::uint32_t flow = 0; flow < 3; ++flow) port.start(flow, Duration::microseconds(6), at(flow));
   for (std::uint32_t flow = 0; flow < 3; ++flow) {
     CHECK(*port.next_finish() == at(6 + flow));
-    CHECK(port.finish(at(6 + flow)) == flow);
+    CHECK(port.finish(at(6 + flow)).id == flow);
   }
 }
 
@@ -56,7 +58,7 @@ TEST_CASE("Flows that begin at one instant end in the order they began") {
   for (std::uint32_t flow = 0; flow < 5; ++flow) port.start(flow, Duration::microseconds(1), at(0));
   for (std::uint32_t flow = 0; flow < 5; ++flow) {
     CHECK(*port.next_finish() == at(1 + flow));
-    CHECK(port.finish(at(1 + flow)) == flow);
+    CHECK(port.finish(at(1 + flow)).id == flow);
   }
 }
 
