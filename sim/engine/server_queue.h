@@ -24,7 +24,7 @@ class ServerQueue {
  public:
   // `width_ppm`: how many jobs run at full speed side by side, where they do not take turns.
   ServerQueue(bool takes_turns, std::int64_t width_ppm)
-      : takes_turns_(takes_turns), side_by_side_(std::max<std::int64_t>(width_ppm, 1'000'000)) {}
+      : takes_turns_(takes_turns), side_by_side_(std::max<std::int64_t>(width_ppm, 1'000'000), any_number) {}
 
   void start(std::uint32_t job, Duration work, Time now) {
     if (!takes_turns_)
@@ -53,6 +53,8 @@ class ServerQueue {
   std::size_t active() const { return takes_turns_ ? turns_.size() : side_by_side_.active(); }
 
  private:
+  static constexpr std::int64_t any_number = 1'000'000;
+
   struct Turn {
     std::uint32_t id;
     Duration work;

@@ -4,13 +4,14 @@
 //
 // Problem:   a thousand workers that push to one server are a thousand flows on one link; solving their fair
 //            share again at each arrival costs the square of their number.
-// Idea:      a pair of hosts has one connection, which carries messages in turn, so a port is shared by few and
-//            the rest queue, first come first served. Those that run progress alike: what each has received
-//            since the port was built is one number, the virtual work. A flow ends when that number has grown
-//            by its own work, whoever comes and goes meanwhile, so a heap by that end is all there is to know
-//            (processor sharing in virtual time).
+// Idea:      a pair of hosts has one connection, which carries messages in turn. Flows of one message each take
+//            turns; flows of many messages mingle, as many of them as they have messages. The rest queue, first
+//            come first served. Those that run progress alike: what each has received since the port was built
+//            is one number, the virtual work. A flow ends when that number has grown by its own work, whoever
+//            comes and goes meanwhile, so a heap by that end is all there is to know (processor sharing in
+//            virtual time).
 // Invariant: alone, a flow takes exactly its work; together, flows run as fast as `width` of them would at
-//            full speed, and no more run than fill the width. Virtual work is rounded down and moments up:
+//            full speed, and no more run than `pieces` times the width. Virtual work is rounded down and moments up:
 //            nothing is early, and by less than a picosecond and a millionth of it late. Flows of equal work
 //            end in the order they began.
 // Cost:      a logarithm of the active flows for each.
@@ -36,8 +37,10 @@ struct PortFlow {
 
 class SharedPort {
  public:
-  // How many flows run at full speed together, in parts per million of one; at least one.
-  explicit SharedPort(std::int64_t width_ppm) : width_ppm_(width_ppm) {
+  // How many flows run at full speed together, in parts per million of one, at least one; and how many messages
+  // of the largest one's size a flow is made of.
+  explicit SharedPort(std::int64_t width_ppm, std::int64_t pieces = 1)
+      : width_ppm_(width_ppm), pieces_(pieces) {
     LOCKSTEP_CHECK(width_ppm >= million, "one flow alone runs at full speed");
   }
 
@@ -92,7 +95,7 @@ class SharedPort {
   };
 
   void admit() {
-    while (!waiting_.empty() && crowd_ppm() < unsigned_width()) {
+    while (!waiting_.empty() && crowd_ppm() < unsigned_width() * static_cast<Unsigned128>(pieces_)) {
       flows_.push_back({received_ + units(waiting_.front().work), sequence_++, waiting_.front().id, as_of_});
       std::push_heap(flows_.begin(), flows_.end());
       waiting_.pop_front();
@@ -117,6 +120,7 @@ class SharedPort {
   }
 
   std::int64_t width_ppm_;
+  std::int64_t pieces_;
   std::vector<Flow> flows_;      // that run
   std::deque<Waiting> waiting_;  // for one of them to end
   Unsigned128 received_ = 0;     // by a flow that was there from the start, in 2^-20 ps of full speed

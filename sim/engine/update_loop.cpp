@@ -60,8 +60,8 @@ std::vector<Overlap> upper_hull(std::vector<Overlap> paths) {
 
 UpdateLoop::UpdateLoop(UpdateLoopInput input)
     : input_(std::move(input)),
-      pulls_(input_.pull.width_ppm),
-      pushes_(input_.push.width_ppm),
+      pulls_(input_.pull.width_ppm, input_.pull.pieces),
+      pushes_(input_.push.width_ppm, input_.push.pieces),
       server_(input_.server.takes_turns, input_.server.width_ppm),
       workers_(input_.slowdown_ppm.size() / static_cast<std::size_t>(input_.ranks_per_worker)) {
   LOCKSTEP_CHECK(!workers_.empty() && input_.rounds > 0, "somebody works for at least a round");
@@ -101,7 +101,7 @@ void UpdateLoop::handle(const Event& event) {
     case pulls_tag:
       return wake(pulls_, pulls_alarm_, pulls_tag, [&](const PortFlow& flow) {
         workers_[flow.id].pull_begin = flow.begin;
-        compute_after_pull(flow.id);
+        pulled(flow.id);
       });
     case pushes_tag:
       return wake(pushes_, pushes_alarm_, pushes_tag, [&](const PortFlow& flow) {
@@ -148,14 +148,28 @@ void UpdateLoop::read(std::uint32_t worker) {
   ++workers_[worker].iteration;
   emit(LearningKind::read, worker);
   serve(pull_job(worker));
+  if (goes_along())
+    pull(worker);
 }
 
 void UpdateLoop::pull(std::uint32_t worker) {
   workers_[worker].pull_begin = queue_.now();
   if (input_.pull.alone == Duration::zero())
-    return compute_after_pull(worker);
+    return pulled(worker);
   pulls_.start(worker, input_.pull.alone, queue_.now());
   set_alarm(pulls_, pulls_alarm_, pulls_tag);
+}
+
+// Of two things that go along with each other the later one counts.
+bool UpdateLoop::is_second(std::uint32_t worker) {
+  bool& is_half_done = workers_[worker].is_half_done;
+  is_half_done = !is_half_done;
+  return !is_half_done;
+}
+
+void UpdateLoop::pulled(std::uint32_t worker) {
+  if (!goes_along() || is_second(worker))
+    compute_after_pull(worker);
 }
 
 // The last of the weights have left. The forward pass went along with those that came before, and gradients
@@ -187,6 +201,10 @@ void UpdateLoop::compute_on_own_weights(std::uint32_t index) {
 
 void UpdateLoop::push(std::uint32_t worker) {
   workers_[worker].push_begin = queue_.now();
+  if (goes_along()) {
+    began_applying();
+    serve(push_job(worker));
+  }
   if (input_.push.alone == Duration::zero())
     return leave(worker);
   pushes_.start(worker, input_.push.alone, queue_.now());
@@ -206,6 +224,10 @@ void UpdateLoop::arrive(std::uint32_t worker) {
   hide(workers_[worker].compute_end - workers_[worker].push_begin);
   account_step(worker);
   account(worker, Activity::communicating, queue_.now());
+  if (goes_along()) {
+    workers_[worker].doing = Activity::communicating;
+    return is_second(worker) ? use(worker) : void();
+  }
   if (input_.rule == UpdateRule::synchronous)
     return serve(push_job(worker));
   workers_[worker].doing = Activity::waiting;
@@ -218,10 +240,16 @@ void UpdateLoop::arrive(std::uint32_t worker) {
 void UpdateLoop::admit(std::uint32_t worker) {
   account(worker, Activity::waiting, queue_.now());
   workers_[worker].doing = Activity::communicating;
+  began_applying();
+  serve(push_job(worker));
+}
+
+void UpdateLoop::began_applying() {
+  if (input_.rule != UpdateRule::asynchronous)
+    return;
   if (applying_ > 0 && !server_.takes_turns() && window_begin_)
     ++totals_.conflicts;
   ++applying_;
-  serve(push_job(worker));
 }
 
 Duration UpdateLoop::work_of(std::uint32_t job) const {
@@ -248,11 +276,21 @@ void UpdateLoop::served(const ServedJob& job) {
   if (job.id == round_job)
     return end_round();
   const std::uint32_t worker = job.id / 2;
-  if (input_.rule == UpdateRule::asynchronous)
+  if (goes_along() && !is_second(worker))
+    return;
+  if (input_.rule == UpdateRule::asynchronous && !goes_along())
     account(worker, Activity::waiting, job.begin);
+  if (job.id != pull_job(worker))
+    return use(worker);
+  if (goes_along())
+    return compute_after_pull(worker);
   account(worker, Activity::communicating, queue_.now());
-  if (job.id == pull_job(worker))
-    return pull(worker);
+  pull(worker);
+}
+
+// All of a gradient has come and was handled.
+void UpdateLoop::use(std::uint32_t worker) {
+  account(worker, Activity::communicating, queue_.now());
   input_.rule == UpdateRule::asynchronous ? apply(worker) : contribute(worker);
 }
 

@@ -57,6 +57,7 @@ struct WorkerStep {
 struct WorkerTransfer {
   Duration alone = {};                 // when nobody else transfers
   std::int64_t width_ppm = 1'000'000;  // how many workers transfer at full speed together
+  std::int64_t pieces = 1;             // of the largest variable's size
   Duration latency = {};
 };
 
@@ -66,6 +67,7 @@ struct ServerWork {
   Duration push = {};    // to take in one gradient
   Duration update = {};  // to apply it
   bool takes_turns = true;
+  bool goes_along = false;             // variable by variable, while others are on their way
   std::int64_t width_ppm = 1'000'000;  // how many are served at full speed together, if not in turns
 };
 
@@ -146,6 +148,7 @@ class UpdateLoop {
     Time accounted;                      // until when it is known what it did
     Activity doing = Activity::waiting;  // since then; of a step, compute_begin and compute_end tell
     Time updated;                        // last
+    bool is_half_done = false;           // of transfer and handling, where they go along with each other
     Time pull_begin;
     Time push_begin;
     Time compute_begin;  // where all stalls of the forward pass are moved to its front
@@ -158,12 +161,15 @@ class UpdateLoop {
   using Alarm = std::optional<Time>;
 
   bool has_server() const;
+  bool goes_along() const { return input_.server.goes_along && !bound_; }
+  bool is_second(std::uint32_t worker);
   void handle(const Event& event);
 
   // A worker's way round.
   void begin(std::uint32_t worker);
   void read(std::uint32_t worker);
   void pull(std::uint32_t worker);
+  void pulled(std::uint32_t worker);
   void compute_after_pull(std::uint32_t worker);
   void compute_on_own_weights(std::uint32_t worker);
   void push(std::uint32_t worker);
@@ -173,6 +179,8 @@ class UpdateLoop {
   Duration work_of(std::uint32_t job) const;
   void serve(std::uint32_t job);
   void served(const ServedJob& job);
+  void began_applying();
+  void use(std::uint32_t worker);
   void apply(std::uint32_t worker);
   void contribute(std::uint32_t worker);
   void reach_barrier(std::uint32_t worker);

@@ -223,6 +223,7 @@ ServerCost cost_of_servers(const Scenario& scenario, const Job& job,
   };
   ServerCost cost;
   cost.work.takes_turns = lock != UpdateLock::lock_free;
+  cost.work.goes_along = lock != UpdateLock::locked;
   Duration slowest;
   for (const std::vector<Bytes>& of_server : variables) {
     const Handling pull = handle(of_server, rates, true, 0, 1);
@@ -291,6 +292,18 @@ WorkerStep step_of(const Job& job, const std::vector<LayerTime>& layers) {
   return step;
 }
 
+// All variables together are so many times the largest one.
+std::int64_t pieces_of(const std::vector<std::vector<Bytes>>& variables) {
+  Bytes all;
+  Bytes largest{1};
+  for (const std::vector<Bytes>& of_server : variables)
+    for (const Bytes bytes : of_server) {
+      all += bytes;
+      largest = std::max(largest, bytes);
+    }
+  return std::max<std::int64_t>(all.count() / largest.count(), 1);
+}
+
 Bytes compressed(const Job& job, Bytes bytes) {
   const CompressionKind kind = job.training.compression.kind;
   const bool is_half = kind == CompressionKind::fp16 || kind == CompressionKind::bf16;
@@ -311,6 +324,10 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
   // Where servers only add, each worker updates its weights before it uses them.
   if (!job.training.parameter_server.servers.updates_weights)
     step.until_backward += single_gpu_time(scenario) - (step.until_backward + step.backward);
+  WorkerTransfer pull = transfer_of(scenario, shape, topology, gradient_bytes(job), machines);
+  WorkerTransfer push =
+      transfer_of(scenario, shape, topology, compressed(job, gradient_bytes(job)), machines);
+  pull.pieces = push.pieces = pieces_of(variables);
   UpdateRun run{.workers = shape.workers(),
                 .ranks_per_worker = shape.ranks_per_worker,
                 .forward = micro.forward * micro_batches,
@@ -324,8 +341,8 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
                     .slowdown_ppm = slowdown_by_rank(scenario),
                     .ranks_per_worker = shape.ranks_per_worker,
                     .step = std::move(step),
-                    .pull = transfer_of(scenario, shape, topology, run.pulled, machines),
-                    .push = transfer_of(scenario, shape, topology, run.pushed, machines),
+                    .pull = pull,
+                    .push = push,
                     .server = servers.work,
                     .staleness_bound = scenario.training.parameter_server.staleness_bound,
                     .seed = static_cast<std::uint64_t>(scenario.simulation.seed),

@@ -44,6 +44,17 @@ TEST_CASE("A port for one and a half is shared by two, and a third waits") {
   CHECK(port.finish(at(14)).id == 2);
 }
 
+TEST_CASE("Flows of two messages each mingle, two at a time on a port for one") {
+  SharedPort port(million, 2);
+  for (std::uint32_t flow = 0; flow < 3; ++flow) port.start(flow, Duration::microseconds(6), at(0));
+  // Two at half speed end at 12 us; the third begins then and is alone.
+  CHECK(port.finish(at(12)).id == 0);
+  CHECK(port.finish(at(12)).id == 1);
+  const PortFlow third = port.finish(at(18));
+  CHECK(third.id == 2);
+  CHECK(third.begin == at(12));
+}
+
 TEST_CASE("As many flows as the port is wide do not slow each other") {
   SharedPort port(3 * million);
   for (std::uint32_t flow = 0; flow < 3; ++flow) port.start(flow, Duration::microseconds(6), at(flow));

@@ -115,6 +115,19 @@ TEST_CASE("Gradients leave while backward goes on") {
   CHECK(totals_of(input).window.picoseconds() == Duration::milliseconds(20 * (10 + 28)).picoseconds());
 }
 
+TEST_CASE("A server that goes along with a gradient's way is done when the later of the two is") {
+  UpdateLoopInput input = alike(1);
+  input.push = {.alone = Duration::milliseconds(6)};
+  input.server.push = Duration::milliseconds(4);
+  // The last gradient is ready after 10 + 20 ms; it leaves from then on, since all bytes are one gradient's.
+  // One after the other: 6 + 4 ms more. Along with each other: the longer one, 6 ms.
+  CHECK(totals_of(input).window.picoseconds() == Duration::milliseconds(20 * (30 + 6 + 4)).picoseconds());
+  input.server.goes_along = true;
+  const UpdateTotals totals = totals_of(input);
+  CHECK(totals.window.picoseconds() == Duration::milliseconds(20 * (30 + 6)).picoseconds());
+  check_that_time_adds_up(totals);
+}
+
 TEST_CASE("No update is staler than the bound, and nobody waits for ever") {
   for (const std::int64_t bound : {0, 1, 3, 8, 100}) {
     UpdateLoopInput input = alike(9);

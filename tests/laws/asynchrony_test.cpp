@@ -120,6 +120,14 @@ TEST_CASE("Asynchronous servers are at least as fast as synchronous ones when up
     }
 }
 
+TEST_CASE("Asynchronous servers are at least as fast as the plan of synchronous ones on the same servers") {
+  for (const std::int64_t servers : {1, 4}) {
+    const Json training{{"servers", direct(servers)}, {"optimizer", "none"}};
+    const double asynchronous = report_of(resnet("ps_async", training)).iteration.in_seconds();
+    CHECK(asynchronous <= report_of(resnet("ps_sync", training)).iteration.in_seconds());
+  }
+}
+
 TEST_CASE("Jitter is drawn in asynchronous runs, and costs them less than a barrier") {
   Json given = one_layer("ps_async", 8, {{"servers", direct(8)}});
   given["cluster"]["jitter"] = {{"distribution", "gamma"}, {"coefficient_of_variation", 0.3}};
