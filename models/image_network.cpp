@@ -205,14 +205,7 @@ FeatureMap ImageNetwork::concatenate(const std::string& name, const std::vector<
 }
 
 void ImageNetwork::cross_entropy(const std::string& name, const FeatureMap& logits) {
-  const std::int64_t elements = logits.activation.elements;
-  builder_.add_loss({.name = name,
-                     .forward_elements = 2 * elements,
-                     .backward_elements = 2 * elements,
-                     .saved_elements = elements,
-                     .forward_kernels = 2,
-                     .backward_kernels = 2},
-                    logits.activation);
+  builder_.add_cross_entropy(name, logits.activation);
 }
 
 }  // namespace lockstep

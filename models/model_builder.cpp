@@ -91,10 +91,17 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
   return output;
 }
 
-void ModelBuilder::add_loss(Layer layer, const Activation& output) {
-  layer.is_loss = true;
-  model_.output_elements += output.elements;
-  add_layer(std::move(layer), {output});
+void ModelBuilder::add_cross_entropy(const std::string& name, const Activation& logits, TensorSplit split) {
+  model_.output_elements += logits.elements;
+  add_layer({.name = name,
+             .split = split,
+             .forward_elements = 2 * logits.elements,
+             .backward_elements = 2 * logits.elements,
+             .saved_elements = logits.elements,
+             .forward_kernels = 2,
+             .backward_kernels = 2,
+             .is_loss = true},
+            {logits});
 }
 
 std::vector<std::uint32_t> ModelBuilder::completed_parameters(const Matmul& matmul) const {

@@ -61,7 +61,9 @@ class ModelBuilder {
   void add_layer(Layer layer, const std::vector<Activation>& inputs);
   Activation add_matmul(const Matmul& matmul, const Activation& input);
   // The loss of one of the model's outputs.
-  void add_loss(Layer layer, const Activation& output);
+  // Softmax and its loss over all of `logits`: two passes each way, and the probabilities are kept.
+  void add_cross_entropy(const std::string& name, const Activation& logits,
+                         TensorSplit split = TensorSplit::replicated);
 
   Model finish();
 

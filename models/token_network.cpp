@@ -208,15 +208,7 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
 }
 
 void TokenNetwork::cross_entropy(const std::string& name, const Tokens& logits) {
-  const std::int64_t elements = logits.activation.elements;
-  builder_.add_loss({.name = name,
-                     .split = TensorSplit::local,
-                     .forward_elements = 2 * elements,
-                     .backward_elements = 2 * elements,
-                     .saved_elements = elements,
-                     .forward_kernels = 2,
-                     .backward_kernels = 2},
-                    logits.activation);
+  builder_.add_cross_entropy(name, logits.activation, TensorSplit::local);
 }
 
 }  // namespace lockstep

@@ -379,10 +379,7 @@ void UpdateLoop::draw_speed(Worker& worker, std::uint32_t index) {
     std::int64_t factor = input_.slowdown_ppm[static_cast<std::size_t>(rank)];
     if (input_.jitter != nullptr)
       factor = arithmetic::product_divided_up(
-          factor,
-          input_.jitter->draw(keyed_random(input_.seed, static_cast<std::uint64_t>(rank),
-                                           static_cast<std::uint64_t>(worker.iteration))),
-          million);
+          factor, input_.jitter->factor_ppm(static_cast<std::uint32_t>(rank), worker.iteration), million);
     worker.factor_ppm = std::max(worker.factor_ppm, factor);
   }
 }

@@ -9,7 +9,7 @@
 //            direction; every update touches every server at the same moments, so the slowest server is the
 //            server. Synchronous servers and all-reduced rounds run in the same loop under the same draws, to
 //            be compared.
-// Invariant: integers only; a draw depends on (seed, worker, iteration) alone, so all rules meet the same
+// Invariant: integers only; a draw depends on (seed, rank, iteration) alone, so all rules meet the same
 //            disturbances. What a worker does is always one of computing, communicating and waiting: the
 //            three add up to the window to the picosecond.
 // Cost:      about five events an update; memory linear in the workers.
@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "sim/base/quantile_sketch.h"
-#include "sim/base/random_table.h"
 #include "sim/base/units.h"
 #include "sim/engine/event_queue.h"
+#include "sim/engine/jitter.h"
 #include "sim/engine/server_queue.h"
 #include "sim/engine/staleness.h"
 
@@ -83,8 +83,7 @@ struct UpdateLoopInput {
   std::int64_t backup_workers = 0;                   // synchronous: so many gradients need not be waited for
   std::int64_t local_steps = 1;                      // averaged
   Duration all_reduce = {};                          // reduced, averaged: what of it nothing hides
-  const RandomTable* jitter = nullptr;               // of a step's computing
-  std::uint64_t seed = 0;
+  const Jitter* jitter = nullptr;                    // of a step's computing; null: none
   std::int64_t rounds = 1;  // measured; a round is one gradient of every worker, on average
   std::int64_t warm_up = 1;
 };

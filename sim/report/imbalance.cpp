@@ -8,11 +8,6 @@
 namespace lockstep {
 namespace {
 
-bool has_leader(const Scenario& scenario) {
-  const Strategy* strategy = Registry<Strategy>::find(scenario.training.strategy);
-  return strategy != nullptr && strategy->has_leader;
-}
-
 // In a mean iteration after the warm-up.
 Duration mean_busy(const Run& run, std::size_t rank) {
   const auto measured = static_cast<std::int64_t>(run.iterations.size()) - 1;
@@ -34,7 +29,7 @@ Bytes most_held(const Run& run, const MemoryUse& standing, std::size_t rank) {
 std::optional<Imbalance> find_imbalance(const Scenario& scenario, const Simulation& simulation) {
   const Run& run = simulation.steady;
   const std::size_t ranks = run.lanes.compute.size();
-  if (!has_leader(scenario) || ranks < 2)
+  if (!strategy_named(scenario.training.strategy).has_leader || ranks < 2)
     return std::nullopt;
   const MemoryUse standing = standing_memory(scenario, simulation);
   Imbalance found{.busy = mean_busy(run, 0),

@@ -426,11 +426,12 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   Report report;
   report.name = scenario.name;
   measure_iterations(report, view);
-  measure_communication(report, view);
-  if (simulation.long_run)
+  if (simulation.long_run) {
     measure_long_run(report, *simulation.long_run, simulation.cluster->symmetry.roles);
-  else
+  } else {
+    measure_communication(report, view);
     measure_accounts(report, account_of_all(run), view, simulation.cluster->symmetry.roles);
+  }
   report.timed_out = simulation.timed_out;
   if (scenario.input)
     report.input = report_input(scenario, *simulation.job.input, report.iteration);

@@ -12,6 +12,7 @@
 #include "sim/network/topology.h"
 #include "sim/scenario/describe_input.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/long_run.h"
 #include "sim/scenario/read_training.h"
 #include "sim/scenario/spelling.h"
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "sim/engine/executor.h"
+#include "sim/scenario/scenario.h"
 
 namespace lockstep {
 namespace {
@@ -148,6 +149,13 @@ class LongRunner {
 };
 
 }  // namespace
+
+bool is_long_run(const Scenario& scenario) {
+  // Batches on their way reach from one iteration into the next, too.
+  if (scenario.input || strategy_named(scenario.training.strategy).reaches_across)
+    return false;
+  return has_jitter(scenario) || scenario.simulation.iterations > iterations_of_a_plan;
+}
 
 DisturbedWork::DisturbedWork(const Plan& plan, const std::vector<IterationOps>& iterations,
                              std::uint32_t ranks) {

@@ -16,12 +16,17 @@
 #include <vector>
 
 #include "sim/base/quantile_sketch.h"
-#include "sim/compute/jitter.h"
+#include "sim/engine/jitter.h"
 #include "sim/network/route_table.h"
 #include "sim/plan/coarse_plan.h"
 #include "sim/scenario/time_account.h"
 
 namespace lockstep {
+
+struct Scenario;
+
+// Whether its iterations are simulated window by window: many, or no two alike.
+bool is_long_run(const Scenario& scenario);
 
 // A collective that a rank was in for longer than the library allows.
 struct TimedOut {

@@ -55,7 +55,7 @@ std::vector<std::string> settle_noting(Job& job, const Strategy& strategy, std::
 }  // namespace
 
 std::vector<std::string> rehearse(Job& job, std::int64_t ranks, const RunBriefly& run_briefly) {
-  const Strategy& strategy = *Registry<Strategy>::find(job.training.strategy);
+  const Strategy& strategy = strategy_named(job.training.strategy);
   const std::vector<Trial> variants =
       strategy.variants != nullptr ? strategy.variants(job.training) : std::vector<Trial>{};
   if (variants.empty())

@@ -39,7 +39,20 @@ Symmetry symmetry_of(const std::vector<Colour>& ranks, const std::vector<Colour>
   return result;
 }
 
-constexpr int most_rounds = 80;
+// Until nothing splits. False when that takes too many rounds.
+template <class Refine, class Count>
+bool refine_until_stable(Refine refine_once, Count count_colours) {
+  constexpr int most_rounds = 80;
+  std::size_t colours = count_colours();
+  for (int round = 0; round < most_rounds; ++round) {
+    refine_once();
+    const std::size_t refined = count_colours();
+    if (refined == colours)
+      return true;
+    colours = refined;
+  }
+  return false;
+}
 
 // A rank on a ring: where it sends and what that crosses.
 struct RingHop {
@@ -66,18 +79,9 @@ class Refinement {
       links_[link] = mixed(links_[link], crossings[link]);
   }
 
-  // Until nothing splits. False when that takes too many rounds.
   bool refine() {
     find_hops();
-    std::size_t colours = count_colours();
-    for (int round = 0; round < most_rounds; ++round) {
-      refine_once();
-      const std::size_t refined = count_colours();
-      if (refined == colours)
-        return true;
-      colours = refined;
-    }
-    return false;
+    return refine_until_stable([this] { refine_once(); }, [this] { return count_colours(); });
   }
 
   Symmetry symmetry() const { return symmetry_of(ranks_, links_); }
@@ -138,17 +142,8 @@ class GroupRefinement {
       for (const Group& group : sets[set].groups) add(set, sets[set], group);
   }
 
-  // Until nothing splits. False when that takes too many rounds.
   bool refine() {
-    std::size_t colours = count_colours();
-    for (int round = 0; round < most_rounds; ++round) {
-      refine_once();
-      const std::size_t refined = count_colours();
-      if (refined == colours)
-        return true;
-      colours = refined;
-    }
-    return false;
+    return refine_until_stable([this] { refine_once(); }, [this] { return count_colours(); });
   }
 
   Symmetry symmetry() const { return symmetry_of(ranks_, links_); }

@@ -15,7 +15,7 @@
 
 #include "sim/base/units.h"
 #include "sim/compute/gpu.h"
-#include "sim/compute/jitter.h"
+#include "sim/engine/jitter.h"
 #include "sim/network/calibration.h"
 #include "sim/network/machine.h"
 #include "sim/plan/model.h"
@@ -169,19 +169,6 @@ inline bool has_jitter(const Scenario& scenario) {
   const std::vector<Straggler>& stragglers = scenario.cluster.stragglers;
   return scenario.cluster.jitter.distribution != JitterDistribution::none ||
          std::any_of(stragglers.begin(), stragglers.end(), passes);
-}
-
-// Batches on their way and variables at their servers reach from one iteration into the next.
-inline bool is_one_plan(const Scenario& scenario) {
-  const std::string& strategy = scenario.training.strategy;
-  return scenario.input || strategy == "ps_sync" || strategy == "ps_async";
-}
-
-// Whether its iterations are simulated window by window (long_run.h).
-inline bool is_long_run(const Scenario& scenario) {
-  if (is_one_plan(scenario))
-    return false;
-  return has_jitter(scenario) || scenario.simulation.iterations > iterations_of_a_plan;
 }
 
 }  // namespace lockstep

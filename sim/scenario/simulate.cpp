@@ -19,9 +19,6 @@ namespace {
 
 constexpr std::int64_t million = 1'000'000;
 
-// Of one socket where its profile states none: four channels of DDR4-2400, usual in 2017 (our choice).
-constexpr Bandwidth usual_host_memory{76'800'000'000};
-
 // A fraction of stragglers is drawn rank by rank, keyed by the seed, so that the draw depends on nothing
 // else.
 bool is_straggler(const Straggler& straggler, std::int64_t rank, std::int64_t seed) {
@@ -35,9 +32,7 @@ bool is_straggler(const Straggler& straggler, std::int64_t rank, std::int64_t se
 }
 
 const Strategy& strategy_of(const Scenario& scenario) {
-  const Strategy* strategy = Registry<Strategy>::find(scenario.training.strategy);
-  LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
-  return *strategy;
+  return strategy_named(scenario.training.strategy);
 }
 
 std::vector<Host> hosts_of(const Scenario& scenario) {
@@ -119,14 +114,6 @@ bool may_fold(const Scenario& scenario, const Communicator& world) {
   return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) || does_alike(scenario, world);
 }
 
-Jitter jitter_of(const Scenario& scenario) {
-  std::vector<PassingStraggler> passing;
-  for (const Straggler& straggler : scenario.cluster.stragglers)
-    if (straggler.probability_ppm)
-      passing.push_back({*straggler.probability_ppm, straggler.slowdown_ppm});
-  return {scenario.cluster.jitter, std::move(passing), scenario.simulation.seed};
-}
-
 // A group stands for those like it where its rings tell what links it loads, and how much.
 bool may_fold_groups(const Scenario& scenario, const Topology& topology, std::span<const GroupSet> groups) {
   if (scenario.simulation.fidelity != Fidelity::flow ||
@@ -162,10 +149,10 @@ Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Co
 
 std::vector<GroupSet> find_group_sets(const Scenario& scenario, const Topology& topology) {
   std::vector<GroupSet> sets;
-  const Strategy* strategy = Registry<Strategy>::find(scenario.training.strategy);
-  if (strategy == nullptr || strategy->groups == nullptr)
+  const Strategy& strategy = strategy_of(scenario);
+  if (strategy.groups == nullptr)
     return sets;
-  for (const GroupLayout& layout : strategy->groups(scenario.training, topology.ranks()))
+  for (const GroupLayout& layout : strategy.groups(scenario.training, topology.ranks()))
     sets.push_back(find_groups(topology, world_options(scenario, scenario.communication.channels), layout));
   return sets;
 }
@@ -250,7 +237,7 @@ struct PlanExtent {
 };
 
 WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent& extent) {
-  const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
+  const Strategy& strategy = strategy_named(job.training.strategy);
   PlanWriter writer(cluster.symmetry.roles);
   WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
   std::vector<WrittenGroupSet> groups;
@@ -265,7 +252,7 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent&
   Carried carried;
   for (std::int64_t iteration = 0; iteration < extent.iterations; ++iteration)
     written.iterations.push_back(write_iteration(
-        writer, *strategy, job, cluster, written.lanes, groups, carried,
+        writer, strategy, job, cluster, written.lanes, groups, carried,
         {iteration, extent.is_first, iteration + 1 == extent.iterations, input ? &*input : nullptr}));
   if (input)
     written.batches = input->begins();
@@ -327,7 +314,7 @@ Duration scaled_by(const WorkScale& scale, std::int64_t slowest_ppm, Duration du
 // sum, so that the anchored step is met to the picosecond.
 void price(Plan& plan, const Scenario& scenario, const WorkScale& scale) {
   const Pricing pricing = pricing_of(scenario);
-  const Bandwidth memory = scenario.cluster.machine.host.memory_bandwidth.value_or(usual_host_memory);
+  const Bandwidth memory = host_memory_bandwidth(scenario);
   const std::int64_t slowest_ppm = slowest_rank_ppm(scenario);
   std::map<std::uint32_t, std::pair<Duration, Duration>> so_far;  // by compute lane: unscaled, scaled
   for (const auto& [op, kernel] : plan.kernel_of) {
@@ -466,6 +453,19 @@ std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
   Symmetry symmetry = find_roles(scenario, topology, world, groups);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry),
                                    std::move(groups));
+}
+
+Jitter jitter_of(const Scenario& scenario) {
+  std::vector<PassingStraggler> passing;
+  for (const Straggler& straggler : scenario.cluster.stragglers)
+    if (straggler.probability_ppm)
+      passing.push_back({*straggler.probability_ppm, straggler.slowdown_ppm});
+  return {scenario.cluster.jitter, std::move(passing), scenario.simulation.seed};
+}
+
+Bandwidth host_memory_bandwidth(const Scenario& scenario) {
+  constexpr Bandwidth usual{76'800'000'000};
+  return scenario.cluster.machine.host.memory_bandwidth.value_or(usual);
 }
 
 Duration single_gpu_time(const Scenario& scenario) {

@@ -42,8 +42,8 @@ struct Simulation {
   Run steady;                        // one warm-up, then `simulation.iterations`
   std::optional<LongRun> long_run;
   std::optional<TimedOut> timed_out;  // ended the run; what is reported are the iterations before
-  std::vector<std::string> notes;    // what was decided in rehearsals
-  std::optional<UpdateRun> updates;  // of asynchronous strategies; the runs above are then of one worker
+  std::vector<std::string> notes;     // what was decided in rehearsals
+  std::optional<UpdateRun> updates;   // of asynchronous strategies; the runs above are then of one worker
 };
 
 std::unique_ptr<Cluster> build_cluster(const Scenario& scenario);
@@ -58,6 +58,10 @@ std::vector<LayerTime> layer_times(const Scenario& scenario, const Job& job);
 
 // How much slower than the others each rank is, in parts per million.
 std::vector<std::int64_t> slowdown_by_rank(const Scenario& scenario);
+// How the speed of ranks varies from one iteration to the next.
+Jitter jitter_of(const Scenario& scenario);
+// Of one socket; where its profile states none: four channels of DDR4-2400, usual in 2017 (our choice).
+Bandwidth host_memory_bandwidth(const Scenario& scenario);
 
 // The whole single-GPU step without wrapper or communication: what `single_gpu_iteration` is about.
 Duration single_gpu_time(const Scenario& scenario);

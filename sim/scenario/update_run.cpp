@@ -6,7 +6,6 @@
 
 #include "sim/base/check.h"
 #include "sim/compute/roofline.h"
-#include "sim/scenario/jitter_table.h"
 #include "sim/scenario/simulate.h"
 #include "sim/training/shards.h"
 
@@ -16,16 +15,6 @@ namespace {
 constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t least_rounds = 100;
 constexpr std::int64_t warm_up_rounds = 10;
-
-// Of one socket where its profile states none: four channels of DDR4-2400, usual in 2017 (our choice).
-constexpr Bandwidth usual_host_memory{76'800'000'000};
-
-Bandwidth host_memory(const Scenario& scenario) {
-  return scenario.cluster.machine.host.memory_bandwidth.value_or(usual_host_memory);
-}
-
-// A gradient that is added to others: both are read and the sum is written.
-constexpr std::int64_t passes_of_adding = 3;
 
 bool is_synchronous(const Scenario& scenario) {
   return scenario.training.strategy == "ps_sync";
@@ -112,7 +101,7 @@ void cross_node(const Scenario& scenario, const Shape& shape, const Topology& to
   crossings.push_back({of_gpu * (shape.is_node() ? below : 1), of_gpu * below, pcie});
   if (shape.options.local_reduce == LocalReduce::host) {
     const Bytes added = bytes * (shape.gpus_per_node + 1);
-    crossings.push_back({added, added, host_memory(scenario)});
+    crossings.push_back({added, added, host_memory_bandwidth(scenario)});
   }
 }
 
@@ -192,7 +181,7 @@ Handling handle(const std::vector<Bytes>& variables, const HandlingRates& rates,
 
 HandlingRates rates_of(const Scenario& scenario) {
   const ServerSpec& servers = scenario.training.parameter_server.servers;
-  HandlingRates rates{.handler = {}, .memory = host_memory(scenario), .threads = servers.threads};
+  HandlingRates rates{.handler = {}, .memory = host_memory_bandwidth(scenario), .threads = servers.threads};
   if (servers.transport == ServerTransport::grpc)
     rates.handler = servers.handler_bandwidth;
   if (servers.on == ServerPlace::gpu)
@@ -227,7 +216,7 @@ ServerCost cost_of_servers(const Scenario& scenario, const Job& job,
   Duration slowest;
   for (const std::vector<Bytes>& of_server : variables) {
     const Handling pull = handle(of_server, rates, true, 0, 1);
-    const Handling push = handle(of_server, rates, true, adds_up(scenario) ? passes_of_adding : 0, 1);
+    const Handling push = handle(of_server, rates, true, adds_up(scenario) ? passes_to_add : 0, 1);
     const Handling update = handle(of_server, rates, false, optimizer_bytes(job), weights);
     const Duration all = duration(pull) + duration(push) + duration(update);
     cost.loads.push_back({sum(of_server), all});
@@ -345,7 +334,6 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
                     .push = push,
                     .server = servers.work,
                     .staleness_bound = scenario.training.parameter_server.staleness_bound,
-                    .seed = static_cast<std::uint64_t>(scenario.simulation.seed),
                     .rounds = std::max(scenario.simulation.iterations, least_rounds),
                     .warm_up = warm_up_rounds},
           .run = std::move(run)};
@@ -353,8 +341,8 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
 
 UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology) {
   UpdateSetup setup = describe_updates(scenario, job, topology);
-  const std::optional<RandomTable> jitter = jitter_table(scenario);
-  setup.input.jitter = jitter ? &*jitter : nullptr;
+  const Jitter jitter = jitter_of(scenario);
+  setup.input.jitter = &jitter;
   UpdateLoop loop(std::move(setup.input));
   LearningEvent event;
   while (loop.next(event)) continue;

@@ -5,7 +5,6 @@
 #include "sim/base/check.h"
 #include "sim/report/report.h"
 #include "sim/scenario/describe_job.h"
-#include "sim/scenario/jitter_table.h"
 #include "sim/study/sgd_replay.h"
 
 namespace lockstep {
@@ -40,8 +39,7 @@ Entry with_collectives(const Scenario& scenario) {
                        .slowdown_ppm = slowdown_by_rank(scenario),
                        .step = {.until_backward = computing},
                        .local_steps = local_steps,
-                       .all_reduce = report.breakdown.exposed_communication * local_steps,
-                       .seed = static_cast<std::uint64_t>(scenario.simulation.seed)};
+                       .all_reduce = report.breakdown.exposed_communication * local_steps};
   return entry;
 }
 
@@ -123,13 +121,12 @@ std::optional<Duration> time_to(double wanted, const std::vector<LossPoint>& poi
 }
 
 void add_shares(ComparedStrategy& compared, const UpdateTotals& totals) {
-  double all = 0;
   for (const WorkerTime& time : totals.workers) {
     compared.computing += time.computing.in_seconds();
     compared.communicating += time.communicating.in_seconds();
     compared.waiting += time.waiting.in_seconds();
   }
-  all = compared.computing + compared.communicating + compared.waiting;
+  const double all = compared.computing + compared.communicating + compared.waiting;
   for (double* part : {&compared.computing, &compared.communicating, &compared.waiting})
     *part = all > 0 ? *part / all : 0;
 }
@@ -140,8 +137,8 @@ ComparedStrategy play(const Scenario& scenario, const ComparisonSpec& comparison
                                           scenario.training.gradient_accumulation *
                                           entry.setup.run.ranks_per_worker;
   LossCurve curve(comparison.learning, entry.setup.run, entry.setup.input.rounds);
-  const std::optional<RandomTable> jitter = jitter_table(scenario);
-  entry.setup.input.jitter = jitter ? &*jitter : nullptr;
+  const Jitter jitter = jitter_of(scenario);
+  entry.setup.input.jitter = &jitter;
   UpdateLoop loop(std::move(entry.setup.input));
   LearningEvent event;
   while (loop.next(event)) curve.play(event);

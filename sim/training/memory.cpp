@@ -68,8 +68,8 @@ Bytes state_bytes(const Job& job) {
 }
 
 MemoryShares memory_shares(const Job& job, std::int64_t ranks) {
-  const Strategy* strategy = Registry<Strategy>::find(job.training.strategy);
-  return strategy != nullptr && strategy->memory != nullptr ? strategy->memory(job, ranks) : MemoryShares{};
+  const Strategy& strategy = strategy_named(job.training.strategy);
+  return strategy.memory != nullptr ? strategy.memory(job, ranks) : MemoryShares{};
 }
 
 MemoryUse standing_memory(const MemoryInput& input) {

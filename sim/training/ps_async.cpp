@@ -37,7 +37,8 @@ const Registration<Strategy> registration{
     {.write_iteration = write_iteration,
      .description = "asynchronous parameter servers: every gradient is applied when it comes",
      .memory = memory,
-     .is_asynchronous = true}};
+     .is_asynchronous = true,
+     .reaches_across = true}};
 
 }  // namespace
 }  // namespace lockstep

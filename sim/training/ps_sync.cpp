@@ -23,8 +23,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t passes_to_add = 3;
-
 class ServerIteration {
  public:
   explicit ServerIteration(const StrategyContext& context)
@@ -346,7 +344,8 @@ const Registration<Strategy> registration{
     {.write_iteration = write_iteration,
      .description = "synchronous parameter servers, as in TensorFlow and BytePS",
      .memory = memory,
-     .hosts = hosts}};
+     .hosts = hosts,
+     .reaches_across = true}};
 
 }  // namespace
 }  // namespace lockstep

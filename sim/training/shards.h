@@ -24,6 +24,9 @@ struct Shard {
   Bytes bytes;
 };
 
+// A gradient that is added to others: both are read and the sum is written.
+inline constexpr std::int64_t passes_to_add = 3;
+
 std::vector<Shard> place_shards(std::span<const Gradient> gradients, const ServerSpec& servers);
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/check.h"
 #include "sim/base/registry.h"
 #include "sim/collectives/collective.h"
 #include "sim/plan/host.h"
@@ -102,7 +103,7 @@ struct StrategyContext {
   std::vector<Communication>& communications;  // of this iteration; filled by write_collective
   std::span<const Host> hosts;                 // that the strategy asked for
   Carried& carried;
-  WatchedOps& watched;                         // filled by strategies that rehearse
+  WatchedOps& watched;  // filled by strategies that rehearse
   std::int64_t iteration = 0;
   bool is_first_iteration = false;
   InputPipeline* input = nullptr;               // null: batches are always there
@@ -148,6 +149,14 @@ struct Strategy {
   // Options that are tried in turn, the fastest to be kept. Null or none: those stated.
   std::vector<Trial> (*variants)(const TrainingSpec& stated) = nullptr;
   bool is_asynchronous = false;  // the plan is one worker's computing; the update loop does the rest
+  bool reaches_across = false;   // from one iteration into the next, beyond the ranks' lanes
 };
+
+// Of a name that load has accepted.
+inline const Strategy& strategy_named(std::string_view name) {
+  const Strategy* strategy = Registry<Strategy>::find(name);
+  LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
+  return *strategy;
+}
 
 }  // namespace lockstep

@@ -10,7 +10,6 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "sim/base/random_table.h"
 #include "sim/engine/update_loop.h"
 #include "sim/network/fair_share.h"
 #include "sim/study/collective_table.h"
@@ -167,7 +166,7 @@ BENCHMARK(jittery_resnet50_on_64)->Arg(1'000)->Arg(10'000)->Unit(benchmark::kSec
 
 // So many asynchronous workers, a thousand updates each, at a server's crowded port.
 void asynchronous_workers(benchmark::State& state) {
-  const RandomTable jitter = RandomTable::lognormal(100'000);
+  const Jitter jitter({JitterDistribution::lognormal, 100'000}, {}, 0);
   UpdateLoopInput input{
       .slowdown_ppm = std::vector<std::int64_t>(static_cast<std::size_t>(state.range(0)), 1'000'000),
       .step = {.until_backward = Duration::milliseconds(50),

@@ -131,7 +131,7 @@ TEST_CASE("A server that goes along with a gradient's way is done when the later
 TEST_CASE("No update is staler than the bound, and nobody waits for ever") {
   for (const std::int64_t bound : {0, 1, 3, 8, 100}) {
     UpdateLoopInput input = alike(9);
-    const RandomTable jitter = RandomTable::gamma(800'000);
+    const Jitter jitter({JitterDistribution::gamma, 800'000}, {}, 0);
     input.jitter = &jitter;
     input.slowdown_ppm[4] = 5 * million;
     input.server.update = Duration::milliseconds(1);
@@ -209,7 +209,7 @@ TEST_CASE("Without a lock updates overlap and are counted") {
 TEST_CASE("Two runs of one input are one and the same") {
   const auto play = [] {
     UpdateLoopInput input = alike(10);
-    const RandomTable jitter = RandomTable::lognormal(300'000);
+    const Jitter jitter({JitterDistribution::lognormal, 300'000}, {}, 0);
     input.jitter = &jitter;
     input.push = {.alone = Duration::milliseconds(3),
                   .width_ppm = 3 * million / 2,

@@ -26,7 +26,8 @@ Json jittery(const std::string& strategy, std::int64_t iterations) {
 
 std::vector<std::string> strategies() {
   std::vector<std::string> names;
-  for (const char* name : {"single", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp", "horovod", "local_sgd"})
+  for (const char* name :
+       {"single", "ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp", "horovod", "local_sgd"})
     if (Registry<Strategy>::find(name) != nullptr)
       names.emplace_back(name);
   return names;
@@ -59,6 +60,13 @@ TEST_CASE("Windows give the iterations of one plan of them all") {
 
 // The short run that shows the details writes every kernel; its iteration after the warm-up is the long
 // run's first.
+std::vector<TimeAccount> kernel_by_kernel(const Run& run) {
+  TimeKeeper keeper(run.plan, run.lanes);
+  std::vector<Time> ends(run.lanes.compute.size());
+  keeper.account(run.timeline, run.iterations[0], ends);
+  return keeper.account(run.timeline, run.iterations[1], ends);
+}
+
 TEST_CASE("Merged kernels take the time of the kernels") {
   for (const std::string& strategy : strategies()) {
     INFO(strategy);
@@ -66,11 +74,7 @@ TEST_CASE("Merged kernels take the time of the kernels") {
     if (strategy == "local_sgd")
       given["training"]["local_steps"] = 1;
     const Simulation simulation = simulate(scenario_from(given));
-    const Run& run = simulation.steady;
-    TimeKeeper keeper(run.plan, run.lanes);
-    std::vector<Time> ends(run.lanes.compute.size());
-    keeper.account(run.timeline, run.iterations[0], ends);
-    const std::vector<TimeAccount> fine = keeper.account(run.timeline, run.iterations[1], ends);
+    const std::vector<TimeAccount> fine = kernel_by_kernel(simulation.steady);
     const std::vector<TimeAccount>& merged = simulation.long_run->accounts;
     REQUIRE(merged.size() == fine.size());
     for (std::size_t i = 0; i < fine.size(); ++i) {
@@ -97,11 +101,7 @@ TEST_CASE("Beside collectives that slow kernels down merged kernels are off by l
     if (strategy == "local_sgd")
       given["training"]["local_steps"] = 1;
     const Simulation simulation = simulate(scenario_from(given));
-    const Run& run = simulation.steady;
-    TimeKeeper keeper(run.plan, run.lanes);
-    std::vector<Time> ends(run.lanes.compute.size());
-    keeper.account(run.timeline, run.iterations[0], ends);
-    const std::vector<TimeAccount> fine = keeper.account(run.timeline, run.iterations[1], ends);
+    const std::vector<TimeAccount> fine = kernel_by_kernel(simulation.steady);
     for (std::size_t i = 0; i < fine.size(); ++i)
       CHECK(simulation.long_run->accounts[i].total().in_seconds() ==
             doctest::Approx(fine[i].total().in_seconds()).epsilon(0.001));

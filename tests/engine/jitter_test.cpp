@@ -1,4 +1,4 @@
-#include "sim/compute/jitter.h"
+#include "sim/engine/jitter.h"
 
 #include <doctest/doctest.h>
 
