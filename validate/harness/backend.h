@@ -1,0 +1,24 @@
+#pragma once
+
+// The hardware and the communication library that this program was linked with: each is a program of its own,
+// so that a machine without CUDA needs none of it.
+
+#include <memory>
+
+#include "validate/harness/communication/communicator.h"
+#include "validate/harness/communication/rendezvous.h"
+#include "validate/harness/device/device.h"
+
+namespace lockstep::harness {
+
+struct Backend {
+  const char* name;  // "cpu", "cuda"
+  // Of this rank of its node. Throws EnvironmentError where there is none.
+  std::unique_ptr<Device> (*make_device)(const World& world);
+  // Throws EnvironmentError where ranks cannot be connected.
+  std::unique_ptr<Communicator> (*make_communicator)(Rendezvous& rendezvous, Device& device);
+};
+
+const Backend& linked_backend();
+
+}  // namespace lockstep::harness

@@ -1,0 +1,57 @@
+#pragma once
+
+// The two ways a small kernel works: on each element by itself, or on a row or column together.
+//
+// Problem:   a formula written once for the CPU and once for the GPU is wrong in one of them sooner or later.
+// Idea:      kernels.h states formulas as functions of an index; an executor runs them. SerialExecutor is a
+//            loop; the GPU's (cuda_executor.cuh) is a grid. Reductions name a monoid: a value for nothing and a
+//            way to combine two.
+// Invariant: every index is visited once, in any order; `finish` is called once a row or column, after all of
+//            its elements. Functions capture by value and touch device memory only.
+
+#include <cstdint>
+#include <vector>
+
+#ifdef __CUDACC__
+#define LOCKSTEP_DEVICE_FUNCTION __host__ __device__
+#else
+#define LOCKSTEP_DEVICE_FUNCTION
+#endif
+
+namespace lockstep::harness {
+
+class SerialExecutor {
+ public:
+  // function(i) for i below count.
+  template <class Function>
+  void for_each(std::int64_t count, Function function) const {
+    for (std::int64_t i = 0; i < count; ++i) function(i);
+  }
+
+  // finish(row, value of map(row, 0) ... map(row, columns - 1) combined).
+  template <class Monoid, class Map, class Finish>
+  void reduce_rows(std::int64_t rows, std::int64_t columns, Monoid monoid, Map map, Finish finish) const {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      auto value = monoid.nothing();
+      for (std::int64_t column = 0; column < columns; ++column)
+        value = monoid.combine(value, map(row, column));
+      finish(row, value);
+    }
+  }
+
+  // finish(column, value of map(0, column) ... map(rows - 1, column) combined). Walks along rows.
+  template <class Monoid, class Map, class Finish>
+  void reduce_columns(std::int64_t rows, std::int64_t columns, Monoid monoid, Map map, Finish finish) const {
+    std::vector<decltype(monoid.nothing())> values(static_cast<std::size_t>(columns), monoid.nothing());
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        auto& value = values[static_cast<std::size_t>(column)];
+        value = monoid.combine(value, map(row, column));
+      }
+    }
+    for (std::int64_t column = 0; column < columns; ++column)
+      finish(column, values[static_cast<std::size_t>(column)]);
+  }
+};
+
+}  // namespace lockstep::harness
