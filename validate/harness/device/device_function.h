@@ -1,0 +1,8 @@
+#pragma once
+
+// Marks what runs on the host and, compiled by nvcc, on the GPU too.
+#ifdef __CUDACC__
+#define LOCKSTEP_DEVICE_FUNCTION __host__ __device__
+#else
+#define LOCKSTEP_DEVICE_FUNCTION
+#endif
