@@ -11,6 +11,7 @@
 // Errors:    EnvironmentError where the device fails or its memory is used up.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -115,6 +116,10 @@ class Device {
   // "cpu" or the GPU's own name; of what machine and with what libraries, for the measurement file.
   virtual std::string name() const = 0;
   virtual std::string libraries() const = 0;
+  // As the device runs now; nothing where it cannot tell.
+  virtual std::optional<double> clock_mhz() const { return std::nullopt; }
+  // From now on products of fp32 may round their factors to TF32; false where the device has no such thing.
+  virtual bool use_tf32() { return false; }
 
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
@@ -122,6 +127,9 @@ class Device {
   virtual void download(void* host, Tensor from) = 0;
   virtual void fill_zero(Tensor to) = 0;
   virtual void copy(Tensor to, Tensor from) = 0;
+  // Copies beside the work, in a queue of its own that starts at once and that `synchronize` waits for as well
+  // (to measure what memory traffic costs the work); false where the device has no second queue.
+  virtual bool copy_beside(Tensor /*to*/, Tensor /*from*/) { return false; }
 
   virtual Mark mark() = 0;
   virtual double seconds_between(Mark from, Mark to) = 0;
