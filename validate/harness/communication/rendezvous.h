@@ -13,28 +13,14 @@
 //            asked to do, a rank given twice, a port that is taken); EnvironmentError for what cannot be reached.
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "validate/harness/communication/world.h"
+
 namespace lockstep::harness {
-
-struct World {
-  int rank = 0;
-  int size = 1;
-  int local_rank = 0;
-  int local_size = 1;
-  std::string address = "127.0.0.1";
-  int port = 29500;
-};
-
-// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun), else Open MPI's
-// OMPI_COMM_WORLD_* (mpirun), else Slurm's SLURM_* (srun). Nothing set: one rank. `variable` is std::getenv but
-// in tests. Throws ConfigError naming each variable that is missing, no number or out of range.
-World read_world(const std::function<const char*(const char*)>& variable);
 
 class Rendezvous {
  public:
@@ -42,22 +28,36 @@ class Rendezvous {
     World world;
     std::chrono::milliseconds connect_timeout{60'000};
     std::chrono::milliseconds silence_timeout{6'000};
-    // Called on a thread of its own when a rank is lost; must not return. Tests replace it.
-    std::function<void(const std::string& message)> on_lost;
+    // Called on a thread of its own when a rank is lost or has failed. Left empty, it prints the message, removes
+    // unfinished files and ends the process. Tests replace it; after it returned, whoever waits here is thrown
+    // an EnvironmentError.
+    std::function<void(const std::string& message, int exit_code)> on_lost;
   };
 
+  // Returns when all ranks are there.
   explicit Rendezvous(Options options);
-  ~Rendezvous();  // says goodbye
+  // Says goodbye; rank 0 first waits for the others' goodbyes. While an exception is on its way out of the scope,
+  // it reports a failure instead, so that nobody waits for this rank.
+  ~Rendezvous();
 
   const World& world() const;
   void set(const std::string& key, const std::string& value);
   std::string get(const std::string& key);  // waits until some rank has set it
   void barrier(const std::string& name);
-  // What every rank gave under this name, by rank. A name is used once.
+  // What every rank gave under this name, by rank. A name may be used again once all have got their answer.
   std::vector<std::string> exchange(const std::string& name, const std::string& value);
   std::vector<double> exchange(const std::string& name, double value);
-  // Throws ConfigError where ranks differ in `text`, saying which and how.
+  // Throws ConfigError, on every rank, where ranks differ in `text`, saying which and how.
   void check_same(const std::string& what, const std::string& text);
+
+  // This rank cannot go on: all others print why and end with this exit code. main calls it for what it caught.
+  void report_failure(const std::string& why, int exit_code);
+  // After a library's error that a lost rank may have caused: gives the watchdog this long to name that rank (and
+  // end the process).
+  void wait_for_loss(std::chrono::milliseconds most);
+
+  // The numeric address at which the others reach this process.
+  const std::string& own_address() const;
 
  private:
   struct State;
