@@ -62,7 +62,8 @@ struct LayerRecord {
 // What a module is made in: names, parameters in registration order, layers in forward order.
 class ModuleFactory {
  public:
-  ModuleFactory(Device& device, Type activations) : device_(device), activations_(activations) {}
+  ModuleFactory(Device& device, Type activations, std::uint64_t seed = 0)
+      : device_(device), activations_(activations), seed_(seed) {}
 
   Device& device() { return device_; }
   Type activations() const { return activations_; }  // fp32, or the half type of mixed precision
@@ -71,10 +72,13 @@ class ModuleFactory {
                               bool is_multiplied);
   std::uint32_t add_layer(std::string name, std::vector<std::uint32_t> parameters);
   // Not trained, broadcast before forward (BatchNorm's running means); fp32, begins as `value`.
-  Tensor add_buffer(std::string name, std::int64_t elements, float value);
+  Tensor add_buffer(std::int64_t elements, float value);
   Buffer make_activation(std::int64_t elements) { return {device_, elements, activations_}; }
+  // Operations of one forward, 2 a multiply-add; of matrix products and convolutions alone.
+  void count_forward_flops(double flops) { forward_flops_ += flops; }
+  double forward_flops() const { return forward_flops_; }
 
-  // Stable addresses: modules hold on to them.
+  // Stable addresses: modules hold on to them, also after they were taken.
   Parameter& parameter(std::uint32_t index) { return *parameters_[index]; }
   std::vector<std::unique_ptr<Parameter>> take_parameters() { return std::move(parameters_); }
   std::vector<LayerRecord> take_layers() { return std::move(layers_); }
@@ -84,10 +88,14 @@ class ModuleFactory {
  private:
   Device& device_;
   Type activations_;
+  std::uint64_t seed_;
+  double forward_flops_ = 0;
   std::vector<std::unique_ptr<Parameter>> parameters_;
   std::vector<LayerRecord> layers_;
   std::vector<Buffer> memory_;  // of parameters, gradients, copies and buffers
   std::vector<Tensor> buffers_;
+
+  Tensor allocate(std::int64_t elements, Type type);
 };
 
 class Module {
