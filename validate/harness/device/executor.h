@@ -65,7 +65,9 @@ class SerialExecutor {
   }
 
   // to[0] += value where several indices may add to the same number (a GPU's is atomic).
-  static void add(float* to, float value) { *to += value; }
+  static void add(float* to, float value) {
+    *to += value;
+  }
 };
 
 }  // namespace lockstep::harness

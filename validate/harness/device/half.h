@@ -45,7 +45,9 @@ LOCKSTEP_DEVICE_FUNCTION inline bool is_finite(float value) {
   return (bits_of(value) & 0x7f800000U) != 0x7f800000U;
 }
 
-LOCKSTEP_DEVICE_FUNCTION inline float load(float value) { return value; }
+LOCKSTEP_DEVICE_FUNCTION inline float load(float value) {
+  return value;
+}
 
 LOCKSTEP_DEVICE_FUNCTION inline float load(Bfloat16 value) {
   return float_of(static_cast<std::uint32_t>(value.bits) << 16U);
