@@ -9,11 +9,9 @@
 // Invariant: every index is visited once, in any order; `finish` is called once a row or column, after all of
 //            its elements. Functions capture by value and touch device memory only; what one index writes no
 //            other reads or writes, but through `add`.
-// Cost:      SerialExecutor's loops are shaped for a compiler's vector units: several values are combined side
-//            by side, which also keeps long sums exact to about sqrt(count) roundings.
+// Cost:      SerialExecutor's loops are what a compiler turns into vectors, given leave to reorder sums.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -53,21 +51,31 @@ class SerialExecutor {
   // finish(column, value of map(0, column) ... map(rows - 1, column) combined). Walks along rows.
   template <class Monoid, class Map, class Finish>
   void reduce_columns(std::int64_t rows, std::int64_t columns, Monoid monoid, Map map, Finish finish) const {
-    std::vector<decltype(monoid.nothing())> values(static_cast<std::size_t>(columns), monoid.nothing());
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t column = 0; column < columns; ++column) {
-        auto& value = values[static_cast<std::size_t>(column)];
-        value = monoid.combine(value, map(row, column));
+    using Value = decltype(monoid.nothing());
+    std::vector<Value> totals(static_cast<std::size_t>(columns), monoid.nothing());
+    std::vector<Value> sums(totals);
+    for (std::int64_t first = 0; first < rows; first += block) {
+      std::fill(sums.begin(), sums.end(), monoid.nothing());
+      for (std::int64_t row = first; row < std::min(rows, first + block); ++row) {
+        for (std::int64_t column = 0; column < columns; ++column) {
+          Value& value = sums[static_cast<std::size_t>(column)];
+          value = monoid.combine(value, map(row, column));
+        }
       }
+      for (std::size_t column = 0; column < totals.size(); ++column)
+        totals[column] = monoid.combine(totals[column], sums[column]);
     }
     for (std::int64_t column = 0; column < columns; ++column)
-      finish(column, values[static_cast<std::size_t>(column)]);
+      finish(column, totals[static_cast<std::size_t>(column)]);
   }
 
   // to[0] += value where several indices may add to the same number (a GPU's is atomic).
   static void add(float* to, float value) {
     *to += value;
   }
+
+ private:
+  static constexpr std::int64_t block = 512;  // rows that are summed before their sum is added
 };
 
 }  // namespace lockstep::harness

@@ -48,19 +48,22 @@ void add_patch_tap(const Executor& executor, const Convolution& shape, Tensor im
   const std::int64_t out_width = shape.output_width();
   const std::int64_t tap = tap_y * shape.kernel + tap_x;
   const std::int64_t patch = shape.patch();
-  executor.for_each_in_rows(
-      shape.batch * shape.height * shape.width, shape.inputs,
-      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t pixel, std::int64_t channel) {
-        const std::int64_t x = pixel % s.width + s.padding - tap_x;
-        const std::int64_t y = pixel / s.width % s.height + s.padding - tap_y;
-        const std::int64_t image = pixel / (s.width * s.height);
-        const bool is_seen = x >= 0 && y >= 0 && x % s.stride == 0 && y % s.stride == 0 &&
-                             x / s.stride < out_width && y / s.stride < out_height;
-        const std::int64_t seer = (image * out_height + y / s.stride) * out_width + x / s.stride;
-        const float value = is_seen ? from[seer * patch + tap * s.inputs + channel] : 0.0F;
-        float* const place = to + pixel * s.inputs + channel;
-        *place = tap == 0 ? value : *place + value;
-      });
+  executor.for_each_in_rows(shape.batch * shape.height * shape.width, shape.inputs,
+                            [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t pixel, std::int64_t channel) {
+                              const std::int64_t x = pixel % s.width + s.padding - tap_x;
+                              const std::int64_t y = pixel / s.width % s.height + s.padding - tap_y;
+                              const std::int64_t image = pixel / (s.width * s.height);
+                              const std::int64_t u = x / s.stride;
+                              const std::int64_t v = y / s.stride;
+                              // No short cuts: divisions that always run are moved out of a loop over channels.
+                              const bool is_column = (x >= 0) & (u * s.stride == x) & (u < out_width);
+                              const bool is_row = (y >= 0) & (v * s.stride == y) & (v < out_height);
+                              const std::int64_t seer = (image * out_height + v) * out_width + u;
+                              const float value =
+                                  is_column & is_row ? from[seer * patch + tap * s.inputs + channel] : 0.0F;
+                              float* const place = to + pixel * s.inputs + channel;
+                              *place = tap == 0 ? value : *place + value;
+                            });
 }
 
 // Ties go to the first in row-major order. `chosen` is the pixel, counted in its image.

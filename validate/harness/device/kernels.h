@@ -10,6 +10,7 @@
 //            executor use raw pointers and numbers, nothing of the host.
 // Cost:      each is bound by memory: the bytes it names, read and written once, but where a comment says more.
 
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 
@@ -24,9 +25,27 @@ struct Sum {
   LOCKSTEP_DEVICE_FUNCTION float combine(float a, float b) const { return a + b; }
 };
 
+// The largest float, by keys that are ordered as floats are: a maximum of integers has no special cases and is
+// one instruction of a vector unit.
 struct Largest {
-  LOCKSTEP_DEVICE_FUNCTION float nothing() const { return -3.402823466e38F; }
-  LOCKSTEP_DEVICE_FUNCTION float combine(float a, float b) const { return a < b ? b : a; }
+  LOCKSTEP_DEVICE_FUNCTION static std::int32_t flipped(std::int32_t key) {
+    return key ^ ((key >> 31) & 0x7fffffff);
+  }
+  LOCKSTEP_DEVICE_FUNCTION static std::int32_t key_of(float value) {
+    return flipped(static_cast<std::int32_t>(bits_of(value)));
+  }
+  LOCKSTEP_DEVICE_FUNCTION static float value_of(std::int32_t key) {
+    return float_of(static_cast<std::uint32_t>(flipped(key)));
+  }
+  LOCKSTEP_DEVICE_FUNCTION std::int32_t nothing() const { return key_of(-FLT_MAX); }
+  LOCKSTEP_DEVICE_FUNCTION std::int32_t combine(std::int32_t a, std::int32_t b) const {
+    return a < b ? b : a;
+  }
+};
+
+struct Any {
+  LOCKSTEP_DEVICE_FUNCTION std::int32_t nothing() const { return 0; }
+  LOCKSTEP_DEVICE_FUNCTION std::int32_t combine(std::int32_t a, std::int32_t b) const { return a | b; }
 };
 
 struct Pair {
@@ -143,10 +162,12 @@ void softmax_statistics(const Executor& executor, float* largest, float* sums, T
       rows, columns, Largest{},
       [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
         const std::int64_t last = period > 0 ? row % period : columns;
-        const float score = load(from[row * columns + column]);
-        return column <= last ? score : Largest{}.nothing();
+        const std::int32_t key = Largest::key_of(load(from[row * columns + column]));
+        return column <= last ? key : Largest{}.nothing();
       },
-      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, float value) { largest[row] = value; });
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int32_t key) {
+        largest[row] = Largest::value_of(key);
+      });
   executor.reduce_rows(
       rows, columns, Sum{},
       [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
@@ -304,11 +325,11 @@ void find_non_finite(const Executor& executor, Tensor found, Tensor values) {
   float* const flag = found.as<float>();
   const T* const from = values.as<const T>();
   executor.reduce_rows(
-      1, values.elements, Largest{},
-      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int64_t i) {
-        return is_finite(load(from[i])) ? 0.0F : 1.0F;
+      1, values.elements, Any{},
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int64_t i) -> std::int32_t {
+        return is_finite(load(from[i])) ? 0 : 1;
       },
-      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, float value) { flag[0] = value > 0 ? 1.0F : flag[0]; });
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int32_t any) { flag[0] = any != 0 ? 1.0F : flag[0]; });
 }
 
 }  // namespace lockstep::harness::kernels
