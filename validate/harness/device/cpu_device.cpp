@@ -2,12 +2,16 @@
 
 #include <cblas.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/base/check.h"
@@ -19,6 +23,11 @@ namespace lockstep::harness {
 namespace {
 
 constexpr std::int64_t alignment = 64;  // a cache line, and the widest vector
+
+std::int64_t physical_memory() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::int64_t>(sysconf(_SC_PAGESIZE));
+}
 
 // A matrix as it is stored: `rows` lines of `columns` numbers that lie `stride` apart.
 struct StoredMatrix {
@@ -78,15 +87,28 @@ class CpuDevice : public KernelDevice<SerialExecutor> {
     return fmt::format("{} {} ({} kernels, 1 thread)", library, version, openblas_get_corename());
   }
 
+  // Refuses what the machine does not have: a kernel that promises more kills processes later.
   void* allocate(std::int64_t bytes) override {
     LOCKSTEP_CHECK(bytes >= 0, "memory has a size");
     const std::int64_t whole = std::max<std::int64_t>(1, (bytes + alignment - 1) / alignment) * alignment;
-    void* const memory = std::aligned_alloc(alignment, static_cast<std::size_t>(whole));
+    const bool is_there = whole <= physical_memory() - allocated_;
+    void* const memory = is_there ? std::aligned_alloc(alignment, static_cast<std::size_t>(whole)) : nullptr;
     if (memory == nullptr)
-      throw EnvironmentError(fmt::format("out of memory: asked for {} bytes", bytes));
+      throw EnvironmentError(
+          fmt::format("out of memory: asked for {} bytes beside {} bytes in use; the machine has {}", bytes,
+                      allocated_, physical_memory()));
+    allocated_ += whole;
+    sizes_[memory] = whole;
     return memory;
   }
-  void release(void* memory) noexcept override { std::free(memory); }
+  void release(void* memory) noexcept override {
+    const auto size = sizes_.find(memory);
+    if (size == sizes_.end())
+      return;
+    allocated_ -= size->second;
+    sizes_.erase(size);
+    std::free(memory);
+  }
   void upload(Tensor to, const void* host) override {
     if (to.elements > 0)
       std::memcpy(to.data, host, static_cast<std::size_t>(to.bytes()));
@@ -153,6 +175,8 @@ class CpuDevice : public KernelDevice<SerialExecutor> {
     return whole;
   }
 
+  std::unordered_map<void*, std::int64_t> sizes_;
+  std::int64_t allocated_ = 0;
   std::vector<std::chrono::steady_clock::time_point> marks_;
   PackedMatrix packed_a_;
   PackedMatrix packed_b_;
