@@ -40,7 +40,7 @@ class Residual : public Module {
  public:
   struct Options {
     std::string name;  // of the sum
-    std::unique_ptr<Module> path;
+    std::unique_ptr<Module> path = nullptr;
     std::unique_ptr<Module> shortcut = nullptr;
     std::int64_t inputs = 0;
     std::int64_t outputs = 0;

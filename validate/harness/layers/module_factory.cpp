@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "sim/base/random.h"
@@ -20,12 +21,19 @@ float draw(InitialValues initial, std::uint64_t bits) {
   return initial.value;
 }
 
-std::vector<float> initial_values(std::uint64_t seed, std::uint32_t parameter, std::int64_t elements,
-                                  InitialValues initial) {
-  std::vector<float> values(static_cast<std::size_t>(elements));
-  for (std::size_t index = 0; index < values.size(); ++index)
-    values[index] = draw(initial, keyed_random(seed, parameter, index));
-  return values;
+// In pieces, so that the host never holds a large parameter whole.
+void upload_initial_values(Device& device, const Parameter& parameter, std::uint64_t seed,
+                           std::uint32_t index) {
+  constexpr std::int64_t piece = 1 << 20;
+  std::vector<float> values(static_cast<std::size_t>(std::min(piece, parameter.elements)));
+  for (std::int64_t first = 0; first < parameter.elements; first += piece) {
+    const std::int64_t count = std::min(piece, parameter.elements - first);
+    for (std::int64_t element = 0; element < count; ++element) {
+      values[static_cast<std::size_t>(element)] =
+          draw(parameter.initial, keyed_random(seed, index, static_cast<std::uint64_t>(first + element)));
+    }
+    device.upload(parameter.value.part(first, count), values.data());
+  }
 }
 
 }  // namespace
@@ -45,7 +53,7 @@ std::uint32_t ModuleFactory::add_parameter(std::string name, std::int64_t elemen
                                                          .value = allocate(elements, Type::fp32),
                                                          .multiplied = {},
                                                          .gradient = allocate(elements, Type::fp32)});
-  device_.upload(parameter->value, initial_values(seed_, index, elements, initial).data());
+  upload_initial_values(device_, *parameter, seed_, index);
   device_.fill_zero(parameter->gradient);
   parameter->multiplied = parameter->value;
   if (is_multiplied && activations_ != Type::fp32) {

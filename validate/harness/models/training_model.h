@@ -20,9 +20,9 @@
 namespace lockstep::harness {
 
 struct ModelSpec {
-  std::string name = "mlp";                     // mlp, gpt, resnet50
+  std::string name = "mlp";                        // mlp, gpt, resnet50
   std::map<std::string, std::int64_t> sizes = {};  // what differs from the model's own defaults
-  std::int64_t batch = 0;                       // samples of a micro-batch; 0: the model's default
+  std::int64_t batch = 0;                          // samples of a micro-batch; 0: the model's default
   Type activations = Type::fp32;
   std::uint64_t seed = 0;
 };
