@@ -31,7 +31,7 @@ class Rendezvous {
     // Called on a thread of its own when a rank is lost or has failed. Left empty, it prints the message, removes
     // unfinished files and ends the process. Tests replace it; after it returned, whoever waits here is thrown
     // an EnvironmentError.
-    std::function<void(const std::string& message, int exit_code)> on_lost;
+    std::function<void(const std::string& message, int exit_code)> on_lost = {};
   };
 
   // Returns when all ranks are there.

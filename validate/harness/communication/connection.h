@@ -1,0 +1,50 @@
+#pragma once
+
+// One end of a connection between a rank and the rendezvous server.
+//
+// Problem:   a peer may die without a word, stop answering, or never have been one of ours.
+// Idea:      three coroutines of one thread run while a connection lives: one reads, one writes what was queued,
+//            one sends a sign of life each beat and counts beats without any. The first to end ends all.
+// Invariant: a peer is silent when `silent_beats` beats in a row brought nothing. Beats are counted, not time: a
+//            process that was suspended itself hears of its peers in time.
+
+#include <asio.hpp>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "validate/harness/communication/message.h"
+
+namespace lockstep::harness {
+
+class Connection {
+ public:
+  static constexpr int silent_beats = 6;
+
+  Connection(asio::ip::tcp::socket socket, std::chrono::milliseconds silence_timeout);
+
+  // Until the connection ends; returns how it did: "connection closed", "silent for 6 s", ...
+  asio::awaitable<std::string> run(std::function<void(const Message&)> on_message);
+
+  void send(const Message& message);
+  // Nothing is sent after what is queued; `run` ends when the other end closes too, or falls silent.
+  void close_when_sent();
+  void abort();  // now
+
+  const asio::ip::tcp::socket& socket() const { return socket_; }
+
+ private:
+  asio::awaitable<std::string> read_all(const std::function<void(const Message&)>& on_message);
+  asio::awaitable<std::string> write_all();
+  asio::awaitable<std::string> watch();
+
+  asio::ip::tcp::socket socket_;
+  std::chrono::milliseconds beat_;
+  asio::steady_timer next_beat_;
+  asio::steady_timer more_to_send_;  // never expires; cancelled when there is something to do
+  std::string outbox_;
+  bool heard_ = false;
+  bool closes_when_sent_ = false;
+};
+
+}  // namespace lockstep::harness

@@ -1,0 +1,384 @@
+#include "validate/harness/communication/rendezvous.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <asio.hpp>
+#include <asio/experimental/awaitable_operators.hpp>
+#include <bit>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "sim/base/atomic_file.h"
+#include "sim/base/check.h"
+#include "sim/base/error.h"
+#include "validate/harness/communication/connection.h"
+#include "validate/harness/communication/rendezvous_server.h"
+
+namespace lockstep::harness {
+namespace {
+
+using asio::redirect_error;
+using asio::use_awaitable;
+using asio::ip::tcp;
+
+constexpr std::chrono::milliseconds pause_between_attempts{50};
+constexpr int exit_wrong_input = 2;
+constexpr int exit_environment = 4;
+
+void end_process(const World& world, const std::string& message, int exit_code) {
+  const std::string line = fmt::format("lockstep_ddp: {}; ending rank {}\n", message, world.rank);
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  remove_temporary_files();
+  ::_exit(exit_code);
+}
+
+[[noreturn]] void throw_taken_port(int port, const asio::error_code& error) {
+  if (error == asio::error::address_in_use)
+    throw ConfigError(fmt::format("port {} is taken; --port or MASTER_PORT chooses another", port));
+  throw ConfigError(fmt::format("port {} cannot be used ({}); --port or MASTER_PORT chooses another", port,
+                                error.message()));
+}
+
+// Of IPv6 and IPv4 alike; of IPv4 alone where the machine has nothing else.
+tcp::acceptor listen_at(asio::io_context& io, int port) {
+  tcp::acceptor acceptor(io);
+  asio::error_code error;
+  tcp::endpoint endpoint(tcp::v6(), static_cast<asio::ip::port_type>(port));
+  if (acceptor.open(endpoint.protocol(), error); error) {
+    endpoint = {tcp::v4(), endpoint.port()};
+    acceptor.open(endpoint.protocol());
+  } else {
+    acceptor.set_option(asio::ip::v6_only(false));
+  }
+  acceptor.set_option(tcp::acceptor::reuse_address(true));
+  if (acceptor.bind(endpoint, error); error)
+    throw_taken_port(port, error);
+  if (acceptor.listen(asio::socket_base::max_listen_connections, error); error)
+    throw_taken_port(port, error);
+  return acceptor;
+}
+
+tcp::acceptor make_acceptor(asio::io_context& io, const World& world) {
+  return world.listener < 0 ? listen_at(io, world.port) : tcp::acceptor(io, tcp::v4(), world.listener);
+}
+
+asio::ip::address plain(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  return address;
+}
+
+}  // namespace
+
+struct Rendezvous::State {
+  explicit State(Options given);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State();
+
+  // On the thread of `io`.
+  asio::awaitable<void> attend();
+  asio::awaitable<tcp::resolver::results_type> resolve();
+  asio::awaitable<std::string> visit(const tcp::resolver::results_type& hosts);
+  asio::awaitable<asio::error_code> connect(tcp::socket& socket, const tcp::resolver::results_type& hosts);
+  void on_message(const Message& message);
+  void end(const std::string& message, int exit_code);
+  void be_over(const std::string& message, int exit_code);
+
+  // On any other thread.
+  void await_arrival();
+  void send(Message message, bool is_last = false);
+  std::string ask(Message question);
+  void leave();
+
+  Options options;
+  asio::io_context io;
+  std::optional<RendezvousServer> server;  // rank 0's
+  std::chrono::steady_clock::time_point deadline;
+  Connection* connection = nullptr;
+  bool is_admitted = false;
+
+  std::mutex mutex;  // of what follows
+  std::condition_variable changed;
+  enum class Phase : std::uint8_t { arriving, together, over } phase = Phase::arriving;
+  std::string end_message;
+  int end_code = exit_environment;
+  bool has_left = false;        // said goodbye or reported a failure
+  bool ignores_losses = false;  // what happens to others no longer ends this process
+  std::uint32_t next_question = 0;
+  std::map<std::uint32_t, std::string> answers;
+  std::string own_address = "127.0.0.1";
+  std::map<std::string, std::string> own_values;  // of a rank that is alone
+
+  int exceptions_at_start = std::uncaught_exceptions();
+  std::thread thread;
+};
+
+Rendezvous::State::State(Options given) : options(std::move(given)) {
+  const World& world = options.world;
+  if (!options.on_lost) {
+    options.on_lost = [world](const std::string& message, int exit_code) {
+      end_process(world, message, exit_code);
+    };
+  }
+  if (world.size == 1)
+    return;
+  deadline = std::chrono::steady_clock::now() + options.connect_timeout;
+  if (world.rank == 0) {
+    server.emplace(io, make_acceptor(io, world),
+                   RendezvousServer::Options{.size = world.size,
+                                             .arrival_timeout = options.connect_timeout,
+                                             .silence_timeout = options.silence_timeout});
+    server->start();
+  }
+  asio::co_spawn(io, attend(), asio::detached);
+  thread = std::thread([this] { io.run(); });
+}
+
+Rendezvous::State::~State() {
+  if (thread.joinable())
+    thread.join();
+}
+
+asio::awaitable<void> Rendezvous::State::attend() {
+  const std::string place = fmt::format("{}:{}", options.world.address, options.world.port);
+  std::string reason;
+  try {
+    const tcp::resolver::results_type hosts = co_await resolve();
+    while (!is_admitted) {
+      reason = co_await visit(hosts);
+      if (!is_admitted && std::chrono::steady_clock::now() > deadline) {
+        co_return end(fmt::format("cannot reach rank 0 at {} within {:g} s ({})", place,
+                                  std::chrono::duration<double>(options.connect_timeout).count(), reason),
+                      exit_environment);
+      }
+      if (!is_admitted)
+        co_await asio::steady_timer(io, pause_between_attempts).async_wait(use_awaitable);
+    }
+  } catch (const std::system_error& error) {
+    co_return end(
+        fmt::format("cannot find {}, MASTER_ADDR ({})", options.world.address, error.code().message()),
+        exit_environment);
+  }
+  end(fmt::format("rank 0 was lost ({})", reason), exit_environment);
+}
+
+// Rank 0 finds itself where a name or a firewall cannot be in the way.
+asio::awaitable<tcp::resolver::results_type> Rendezvous::State::resolve() {
+  const std::string host = options.world.rank == 0 ? "127.0.0.1" : options.world.address;
+  tcp::resolver resolver(io);
+  co_return co_await resolver.async_resolve(host, std::to_string(options.world.port), use_awaitable);
+}
+
+// One attempt to be admitted, and all that follows where it succeeds; returns how it ended.
+asio::awaitable<std::string> Rendezvous::State::visit(const tcp::resolver::results_type& hosts) {
+  tcp::socket socket(io);
+  if (const asio::error_code error = co_await connect(socket, hosts))
+    co_return error.message();
+  Connection visited(std::move(socket), options.silence_timeout);
+  connection = &visited;
+  visited.send({Message::Kind::hello, static_cast<std::uint32_t>(options.world.rank),
+                RendezvousServer::protocol, std::to_string(options.world.size)});
+  const std::string reason = co_await visited.run([this](const Message& message) { on_message(message); });
+  connection = nullptr;
+  co_return reason;
+}
+
+asio::awaitable<asio::error_code> Rendezvous::State::connect(tcp::socket& socket,
+                                                             const tcp::resolver::results_type& hosts) {
+  using namespace asio::experimental::awaitable_operators;  // NOLINT: what `||` of coroutines is
+  asio::error_code error;
+  asio::steady_timer timer(io, deadline);
+  const auto first = co_await (asio::async_connect(socket, hosts, redirect_error(use_awaitable, error)) ||
+                               timer.async_wait(use_awaitable));
+  co_return first.index() == 0 ? error : asio::error_code(asio::error::timed_out);
+}
+
+void Rendezvous::State::on_message(const Message& message) {
+  is_admitted = true;
+  switch (message.kind) {
+    case Message::Kind::welcome: {
+      const std::lock_guard lock(mutex);
+      asio::error_code ignored;
+      const asio::ip::address own = plain(connection->socket().local_endpoint(ignored).address());
+      own_address = own.is_loopback() ? message.value : own.to_string();
+      phase = Phase::together;
+      break;
+    }
+    case Message::Kind::answer: {
+      const std::lock_guard lock(mutex);
+      answers[message.number] = message.value;
+      break;
+    }
+    case Message::Kind::refusal:
+    case Message::Kind::failure:
+      connection->close_when_sent();
+      return end(message.value, static_cast<int>(message.number));
+    case Message::Kind::goodbye:
+      connection->close_when_sent();
+      return be_over("this rank has left", exit_environment);
+    case Message::Kind::alive:
+      return;
+    default:
+      throw ProtocolError("a message that only ranks send");
+  }
+  changed.notify_all();
+}
+
+// Those who wait are told last: the process should end by what `on_lost` says, not by what they throw.
+void Rendezvous::State::end(const std::string& message, int exit_code) {
+  bool is_lost = false;
+  {
+    const std::lock_guard lock(mutex);
+    is_lost = phase == Phase::together && !ignores_losses;
+    if (phase == Phase::over)
+      return;
+  }
+  if (is_lost)
+    options.on_lost(message, exit_code);
+  be_over(message, exit_code);
+}
+
+void Rendezvous::State::be_over(const std::string& message, int exit_code) {
+  {
+    const std::lock_guard lock(mutex);
+    phase = Phase::over;
+    end_message = message;
+    end_code = exit_code;
+  }
+  changed.notify_all();
+}
+
+void Rendezvous::State::await_arrival() {
+  if (options.world.size == 1)
+    return;
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [this] { return phase != Phase::arriving; });
+  if (phase == Phase::together)
+    return;
+  if (end_code == exit_wrong_input)
+    throw ConfigError(end_message);
+  throw EnvironmentError(end_message);
+}
+
+void Rendezvous::State::send(Message message, bool is_last) {
+  asio::post(io, [this, is_last, sent = std::move(message)] {
+    if (connection == nullptr)
+      return;
+    connection->send(sent);
+    if (is_last)
+      connection->close_when_sent();
+  });
+}
+
+std::string Rendezvous::State::ask(Message question) {
+  std::unique_lock lock(mutex);
+  const std::uint32_t number = question.number = next_question++;
+  send(std::move(question));
+  changed.wait(lock, [&] { return answers.contains(number) || phase == Phase::over; });
+  if (!answers.contains(number))
+    throw EnvironmentError(end_message);
+  return std::move(answers.extract(number).mapped());
+}
+
+void Rendezvous::State::leave() {
+  {
+    const std::lock_guard lock(mutex);
+    if (has_left || phase != Phase::together)
+      return;
+    has_left = true;
+    ignores_losses = options.world.rank != 0;  // rank 0 hears of losses until all others have left
+  }
+  send({.kind = Message::Kind::goodbye});
+}
+
+Rendezvous::Rendezvous(Options options) : state_(std::make_unique<State>(std::move(options))) {
+  state_->await_arrival();
+}
+
+Rendezvous::~Rendezvous() {
+  if (world().size == 1)
+    return;
+  if (std::uncaught_exceptions() > state_->exceptions_at_start)
+    report_failure("it ended early", exit_environment);
+  state_->leave();
+}
+
+const World& Rendezvous::world() const {
+  return state_->options.world;
+}
+
+void Rendezvous::set(const std::string& key, const std::string& value) {
+  if (world().size == 1)
+    state_->own_values[key] = value;
+  else
+    state_->send({.kind = Message::Kind::set, .key = key, .value = value});
+}
+
+std::string Rendezvous::get(const std::string& key) {
+  if (world().size > 1)
+    return state_->ask({.kind = Message::Kind::get, .key = key});
+  LOCKSTEP_CHECK(state_->own_values.contains(key), "a rank that is alone gets what it has set before");
+  return state_->own_values.at(key);
+}
+
+void Rendezvous::barrier(const std::string& name) {
+  exchange("barrier/" + name, std::string());
+}
+
+std::vector<std::string> Rendezvous::exchange(const std::string& name, const std::string& value) {
+  if (world().size == 1)
+    return {value};
+  return split_values(state_->ask({.kind = Message::Kind::gather, .key = name, .value = value}));
+}
+
+std::vector<double> Rendezvous::exchange(const std::string& name, double value) {
+  std::vector<double> values;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  for (const std::string& text : exchange("number/" + name, fmt::format("{}", bits)))
+    values.push_back(std::bit_cast<double>(std::uint64_t{std::stoull(text)}));
+  return values;
+}
+
+void Rendezvous::check_same(const std::string& what, const std::string& text) {
+  const std::vector<std::string> texts = exchange("same/" + what, text);
+  std::vector<std::string> problems{fmt::format("ranks differ in {}; rank 0 has {}", what, texts.front())};
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] != texts.front())
+      problems.push_back(fmt::format("rank {} has {}", rank, texts[rank]));
+  }
+  if (problems.size() == 1)
+    return;
+  // All ranks leave for the same reason and of their own accord: nobody is lost.
+  state_->leave();
+  throw ConfigError(problems);
+}
+
+void Rendezvous::report_failure(const std::string& why, int exit_code) {
+  if (world().size == 1)
+    return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->has_left || state_->phase != State::Phase::together)
+      return;
+    state_->has_left = state_->ignores_losses = true;
+  }
+  state_->send({Message::Kind::failure, static_cast<std::uint32_t>(exit_code), {}, why}, true);
+}
+
+void Rendezvous::wait_for_loss(std::chrono::milliseconds most) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_for(lock, most, [this] { return state_->phase == State::Phase::over; });
+}
+
+const std::string& Rendezvous::own_address() const {
+  return state_->own_address;
+}
+
+}  // namespace lockstep::harness

@@ -1,0 +1,282 @@
+#include "validate/harness/communication/rendezvous_server.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace lockstep::harness {
+namespace {
+
+using asio::redirect_error;
+using asio::use_awaitable;
+
+// How long a verdict waits for those who are connected, and a refusal for those who are still to come.
+constexpr std::chrono::milliseconds most_farewell{1'000};
+constexpr std::chrono::milliseconds most_linger{3'000};
+
+constexpr int exit_wrong_input = 2;
+constexpr int exit_environment = 4;
+
+int to_number(const std::string& text) {
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// IPv4 within IPv6 is written as IPv4.
+asio::ip::address plain(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  return address;
+}
+
+}  // namespace
+
+RendezvousServer::RendezvousServer(asio::io_context& io, asio::ip::tcp::acceptor acceptor, Options options)
+    : io_(io),
+      acceptor_(std::move(acceptor)),
+      deadline_(io),
+      options_(options),
+      members_(static_cast<std::size_t>(options.size)),
+      expected_(options.size) {}
+
+void RendezvousServer::start() {
+  asio::co_spawn(io_, accept_all(), asio::detached);
+  asio::co_spawn(io_, await_arrivals(), asio::detached);
+}
+
+asio::awaitable<void> RendezvousServer::accept_all() {
+  asio::error_code error;
+  while (acceptor_.is_open()) {
+    asio::ip::tcp::socket socket(io_);
+    co_await acceptor_.async_accept(socket, redirect_error(use_awaitable, error));
+    if (!error)
+      asio::co_spawn(io_, serve(std::move(socket)), asio::detached);
+  }
+}
+
+asio::awaitable<void> RendezvousServer::await_arrivals() {
+  asio::error_code ignored;
+  deadline_.expires_after(options_.arrival_timeout);
+  co_await deadline_.async_wait(redirect_error(use_awaitable, ignored));
+  if (arrived_ == options_.size || verdict_)
+    co_return;
+  std::vector<int> missing;
+  for (int rank = 0; rank < options_.size; ++rank) {
+    if (!members_[static_cast<std::size_t>(rank)].has_come)
+      missing.push_back(rank);
+  }
+  const double seconds = std::chrono::duration<double>(options_.arrival_timeout).count();
+  end_all(fmt::format("{} {} of {} did not come within {:g} s", missing.size() == 1 ? "rank" : "ranks",
+                      fmt::join(missing, ", "), options_.size, seconds),
+          exit_environment);
+}
+
+asio::awaitable<void> RendezvousServer::serve(asio::ip::tcp::socket socket) {
+  Connection connection(std::move(socket), options_.silence_timeout);
+  Visit visit{connection};
+  strangers_.push_back(&connection);
+  const std::string end =
+      co_await connection.run([this, &visit](const Message& message) { on_message(visit, message); });
+  std::erase(strangers_, &connection);
+  on_end(visit, end);
+}
+
+void RendezvousServer::on_message(Visit& visit, const Message& message) {
+  if (visit.rank >= 0)
+    answer(visit.rank, message);
+  else if (!visit.has_spoken)
+    admit(visit, message);
+}
+
+void RendezvousServer::admit(Visit& visit, const Message& hello) {
+  if (hello.kind != Message::Kind::hello || hello.key != protocol)
+    throw ProtocolError("no hello");
+  visit.has_spoken = true;
+  std::erase(strangers_, &visit.connection);
+  const int size = to_number(hello.value);
+  const auto rank = static_cast<std::size_t>(hello.number);
+  ++visitors_;
+  expected_ = std::max(expected_, size);
+  if (verdict_) {
+    deadline_.cancel();
+    return refuse(visit.connection, verdict_->value, static_cast<int>(verdict_->number));
+  }
+  if (const std::string conflict = conflict_of(rank, size); !conflict.empty()) {
+    refuse(visit.connection, conflict, exit_wrong_input);
+    // A group that is complete goes on: the stray process is not of it.
+    if (arrived_ < options_.size)
+      end_all(conflict, exit_wrong_input);
+    return;
+  }
+  visit.rank = static_cast<int>(rank);
+  members_[rank] = {.connection = &visit.connection, .has_come = true};
+  visit.connection.send({.kind = Message::Kind::alive});
+  if (++arrived_ == options_.size)
+    welcome_all();
+}
+
+// Why this rank cannot be a member; nothing where it can.
+std::string RendezvousServer::conflict_of(std::size_t rank, int size) const {
+  if (size != options_.size) {
+    return fmt::format("rank {} is told that there are {} ranks, rank 0 that there are {}", rank, size,
+                       options_.size);
+  }
+  if (rank >= members_.size())
+    return fmt::format("rank {} does not exist among {} ranks", rank, options_.size);
+  if (members_[rank].has_come)
+    return fmt::format("two processes are told that they are rank {} of {}", rank, options_.size);
+  return {};
+}
+
+void RendezvousServer::welcome_all() {
+  deadline_.cancel();
+  const std::string address = outside_address();
+  for (int rank = 0; rank < options_.size; ++rank)
+    send_to(rank, {.kind = Message::Kind::welcome, .value = address});
+}
+
+// Where somebody reached this process from another machine; without such, where all did.
+std::string RendezvousServer::outside_address() const {
+  asio::ip::address address = asio::ip::address_v4::loopback();
+  for (const Member& member : members_) {
+    asio::error_code error;
+    if (member.connection == nullptr)
+      continue;
+    const auto end = member.connection->socket().local_endpoint(error);
+    if (!error && !plain(end.address()).is_loopback())
+      address = plain(end.address());
+  }
+  return address.to_string();
+}
+
+void RendezvousServer::answer(int rank, const Message& message) {
+  switch (message.kind) {
+    case Message::Kind::set:
+      return set(message.key, message.value);
+    case Message::Kind::get: {
+      if (const auto found = values_.find(message.key); found != values_.end())
+        return send_to(rank, {Message::Kind::answer, message.number, {}, found->second});
+      unanswered_[message.key].push_back({rank, message.number});
+      return;
+    }
+    case Message::Kind::gather:
+      return gather(rank, message);
+    case Message::Kind::goodbye:
+      return take_leave(rank);
+    case Message::Kind::failure: {
+      members_[static_cast<std::size_t>(rank)].connection->close_when_sent();
+      return end_all(fmt::format("rank {} failed: {}", rank, message.value),
+                     static_cast<int>(message.number));
+    }
+    case Message::Kind::alive:
+      return;
+    default:
+      throw ProtocolError("a message that only the server sends");
+  }
+}
+
+void RendezvousServer::set(const std::string& key, const std::string& value) {
+  values_[key] = value;
+  for (const Question& question : std::exchange(unanswered_[key], {}))
+    send_to(question.rank, {Message::Kind::answer, question.number, {}, value});
+  unanswered_.erase(key);
+}
+
+void RendezvousServer::gather(int rank, const Message& message) {
+  Gathering& gathering = gatherings_[message.key];
+  gathering.values.resize(members_.size());
+  gathering.values[static_cast<std::size_t>(rank)] = message.value;
+  gathering.questions.push_back({rank, message.number});
+  if (gathering.questions.size() < members_.size())
+    return;
+  const std::string all = join_values(gathering.values);
+  const std::vector<Question> questions = std::move(gathering.questions);
+  gatherings_.erase(message.key);
+  for (const Question& question : questions)
+    send_to(question.rank, {Message::Kind::answer, question.number, {}, all});
+}
+
+// Rank 0 is let go last: until then it is this process that hears of losses.
+void RendezvousServer::take_leave(int rank) {
+  Member& member = members_[static_cast<std::size_t>(rank)];
+  if (std::exchange(member.has_left, true))
+    return;
+  ++left_;
+  if (rank != 0) {
+    send_to(rank, {.kind = Message::Kind::goodbye});
+    member.connection->close_when_sent();
+  }
+  if (left_ < options_.size)
+    return;
+  stop_accepting();
+  send_to(0, {.kind = Message::Kind::goodbye});
+  if (Connection* const own = members_.front().connection)
+    own->close_when_sent();
+}
+
+void RendezvousServer::on_end(const Visit& visit, const std::string& reason) {
+  if (visit.rank < 0)
+    return;
+  Member& member = members_[static_cast<std::size_t>(visit.rank)];
+  member.connection = nullptr;
+  if (verdict_)
+    deadline_.cancel();
+  else if (left_ < options_.size && (!member.has_left || visit.rank == 0))
+    end_all(fmt::format("rank {} was lost ({})", visit.rank, reason), exit_environment);
+}
+
+void RendezvousServer::refuse(Connection& connection, const std::string& why, int exit_code) {
+  connection.send({Message::Kind::refusal, static_cast<std::uint32_t>(exit_code), {}, why});
+  connection.close_when_sent();
+}
+
+void RendezvousServer::end_all(const std::string& why, int exit_code) {
+  if (verdict_)
+    return;
+  const auto kind = arrived_ == options_.size ? Message::Kind::failure : Message::Kind::refusal;
+  verdict_ = Message{kind, static_cast<std::uint32_t>(exit_code), {}, why};
+  asio::co_spawn(io_, tell_all(), asio::detached);
+}
+
+bool RendezvousServer::somebody_must_hear() const {
+  const bool somebody_comes = verdict_->kind == Message::Kind::refusal && visitors_ < expected_;
+  return somebody_comes || std::any_of(members_.begin() + 1, members_.end(),
+                                       [](const Member& member) { return member.connection != nullptr; });
+}
+
+asio::awaitable<void> RendezvousServer::tell_all() {
+  for (int rank = 1; rank < options_.size; ++rank) {
+    send_to(rank, *verdict_);
+    if (Connection* const connection = members_[static_cast<std::size_t>(rank)].connection)
+      connection->close_when_sent();
+  }
+  asio::error_code ignored;
+  deadline_.expires_after(verdict_->kind == Message::Kind::refusal ? most_linger : most_farewell);
+  while (somebody_must_hear() && deadline_.expiry() > std::chrono::steady_clock::now())
+    co_await deadline_.async_wait(redirect_error(use_awaitable, ignored));
+  for (auto member = members_.begin() + 1; member != members_.end(); ++member) {
+    if (member->connection != nullptr)
+      member->connection->abort();
+  }
+  send_to(0, *verdict_);
+  if (Connection* const own = members_.front().connection)
+    own->close_when_sent();
+  stop_accepting();
+}
+
+void RendezvousServer::stop_accepting() {
+  asio::error_code ignored;
+  acceptor_.close(ignored);
+  for (Connection* const stranger : strangers_) stranger->abort();
+}
+
+void RendezvousServer::send_to(int rank, const Message& message) {
+  if (Connection* const connection = members_[static_cast<std::size_t>(rank)].connection)
+    connection->send(message);
+}
+
+}  // namespace lockstep::harness
