@@ -243,7 +243,7 @@ void RendezvousServer::end_all(const std::string& why, int exit_code) {
 }
 
 bool RendezvousServer::somebody_must_hear() const {
-  const bool somebody_comes = verdict_->kind == Message::Kind::refusal && visitors_ < expected_;
+  const bool somebody_comes = verdict_->number == exit_wrong_input && visitors_ < expected_;
   return somebody_comes || std::any_of(members_.begin() + 1, members_.end(),
                                        [](const Member& member) { return member.connection != nullptr; });
 }
@@ -255,7 +255,7 @@ asio::awaitable<void> RendezvousServer::tell_all() {
       connection->close_when_sent();
   }
   asio::error_code ignored;
-  deadline_.expires_after(verdict_->kind == Message::Kind::refusal ? most_linger : most_farewell);
+  deadline_.expires_after(visitors_ < expected_ ? most_linger : most_farewell);
   while (somebody_must_hear() && deadline_.expiry() > std::chrono::steady_clock::now())
     co_await deadline_.async_wait(redirect_error(use_awaitable, ignored));
   for (auto member = members_.begin() + 1; member != members_.end(); ++member) {
