@@ -1,0 +1,79 @@
+#include "validate/harness/device/executor.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep::harness {
+namespace {
+
+struct Count {
+  int nothing() const { return 0; }
+  int combine(int a, int b) const { return a + b; }
+};
+
+// As strings under concatenation: a monoid whose order can be seen.
+struct Span {
+  std::int64_t least;
+  std::int64_t most;
+};
+struct Spanned {
+  Span nothing() const { return {INT64_MAX, INT64_MIN}; }
+  Span combine(Span a, Span b) const { return {std::min(a.least, b.least), std::max(a.most, b.most)}; }
+};
+
+}  // namespace
+
+TEST_CASE("every index is visited once") {
+  for (const std::int64_t count : {0, 1, 7, 1000}) {
+    std::vector<int> visits(static_cast<std::size_t>(count));
+    int* const at = visits.data();
+    SerialExecutor{}.for_each(count, [=](std::int64_t i) { ++at[i]; });
+    CHECK(visits == std::vector<int>(visits.size(), 1));
+  }
+}
+
+TEST_CASE("every place of a matrix is visited once") {
+  const std::int64_t rows = 5;
+  const std::int64_t columns = 19;
+  std::vector<int> visits(static_cast<std::size_t>(rows * columns));
+  int* const at = visits.data();
+  SerialExecutor{}.for_each_in_rows(
+      rows, columns, [=](std::int64_t row, std::int64_t column) { ++at[row * columns + column]; });
+  CHECK(visits == std::vector<int>(visits.size(), 1));
+}
+
+TEST_CASE("a reduction sees each of its elements once and finishes once, empty or not") {
+  for (const std::int64_t rows : {0, 1, 3, 511, 512, 513, 1100}) {
+    for (const std::int64_t columns : {1, 5, 64, 67}) {
+      std::vector<int> by_row(static_cast<std::size_t>(rows), -1);
+      std::vector<int> by_column(static_cast<std::size_t>(columns), -1);
+      const auto one = [](std::int64_t, std::int64_t) { return 1; };
+      SerialExecutor{}.reduce_rows(rows, columns, Count{}, one, [&](std::int64_t row, int sum) {
+        by_row[static_cast<std::size_t>(row)] = sum;
+      });
+      SerialExecutor{}.reduce_columns(rows, columns, Count{}, one, [&](std::int64_t column, int sum) {
+        by_column[static_cast<std::size_t>(column)] = sum;
+      });
+      CHECK(by_row == std::vector<int>(by_row.size(), static_cast<int>(columns)));
+      CHECK(by_column == std::vector<int>(by_column.size(), static_cast<int>(rows)));
+    }
+  }
+}
+
+TEST_CASE("a reduction of rows stays in its row, one of columns in its column") {
+  const auto place = [](std::int64_t row, std::int64_t column) {
+    return Span{row * 100 + column, row * 100 + column};
+  };
+  SerialExecutor{}.reduce_rows(4, 70, Spanned{}, place, [](std::int64_t row, Span span) {
+    CHECK(span.least == row * 100);
+    CHECK(span.most == row * 100 + 69);
+  });
+  SerialExecutor{}.reduce_columns(600, 3, Spanned{}, place, [](std::int64_t column, Span span) {
+    CHECK(span.least == column);
+    CHECK(span.most == 599 * 100 + column);
+  });
+}
+
+}  // namespace lockstep::harness
