@@ -54,6 +54,8 @@ struct Parameter {
   Tensor gradient;             // fp32
 };
 
+using Parameters = std::vector<std::unique_ptr<Parameter>>;  // in registration order
+
 struct LayerRecord {
   std::string name;
   std::vector<std::uint32_t> parameters;  // whose gradients are complete when its backward ends

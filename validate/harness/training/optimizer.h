@@ -20,8 +20,6 @@
 
 namespace lockstep::harness {
 
-using Parameters = std::vector<std::unique_ptr<Parameter>>;
-
 struct OptimizerOptions {
   std::string name = "sgd";  // sgd, momentum, adamw, none
   float learning_rate = 0.01F;

@@ -1,0 +1,31 @@
+#pragma once
+
+// What computing and communication cost each other.
+//
+// Problem:   a collective takes cores, memory and GPU multiprocessors from backward, and the other way round.
+// Idea:      time forward and backward alone, all-reduces alone with two in flight (as many as Gloo's threads
+//            work on), then both at once, and count what got done. Enough all-reduces are queued that they
+//            never run out while the computing that is timed lasts.
+// Invariant: all ranks compute and communicate at the same time, equally often.
+
+#include <cstdint>
+#include <vector>
+
+#include "validate/harness/measure/measurement.h"
+#include "validate/harness/training/trainer.h"
+
+namespace lockstep::harness {
+
+struct Interference {
+  std::int64_t bytes = 0;
+  double compute_alone = 0;  // seconds of one forward and backward
+  double compute_beside = 0;
+  double collectives = 0;       // completed during one compute_beside
+  double collective_alone = 0;  // seconds per all-reduce, back to back
+  double collective_beside = 0;
+};
+
+std::vector<Interference> measure_interference(Bench& bench, Trainer& trainer,
+                                               const std::vector<std::int64_t>& sizes);
+
+}  // namespace lockstep::harness

@@ -1,0 +1,65 @@
+#pragma once
+
+// A training step without communication: how long, layer by layer, and when each gradient is complete.
+//
+// Problem:   the simulator is told what computing costs; told by a step with communication in it, it would be
+//            told the answer.
+// Idea:      every rank does the whole step at the same time, so that memory and cores are shared as they will
+//            be, and nothing is reduced. Steps follow each other in blocks without a wait between; the first of
+//            a block, which brings ranks into step, is not counted. Layers are marked in steps of their own.
+// Invariant: the times of one rank are medians over steps; those of all are medians over ranks.
+
+#include <string>
+#include <vector>
+
+#include "validate/harness/measure/measurement.h"
+#include "validate/harness/training/trainer.h"
+
+namespace lockstep::harness {
+
+// The parts of one step, in seconds. Forward includes the broadcast of buffers, backward the wait for
+// communication.
+struct StepTimes {
+  double iteration = 0;
+  double forward = 0;
+  double backward = 0;
+  double optimizer = 0;
+};
+StepTimes step_times(Device& device, const StepRecord& record);
+
+struct StepStatistics {
+  Statistics iteration;
+  Statistics forward;
+  Statistics backward;
+  Statistics optimizer;
+};
+// One entry a step, as this rank saw it.
+StepStatistics combine_steps(Ranks& ranks, const std::vector<StepTimes>& steps);
+
+struct LayerTiming {
+  std::string name;
+  std::vector<std::uint32_t> parameters;
+  double forward = 0;
+  double backward = 0;
+};
+
+struct StepTiming {
+  StepStatistics step;
+  std::vector<double> gradient_ready;  // after backward began, by parameter
+  std::vector<LayerTiming> layers = {};
+};
+
+struct IterationCounts {
+  std::int64_t warm_up = 3;
+  std::int64_t measured = 20;
+  double most_seconds = 60;  // of a setting
+};
+
+// Steps are timed in blocks of this many, and one before them.
+inline constexpr std::int64_t steps_of_block = 5;
+// Blocks that give `counts.measured` steps, or fewer where a step of `seconds_each` leaves no time for them.
+std::int64_t count_blocks(const IterationCounts& counts, double seconds_each);
+
+StepTiming time_steps(Bench& bench, Trainer& trainer, const IterationCounts& counts);
+
+}  // namespace lockstep::harness

@@ -1,0 +1,226 @@
+#include "validate/harness/training/ddp_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string_view>
+
+#include "validate/harness/training/trainer.h"
+
+namespace lockstep::harness {
+namespace {
+
+constexpr std::int64_t training_steps = 40;
+constexpr std::int64_t averaged_steps = 5;
+constexpr double loss_must_fall_to = 0.8;
+
+using Gradients = std::vector<std::vector<float>>;  // by parameter
+
+std::vector<float> downloaded(Device& device, const Tensor& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.elements));
+  device.download(values.data(), tensor);
+  return values;
+}
+
+Gradients gradients_of(Device& device, const Parameters& parameters) {
+  Gradients gradients;
+  for (const auto& parameter : parameters) gradients.push_back(downloaded(device, parameter->gradient));
+  return gradients;
+}
+
+// What one process computes of the samples of all ranks.
+class SingleProcess {
+ public:
+  SingleProcess(Device& device, const Options& options, const Trainer& trainer, int ranks)
+      : device_(device), trainer_(trainer), ranks_(ranks), micro_batches_(options.gradient_accumulation) {
+    StepObserver nobody;
+    ModelSpec spec = options.model;
+    spec.batch = trainer.samples_of_micro_batch();
+    model_ = make_model(device, spec);
+    concatenates_ = model_->buffers().empty();
+    if (concatenates_) {
+      spec.batch *= ranks * micro_batches_;
+      model_ = make_model(device, spec);
+    }
+    Step step{.device = device, .observer = nobody};
+    model_->refresh_copies(step);
+  }
+
+  Gradients gradients(std::int64_t step, float loss_scale) {
+    if (concatenates_)
+      add(trainer_.first_sample(step, 0, 0), loss_scale);
+    else
+      for (std::int64_t micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
+        for (int rank = 0; rank < ranks_; ++rank)
+          add(trainer_.first_sample(step, micro_batch, rank),
+              loss_scale / static_cast<float>(ranks_ * micro_batches_));
+    is_first_ = true;
+    return gradients_of(device_, model_->parameters());
+  }
+
+ private:
+  void add(std::int64_t first_sample, float loss_scale) {
+    StepObserver nobody;
+    Step step{
+        .device = device_, .observer = nobody, .is_first_micro_batch = is_first_, .loss_scale = loss_scale};
+    model_->load_batch(first_sample);
+    model_->forward(step);
+    model_->backward(step);
+    is_first_ = false;
+  }
+
+  Device& device_;
+  const Trainer& trainer_;
+  int ranks_;
+  std::int64_t micro_batches_;
+  std::unique_ptr<TrainingModel> model_;
+  bool concatenates_ = true;
+  bool is_first_ = true;
+};
+
+struct Difference {
+  double largest = 0;
+  double largest_gradient = 0;
+
+  // What is no number is as wrong as can be.
+  void add(double found, double expected) {
+    const double difference = std::abs(found - expected);
+    largest = std::isfinite(difference) ? std::max(largest, difference) : INFINITY;
+    largest_gradient = std::max(largest_gradient, std::abs(expected));
+  }
+};
+
+Difference difference_of(const Gradients& found, const Gradients& expected) {
+  Difference difference;
+  for (std::size_t parameter = 0; parameter < expected.size(); ++parameter)
+    for (std::size_t index = 0; index < expected[parameter].size(); ++index)
+      difference.add(static_cast<double>(found[parameter][index]),
+                     static_cast<double>(expected[parameter][index]));
+  return difference;
+}
+
+ReducerOptions reducer_options(const Options& options) {
+  return {.bucket_cap_mb = options.iterations.bucket_caps_mb.front(),
+          .overlaps = options.iterations.overlaps.front(),
+          .compresses = options.iterations.compresses};
+}
+
+// A trainer with all it needs.
+struct Training {
+  Training(Bench& bench, const Options& options, const OptimizerOptions& optimizer)
+      : model(make_model(bench.device, options.model)),
+        trainer(bench.device, bench.communicator, *model,
+                {.optimizer = optimizer, .micro_batches = options.gradient_accumulation}),
+        memory(bench.device, trainer.parameters(), options.iterations.compresses),
+        reducer(bench.device, bench.communicator, trainer.parameters(), memory, reducer_options(options)) {}
+
+  void step(Bench& bench) {
+    trainer.step(reducer, Samples::next);
+    bench.device.synchronize();
+    bench.communicator.forget_tickets();
+    bench.device.forget_marks();
+  }
+
+  std::unique_ptr<TrainingModel> model;
+  Trainer trainer;
+  BucketMemory memory;
+  Reducer reducer;
+};
+
+// Rank 0 judges; the others take its word.
+CheckLine shared(Bench& bench, const CheckLine& line) {
+  const std::string verdict = (line.holds ? "+" : "-") + line.what;
+  const std::string first = bench.ranks.exchange(verdict).front();
+  return {.what = first.substr(1), .holds = first.front() == '+'};
+}
+
+// Step 0 has one bucket, step 1 the rebuilt ones. Without an optimizer parameters stay as they began.
+std::vector<CheckLine> check_gradients(Bench& bench, const Options& options) {
+  OptimizerOptions none = options.optimizer;
+  none.name = "none";
+  Training training(bench, options, none);
+  std::unique_ptr<SingleProcess> single;
+  if (bench.ranks.rank() == 0)
+    single = std::make_unique<SingleProcess>(bench.device, options, training.trainer, bench.ranks.size());
+  const double allowed = allowed_difference(options.model.activations, options.iterations.compresses);
+  std::vector<CheckLine> lines;
+  for (const std::int64_t step : {0, 1}) {
+    const float loss_scale = training.trainer.loss_scale();
+    training.step(bench);
+    const std::size_t buckets = training.reducer.buckets().size();
+    CheckLine line;
+    if (single != nullptr) {
+      const Difference difference = difference_of(gradients_of(bench.device, training.trainer.parameters()),
+                                                  single->gradients(step, loss_scale));
+      line.holds =
+          difference.largest_gradient > 0 && difference.largest <= allowed * difference.largest_gradient;
+      line.what = fmt::format(
+          "gradients of {} bucket{} equal one process's: off by {:.1e} of the largest, {:.0e} allowed",
+          buckets, buckets == 1 ? "" : "s", difference.largest / difference.largest_gradient, allowed);
+    }
+    lines.push_back(shared(bench, line));
+  }
+  return lines;
+}
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+CheckLine check_loss(Bench& bench, Training& training) {
+  std::vector<double> losses;
+  for (std::int64_t step = 0; step < training_steps; ++step) {
+    training.step(bench);
+    losses.push_back(training.model->loss());
+  }
+  losses = bench.ranks.medians(losses);
+  const double first = mean_of({losses.begin(), losses.begin() + averaged_steps});
+  const double last = mean_of({losses.end() - averaged_steps, losses.end()});
+  return {.what = fmt::format("the loss falls in {} steps: {:.4g} to {:.4g}, to {:.2f} of it asked for",
+                              training_steps, first, last, loss_must_fall_to),
+          .holds = last <= loss_must_fall_to * first};
+}
+
+// FNV-1a over the parameters' bits.
+std::uint64_t hash_of(Device& device, const Parameters& parameters) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const auto& parameter : parameters) {
+    const std::vector<float> values = downloaded(device, parameter->value);
+    const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+CheckLine check_parameters(Bench& bench, const Training& training) {
+  const std::vector<std::string> hashes =
+      bench.ranks.exchange(fmt::format("{:016x}", hash_of(bench.device, training.trainer.parameters())));
+  const bool are_equal = std::all_of(hashes.begin(), hashes.end(),
+                                     [&](const std::string& hash) { return hash == hashes.front(); });
+  return {.what = fmt::format("all {} ranks end with the same parameters, bit by bit: {}", hashes.size(),
+                              fmt::join(hashes, " ")),
+          .holds = are_equal};
+}
+
+}  // namespace
+
+double allowed_difference(Type activations, bool compresses) {
+  double allowed = 1e-5;
+  if (activations == Type::fp16)
+    allowed = 16 * std::ldexp(1.0, -11);
+  if (activations == Type::bf16)
+    allowed = 16 * std::ldexp(1.0, -8);
+  return compresses ? std::max(allowed, 2 * std::ldexp(1.0, -8)) : allowed;
+}
+
+std::vector<CheckLine> check_training(Bench& bench, const Options& options) {
+  std::vector<CheckLine> lines = check_gradients(bench, options);
+  Training training(bench, options, options.optimizer);
+  lines.push_back(check_loss(bench, training));
+  lines.push_back(check_parameters(bench, training));
+  return lines;
+}
+
+}  // namespace lockstep::harness
