@@ -2,7 +2,8 @@
 //
 // The layers are those of sim/ARCHITECTURE.md: base < plan < writers (collectives < training) and runners
 // (network < engine, compute) < scenario < report < study, import < cli. Models write plans' models and see
-// base and plan alone. The two columns, writers and runners, never include each other.
+// base and plan alone. The two columns, writers and runners, never include each other. The harness of validate/
+// shares base and the rule of buckets with the simulator, nothing else; the simulator knows nothing of it.
 
 #include <doctest/doctest.h>
 
@@ -52,7 +53,8 @@ fs::path source_root() {
 }
 
 bool is_source(const fs::path& path) {
-  return path.extension() == ".h" || path.extension() == ".cpp";
+  const std::string extension = path.extension().string();
+  return extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh";
 }
 
 std::vector<fs::path> sources_below(const std::vector<std::string>& folders) {
@@ -147,9 +149,57 @@ TEST_CASE("No include goes up or sideways") {
   }
 }
 
+// "device" of validate/harness/device/kernels.h; the programs' own files see every room.
+std::string harness_room_of(const std::string& path) {
+  const std::string below = path.substr(std::string("validate/harness/").size());
+  const std::size_t end = below.find('/');
+  return end == std::string::npos ? "" : below.substr(0, end);
+}
+
+const std::map<std::string, std::set<std::string>>& allowed_harness_includes() {
+  static const std::map<std::string, std::set<std::string>> allowed{
+      {"device", {}},
+      {"layers", {"device"}},
+      {"models", {"device", "layers"}},
+      {"communication", {"device"}},
+      {"training", {"device", "layers", "models", "communication"}},
+      {"measure", {"device", "layers", "models", "communication", "training"}}};
+  return allowed;
+}
+
+bool harness_may_include(const std::string& from, const std::string& header) {
+  if (header.starts_with("sim/") || header.starts_with("models/"))
+    return layer_of(header) == "base" || header == "sim/training/bucketing.h";
+  const std::string to = harness_room_of(header);
+  if (from.empty() || to == from)
+    return true;
+  return allowed_harness_includes().at(from).contains(to);
+}
+
+TEST_CASE("The harness shares base and the rule of buckets with the simulator, and has floors of its own") {
+  const std::regex include(R"re(^\s*#\s*include\s+"((sim|models|validate/harness)/[^"]+)")re");
+  for (const fs::path& path : sources_below({"validate/harness"}))
+    for (const std::string& line : lines_of(path)) {
+      std::smatch match;
+      if (!std::regex_search(line, match, include))
+        continue;
+      INFO(shown(path), " includes ", match[1].str());
+      CHECK(harness_may_include(harness_room_of(shown(path)), match[1]));
+    }
+}
+
+TEST_CASE("The simulator knows nothing of the harness") {
+  const std::regex include(R"re(^\s*#\s*include\s+"validate/)re");
+  for (const fs::path& path : sources_below({"sim", "models"}))
+    for (const std::string& line : lines_of(path)) {
+      INFO(shown(path), ": ", line);
+      CHECK_FALSE(std::regex_search(line, include));
+    }
+}
+
 TEST_CASE("Every include of the project is written from its root") {
   const std::regex include(R"re(^\s*#\s*include\s+"([^"]+)")re");
-  for (const fs::path& path : sources_below({"sim", "models"}))
+  for (const fs::path& path : sources_below({"sim", "models", "validate/harness"}))
     for (const std::string& line : lines_of(path)) {
       std::smatch match;
       if (!std::regex_search(line, match, include))
@@ -186,7 +236,7 @@ TEST_CASE("Nothing but main ends the program, and nothing reads the clock or dra
 }
 
 TEST_CASE("Every header opens with a comment of at least three lines") {
-  for (const fs::path& path : sources_below({"sim", "models"})) {
+  for (const fs::path& path : sources_below({"sim", "models", "validate/harness"})) {
     if (path.extension() != ".h")
       continue;
     int comment = 0;
@@ -202,7 +252,7 @@ TEST_CASE("Every header opens with a comment of at least three lines") {
 }
 
 TEST_CASE("Every header guards itself with pragma once") {
-  for (const fs::path& path : sources_below({"sim", "models"})) {
+  for (const fs::path& path : sources_below({"sim", "models", "validate/harness"})) {
     if (path.extension() != ".h")
       continue;
     const auto lines = lines_of(path);
@@ -212,7 +262,7 @@ TEST_CASE("Every header guards itself with pragma once") {
 }
 
 TEST_CASE("Nothing is left to do") {
-  for (const fs::path& path : sources_below({"sim", "models"}))
+  for (const fs::path& path : sources_below({"sim", "models", "validate/harness"}))
     for (const std::string& line : lines_of(path)) {
       INFO(shown(path), ": ", line);
       CHECK_FALSE(std::regex_search(line, std::regex(R"(\b(TODO|FIXME|XXX|HACK)\b)")));
