@@ -15,7 +15,7 @@ std::uint32_t add_column_parameter(ModuleFactory& factory, const NormOptions& op
 
 // Braces evaluate from left to right: the gain is registered first.
 Norm::Norm(ModuleFactory& factory, const NormOptions& options, std::int64_t statistics)
-    : Norm{factory, options, statistics, add_column_parameter(factory, options, ".weight", 1),
+    : Norm{factory, options, statistics, add_column_parameter(factory, options, ".weight", options.gain),
            add_column_parameter(factory, options, ".bias", 0)} {}
 
 Norm::Norm(ModuleFactory& factory, const NormOptions& options, std::int64_t statistics, std::uint32_t gain,

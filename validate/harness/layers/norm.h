@@ -18,6 +18,7 @@ struct NormOptions {
   std::string name;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  float gain = 1;  // that it begins with
 };
 
 // What both kinds hold: gain and shift, in this order registered and completed.
