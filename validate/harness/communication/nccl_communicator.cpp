@@ -19,6 +19,7 @@
 
 #include "sim/base/check.h"
 #include "sim/base/error.h"
+#include "validate/harness/communication/local_communicator.h"
 #include "validate/harness/device/cuda_check.h"
 #include "validate/harness/device/cuda_device.h"
 
@@ -151,6 +152,7 @@ std::string NcclCommunicator::library() const {
 }
 
 void NcclCommunicator::watch(const std::stop_token& stop) {
+  ignore_failure(cudaSetDevice(runtime_.device()));  // a thread begins on the first GPU
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     ncclResult_t state = ncclSuccess;
@@ -220,6 +222,8 @@ CollectiveTimes NcclCommunicator::times_of(Ticket ticket, Mark since) {
 }  // namespace
 
 std::unique_ptr<Communicator> make_nccl_communicator(Rendezvous& rendezvous, Device& device) {
+  if (rendezvous.world().size == 1)
+    return std::make_unique<LocalCommunicator>();
   CudaRuntime& runtime = runtime_of(device);
   become_host_of_its_own(rendezvous.world(), rendezvous.exchange("gpu", runtime.uuid()));
   return std::make_unique<NcclCommunicator>(rendezvous.world(), share_id(rendezvous), runtime);

@@ -21,7 +21,8 @@
 
 namespace lockstep::harness {
 
-// `device` is one of make_cuda_device and outlives the communicator. Every rank calls it.
+// `device` is one of make_cuda_device and outlives the communicator. Every rank calls it. A single rank
+// needs no NCCL.
 std::unique_ptr<Communicator> make_nccl_communicator(Rendezvous& rendezvous, Device& device);
 
 }  // namespace lockstep::harness

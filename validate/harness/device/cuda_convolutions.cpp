@@ -17,7 +17,7 @@ namespace lockstep::harness {
 namespace {
 
 // Of one convolution; algorithms that want more are left out.
-constexpr std::int64_t most_workspace_bytes = 512 << 20;
+constexpr std::size_t most_workspace_bytes = 512 << 20;
 
 void check_call(cudnnStatus_t code, const char* call) {
   if (code == CUDNN_STATUS_SUCCESS)
@@ -64,27 +64,41 @@ cudnnMathType_t math_of(Type type, bool uses_tf32) {
   return uses_tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
-// An algorithm and its needs, once found.
+// An algorithm and its needs.
 template <class Algorithm>
 struct Choice {
-  bool is_found = false;
+  bool is_made = false;
+  bool exists = false;
   Algorithm algorithm{};
-  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
-  std::int64_t workspace_bytes = 0;
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;  // what it was timed with
+  std::size_t workspace_bytes = 0;
 };
 
-// The fastest of what was tried, which come fastest first, failures last.
-template <class Tried, std::size_t size>
-auto best_of(const std::array<Tried, size>& tried, int count, const char* what) {
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    if (tried[i].status == CUDNN_STATUS_SUCCESS)
-      return Choice<decltype(tried[i].algo)>{true, tried[i].algo, tried[i].mathType,
-                                             static_cast<std::int64_t>(tried[i].memory)};
+// find(how many at most, how many, what was tried, workspace, its size): tries all, the fastest come first and
+// failures last. A choice that does not exist is told once: it is slow, and not what was meant to be measured.
+template <class Tried, std::size_t most, class Find>
+auto choose(const char* call, CudaScratch& workspace, Find find) {
+  Choice<decltype(Tried::algo)> choice{.is_made = true};
+  std::array<Tried, most> tried{};
+  int count = 0;
+  const cudnnStatus_t code = find(static_cast<int>(most), &count, tried.data(),
+                                  workspace.at_least(most_workspace_bytes), most_workspace_bytes);
+  if (code != CUDNN_STATUS_NOT_SUPPORTED)
+    check_call(code, call);
+  if (count > 0 && tried[0].status == CUDNN_STATUS_SUCCESS) {
+    choice.exists = true;
+    choice.algorithm = tried[0].algo;
+    choice.math = tried[0].mathType;
+    choice.workspace_bytes = tried[0].memory;
+    return choice;
   }
-  throw EnvironmentError(fmt::format("cuDNN has no algorithm for the {} of a convolution on this GPU", what));
+  fmt::print(stderr, "lockstep_ddp: {} found no algorithm: these convolutions are products of matrices\n",
+             call);
+  return choice;
 }
 
 struct Plan {
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;  // what is allowed
   Images input;
   Images output;
   Weights weight;
@@ -114,8 +128,8 @@ Plan plan_of(const Convolution& shape, Type type, bool uses_tf32) {
       cudnnSetConvolution2dDescriptor(plan.operation.get(), layout.padding, layout.padding, layout.stride,
                                       layout.stride, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
       "cudnnSetConvolution2dDescriptor");
-  check_call(cudnnSetConvolutionMathType(plan.operation.get(), math_of(type, uses_tf32)),
-             "cudnnSetConvolutionMathType");
+  plan.math = math_of(type, uses_tf32);
+  check_call(cudnnSetConvolutionMathType(plan.operation.get(), plan.math), "cudnnSetConvolutionMathType");
   return plan;
 }
 
@@ -136,11 +150,13 @@ struct CudaConvolutions::State {
                                 : plans.emplace(key, plan_of(shape, type, uses_tf32)).first->second;
   }
 
-  // The math a choice was timed with may differ from what was allowed.
+  // A choice without tensor cores may be the faster of two that are allowed; one with TF32 never stands in for
+  // one without.
   template <class Algorithm>
   void* prepare(const Plan& plan, const Choice<Algorithm>& choice) {
-    check_call(cudnnSetConvolutionMathType(plan.operation.get(), choice.math), "cudnnSetConvolutionMathType");
-    return workspace.at_least(choice.workspace_bytes);
+    const cudnnMathType_t math = plan.math == CUDNN_FMA_MATH ? CUDNN_FMA_MATH : choice.math;
+    check_call(cudnnSetConvolutionMathType(plan.operation.get(), math), "cudnnSetConvolutionMathType");
+    return workspace.at_least(static_cast<std::int64_t>(choice.workspace_bytes));
   }
 
   Library library;
@@ -155,75 +171,77 @@ CudaConvolutions::CudaConvolutions(cudaStream_t stream) : state_(std::make_uniqu
 
 CudaConvolutions::~CudaConvolutions() = default;
 
-void CudaConvolutions::forward(const Convolution& shape, Tensor output, Tensor input, Tensor weight) {
+bool CudaConvolutions::forward(const Convolution& shape, Tensor output, Tensor input, Tensor weight) {
   const cudnnHandle_t library = state_->library.get();
   Plan& plan = state_->plan(shape, input.type);
-  if (!plan.forward.is_found) {
-    std::array<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> tried{};
-    int count = 0;
-    check_call(
-        cudnnFindConvolutionForwardAlgorithmEx(
-            library, plan.input.get(), input.data, plan.weight.get(), weight.data, plan.operation.get(),
-            plan.output.get(), output.data, static_cast<int>(tried.size()), &count, tried.data(),
-            state_->workspace.at_least(most_workspace_bytes), most_workspace_bytes),
-        "cudnnFindConvolutionForwardAlgorithmEx");
-    plan.forward = best_of(tried, count, "forward pass");
-  }
-  void* const workspace = state_->prepare(plan, plan.forward);
+  auto& choice = plan.forward;
+  if (!choice.is_made)
+    choice = choose<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT>(
+        "cudnnFindConvolutionForwardAlgorithmEx", state_->workspace,
+        [&](int most, int* count, auto* tried, void* workspace, std::size_t bytes) {
+          return cudnnFindConvolutionForwardAlgorithmEx(
+              library, plan.input.get(), input.data, plan.weight.get(), weight.data, plan.operation.get(),
+              plan.output.get(), output.data, most, count, tried, workspace, bytes);
+        });
+  if (!choice.exists)
+    return false;
+  void* const workspace = state_->prepare(plan, choice);
   check_call(cudnnConvolutionForward(library, &one, plan.input.get(), input.data, plan.weight.get(),
-                                     weight.data, plan.operation.get(), plan.forward.algorithm, workspace,
-                                     static_cast<std::size_t>(plan.forward.workspace_bytes), &zero,
-                                     plan.output.get(), output.data),
+                                     weight.data, plan.operation.get(), choice.algorithm, workspace,
+                                     choice.workspace_bytes, &zero, plan.output.get(), output.data),
              "cudnnConvolutionForward");
+  return true;
 }
 
-void CudaConvolutions::input_gradient(const Convolution& shape, Tensor input_gradient, Tensor output_gradient,
+bool CudaConvolutions::input_gradient(const Convolution& shape, Tensor input_gradient, Tensor output_gradient,
                                       Tensor weight) {
   const cudnnHandle_t library = state_->library.get();
   Plan& plan = state_->plan(shape, output_gradient.type);
-  if (!plan.input_gradient.is_found) {
-    std::array<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT> tried{};
-    int count = 0;
-    check_call(
-        cudnnFindConvolutionBackwardDataAlgorithmEx(
-            library, plan.weight.get(), weight.data, plan.output.get(), output_gradient.data,
-            plan.operation.get(), plan.input.get(), input_gradient.data, static_cast<int>(tried.size()),
-            &count, tried.data(), state_->workspace.at_least(most_workspace_bytes), most_workspace_bytes),
-        "cudnnFindConvolutionBackwardDataAlgorithmEx");
-    plan.input_gradient = best_of(tried, count, "input gradient");
-  }
-  void* const workspace = state_->prepare(plan, plan.input_gradient);
+  auto& choice = plan.input_gradient;
+  if (!choice.is_made)
+    choice = choose<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT>(
+        "cudnnFindConvolutionBackwardDataAlgorithmEx", state_->workspace,
+        [&](int most, int* count, auto* tried, void* workspace, std::size_t bytes) {
+          return cudnnFindConvolutionBackwardDataAlgorithmEx(
+              library, plan.weight.get(), weight.data, plan.output.get(), output_gradient.data,
+              plan.operation.get(), plan.input.get(), input_gradient.data, most, count, tried, workspace,
+              bytes);
+        });
+  if (!choice.exists)
+    return false;
+  void* const workspace = state_->prepare(plan, choice);
   check_call(
       cudnnConvolutionBackwardData(library, &one, plan.weight.get(), weight.data, plan.output.get(),
-                                   output_gradient.data, plan.operation.get(), plan.input_gradient.algorithm,
-                                   workspace, static_cast<std::size_t>(plan.input_gradient.workspace_bytes),
-                                   &zero, plan.input.get(), input_gradient.data),
+                                   output_gradient.data, plan.operation.get(), choice.algorithm, workspace,
+                                   choice.workspace_bytes, &zero, plan.input.get(), input_gradient.data),
       "cudnnConvolutionBackwardData");
+  return true;
 }
 
-void CudaConvolutions::weight_gradient(const Convolution& shape, Tensor weight_gradient,
+bool CudaConvolutions::weight_gradient(const Convolution& shape, Tensor weight_gradient,
                                        Tensor output_gradient, Tensor input) {
+  LOCKSTEP_CHECK(weight_gradient.type == input.type, "cuDNN's weight gradients have the activations' type");
   const cudnnHandle_t library = state_->library.get();
   Plan& plan = state_->plan(shape, input.type);
-  LOCKSTEP_CHECK(weight_gradient.type == input.type, "cuDNN's weight gradients have the activations' type");
-  if (!plan.weight_gradient.is_found) {
-    std::array<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT> tried{};
-    int count = 0;
-    check_call(
-        cudnnFindConvolutionBackwardFilterAlgorithmEx(
-            library, plan.input.get(), input.data, plan.output.get(), output_gradient.data,
-            plan.operation.get(), plan.weight.get(), weight_gradient.data, static_cast<int>(tried.size()),
-            &count, tried.data(), state_->workspace.at_least(most_workspace_bytes), most_workspace_bytes),
-        "cudnnFindConvolutionBackwardFilterAlgorithmEx");
-    plan.weight_gradient = best_of(tried, count, "weight gradient");
-  }
-  void* const workspace = state_->prepare(plan, plan.weight_gradient);
-  check_call(cudnnConvolutionBackwardFilter(library, &one, plan.input.get(), input.data, plan.output.get(),
-                                            output_gradient.data, plan.operation.get(),
-                                            plan.weight_gradient.algorithm, workspace,
-                                            static_cast<std::size_t>(plan.weight_gradient.workspace_bytes),
-                                            &zero, plan.weight.get(), weight_gradient.data),
-             "cudnnConvolutionBackwardFilter");
+  auto& choice = plan.weight_gradient;
+  if (!choice.is_made)
+    choice = choose<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>(
+        "cudnnFindConvolutionBackwardFilterAlgorithmEx", state_->workspace,
+        [&](int most, int* count, auto* tried, void* workspace, std::size_t bytes) {
+          return cudnnFindConvolutionBackwardFilterAlgorithmEx(
+              library, plan.input.get(), input.data, plan.output.get(), output_gradient.data,
+              plan.operation.get(), plan.weight.get(), weight_gradient.data, most, count, tried, workspace,
+              bytes);
+        });
+  if (!choice.exists)
+    return false;
+  void* const workspace = state_->prepare(plan, choice);
+  check_call(
+      cudnnConvolutionBackwardFilter(library, &one, plan.input.get(), input.data, plan.output.get(),
+                                     output_gradient.data, plan.operation.get(), choice.algorithm, workspace,
+                                     choice.workspace_bytes, &zero, plan.weight.get(), weight_gradient.data),
+      "cudnnConvolutionBackwardFilter");
+  return true;
 }
 
 void CudaConvolutions::use_tf32() {

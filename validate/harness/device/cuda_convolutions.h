@@ -25,10 +25,11 @@ class CudaConvolutions {
   explicit CudaConvolutions(cudaStream_t stream);
   ~CudaConvolutions();
 
-  void forward(const Convolution& shape, Tensor output, Tensor input, Tensor weight);
-  void input_gradient(const Convolution& shape, Tensor input_gradient, Tensor output_gradient, Tensor weight);
+  // Each is false, and nothing was done, where cuDNN has no algorithm for it on this GPU.
+  bool forward(const Convolution& shape, Tensor output, Tensor input, Tensor weight);
+  bool input_gradient(const Convolution& shape, Tensor input_gradient, Tensor output_gradient, Tensor weight);
   // Overwrites; `weight_gradient` has the type of the activations.
-  void weight_gradient(const Convolution& shape, Tensor weight_gradient, Tensor output_gradient,
+  bool weight_gradient(const Convolution& shape, Tensor weight_gradient, Tensor output_gradient,
                        Tensor input);
   void use_tf32();
   std::string version() const;

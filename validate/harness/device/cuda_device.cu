@@ -74,11 +74,13 @@ class CudaDevice final : public CudaParts, public KernelDevice<GridExecutor> {
 
 #ifdef LOCKSTEP_HAS_CUDNN
   void convolution(const Convolution& shape, Tensor output, Tensor input, Tensor weight) override {
-    convolutions.forward(shape, output, input, weight);
+    if (!convolutions.forward(shape, output, input, weight))
+      KernelDevice<GridExecutor>::convolution(shape, output, input, weight);
   }
   void convolution_input_gradient(const Convolution& shape, Tensor input_gradient, Tensor output_gradient,
                                   Tensor weight) override {
-    convolutions.input_gradient(shape, input_gradient, output_gradient, weight);
+    if (!convolutions.input_gradient(shape, input_gradient, output_gradient, weight))
+      KernelDevice<GridExecutor>::convolution_input_gradient(shape, input_gradient, output_gradient, weight);
   }
   void convolution_weight_gradient(const Convolution& shape, Tensor weight_gradient, Tensor output_gradient,
                                    Tensor input, bool accumulates) override;
@@ -104,17 +106,22 @@ bool CudaDevice::use_tf32() {
 #ifdef LOCKSTEP_HAS_CUDNN
 void CudaDevice::convolution_weight_gradient(const Convolution& shape, Tensor weight_gradient,
                                              Tensor output_gradient, Tensor input, bool accumulates) {
-  if (input.type == Type::fp32 && !accumulates)
-    return convolutions.weight_gradient(shape, weight_gradient, output_gradient, input);
   const std::int64_t elements = weight_gradient.elements;
-  const Tensor narrow{narrow_gradient.at_least(elements * bytes_of(input.type)), elements, input.type};
-  convolutions.weight_gradient(shape, narrow, output_gradient, input);
+  const bool is_direct = input.type == Type::fp32 && !accumulates;
+  const Tensor result =
+      is_direct ? weight_gradient
+                : Tensor{narrow_gradient.at_least(elements * bytes_of(input.type)), elements, input.type};
+  if (!convolutions.weight_gradient(shape, result, output_gradient, input))
+    return KernelDevice<GridExecutor>::convolution_weight_gradient(shape, weight_gradient, output_gradient,
+                                                                   input, accumulates);
+  if (is_direct)
+    return;
   if (input.type == Type::fp32)
-    widen(executor_, weight_gradient, narrow.as<float>(), accumulates);
+    widen(executor_, weight_gradient, result.as<float>(), accumulates);
   else if (input.type == Type::fp16)
-    widen(executor_, weight_gradient, narrow.as<Half>(), accumulates);
+    widen(executor_, weight_gradient, result.as<Half>(), accumulates);
   else
-    widen(executor_, weight_gradient, narrow.as<Bfloat16>(), accumulates);
+    widen(executor_, weight_gradient, result.as<Bfloat16>(), accumulates);
 }
 #endif
 

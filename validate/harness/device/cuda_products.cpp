@@ -30,6 +30,11 @@ cudaDataType_t data_type_of(Type type) {
 CudaProducts::CudaProducts(cudaStream_t stream) {
   check_call(cublasCreate(&handle_), "cublasCreate");
   check_call(cublasSetStream(handle_, stream), "cublasSetStream");
+  // Without it, parts of one sum may be added in the half type of the output.
+  check_call(
+      cublasSetMathMode(handle_, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+      "cublasSetMathMode");
   check_call(cublasSetWorkspace(handle_, workspace_.at_least(workspace_bytes), workspace_bytes),
              "cublasSetWorkspace");
 }

@@ -38,12 +38,16 @@ int count_cuda_devices() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   const bool is_absent = code == cudaErrorNoDevice || code == cudaErrorInsufficientDriver;
-  if (is_absent || (code == cudaSuccess && count == 0))
-    throw EnvironmentError(
-        fmt::format("no CUDA device was found ({}); lockstep_ddp_cpu runs the same step on the CPU",
-                    cudaGetErrorString(code == cudaSuccess ? cudaErrorNoDevice : code)));
-  check_call(code, "cudaGetDeviceCount");
-  return count;
+  if (!is_absent)
+    check_call(code, "cudaGetDeviceCount");
+  if (count > 0)
+    return count;
+  throw EnvironmentError(
+      fmt::format("no CUDA device was found ({}); lockstep_ddp_cpu runs the same step on the CPU",
+                  code == cudaErrorInsufficientDriver
+                      ? fmt::format("there is no NVIDIA driver, or it is too old for CUDA {}",
+                                    version_text(CUDART_VERSION))
+                      : "none is visible to this process"));
 }
 
 void* allocate_on_gpu(std::int64_t bytes) {
