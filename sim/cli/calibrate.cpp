@@ -1,7 +1,9 @@
-// lockstep calibrate --machine M LOG... -o PROFILE.json: a machine's communication from its benchmark logs.
+// lockstep calibrate --machine M LOG... -o PROFILE.json: a machine's communication from its benchmark logs or
+// from runs of the training harness, and its processor from the latter.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -10,6 +12,10 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/study/calibration_report.h"
+#include "sim/study/collective_table.h"
+#include "sim/study/harness_calibration.h"
+#include "sim/study/harness_tables.h"
+#include "sim/study/measured_processor.h"
 
 namespace lockstep {
 namespace {
@@ -17,6 +23,7 @@ namespace {
 struct CalibrateArguments {
   CalibrationRequest request;
   std::string output;
+  std::string gpu_output;  // of harness runs
   bool wants_json = false;
 };
 
@@ -24,7 +31,8 @@ void print_lines(std::string_view prefix, const std::vector<std::string>& lines)
   for (const std::string& line : lines) print_diagnostic(fmt::format("lockstep: {}{}\n", prefix, line));
 }
 
-void print_report(const CalibrateArguments& arguments, const CalibrationReport& report) {
+template <class Report>
+void print_report(const CalibrateArguments& arguments, const Report& report) {
   if (arguments.wants_json) {
     nlohmann::ordered_json document = to_json(report);
     document["output"] = arguments.output;
@@ -35,28 +43,149 @@ void print_report(const CalibrateArguments& arguments, const CalibrationReport& 
   }
 }
 
+template <class Report>
+void finish(const CalibrateArguments& arguments, const Report& report) {
+  print_lines("warning: ", report.warnings);
+  write_file_atomically(arguments.output, report.profile.dump(2) + "\n");
+  print_report(arguments, report);
+}
+
 // Refuses, before anything is fitted, what cannot be written and what would overwrite a log. No temporary
 // file waits for the fit to end, so that even a kill -9 leaves none behind.
-void check_output(const CalibrateArguments& arguments) {
-  for (const std::string& file : arguments.request.files) {
+void check_output(const char* option, const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& file : inputs) {
     std::error_code ignored;
-    if (std::filesystem::equivalent(file, arguments.output, ignored)) {
-      throw ConfigError(fmt::format("--output: found {}, which is to be read, expected a file of its own",
-                                    arguments.output));
+    if (std::filesystem::equivalent(file, output, ignored)) {
+      throw ConfigError(
+          fmt::format("{}: found {}, which is to be read, expected a file of its own", option, output));
     }
   }
-  static_cast<void>(AtomicFile(arguments.output));
+  static_cast<void>(AtomicFile(output));
+}
+
+void check_outputs(const CalibrateArguments& arguments) {
+  check_output("--output", arguments.output, arguments.request.files);
+  if (!arguments.gpu_output.empty()) {
+    check_output("--gpu-output", arguments.gpu_output, arguments.request.files);
+  }
+}
+
+// Runs and logs measure different things; a file that cannot be read is left to the reader of logs.
+bool are_runs(const std::vector<std::string>& files) {
+  const auto is_run = [](const std::string& file) {
+    return file.ends_with(".json") && std::filesystem::exists(file) && is_harness_run(file);
+  };
+  const auto first_run = std::find_if(files.begin(), files.end(), is_run);
+  const auto first_other = std::find_if_not(files.begin(), files.end(), is_run);
+  if (first_run != files.end() && first_other != files.end()) {
+    throw ConfigError(fmt::format(
+        "{}: is a harness run (lockstep.run/1), and {} is none: fit runs and benchmark logs apart",
+        *first_run, *first_other));
+  }
+  return first_run != files.end();
+}
+
+void check_run_options(const CalibrateArguments& arguments) {
+  std::vector<std::string> given = given_options(arguments.request.facts);
+  if (!arguments.request.profile.empty()) {
+    given.emplace_back("--profile");
+  }
+  if (!given.empty()) {
+    throw ConfigError(
+        fmt::format("{}: is said of benchmark logs; harness runs say all of it themselves", given.front()));
+  }
+}
+
+std::vector<HarnessRun> read_runs(const std::vector<std::string>& files, const Scenario& setting) {
+  const MachineSpec& machine = setting.cluster.machine;
+  const bool is_gloo = machine.library == LibraryKind::gloo;
+  std::vector<HarnessRun> runs;
+  for (const std::string& file : files) {
+    runs.push_back(read_harness_run(file));
+    if (is_gloo != (runs.back().backend == "cpu")) {
+      throw ConfigError(fmt::format("{}: /harness/backend: found \"{}\", and the ranks of a {} {}", file,
+                                    runs.back().backend, machine.name,
+                                    is_gloo ? "are CPU processes (Gloo)" : "are GPUs (NCCL)"));
+    }
+  }
+  return runs;
+}
+
+void write_processor(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
+                     const Scenario& setting, const ProfileStore& store) {
+  if (arguments.gpu_output.empty()) {
+    return;
+  }
+  const auto base = store.open(ProfileKind::gpu, setting.cluster.machine.gpu);
+  const MeasuredProcessor processor =
+      measured_processor(runs, base ? *base->value : shipped_processor(runs.front(), store));
+  print_lines("warning: ", processor.warnings);
+  if (processor.profile.is_null()) {
+    throw ConfigError("--gpu-output: the runs hold no matmuls and no memory_copies to write");
+  }
+  write_file_atomically(arguments.gpu_output, processor.profile.dump(2) + "\n");
+  if (!arguments.wants_json) {
+    print(fmt::format("wrote the processor {} to {}\n", processor.profile.at("name").get<std::string>(),
+                      arguments.gpu_output));
+  }
+}
+
+Duration link_latency(const MachineSpec& machine) {
+  return machine.nics.empty() ? Duration::zero() : machine.nics.front().link.latency;
+}
+
+void fit_processes(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
+                   const MachineSpec& machine, const ProfileStore& store) {
+  HarnessCalibration report =
+      calibrate_to_runs(runs, {.name = machine.name, .link_latency = link_latency(machine)}, store);
+  report.machine = machine.name;
+  finish(arguments, report);
+}
+
+void fit_gpus(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
+              const MachineSpec& machine, const ProfileStore& store) {
+  CalibrationInputs inputs;
+  inputs.machine = machine.name;
+  inputs.profile = machine.name;
+  inputs.tables = tables_of_runs(runs, arguments.request.machine);
+  inputs.holds_nothing_out = arguments.request.holds_nothing_out;
+  if (inputs.tables.empty()) {
+    throw ConfigError(
+        fmt::format("{}: found no all-reduce of several ranks in collective_curve: communication cannot be "
+                    "fitted{}",
+                    runs.front().file, arguments.gpu_output.empty() ? "" : " (--gpu-output is written)"));
+  }
+  CalibrationReport report = calibrate(inputs, store);
+  add_run_figures(runs, report);
+  finish(arguments, report);
+}
+
+int calibrate_runs(const CalibrateArguments& arguments, const ProfileStore& store) {
+  check_run_options(arguments);
+  const Scenario setting = load_collective_setting({.machine = arguments.request.machine}, store);
+  const MachineSpec& machine = setting.cluster.machine;
+  const std::vector<HarnessRun> runs = read_runs(arguments.request.files, setting);
+  write_processor(arguments, runs, setting, store);
+  if (machine.library == LibraryKind::gloo) {
+    fit_processes(arguments, runs, machine, store);
+  } else {
+    fit_gpus(arguments, runs, machine, store);
+  }
+  return 0;
 }
 
 int run_calibrate(const CalibrateArguments& arguments, const CommandContext& context) {
   const ProfileStore store(context.data_directory);
-  check_output(arguments);
+  check_outputs(arguments);
+  if (are_runs(arguments.request.files)) {
+    return calibrate_runs(arguments, store);
+  }
+  if (!arguments.gpu_output.empty()) {
+    throw ConfigError("--gpu-output: is written from harness runs (lockstep.run/1), and none was given");
+  }
   const CalibrationInputs inputs = read_calibration_inputs(arguments.request, store);
   print_lines("", inputs.notes);
-  const CalibrationReport report = calibrate(inputs, store);
-  print_lines("warning: ", report.warnings);
-  write_file_atomically(arguments.output, report.profile.dump(2) + "\n");
-  print_report(arguments, report);
+  finish(arguments, calibrate(inputs, store));
   return 0;
 }
 
@@ -78,19 +207,24 @@ void add_log_options(CLI::App& command, LogFacts& facts) {
 }  // namespace
 
 void add_calibrate_command(CLI::App& app, CommandContext& context) {
-  CLI::App* command = app.add_subcommand("calibrate", "fit a machine's communication to its benchmark logs");
+  CLI::App* command =
+      app.add_subcommand("calibrate", "fit a machine's communication to its benchmark logs or harness runs");
   const auto arguments = std::make_shared<CalibrateArguments>();
   CalibrationRequest& request = arguments->request;
   command
       ->add_option("log", request.files,
                    "logs of nccl-tests or rccl-tests, CSV, or indexes of tables "
-                   "(.json, lockstep.collective_tables/1)")
+                   "(.json, lockstep.collective_tables/1); or harness runs (.json, lockstep.run/1)")
       ->type_name("LOG")
       ->required();
   command->add_option("--machine", request.machine, "a machine's name or file")->type_name("M")->required();
   command->add_option("-o,--output", arguments->output, "the calibration profile")
       ->type_name("PROFILE.json")
       ->required();
+  command
+      ->add_option("--gpu-output", arguments->gpu_output,
+                   "harness runs: the GPU's (or CPU's) measured efficiencies as a profile of its own")
+      ->type_name("GPU.json");
   command->add_option("--profile", request.profile, "of an index: only the tables of this profile")
       ->type_name("NAME");
   add_log_options(*command, request.facts);

@@ -31,6 +31,8 @@ struct ValidateArguments {
   std::string picture;
   std::string leave_out;
   std::vector<std::string> profiles;
+  std::string machine;      // of harness runs
+  std::string calibration;  // of harness runs
 };
 
 std::optional<LeaveOut> parse_leave_out(const std::string& name) {
@@ -116,10 +118,22 @@ int validate_tables(const ValidateArguments& arguments, const CommandContext& co
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
 }
 
+// Runs alone are drawn as what they vary: iteration time against bucket cap.
+const char* script_of(const Validation& validation, const std::vector<std::string>& files) {
+  const bool has_setting = std::any_of(validation.cases.begin(), validation.cases.end(),
+                                       [](const ValidationCase& entry) { return entry.setting.has_value(); });
+  return files.empty() && has_setting ? "bucket_caps" : "validate";
+}
+
 int validate_cases(const ValidateArguments& arguments, const CommandContext& context,
-                   const std::vector<std::string>& files) {
-  const Validation validation = validate({.files = files, .data_directory = context.data_directory});
-  answer(arguments, context, validation, "validate");
+                   const std::vector<std::string>& files, const std::vector<std::string>& runs) {
+  const Validation validation = validate({.files = files,
+                                          .runs = runs,
+                                          .machine = arguments.machine,
+                                          .calibration = arguments.calibration,
+                                          .data_directory = context.data_directory});
+  for (const std::string& note : validation.notes) print_diagnostic(fmt::format("lockstep: {}\n", note));
+  answer(arguments, context, validation, script_of(validation, files));
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
 }
 
@@ -142,21 +156,33 @@ std::vector<std::string> find_cases(const std::vector<std::string>& suites) {
   }
 }
 
+// What is said of runs would otherwise be said to nobody.
+void refuse_run_options(const ValidateArguments& arguments, const std::vector<std::string>& runs) {
+  const char* option = !arguments.machine.empty()       ? "--machine"
+                       : !arguments.calibration.empty() ? "--calibration"
+                                                        : nullptr;
+  if (option != nullptr && runs.empty()) {
+    throw ConfigError(fmt::format("{}: found no harness runs (lockstep.run/1)", option));
+  }
+}
+
 // Collective tables are asked for by what concerns them alone, or by suites that hold nothing else.
 int run_validate(const ValidateArguments& arguments, const CommandContext& context) {
   check_arguments(arguments);
   const std::vector<std::string> files = find_cases(arguments.suites);
   const std::vector<std::string> indexes = find_table_indexes(arguments.suites);
+  const std::vector<std::string> runs = find_harness_runs(arguments.suites);
+  refuse_run_options(arguments, runs);
   const char* option = !arguments.leave_out.empty()  ? "--leave-out"
                        : !arguments.profiles.empty() ? "--profile"
                                                      : nullptr;
   if (option != nullptr && indexes.empty()) {
     throw ConfigError(fmt::format("{}: found no collective tables (lockstep.collective_tables/1)", option));
   }
-  if (option != nullptr || files.empty()) {
+  if (option != nullptr || (files.empty() && runs.empty())) {
     return validate_tables(arguments, context, indexes);
   }
-  return validate_cases(arguments, context, files);
+  return validate_cases(arguments, context, files, runs);
 }
 
 }  // namespace
@@ -165,8 +191,10 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("validate", "predicted against measured, case by case");
   const auto arguments = std::make_shared<ValidateArguments>();
   command
-      ->add_option("suite", arguments->suites,
-                   "files of lockstep.measurements/1 or lockstep.collective_tables/1, or folders of them")
+      ->add_option(
+          "suite", arguments->suites,
+          "files of lockstep.measurements/1, lockstep.run/1 or lockstep.collective_tables/1, or folders of "
+          "them")
       ->type_name("SUITE")
       ->required();
   command
@@ -183,6 +211,14 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   command->add_option("--profile", arguments->profiles, "collective tables: only of these profiles")
       ->type_name("NAME")
       ->allow_extra_args(false);
+  command
+      ->add_option("--calibration", arguments->calibration,
+                   "harness runs: predict with this profile; else with each run's own microbenchmarks")
+      ->type_name("PROFILE");
+  command
+      ->add_option("--machine", arguments->machine,
+                   "harness runs: measured on this machine (GPUs), or the one that the profile is for")
+      ->type_name("M");
   command->add_option("--plot", arguments->picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
   command->callback([arguments, &context] {

@@ -40,22 +40,6 @@ std::string place_of(const Strings& files) {
                            : fmt::format("{} and {} more files", files.front(), files.size() - 1);
 }
 
-Strings given_facts(const LogFacts& facts) {
-  Strings options;
-  const auto add = [&](bool is_given, const char* option) {
-    if (is_given)
-      options.emplace_back(option);
-  };
-  add(!facts.collective.empty(), "--collective");
-  add(facts.nodes.has_value(), "--nodes");
-  add(facts.gpus_per_node.has_value(), "--gpus-per-node");
-  add(!facts.library_version.empty(), "--library-version");
-  add(!facts.algorithm.empty(), "--algorithm");
-  add(!facts.protocol.empty(), "--protocol");
-  add(facts.is_single_process, "--single-process");
-  return options;
-}
-
 std::optional<CollectiveOp> parse_collective(const std::string& name) {
   if (name.empty())
     return std::nullopt;
@@ -104,7 +88,7 @@ void check_request(const CalibrationRequest& request) {
   const bool has_log = !std::all_of(request.files.begin(), request.files.end(), is_index);
   if (!has_index && !request.profile.empty())
     throw ConfigError("--profile: picks tables of an index (.json), and none was given");
-  if (const Strings given = given_facts(request.facts); !has_log && !given.empty())
+  if (const Strings given = given_options(request.facts); !has_log && !given.empty())
     throw ConfigError(fmt::format("{}: is said of logs and CSV, and only indexes were given", given.front()));
   check_counts(request.facts);
   check_version("--library-version", request.facts.library_version);
@@ -361,6 +345,22 @@ class Reader {
 };
 
 }  // namespace
+
+std::vector<std::string> given_options(const LogFacts& facts) {
+  Strings options;
+  const auto add = [&](bool is_given, const char* option) {
+    if (is_given)
+      options.emplace_back(option);
+  };
+  add(!facts.collective.empty(), "--collective");
+  add(facts.nodes.has_value(), "--nodes");
+  add(facts.gpus_per_node.has_value(), "--gpus-per-node");
+  add(!facts.library_version.empty(), "--library-version");
+  add(!facts.algorithm.empty(), "--algorithm");
+  add(!facts.protocol.empty(), "--protocol");
+  add(facts.is_single_process, "--single-process");
+  return options;
+}
 
 CalibrationInputs read_calibration_inputs(const CalibrationRequest& request, const ProfileStore& store) {
   check_request(request);

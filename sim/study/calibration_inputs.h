@@ -31,6 +31,9 @@ struct LogFacts {
   bool is_single_process = false;
 };
 
+// The options that say them, as a user writes them.
+std::vector<std::string> given_options(const LogFacts& facts);
+
 struct CalibrationRequest {
   std::vector<std::string> files;  // logs, CSV, and indexes (.json)
   std::string machine;             // a name or a path

@@ -28,11 +28,8 @@ constexpr std::array size_classes{SizeClass::small, SizeClass::middle, SizeClass
 constexpr double lowest_residual = -0.999;
 constexpr double highest_residual = 100;
 
-// Half up, away from zero.
 std::int64_t rounded(std::int64_t value) {
-  std::int64_t unit = 1;
-  while (std::abs(value) / unit >= four_digits) unit *= 10;
-  return (value + (value < 0 ? -unit : unit) / 2) / unit * unit;
+  return to_four_digits(value);
 }
 
 Duration rounded(Duration duration) {
@@ -168,6 +165,12 @@ class ConstantList {
 
 }  // namespace
 
+std::int64_t to_four_digits(std::int64_t value) {
+  std::int64_t unit = 1;
+  while (std::abs(value) / unit >= four_digits) unit *= 10;
+  return (value + (value < 0 ? -unit : unit) / 2) / unit * unit;
+}
+
 std::vector<ResidualBand> residual_bands(std::span<const ErrorSample> samples) {
   std::map<SizeClass, Votes> by_class;
   Votes all;
@@ -227,11 +230,14 @@ Calibration calibration_of_profile(const CommunicationFit& fit, const ProfileFac
 }
 
 ordered_json write_profile(const CommunicationFit& fit, const ProfileFacts& facts) {
-  const ordered_json complete = write_calibration(calibration_of_profile(fit, facts));
+  return profile_of(calibration_of_profile(fit, facts), write_sources(fit, facts));
+}
+
+ordered_json profile_of(const Calibration& calibration, ordered_json sources) {
+  const ordered_json complete = write_calibration(calibration);
   const ordered_json defaults = write_calibration(Calibration{});
-  ordered_json profile{{"name", complete.at("name")},
-                       {"source", complete.at("source")},
-                       {"sources", write_sources(fit, facts)}};
+  ordered_json profile{
+      {"name", complete.at("name")}, {"source", complete.at("source")}, {"sources", std::move(sources)}};
   for (const auto& [key, value] : complete.items()) {
     const auto standard = defaults.find(key);
     if (standard == defaults.end() || *standard != value)

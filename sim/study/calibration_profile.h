@@ -40,6 +40,12 @@ struct ProfileFacts {
   std::string residual_source = {};  // one sentence
 };
 
+// A calibration as a profile states it: what it shares with a calibration that says nothing is left out.
+nlohmann::ordered_json profile_of(const Calibration& calibration, nlohmann::ordered_json sources);
+
+// To as many digits as figures of a profile have; half up, away from zero.
+std::int64_t to_four_digits(std::int64_t value);
+
 // fit.calibration as read_calibration gives it when it reads the profile.
 Calibration calibration_of_profile(const CommunicationFit& fit, const ProfileFacts& facts);
 nlohmann::ordered_json write_profile(const CommunicationFit& fit, const ProfileFacts& facts);

@@ -10,6 +10,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
+#include "sim/study/harness_run.h"
 
 namespace lockstep {
 namespace {
@@ -64,19 +65,24 @@ std::vector<std::string> find_measurement_files(const std::vector<std::string>& 
     std::error_code ignored;
     const bool is_folder = fs::is_directory(suite, ignored);
     std::vector<std::string> cases = find_files({suite}, case_schema);
-    const bool holds_tables = !find_files({suite}, table_schema).empty();
-    if (is_folder && cases.empty() && !holds_tables) {
+    const bool holds_others =
+        !find_files({suite}, table_schema).empty() || !find_files({suite}, harness_run_schema).empty();
+    if (is_folder && cases.empty() && !holds_others) {
       throw ConfigError(
-          fmt::format("{}: found no measurements, expected *.json files whose \"schema\" is {} or {}", suite,
-                      case_schema, table_schema));
+          fmt::format("{}: found no measurements, expected *.json files whose \"schema\" is {}, {} or {}",
+                      suite, case_schema, table_schema, harness_run_schema));
     }
     // A file of no known schema is read as cases, which says what is wrong with it.
-    if (!is_folder && !holds_tables) {
+    if (!is_folder && !holds_others) {
       cases = {suite};
     }
     files.insert(files.end(), cases.begin(), cases.end());
   }
   return files;
+}
+
+std::vector<std::string> find_harness_runs(const std::vector<std::string>& suites) {
+  return find_files(suites, harness_run_schema);
 }
 
 std::vector<std::string> find_table_indexes(const std::vector<std::string>& suites) {

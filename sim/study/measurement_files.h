@@ -15,6 +15,9 @@ namespace lockstep {
 // Throws ConfigError for what is not there, is not JSON, or holds no measurements.
 std::vector<std::string> find_measurement_files(const std::vector<std::string>& suites);
 
+// The harness runs (lockstep.run/1) among the suites, in the same order. Throws as above.
+std::vector<std::string> find_harness_runs(const std::vector<std::string>& suites);
+
 // The indexes of collective tables among the suites, in the same order. Throws as above.
 std::vector<std::string> find_table_indexes(const std::vector<std::string>& suites);
 

@@ -10,24 +10,13 @@
 #include <numeric>
 
 #include "sim/base/json_reader.h"
-#include "sim/report/report.h"
-#include "sim/scenario/load.h"
+#include "sim/study/harness_validation.h"
+#include "sim/study/stated_case.h"
 
 namespace lockstep {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// A case as its file states it.
-struct StatedCase {
-  ValidationCase result;
-  Json scenario;
-  std::string scenario_file;  // where it stands, for messages and for paths beside it
-  Overrides overrides;
-  std::optional<double> iteration_s;
-  std::optional<double> samples_per_s;
-  std::optional<double> tokens_per_s;
-};
 
 void read_measured(const JsonReader& json, StatedCase& stated) {
   const double largest = 1e15;
@@ -89,38 +78,6 @@ std::vector<StatedCase> read_file(const std::string& file) {
   root.finish();
   document.throw_if_problems();
   return cases;
-}
-
-Scenario load_case(const StatedCase& stated, const ProfileStore& store, bool with_overlap) {
-  LoadOptions options{.store = store,
-                      .file_name = stated.scenario_file,
-                      .folder = std::filesystem::path(stated.scenario_file).parent_path().string(),
-                      .overrides = stated.overrides};
-  if (!with_overlap)
-    options.overrides.emplace_back("communication.overlap", "false");
-  return load_value(stated.scenario, options);
-}
-
-double measured_iteration(const StatedCase& stated, const Report& report) {
-  if (stated.iteration_s)
-    return *stated.iteration_s;
-  if (stated.samples_per_s)
-    return static_cast<double>(report.samples_per_iteration) / *stated.samples_per_s;
-  return static_cast<double>(report.tokens_per_iteration.value_or(0)) / *stated.tokens_per_s;
-}
-
-ValidationCase run_case(const StatedCase& stated, const ProfileStore& store) {
-  const Scenario scenario = load_case(stated, store, true);
-  const Report report = predict(scenario);
-  ValidationCase result = stated.result;
-  result.predicted_s = report.iteration.in_seconds();
-  result.measured_s = measured_iteration(stated, report);
-  if (report.iteration_low)
-    result.low_s = report.iteration_low->in_seconds();
-  if (report.iteration_high)
-    result.high_s = report.iteration_high->in_seconds();
-  result.naive = naive_predictions(load_case(stated, store, false));
-  return result;
 }
 
 double quantile(std::vector<double> sorted, double part) {
@@ -197,7 +154,39 @@ Json case_json(const ValidationCase& entry) {
               {"perfect_overlap", entry.naive.perfect_overlap}}}};
   if (!entry.caution.empty())
     json["caution"] = entry.caution;
+  if (entry.setting)
+    json["setting"] = {{"run", entry.setting->run},
+                       {"bucket_cap_mb", entry.setting->bucket_cap_mb},
+                       {"variant", entry.setting->variant},
+                       {"measured_p10", entry.setting->measured_p10_s},
+                       {"measured_p90", entry.setting->measured_p90_s}};
   return json;
+}
+
+Json best_cap_json(const BestCap& best) {
+  return {{"run", best.run},
+          {"predicted_mb", best.predicted_mb},
+          {"measured_mb", best.measured_mb},
+          {"cost_percent", best.cost_percent}};
+}
+
+std::string best_caps_text(const std::vector<BestCap>& best_caps) {
+  std::string text = fmt::format("\n{:<52} {:>12} {:>12} {:>8}\n", "best bucket cap (MiB)", "predicted",
+                                 "measured", "costs %");
+  for (const BestCap& best : best_caps)
+    text += fmt::format("{:<52} {:>12g} {:>12g} {:>+8.2f}\n", best.run, best.predicted_mb, best.measured_mb,
+                        best.cost_percent);
+  return text;
+}
+
+std::string best_caps_markdown(const std::vector<BestCap>& best_caps) {
+  std::string text =
+      "\n| run | predicted best cap | measured best cap | following the prediction costs "
+      "|\n|---|--:|--:|--:|\n";
+  for (const BestCap& best : best_caps)
+    text += fmt::format("| {} | {:g} MiB | {:g} MiB | {:+.2f} % |\n", best.run, best.predicted_mb,
+                        best.measured_mb, best.cost_percent);
+  return text;
 }
 
 Json group_json(const GroupSummary& group) {
@@ -229,6 +218,8 @@ Validation validate(const ValidationOptions& options) {
   Validation validation;
   for (const std::string& file : options.files)
     for (const StatedCase& stated : read_file(file)) validation.cases.push_back(run_case(stated, store));
+  if (!options.runs.empty())
+    append_runs(options, store, validation);
   validation.groups = summarise_groups(validation.cases);
   return validation;
 }
@@ -237,6 +228,7 @@ Json to_json(const Validation& validation) {
   Json json{{"schema", "lockstep.validation/1"}, {"cases", Json::array()}, {"groups", Json::array()}};
   for (const ValidationCase& entry : validation.cases) json["cases"].push_back(case_json(entry));
   for (const GroupSummary& group : validation.groups) json["groups"].push_back(group_json(group));
+  for (const BestCap& best : validation.best_caps) json["best_caps"].push_back(best_cap_json(best));
   return json;
 }
 
@@ -255,6 +247,8 @@ std::string to_text(const Validation& validation) {
         group.group, group.split, group.ours.cases, group.ours.mean_absolute, group.ours.median_absolute,
         group.ours.p90_absolute, group.ours.bias, group.no_communication, group.no_overlap,
         group.perfect_overlap);
+  if (!validation.best_caps.empty())
+    text += best_caps_text(validation.best_caps);
   return text;
 }
 
@@ -267,6 +261,8 @@ std::string to_markdown(const Validation& validation) {
                         group.group, group.split == "fit" ? "fitted" : "held out", group.ours.cases,
                         group.ours.mean_absolute, group.ours.bias, group.no_communication, group.no_overlap,
                         group.perfect_overlap);
+  if (!validation.best_caps.empty())
+    text += best_caps_markdown(validation.best_caps);
   return text;
 }
 

@@ -15,9 +15,20 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/units.h"
 #include "sim/study/naive_predictions.h"
 
 namespace lockstep {
+
+// One setting of a harness run's data-parallel training.
+struct CapSetting {
+  std::string run;
+  double bucket_cap_mb = 25;
+  std::string
+      variant;  // what differs from plain DDP: "no overlap", "4 micro-batches", "bf16"; empty: nothing
+  double measured_p10_s = 0;
+  double measured_p90_s = 0;
+};
 
 struct ValidationCase {
   std::string name;
@@ -29,6 +40,8 @@ struct ValidationCase {
   std::optional<double> low_s;
   std::optional<double> high_s;
   NaivePredictions naive;
+  std::vector<Bytes> buckets;         // as predicted, in launch order
+  std::optional<CapSetting> setting;  // of cases from harness runs
 
   double error_percent() const { return (predicted_s / measured_s - 1) * 100; }
 };
@@ -54,13 +67,27 @@ struct GroupSummary {
   bool shows_skill() const;
 };
 
+// What following the prediction of the best bucket cap would have cost.
+struct BestCap {
+  std::string run;
+  double predicted_mb = 0;
+  double measured_mb = 0;
+  double cost_percent =
+      0;  // the measured time at the predicted best cap over that at the measured best, less 1
+};
+
 struct Validation {
   std::vector<ValidationCase> cases;
   std::vector<GroupSummary> groups;
+  std::vector<BestCap> best_caps;  // of harness runs
+  std::vector<std::string> notes;  // what could not be predicted or looks wrong, one line each
 };
 
 struct ValidationOptions {
-  std::vector<std::string> files;  // lockstep.measurements/1
+  std::vector<std::string> files;      // lockstep.measurements/1
+  std::vector<std::string> runs = {};  // lockstep.run/1
+  std::string machine = {};            // that the runs were measured on; empty: one rank a node
+  std::string calibration = {};        // of their machine; empty: from each run's own microbenchmarks
   std::string data_directory;
 };
 
