@@ -120,6 +120,17 @@ TEST_CASE("AdamW is PyTorch's, its decay apart from the gradient") {
   });
 }
 
+TEST_CASE("AdamW's epsilon halves the first step of a gradient as small as itself") {
+  // p - rate g / (|g| + 1e-8), and a step of any larger gradient is the rate.
+  const auto device = make_cpu_device();
+  const Buffer value = on_device(*device, {0, 0});
+  const Buffer moments = on_device(*device, {0, 0, 0, 0});
+  device->adamw(value.tensor(), on_device(*device, {1e-8, -1}).tensor(), moments.tensor().part(0, 2),
+                moments.tensor().part(2, 2), {.learning_rate = rate});
+  CHECK(numbers_of(*device, value)[0] == doctest::Approx(-rate / 2).epsilon(1e-5));
+  CHECK(numbers_of(*device, value)[1] == doctest::Approx(rate).epsilon(1e-5));
+}
+
 TEST_CASE("no optimizer leaves parameters as they are") {
   check_updates("none", [](Reference&, double, int) {});
 }
