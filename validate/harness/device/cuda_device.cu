@@ -28,13 +28,12 @@ void widen(const GridExecutor& executor, Tensor to, const T* from, bool accumula
 
 // What the kernels' executor needs is there before it.
 struct CudaParts {
-  explicit CudaParts(int index)
-      : runtime(index), products(runtime.stream()), convolutions(runtime.stream()) {}
+  explicit CudaParts(int index) : runtime(index) {}
 
   CudaRuntime runtime;
-  CudaProducts products;
+  CudaProducts products{runtime.stream()};
 #ifdef LOCKSTEP_HAS_CUDNN
-  CudaConvolutions convolutions;
+  CudaConvolutions convolutions{runtime.stream()};
 #endif
   CudaScratch narrow_gradient;
 };
