@@ -9,6 +9,7 @@
 // Invariant: no rank outlives this process, however it ends; one rank that fails ends all.
 // Errors:    ConfigError where the port is taken; EnvironmentError where no process can be started.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct LocalLaunch {
   int ranks = 2;
   int port = 0;            // 0: one that is free
   bool pins_cores = true;  // rank i to the i-th of the cores this process may use, round and round
+  // After one rank ended the others end by themselves and say why; then they are asked to, and soon made to.
+  std::chrono::milliseconds until_asked{4'000};
   std::string program = "/proc/self/exe";
   std::vector<std::string> arguments;  // argv of every rank, its own name first
 };
