@@ -1,6 +1,6 @@
 #include "validate/harness/measure/kernel_curves.h"
 
-#include "validate/harness/precision.h"
+#include "validate/harness/device/type_name.h"
 
 namespace lockstep::harness {
 namespace {

@@ -18,7 +18,6 @@
 #include "validate/harness/measure/kernel_curves.h"
 #include "validate/harness/measure/machine.h"
 #include "validate/harness/measure/step_timing.h"
-#include "validate/harness/options.h"
 
 namespace lockstep::harness {
 

@@ -7,6 +7,7 @@
 // Invariant: every rank makes every measurement; only rank 0's result is read.
 
 #include "validate/harness/measure/run_file.h"
+#include "validate/harness/options.h"
 
 namespace lockstep::harness {
 

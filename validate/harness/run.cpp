@@ -1,4 +1,4 @@
-#include "validate/harness/measure/run.h"
+#include "validate/harness/run.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
