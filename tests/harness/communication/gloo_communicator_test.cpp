@@ -128,6 +128,7 @@ TEST_CASE("A rank that goes away in a collective is an error for those who wait 
     std::vector<float> values(1'000'000, 1);
     try {
       Member member(options);
+      member.rendezvous.barrier("connected");
       if (rank == 2)
         throw std::runtime_error("anything");
       CHECK_THROWS_AS(member.communicator.wait(member.communicator.start_all_reduce(tensor_of(values))),

@@ -6,6 +6,7 @@
 #include <gloo/config.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <exception>
@@ -45,6 +46,24 @@ class RendezvousStore : public gloo::rendezvous::Store {
 
  private:
   Rendezvous& rendezvous_;
+};
+
+// Gloo writes to connections whose other end may be gone, and the signal for that would end the process without a
+// word. Threads inherit the mask of the one that starts them, Gloo's own among them.
+class BlockedPipeSignal {
+ public:
+  BlockedPipeSignal() {
+    sigset_t blocked;
+    ::sigemptyset(&blocked);
+    ::sigaddset(&blocked, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+  }
+  BlockedPipeSignal(const BlockedPipeSignal&) = delete;
+  BlockedPipeSignal& operator=(const BlockedPipeSignal&) = delete;
+  ~BlockedPipeSignal() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
 };
 
 std::shared_ptr<gloo::transport::Device> open_device(const std::string& own_address) {
@@ -91,6 +110,7 @@ void all_reduce(gloo::AllreduceOptions& options, Tensor values) {
 
 GlooCommunicator::GlooCommunicator(Rendezvous& rendezvous, Device& device)
     : rendezvous_(rendezvous), device_(device) {
+  const BlockedPipeSignal blocked;
   const World& world = rendezvous.world();
   context_ = std::make_shared<gloo::rendezvous::Context>(world.rank, world.size);
   try {

@@ -107,6 +107,7 @@ struct Rendezvous::State {
   std::mutex mutex;  // of what follows
   std::condition_variable changed;
   enum class Phase : std::uint8_t { arriving, together, over } phase = Phase::arriving;
+  bool has_met = false;  // all were there, whatever happened since
   std::string end_message;
   int end_code = exit_environment;
   bool has_left = false;        // said goodbye or reported a failure
@@ -209,6 +210,7 @@ void Rendezvous::State::on_message(const Message& message) {
       const asio::ip::address own = plain(connection->socket().local_endpoint(ignored).address());
       own_address = own.is_loopback() ? message.value : own.to_string();
       phase = Phase::together;
+      has_met = true;
       break;
     }
     case Message::Kind::answer: {
@@ -260,7 +262,7 @@ void Rendezvous::State::await_arrival() {
     return;
   std::unique_lock lock(mutex);
   changed.wait(lock, [this] { return phase != Phase::arriving; });
-  if (phase == Phase::together)
+  if (has_met)
     return;
   if (end_code == exit_wrong_input)
     throw ConfigError(end_message);
