@@ -367,6 +367,26 @@ TEST_CASE("what is not finite is found wherever it is") {
   }
 }
 
+TEST_CASE("what is not finite is found at either end of a row of the search and beyond the last") {
+  const auto device = make_cpu_device();
+  const std::int64_t row = 1 << 14;
+  const Buffer values = on_device(*device, draws(2 * row + 3, 19));
+  const Buffer found = nothing_yet(*device, 1);
+  const float bad = HUGE_VALF;
+  for (const std::int64_t place : {std::int64_t{0}, row - 1, row, 2 * row - 1, 2 * row, 2 * row + 2}) {
+    float good = 0;
+    device->download(&good, values.tensor().part(place, 1));
+    device->upload(values.tensor().part(place, 1), &bad);
+    device->fill_zero(found.tensor());
+    device->find_non_finite(found.tensor(), values.tensor());
+    CHECK(numbers_of(*device, found)[0] == 1);
+    device->upload(values.tensor().part(place, 1), &good);
+  }
+  device->fill_zero(found.tensor());
+  device->find_non_finite(found.tensor(), values.tensor());
+  CHECK(numbers_of(*device, found)[0] == 0);
+}
+
 TEST_CASE("finite values leave the flag as it was") {
   const auto device = make_cpu_device();
   const Buffer largest = on_device(*device, {std::numeric_limits<float>::max(), -65504, 0, 0x1p-149});

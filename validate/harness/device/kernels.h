@@ -320,16 +320,30 @@ void adamw(const Executor& executor, Tensor value, Tensor gradient, Tensor first
   });
 }
 
+// Of [rows, columns]. Rows that find one all write the same.
+template <class T, class Executor>
+void find_non_finite_in_rows(const Executor& executor, float* flag, const T* from, std::int64_t rows,
+                             std::int64_t columns) {
+  executor.reduce_rows(
+      rows, columns, Any{},
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) -> std::int32_t {
+        return is_finite(load(from[row * columns + column])) ? 0 : 1;
+      },
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int32_t any) {
+        if (any != 0)
+          flag[0] = 1.0F;
+      });
+}
+
+// Cut into rows for a device that works on many at once.
 template <class T, class Executor>
 void find_non_finite(const Executor& executor, Tensor found, Tensor values) {
+  constexpr std::int64_t row = 1 << 14;
+  const std::int64_t rows = values.elements / row;
   float* const flag = found.as<float>();
   const T* const from = values.as<const T>();
-  executor.reduce_rows(
-      1, values.elements, Any{},
-      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int64_t i) -> std::int32_t {
-        return is_finite(load(from[i])) ? 0 : 1;
-      },
-      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int32_t any) { flag[0] = any != 0 ? 1.0F : flag[0]; });
+  find_non_finite_in_rows(executor, flag, from, rows, row);
+  find_non_finite_in_rows(executor, flag, from + rows * row, 1, values.elements - rows * row);
 }
 
 }  // namespace lockstep::harness::kernels
