@@ -172,8 +172,7 @@ class Predictor {
     const double unhidden = static_cast<double>(calibration.unhidden_per_byte_ps) * 1e-12;
     const RunMachine machine =
         machine_of_links(run_, {link_of(run_, fitted.figures, unhidden), options.link_latency}, profile);
-    scenario_ =
-        load_value(data_parallel_scenario(run_, {}, machine), {.store = store, .file_name = run_.file});
+    scenario_ = load_value(communication_scenario(run_, machine), {.store = store, .file_name = run_.file});
   }
 
   void append_to(std::vector<HarnessPoint>& points) const {

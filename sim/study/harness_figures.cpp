@@ -135,11 +135,13 @@ bool slows_collectives(const InterferencePoint& point) {
   return point.collective_beside_s > (1 + noise) * point.collective_alone_s;
 }
 
+// Bytes are counted by the pace of all-reduces: their whole number leaves out those under way at the end.
 // All-reduces cannot move a byte in less than it takes of a core: what computing loses beyond that is no core
 // time.
 void read_core_time(const HarnessRun& run, const Points& points, RunFigures& figures) {
   const auto taken = median_of_large(points, first_large, [&](const InterferencePoint& point) {
-    return lost(point) / (point.collectives * run.sent_bytes(point.bytes));
+    const double sent = run.sent_bytes(point.bytes) * point.compute_beside_s / point.collective_beside_s;
+    return lost(point) / sent;
   });
   const auto alone = median_of_large(points, first_large, [&](const InterferencePoint& point) {
     return point.collective_alone_s / run.sent_bytes(point.bytes);

@@ -15,6 +15,13 @@ constexpr double shortest_s = 1e-12;
 constexpr std::int64_t most_count = 1'000'000'000'000'000;
 constexpr std::int64_t most_ranks = 1'000'000;
 
+// What the harness may have been told to leave out: null, but never missing.
+std::optional<JsonReader> required_or_null(const JsonReader& json, std::string_view key) {
+  const std::optional<JsonReader> found = json.optional(key);
+  const bool is_null = json.is_object() && json.value().contains(key);
+  return found || is_null ? found : std::optional(json.required(key));
+}
+
 // A time that may be nothing at all: a ReLU's backward, an optimizer that was not asked for.
 double read_seconds(const JsonReader& json) {
   return json.number(0, longest_s, "seconds");
@@ -83,7 +90,9 @@ void read_network(const JsonReader& json, HarnessRun& run) {
 RunParameter read_parameter(const JsonReader& json) {
   RunParameter parameter{.name = json.required("name").text(),
                          .elements = json.required("elements").integer(1, most_count),
-                         .gradient_ready_s = read_seconds(json.required("gradient_ready_s"))};
+                         .gradient_ready_s = 0};
+  if (const auto ready = required_or_null(json, "gradient_ready_s"))
+    parameter.gradient_ready_s = read_seconds(*ready);
   json.finish();
   return parameter;
 }
@@ -120,10 +129,10 @@ RunLayer read_layer(const JsonReader& json, std::size_t parameters) {
 }
 
 void read_alone(const JsonReader& json, HarnessRun& run) {
-  run.alone = {.iteration = read_positive_statistics(json.required("iteration_s")),
-               .forward = read_statistics(json.required("forward_s")),
-               .backward = read_positive_statistics(json.required("backward_s")),
-               .optimizer = read_statistics(json.required("optimizer_s"))};
+  run.alone = StepTimes{.iteration = read_positive_statistics(json.required("iteration_s")),
+                        .forward = read_statistics(json.required("forward_s")),
+                        .backward = read_positive_statistics(json.required("backward_s")),
+                        .optimizer = read_statistics(json.required("optimizer_s"))};
   const std::size_t parameters = run.model.parameters.size();
   run.layers = read_list<RunLayer>(json.required("layers"), [parameters](const JsonReader& layer) {
     return read_layer(layer, parameters);
@@ -227,7 +236,8 @@ HarnessRun read_run(const JsonReader& root) {
   run.nodes = root.required("nodes").integer(1, most_ranks);
   read_network(root.required("network"), run);
   run.model = read_model(root.required("model"));
-  read_alone(root.required("without_communication"), run);
+  if (const auto alone = required_or_null(root, "without_communication"))
+    read_alone(*alone, run);
   read_microbenchmarks(root, run);
   run.iterations = read_list<MeasuredIteration>(root.required("iterations"), read_iteration);
   root.finish();

@@ -118,7 +118,7 @@ struct HarnessRun {
   std::string network;               // "shaped", "loopback" or "as_found"
   std::optional<Bandwidth> goodput;  // of a rank's link, one way
   RunModel model;
-  StepTimes alone;  // every rank at once, nothing reduced
+  std::optional<StepTimes> alone;  // every rank at once, nothing reduced
   std::vector<RunLayer> layers;
   std::vector<CurvePoint> curve;  // ascending by bytes
   std::vector<BucketCopyPoint> copies;

@@ -32,7 +32,7 @@ double ready_scale(const HarnessRun& run) {
   double last = 0;
   for (const RunParameter& parameter : run.model.parameters)
     last = std::max(last, parameter.gradient_ready_s);
-  return last > run.alone.backward.median ? run.alone.backward.median / last : 1;
+  return last > run.alone->backward.median ? run.alone->backward.median / last : 1;
 }
 
 Json parameter_json(const RunParameter& parameter, double scale) {
@@ -42,7 +42,7 @@ Json parameter_json(const RunParameter& parameter, double scale) {
 }
 
 Json measured_model(const HarnessRun& run) {
-  const StepTimes& alone = run.alone;
+  const StepTimes& alone = *run.alone;
   Json measured{{"forward", text_of(alone.forward.median)},
                 {"backward", text_of(alone.backward.median)},
                 {"optimizer", text_of(alone.optimizer.median)},
@@ -66,6 +66,13 @@ Json single_training(const std::string& optimizer) {
   return {{"strategy", "single"}, {"optimizer", optimizer}};
 }
 
+Json cluster_scenario(const HarnessRun& run, const RunMachine& machine) {
+  Json scenario{{"name", run.name}};
+  scenario["cluster"] = {
+      {"machine", machine.machine}, {"nodes", machine.nodes}, {"gpus_per_node", machine.gpus_per_node}};
+  return scenario;
+}
+
 // The harness keeps masters and gradients in fp32 whatever it multiplies in.
 std::string precision_of(const RunModel& model) {
   return model.precision == "fp16" || model.precision == "bf16" ? "amp_" + model.precision : model.precision;
@@ -83,11 +90,16 @@ RunMachine machine_of_links(const HarnessRun& run, const RunLink& link, const Js
   return {.machine = machine, .nodes = run.ranks, .gpus_per_node = 1};
 }
 
+Json communication_scenario(const HarnessRun& run, const RunMachine& machine) {
+  const Json idle{{"parameters", Json::array({1})}, {"forward_time", "1 us"}, {"backward_time", "1 us"}};
+  Json scenario = cluster_scenario(run, machine);
+  scenario["model"]["layers"] = Json::array({idle});
+  return scenario;
+}
+
 Json data_parallel_scenario(const HarnessRun& run, const MeasuredIteration& setting,
                             const RunMachine& machine) {
-  Json scenario{{"name", run.name}};
-  scenario["cluster"] = {
-      {"machine", machine.machine}, {"nodes", machine.nodes}, {"gpus_per_node", machine.gpus_per_node}};
+  Json scenario = cluster_scenario(run, machine);
   scenario["model"] = measured_model(run);
   // 1.13: the first bucket has its own limit of 1 MiB whatever the cap, which is the harness's rule.
   scenario["training"] = {{"strategy", "ddp"},
@@ -105,7 +117,7 @@ Json layers_scenario(const HarnessRun& run) {
   scenario["cluster"]["machine"] = lone_machine(run, "cpu");
   // The optimizer's time was measured: it stands as a layer that only has a forward.
   Json layers = Json::array({Json{{"name", "optimizer"},
-                                  {"forward_time", text_of(run.alone.optimizer.median)},
+                                  {"forward_time", text_of(run.alone->optimizer.median)},
                                   {"backward_time", "0 us"}}});
   for (const RunLayer& layer : run.layers) layers.push_back(layer_json(run, layer));
   scenario["model"] = {{"layers", layers}, {"batch_per_gpu", run.model.batch_per_rank}};

@@ -32,6 +32,11 @@ struct RunLink {
 RunMachine machine_of_links(const HarnessRun& run, const RunLink& link,
                             const nlohmann::ordered_json& calibration);
 
+// The cluster alone, with a model that nobody runs: for collectives.
+nlohmann::ordered_json communication_scenario(const HarnessRun& run, const RunMachine& machine);
+
+// What follows wants a run that has timed its step without communication.
+
 // The data-parallel step with these settings, from the step without communication.
 nlohmann::ordered_json data_parallel_scenario(const HarnessRun& run, const MeasuredIteration& setting,
                                               const RunMachine& machine);

@@ -61,7 +61,7 @@ Duration stated_latency(const std::string& machine, const ProfileStore& store) {
 double unhidden_per_byte(const HarnessRun& run, const Json& calibration, const ProfileStore& store) {
   const RunMachine machine =
       machine_of_links(run, {.bandwidth = Bandwidth{1'000'000'000}, .latency = {}}, calibration);
-  const Scenario scenario = load_value(data_parallel_scenario(run, {}, machine), {.store = store});
+  const Scenario scenario = load_value(communication_scenario(run, machine), {.store = store});
   return static_cast<double>(scenario.cluster.calibration.unhidden_per_byte_ps) * 1e-12;
 }
 
@@ -72,6 +72,9 @@ class RunCases {
       : run_(run), options_(options), store_(store), validation_(validation) {}
 
   void append() {
+    if (!run_.alone)
+      throw ConfigError(
+          run_.file + ": /without_communication: found null, expected the step that predictions start from");
     if (run_.ranks > 1 && run_.iterations.empty())
       throw ConfigError(run_.file +
                         ": /iterations: found no entry, expected something to hold predictions against");
@@ -163,7 +166,7 @@ class RunCases {
     stated.result.name = run_.name + ", " + how;
     stated.result.group = stated.result.name;
     stated.scenario = scenario;
-    stated.iteration_s = run_.alone.iteration.median;
+    stated.iteration_s = run_.alone->iteration.median;
     append_case(stated);
   }
 
