@@ -16,7 +16,7 @@ TEST_CASE("BatchNorm's gradients are those of its loss") {
   check.check(norm, normal_values(12 * 5, 1));
 }
 
-// Rows 1, 2, 3: mean 2, and n - 1 = 2 under the sum of squares 2: variance 1. A tenth of the way from 0 and 1.
+// Rows 1, 2, 3: the mean is 2, the variance 2 / (n - 1) = 1. Means begin at 0, variances at 1.
 TEST_CASE("BatchNorm's running statistics move a tenth of the way to the batch's") {
   GradientCheck check;
   BatchNorm norm(check.factory(), {.name = "bn", .rows = 3, .columns = 2});

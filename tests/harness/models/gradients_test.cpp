@@ -43,9 +43,9 @@ std::vector<float> difference(const std::vector<float>& a, const std::vector<flo
   return result;
 }
 
-// The loss along a parameter's own gradient rises by the gradient's length: (L(p + e u) - L(p - e u)) / (2 e) =
-// |g| for the unit vector u. e is such that the loss moves by `change`: its rounding, about 2^-22 of 3, is then
-// 1e-6 / change of that, and what the loss bends by is bounded by the tolerance.
+// The loss along a parameter's own gradient rises by the gradient's length: (L(p + e u) - L(p - e u)) / (2 e)
+// = |g| for the unit vector u. e is such that the loss moves by `change`: its rounding, about 2^-22 of 3, is
+// then 1e-6 / change of that, and what the loss bends by is bounded by the tolerance.
 void check_along_gradient(Trained& trained, std::size_t index, double change, double tolerance) {
   const Parameter& parameter = *trained.model->parameters()[index];
   CAPTURE(parameter.name);
@@ -78,8 +78,8 @@ TEST_CASE("the loss of the mlp and of gpt rises along each parameter's gradient 
   }
 }
 
-// Blocks begin as their shortcuts: with gains of 0 their paths would have no gradient to check. A sum or a stride
-// put wrongly would be wrong by as much as the gradient itself.
+// Blocks begin as their shortcuts: with gains of 0 their paths would have no gradient to check. A sum or a
+// stride put wrongly would be wrong by as much as the gradient itself.
 TEST_CASE("the loss of resnet50 rises along the gradient of parameters in every stage as fast as it says") {
   Trained trained(tiny_resnet50());
   const auto& parameters = trained.model->parameters();
@@ -135,8 +135,8 @@ TEST_CASE("equal seeds give equal parameters and samples, others do not") {
   }
 }
 
-// A bf16 number is right to 2^-9 of itself; a gradient passes through some twenty of them, whose errors add up
-// like a random walk: sqrt(20) 2^-9 = 0.9 %. Five times as much is allowed, and a wrong copy is wrong by 100 %.
+// A bf16 number is right to 2^-9 of itself; a gradient passes through some twenty of them, whose errors add
+// up like a random walk: sqrt(20) 2^-9 = 0.9 %. Five times as much is allowed.
 TEST_CASE("in mixed precision loss and gradients differ by roundings alone") {
   for (ModelSpec spec : {tiny_mlp(), tiny_gpt()}) {
     Trained exact(spec);

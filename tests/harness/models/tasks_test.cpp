@@ -37,8 +37,8 @@ TEST_CASE("each target is the token that follows") {
     CHECK(sample.targets[position] == sample.tokens[position + 1]);
 }
 
-// The rule is broken one time in eight, and then met by chance one time in 17: of 5000 tokens 5000 / 8 * 16/17 =
-// 588 break it, with a deviation of sqrt(5000 * 1/8 * 7/8) = 23. Four of them are allowed.
+// The rule is broken one time in eight, and then met by chance one time in 17: of 5000 tokens 5000 / 8 *
+// 16/17 = 588 break it, with a deviation of sqrt(5000 * 1/8 * 7/8) = 23. Four of them are allowed.
 TEST_CASE("seven tokens in eight follow the rule") {
   const TokenTask task(3, 5000, 17);
   const Sample sample = sample_of(task, 0);
@@ -67,8 +67,8 @@ TEST_CASE("samples depend on the seed and their number alone") {
   CHECK(sample_of(task, 9).numbers != sample_of(other, 9).numbers);
 }
 
-// A cell of 8 x 8 pixels holds one number of the pattern and noise of deviation 1, so the means of a cell in two
-// samples of a class differ by 2^(1/2) / 8 = 0.18: five of these are allowed. Two classes differ by 1.4.
+// A cell of 8 x 8 pixels holds one number of the pattern and noise of deviation 1, so the means of a cell in
+// two samples of a class differ by 2^(1/2) / 8 = 0.18: five of these are allowed. Two classes differ by 1.4.
 TEST_CASE("samples of a class share a pattern that is constant over cells") {
   const PatternTask task({.seed = 1, .height = 8, .width = 8, .channels = 1, .classes = 2, .cell = 8});
   double means[2] = {0, 0};

@@ -2,8 +2,8 @@
 
 // Modules made of modules: one after the other, and a path with a way around it.
 //
-// Idea:      backward runs in the order of autograd's engine, which takes the node that was made last first. A
-//            shortcut is made after the path it goes around, so its backward comes first.
+// Idea:      backward runs in the order of autograd's engine, which takes the node that was made last first.
+//            A shortcut is made after the path it goes around, so its backward comes first.
 // Invariant: the order in which gradients become ready is the simulator's for the same network.
 
 #include <cstdint>

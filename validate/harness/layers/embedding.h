@@ -3,8 +3,8 @@
 // Words and positions: output[i] = words[token i] + positions[i % sequence].
 //
 // Idea:      the first layer of a language model: its input is tokens and has no gradient. Backward scatters,
-//            so what it adds to must have begun: positions are cleared in the first micro-batch of a step, words
-//            too, unless an output projection that shares them has written their gradient before.
+//            so what it adds to must have begun: positions are cleared in the first micro-batch of a step,
+//            words too, unless an output projection that shares them has written their gradient before.
 // Invariant: a tied weight's gradient is complete when this backward ends, never earlier. In autograd's order
 //            positions come before words.
 

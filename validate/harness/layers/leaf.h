@@ -3,8 +3,8 @@
 // What every layer does besides computing: it says when it begins and ends and which gradients are complete.
 //
 // Problem:   if each layer told the observer by itself, one of them would forget.
-// Idea:      a Leaf computes; its base class records it with the factory and surrounds both passes with marks.
-//            Residual connections and the loss, which are no leaves, use the same LayerScope.
+// Idea:      a Leaf computes; its base class records it with the factory and surrounds both passes with
+//            marks. Residual connections and the loss, which are no leaves, use the same LayerScope.
 // Invariant: layers are made in forward order. `completed` stands in autograd's order: the bias of a linear
 //            layer before its weight, the weight of a norm or convolution before its bias.
 

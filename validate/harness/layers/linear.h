@@ -2,9 +2,9 @@
 
 // output = input * weight + bias, over the rows of [rows, inputs].
 //
-// Idea:      torch.nn.Linear stores its weight as [outputs, inputs], GPT-2's Conv1D as [inputs, outputs]; only
-//            the products' transposition differs. A weight may be another layer's: GPT-2's output projection
-//            uses the word embedding, whose gradient this layer begins and the embedding completes.
+// Idea:      torch.nn.Linear stores its weight as [outputs, inputs], GPT-2's Conv1D as [inputs, outputs];
+//            only the products' transposition differs. A weight may be another layer's: GPT-2's output
+//            projection uses the word embedding: this layer begins its gradient, the embedding completes it.
 // Invariant: gradients are fp32, straight from the product, also where both factors are half.
 
 #include <cstdint>

@@ -3,11 +3,11 @@
 // A piece of a network that computes forward and backward.
 //
 // Problem:   data parallelism needs gradients parameter by parameter, in the order backward completes them.
-// Idea:      modules are composed like torch.nn's: `forward` keeps what `backward` will need; a leaf tells the
-//            observer when it begins and ends and, after its backward, which gradients are complete. No graph:
-//            a composite calls its children in reverse, in the order PyTorch's autograd would.
-// Invariant: one backward for each forward, in reverse order; what a module returns stays valid until its next
-//            call. In the first micro-batch of a step gradients are written, in later ones added.
+// Idea:      modules are composed like torch.nn's: `forward` keeps what `backward` will need; a leaf tells
+//            the observer when it begins and ends and, after its backward, which gradients are complete. No
+//            graph: a composite calls its children in reverse, in the order PyTorch's autograd would.
+// Invariant: one backward for each forward, in reverse order; what a module returns stays valid until its
+//            next call. In the first micro-batch of a step gradients are written, in later ones added.
 // Cost:      all memory is allocated when a module is made; a step allocates nothing.
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 // LayerNorm over the columns of each row, BatchNorm over the rows of each column.
 //
 // Idea:      both subtract a mean, divide by a deviation, and scale and shift by column; they differ in what
-//            they average over. Images are [batch * height * width, channels], so BatchNorm2d averages columns.
-// Invariant: statistics and parameters are fp32; BatchNorm's running means move in forward and are never read:
-//            training uses the batch's own.
+//            they average over. Images are [batch * height * width, channels], so BatchNorm averages columns.
+// Invariant: statistics and parameters are fp32; BatchNorm's running means move in forward and are never
+//            read: training uses the batch's own.
 
 #include <cstdint>
 #include <string>

@@ -2,9 +2,9 @@
 
 // What a network must say about itself to become a TrainingModel.
 //
-// Problem:   models differ in their layers; sizes, batches, loss, mixed precision and errors are alike in all.
-// Idea:      a model is a ModelKind: its sizes with their limits, and a function that makes its modules. Adding
-//            a model is one file with such a table, and one line in make_model.cpp.
+// Problem:   models differ in their layers; sizes, batches, loss, mixed precision and errors do not.
+// Idea:      a model is a ModelKind: its sizes with their limits, and a function that makes its modules.
+//            Adding a model is one file with such a table, and one line in make_model.cpp.
 // Invariant: `build` is given a spec with every size present and within its limits.
 
 #include <cstdint>

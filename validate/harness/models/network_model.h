@@ -2,8 +2,8 @@
 
 // The TrainingModel of any ModelKind.
 //
-// Idea:      what a kind builds is run as modules, then the loss. A batch is made on the host, uploaded as fp32
-//            or tokens and, in mixed precision, turned into half on the device.
+// Idea:      what a kind builds is run as modules, then the loss. A batch is made on the host, uploaded as
+//            fp32 or tokens and, in mixed precision, turned into half on the device.
 // Cost:      all device memory is allocated here, none in a step.
 
 #include "validate/harness/models/model_kind.h"

@@ -1,8 +1,8 @@
 // ResNet-50 v1.5 as torchvision has it (the stride is in the 3x3): names, registration order, beginnings.
 //
-// With one exception: the last norm of each block begins with a gain of 0 (Goyal et al. 1706.02677, torchvision's
-// zero_init_residual). A network that begins as its shortcuts learns in a dozen steps from a few small images;
-// with gains of 1 its gradient is a thousand times longer and no step is small enough.
+// With one exception: the last norm of each block begins with a gain of 0 (Goyal et al. 1706.02677,
+// torchvision's zero_init_residual). A network that begins as its shortcuts learns in a dozen steps from a
+// few small images; with gains of 1 its gradient is over a hundred times longer, and too rough to follow.
 
 #include <fmt/format.h>
 

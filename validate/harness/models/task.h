@@ -5,7 +5,7 @@
 // Problem:   a loss that falls shows that a training step is right; real data sets are large and elsewhere.
 // Idea:      a sample is a pure function of the seed and its number in the whole data set: nothing is stored,
 //            and a batch is the same however it is split over ranks.
-// Invariant: every sample has the same number of inputs and of targets. Inputs are numbers or tokens, never both.
+// Invariant: every sample has the same number of inputs and of targets. Inputs are numbers or tokens.
 
 #include <cstdint>
 #include <span>

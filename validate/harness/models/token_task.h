@@ -2,10 +2,10 @@
 
 // Predict the next token: mostly factor * token + offset modulo the vocabulary, now and then any token.
 //
-// Idea:      a rule that a word's embedding and the output projection can hold; one token in eight breaks it, so
-//            the loss has a floor above 0 and each sequence visits many words.
-// Invariant: the factor shares no divisor with the vocabulary: the rule maps words one to one, and no sequence
-//            collapses to a few of them.
+// Idea:      a rule that a word's embedding and the output projection can hold; one token in eight breaks it,
+//            so the loss has a floor above 0 and each sequence visits many words.
+// Invariant: the factor shares no divisor with the vocabulary: the rule maps words one to one, and no
+//            sequence collapses to a few of them.
 
 #include "validate/harness/models/task.h"
 

@@ -3,9 +3,9 @@
 // A network that can be trained: its parameters, its loss, and a task to train it on.
 //
 // Problem:   the harness times real training; what it trains must be what the simulator calls by that name.
-// Idea:      mlp, gpt and resnet50, by their sizes. Parameters have PyTorch's names and registration order, the
-//            same as the simulator's model (a test compares them). Samples are a function of their number in the
-//            whole data set, so that any split of a batch over ranks trains on the same batch.
+// Idea:      mlp, gpt and resnet50, by their sizes. Parameters have PyTorch's names and registration order,
+//            the same as the simulator's model (a test compares them). Samples are a function of their number
+//            in the whole data set, so that any split of a batch over ranks trains on the same batch.
 // Invariant: equal specs and seeds give equal parameters on every rank.
 
 #include <cstdint>
