@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/support/benchmark_log.h"
+#include "tests/support/harness_run_file.h"
 #include "tests/support/program.h"
 #include "tests/support/scenarios.h"
 
@@ -123,6 +124,76 @@ TEST_CASE("skipped lines are told with their place and do not spoil the answer")
   CHECK(answer.exit_code == 0);
   CHECK(contains(answer.diagnostics, "noted.log:40: "));
   CHECK(json::accept(answer.out));
+}
+
+// A folder with the run of a machine whose constants are known.
+class RunFolder {
+ public:
+  RunFolder() { write("run.json", testing::harness_run()); }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  void write(const std::string& name, const json& run) const { folder_.write(name, run.dump()); }
+  std::string arguments(const std::string& machine, const std::string& more = "") const {
+    return "calibrate --machine " + machine + " " + path("run.json") + " -o " + path("mine.json") + " " +
+           more;
+  }
+
+ private:
+  Folder folder_;
+};
+
+// A step of 150 us, of which cpu_gloo's link states 100.
+TEST_CASE("calibrate fits a machine of CPU processes to harness runs, the same bytes every time") {
+  const RunFolder runs;
+  const Answer answer = run_program(runs.arguments("cpu_gloo", "--json"));
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  const json document = json::parse(answer.out);
+  CHECK(document["schema"] == "lockstep.calibration_report/1");
+  CHECK(document["machine"] == "cpu_gloo");
+  const std::string profile = text_of(runs.path("mine.json"));
+  CHECK(document["profile"] == json::parse(profile));
+  CHECK(json::parse(profile)["protocols"][0]["step"]["network"] == "50 us");
+  CHECK(run_program(runs.arguments("cpu_gloo", "--json")).out == answer.out);
+  CHECK(text_of(runs.path("mine.json")) == profile);
+  const Answer text = run_program(runs.arguments("cpu_gloo"));
+  for (const char* part : {"Constants", "unhidden_per_byte", "Residuals", "bucket copy", "compute beside"})
+    CHECK_MESSAGE(contains(text.out, part), part);
+}
+
+TEST_CASE("calibrate fits a machine of GPUs to harness runs, and writes the GPU beside it") {
+  const RunFolder runs;
+  json run = testing::harness_run({.goodput = 50e9, .step_s = 5e-6});
+  run["harness"]["backend"] = "cuda";
+  run["nodes"] = 1;
+  run["collective_curve"] = json::array();
+  for (std::int64_t bytes = 8; bytes <= 256 << 20; bytes *= 2)  // 20 us, and 100 GB/s
+    run["collective_curve"].push_back(
+        {{"bytes", bytes}, {"time_s", testing::statistics(20e-6 + static_cast<double>(bytes) / 100e9)}});
+  run["matmuls"] = {
+      {{"rows", 1000}, {"columns", 1000}, {"inner", 1000}, {"precision", "fp32"}, {"time_s", 0.2e-3}}};
+  runs.write("run.json", run);
+  const Answer answer = run_program(runs.arguments("dgx1_v100", "--gpu-output " + runs.path("gpu.json")));
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  const json profile = json::parse(text_of(runs.path("mine.json")));
+  // Computing takes 1 / (1 - 3 ns / 0.22 ns a byte, at most half of it) of its time beside all-reduces.
+  CHECK(profile["compute_slowdown"].get<double>() == doctest::Approx(2).epsilon(0.01));
+  CHECK(profile["gradient_copy"]["bandwidth"] == "10 GB/s");
+  CHECK(profile["fitted"]["most_ranks"] == 2);
+  CHECK(json::parse(text_of(runs.path("gpu.json")))["name"] == "v100_sxm2_32gb_measured");
+}
+
+TEST_CASE("calibrate refuses runs with logs, of other machines, and with what is said of logs") {
+  const RunFolder runs;
+  const LogFolder logs;
+  check_refused(runs.arguments("cpu_gloo", logs.path("run.log")), {"run.json", "run.log", "apart"});
+  check_refused(runs.arguments("dgx1_v100"), {"/harness/backend", "dgx1_v100", "GPUs (NCCL)"});
+  check_refused(runs.arguments("cpu_gloo", "--nodes 2"), {"--nodes", "harness runs say all of it"});
+  check_refused(runs.arguments("cpu_gloo", "--gpu-output " + runs.path("run.json")),
+                {"--gpu-output", "run.json"});
+  check_refused(runs.arguments("cpu_gloo", "--gpu-output " + runs.path("gpu.json")), {"matmuls"});
+  check_refused(logs.arguments("--gpu-output " + runs.path("gpu.json")), {"--gpu-output", "lockstep.run/1"});
+  CHECK(text_of(runs.path("mine.json")).empty());
 }
 
 }  // namespace

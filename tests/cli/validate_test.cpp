@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/harness_run_file.h"
 #include "tests/support/program.h"
 
 namespace lockstep {
@@ -16,6 +17,7 @@ using nlohmann::json;
 using testing::Answer;
 using testing::check_refused;
 using testing::check_says;
+using testing::contains;
 using testing::Folder;
 using testing::run_program;
 using testing::text_of;
@@ -142,6 +144,55 @@ TEST_CASE("rows that are cut are told with their place") {
 TEST_CASE("a benchmark's log is no suite, and what reads it is named") {
   const TableFolder tables;
   check_refused("validate " + tables.path("rows.csv"), {"rows.csv:1:1", "lockstep calibrate"});
+}
+
+// A folder of two harness runs; a folder stands for all runs below it.
+class RunFolder {
+ public:
+  RunFolder() {
+    json first = testing::harness_run({.name = "first"});
+    first["iterations"] = {testing::iteration_of(1, 0.080), testing::iteration_of(25, 0.081)};
+    folder_.write("first.json", first.dump());
+    folder_.write("second.json", testing::harness_run({.name = "second"}).dump());
+  }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  std::string command(const std::string& more = "") const {
+    return "validate " + folder_.path() + " " + more;
+  }
+
+ private:
+  Folder folder_;
+};
+
+TEST_CASE("validate predicts every iteration of the runs in a folder, the same bytes every time") {
+  const RunFolder runs;
+  const Answer answer = run_program(runs.command("--json"));
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  const json document = json::parse(answer.out);
+  CHECK(document["cases"].size() == 3 + 2);  // and a step from its layers each
+  CHECK(document["groups"].size() == 2 + 2);
+  CHECK(document["best_caps"].size() == 1);
+  CHECK(run_program(runs.command("--json")).out == answer.out);
+  CHECK(contains(run_program(runs.command("--markdown")).out, "| first (held out) | 2 |"));
+  CHECK(run_program(runs.command("--max-mape 0.0001")).exit_code == 3);
+}
+
+TEST_CASE("validate --plot draws iteration time against bucket cap for runs") {
+  const RunFolder runs;
+  const Answer answer = run_program(runs.command("--plot " + runs.path("caps.png")));
+  CAPTURE(answer.diagnostics);
+  if (answer.exit_code != 4) {
+    CHECK(answer.exit_code == 0);
+    CHECK(text_of(runs.path("caps.png")).starts_with("\x89PNG\r\n\x1a\n"));
+  }
+}
+
+TEST_CASE("what is said of runs is refused where there are none, and so is a profile that is none") {
+  const TableFolder tables;
+  check_refused(tables.command("--calibration cpu_gloo"), {"--calibration", "found no harness runs"});
+  const RunFolder runs;
+  check_refused(runs.command("--calibration cpu_glo"), {"did you mean \"cpu_gloo\""});
 }
 
 }  // namespace
