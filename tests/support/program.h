@@ -27,18 +27,20 @@ inline std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// `arguments` as a shell reads them, redirections of their own included; both streams go to files, so neither
-// is a terminal.
-inline Answer run_program(const std::string& arguments) {
+// `command` as a shell reads it; both streams go to files, so neither is a terminal.
+inline Answer run_command(const std::string& command) {
   const Folder folder;
   const std::string out = folder.path() + "/out";
   const std::string diagnostics = folder.path() + "/err";
-  const std::string command =
-      "(" + std::string(LOCKSTEP_BINARY) + " " + arguments + ") > " + out + " 2> " + diagnostics;
-  const int status = std::system(command.c_str());
+  const int status = std::system(("(" + command + ") > " + out + " 2> " + diagnostics).c_str());
   return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = text_of(out),
           .diagnostics = text_of(diagnostics)};
+}
+
+// The simulator; `arguments` may have redirections of their own.
+inline Answer run_program(const std::string& arguments) {
+  return run_command(std::string(LOCKSTEP_BINARY) + " " + arguments);
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

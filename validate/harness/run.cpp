@@ -99,10 +99,8 @@ std::vector<std::int64_t> interference_sizes(std::int64_t most_bytes) {
   return sizes;
 }
 
-void measure_training(Bench& bench, const Options& options, RunFile& run) {
-  const std::unique_ptr<TrainingModel> model = make_model(bench.device, options.model);
-  describe_model(run, *model);
-  Trainer trainer(bench.device, bench.communicator, *model,
+void measure_training(Bench& bench, const Options& options, TrainingModel& model, RunFile& run) {
+  Trainer trainer(bench.device, bench.communicator, model,
                   {.optimizer = options.optimizer, .micro_batches = options.gradient_accumulation});
   if (options.chosen.step) {
     run.step = time_steps(bench, trainer, options.iterations.counts);
@@ -119,13 +117,16 @@ void measure_training(Bench& bench, const Options& options, RunFile& run) {
 
 RunFile measure_run(Bench& bench, const Options& options, const World& world, const char* backend) {
   RunFile run = describe_run(bench, options, world, backend);
+  // First of all: a model that does not exist, or fits no memory, is told before anything is measured.
+  const std::unique_ptr<TrainingModel> model = make_model(bench.device, options.model);
+  describe_model(run, *model);
   if (options.chosen.kernels)
     measure_kernels(bench, options, run);
   if (options.chosen.copies)
     run.copies = measure_bucket_copies(bench);
   if (options.chosen.curve && bench.ranks.size() > 1)
     run.curve = measure_collective_curve(bench, options.most_curve_bytes);
-  measure_training(bench, options, run);
+  measure_training(bench, options, *model, run);
   run.machine.after = look_at_state(bench.device);
   return run;
 }

@@ -11,8 +11,8 @@ namespace lockstep::harness {
 namespace {
 
 constexpr std::size_t in_flight = 2;
-constexpr double seconds_of_a_run = 1.5;
-constexpr int runs = 3;
+constexpr double seconds_of_a_run = 1.0;
+constexpr int runs = 5;
 
 // All-reduces of one size, queued at once; neighbours in the queue touch different memory.
 class Queue {

@@ -29,7 +29,7 @@ struct IterationTiming {
   double bucket_cap_mb = 25;
   bool overlaps = true;
   double first_iteration = 0;
-  StepStatistics step;       // of each iteration the slowest rank's; its parts are medians over ranks
+  StepStatistics step = {};  // of each iteration the slowest rank's; its parts are medians over ranks
   double overlap_share = 0;  // of the time in which a collective ran: what backward's computing hid
   std::vector<BucketTiming> buckets;
 };

@@ -28,10 +28,10 @@ struct StepTimes {
 StepTimes step_times(Device& device, const StepRecord& record);
 
 struct StepStatistics {
-  Statistics iteration;
-  Statistics forward;
-  Statistics backward;
-  Statistics optimizer;
+  Statistics iteration = {};
+  Statistics forward = {};
+  Statistics backward = {};
+  Statistics optimizer = {};
 };
 // One entry a step, as this rank saw it.
 StepStatistics combine_steps(Ranks& ranks, const std::vector<StepTimes>& steps);
