@@ -1,44 +1,17 @@
-// The program: reads the command line, runs one verb, and turns what went wrong into an exit code.
-//
-// 0 done; 2 the user's input is wrong; 3 a check did not hold; 4 the environment failed; 130 interrupted;
-// 1 a bug in Lockstep. Nothing but this file knows these numbers for errors, and nothing else exits.
+// The program: reads the command line, runs one verb, and turns what went wrong into an exit code (failure.h).
+// Nothing else exits.
 
-#include <unistd.h>
-
-#include <csignal>
-#include <new>
 #include <string>
-#include <system_error>
 #include <vector>
 
-#include "sim/base/atomic_file.h"
 #include "sim/base/check.h"
-#include "sim/base/error.h"
+#include "sim/base/failure.h"
 #include "sim/cli/command_line.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 
 namespace lockstep {
 namespace {
-
-constexpr int exit_done = 0;
-constexpr int exit_bug = 1;
-constexpr int exit_wrong_input = 2;
-constexpr int exit_environment = 4;
-constexpr int exit_interrupted = 130;
-
-// Async-signal-safe: unlinks what is unfinished and leaves without running destructors.
-extern "C" void on_interrupt(int) {
-  remove_temporary_files();
-  ::_exit(exit_interrupted);
-}
-
-void handle_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-}
 
 void add_commands(CLI::App& app, CommandContext& context) {
   add_predict_command(app, context);
@@ -96,31 +69,13 @@ int run_command_line(const std::vector<std::string>& words) {
   return context.run();
 }
 
-int fail(int exit_code, const std::string& message) {
-  print_diagnostic("lockstep: " + message + "\n");
-  return exit_code;
-}
-
-int fail_with_problems(const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) {
-    fail(exit_wrong_input, problem);
-  }
-  return exit_wrong_input;
-}
-
 int guarded_main(const std::vector<std::string>& words) {
   try {
     return run_command_line(words);
-  } catch (const ConfigError& error) {
-    return fail_with_problems(error.problems);
-  } catch (const EnvironmentError& error) {
-    return fail(exit_environment, error.what());
-  } catch (const std::system_error& error) {
-    return fail(exit_environment, error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(exit_environment, "out of memory");
-  } catch (const std::exception& error) {
-    return fail(exit_bug, std::string("this is a bug in Lockstep: ") + error.what());
+  } catch (...) {
+    const Failure failure = describe_failure();
+    for (const std::string& line : failure.lines) print_diagnostic("lockstep: " + line + "\n");
+    return failure.exit_code;
   }
 }
 
@@ -128,6 +83,6 @@ int guarded_main(const std::vector<std::string>& words) {
 }  // namespace lockstep
 
 int main(int argument_count, char** arguments) {
-  lockstep::handle_interrupts();
+  lockstep::end_cleanly_when_interrupted();
   return lockstep::guarded_main({arguments + (argument_count > 0 ? 1 : 0), arguments + argument_count});
 }

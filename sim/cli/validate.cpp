@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "sim/base/error.h"
+#include "sim/base/failure.h"
 #include "sim/base/nearest_name.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
@@ -20,8 +21,6 @@
 
 namespace lockstep {
 namespace {
-
-constexpr int check_did_not_hold = 3;
 
 struct ValidateArguments {
   std::vector<std::string> suites;
@@ -115,7 +114,7 @@ int validate_tables(const ValidateArguments& arguments, const CommandContext& co
     }
   }
   answer(arguments, context, validation, "collectives");
-  return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
+  return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : exit_check_failed;
 }
 
 // Runs alone are drawn as what they vary: iteration time against bucket cap.
@@ -134,7 +133,7 @@ int validate_cases(const ValidateArguments& arguments, const CommandContext& con
                                           .data_directory = context.data_directory});
   for (const std::string& note : validation.notes) print_diagnostic(fmt::format("lockstep: {}\n", note));
   answer(arguments, context, validation, script_of(validation, files));
-  return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : check_did_not_hold;
+  return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : exit_check_failed;
 }
 
 // A log among the suites is the likely mistake, and what reads one is another verb.

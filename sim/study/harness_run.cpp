@@ -219,6 +219,7 @@ void read_microbenchmarks(const JsonReader& json, HarnessRun& run) {
   run.curve = read_curve(json.required("collective_curve"));
   run.copies = read_list<BucketCopyPoint>(json.required("bucket_copies"), read_bucket_copy);
   run.interference = read_list<InterferencePoint>(json.required("interference"), read_interference);
+  json.optional("copy_interference");  // of one GPU: for people
   run.matmuls = read_list<MatmulPoint>(json.required("matmuls"), read_matmul);
   run.memory_copies = read_list<MemoryCopyPoint>(json.required("memory_copies"), read_memory_copy);
 }

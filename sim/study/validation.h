@@ -72,8 +72,7 @@ struct BestCap {
   std::string run;
   double predicted_mb = 0;
   double measured_mb = 0;
-  double cost_percent =
-      0;  // the measured time at the predicted best cap over that at the measured best, less 1
+  double cost_percent = 0;  // measured at the predicted best cap, over measured at the best one, less 1
 };
 
 struct Validation {

@@ -7,17 +7,20 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "sim/study/validation.h"
 
 namespace lockstep {
 
-inline const Validation& validated(const std::string& file) {
+// `kind` says whether the file holds measured cases or a harness run.
+inline const Validation& validated(
+    const std::string& file, std::vector<std::string> ValidationOptions::*kind = &ValidationOptions::files) {
   static std::map<std::string, Validation> results;
   const auto [found, is_new] = results.try_emplace(file);
   if (is_new) {
     ValidationOptions options;
-    options.files = {std::string(LOCKSTEP_SOURCE_DIR) + "/validate/measurements/" + file};
+    options.*kind = {std::string(LOCKSTEP_SOURCE_DIR) + "/validate/measurements/" + file};
     found->second = validate(options);
     fmt::print("{}\n", to_text(found->second));
   }

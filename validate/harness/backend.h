@@ -1,7 +1,8 @@
 #pragma once
 
 // The hardware and the communication library that this program was linked with: each is a program of its own,
-// so that a machine without CUDA needs none of it.
+// so that a machine without CUDA needs none of it. Which one is decided by the linker: `linked_backend` is
+// defined in cpu_backend.cpp and in cuda_backend.cpp, and a program holds one of them.
 
 #include <memory>
 

@@ -1,25 +1,19 @@
-// The program of one rank, or the one that starts several: reads the command line, meets the other ranks, checks
-// or measures, and turns what went wrong into an exit code.
-//
-// 0 done; 2 the user's input is wrong; 3 a check did not hold; 4 the environment failed; 130 interrupted; 1 a bug
-// in Lockstep. A rank that fails tells the others why, and all end with its code.
+// The program of one rank, or the one that starts several: reads the command line, meets the other ranks,
+// checks or measures, and turns what went wrong into an exit code (failure.h). A rank that fails tells the
+// others why, and all end with its code.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "sim/base/atomic_file.h"
-#include "sim/base/check.h"
 #include "sim/base/error.h"
+#include "sim/base/failure.h"
 #include "validate/harness/backend.h"
 #include "validate/harness/communication/local_launch.h"
 #include "validate/harness/measure/training_check.h"
@@ -29,49 +23,8 @@
 namespace lockstep::harness {
 namespace {
 
-constexpr int exit_done = 0;
-constexpr int exit_bug = 1;
-constexpr int exit_wrong_input = 2;
-constexpr int exit_check_failed = 3;
-constexpr int exit_environment = 4;
-constexpr int exit_interrupted = 130;
-
-extern "C" void on_interrupt(int) {
-  remove_temporary_files();
-  ::_exit(exit_interrupted);
-}
-
-void handle_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-}
-
 std::string program_name() {
   return fmt::format("lockstep_ddp_{}", linked_backend().name);
-}
-
-struct Failure {
-  int exit_code = exit_bug;
-  std::vector<std::string> lines;
-};
-
-// Of the exception that is being handled.
-Failure describe_failure() {
-  try {
-    throw;
-  } catch (const ConfigError& error) {
-    return {exit_wrong_input, error.problems};
-  } catch (const EnvironmentError& error) {
-    return {exit_environment, {error.what()}};
-  } catch (const std::system_error& error) {
-    return {exit_environment, {error.what()}};
-  } catch (const std::bad_alloc&) {
-    return {exit_environment, {"out of memory"}};
-  } catch (const std::exception& error) {
-    return {exit_bug, {fmt::format("this is a bug in Lockstep: {}", error.what())}};
-  }
 }
 
 int print_failure(const Failure& failure) {
@@ -193,6 +146,6 @@ int guarded_main(int argument_count, char** arguments) {
 }  // namespace lockstep::harness
 
 int main(int argument_count, char** arguments) {
-  lockstep::harness::handle_interrupts();
+  lockstep::end_cleanly_when_interrupted();
   return lockstep::harness::guarded_main(argument_count, arguments);
 }

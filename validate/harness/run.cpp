@@ -109,6 +109,8 @@ void measure_training(Bench& bench, const Options& options, TrainingModel& model
   }
   if (options.chosen.interference && bench.ranks.size() > 1)
     run.interference = measure_interference(bench, trainer, interference_sizes(options.most_curve_bytes));
+  if (options.chosen.interference)
+    run.copy_interference = measure_copy_interference(bench, trainer);
   if (options.chosen.iterations)
     run.iterations = time_iterations(bench, trainer, options.iterations);
 }

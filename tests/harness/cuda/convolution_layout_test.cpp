@@ -63,7 +63,8 @@ std::vector<float> convolved(const ConvolutionLayout& layout, const std::vector<
 
 TEST_CASE("operands described by their layouts convolve as the CPU convolves") {
   const std::unique_ptr<Device> cpu = make_cpu_device();
-  // ResNet-50's kinds: 7x7 by 2 with padding 3, 3x3, 3x3 by 2, 1x1, 1x1 by 2; sizes that differ in all directions.
+  // ResNet-50's kinds: 7x7 by 2 with padding 3, 3x3, 3x3 by 2, 1x1, 1x1 by 2; sizes that differ in all
+  // directions.
   const std::vector<Convolution> shapes = {
       {.batch = 2,
        .height = 9,

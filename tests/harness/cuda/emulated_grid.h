@@ -1,7 +1,7 @@
 #pragma once
 
-// The grid of cuda_executor.cuh on a CPU: the same plans, every block and thread in turn, values combined in the
-// order in which lanes, warps and slices combine theirs.
+// The grid of cuda_executor.cuh on a CPU: the same plans, every block and thread in turn, values combined in
+// the order in which lanes, warps and slices combine theirs.
 
 #include <cstdint>
 #include <vector>

@@ -17,7 +17,8 @@
 namespace lockstep::harness {
 namespace {
 
-// Corners of warps (32), blocks (256), of when rows or columns are cut into slices, and shapes of real layers.
+// Corners of warps (32), blocks (256), of when rows or columns are cut into slices, and shapes of real
+// layers.
 const std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {
     {0, 5},     {5, 0},        {1, 1},      {1, 31},     {1, 32},       {1, 33},     {1, 256},
     {1, 257},   {3, 1},        {31, 2},     {33, 255},   {64, 1000},    {65, 31},    {128, 63},
@@ -188,9 +189,9 @@ std::vector<float> softmax_by(const Executor& executor, std::int64_t rows, std::
 
 }  // namespace
 
-// Two orders of summing n numbers of [-2, 2] about a pivot differ by at most 2 n roundings of a sum below 2 n; in
-// practice roundings cancel to sqrt(n) of them, and a mean divides by n: 4 sqrt(n) 2^-24, here with room for the
-// inverse deviation (1.7), whose slope by the variance is 1.7^3 / 2.
+// Two orders of summing n numbers of [-2, 2] about a pivot differ by at most 2 n roundings of a sum below 2
+// n; in practice roundings cancel to sqrt(n) of them, and a mean divides by n: 4 sqrt(n) 2^-24, here with
+// room for the inverse deviation (1.7), whose slope by the variance is 1.7^3 / 2.
 TEST_CASE("BatchNorm by a grid is BatchNorm by a loop but for the order of sums") {
   for (const auto& [rows, columns] :
        std::vector<std::pair<std::int64_t, std::int64_t>>{{7, 3}, {1000, 33}, {4096, 64}}) {

@@ -2,10 +2,11 @@
 
 // Numbers to and from a device, and what their difference may be.
 //
-// Problem:   a kernel is checked against a formula in double precision, and a backward against its own forward.
-// Idea:      inputs are drawn by a key and rounded to the type at hand before the formula sees them, so what is
-//            left is the kernel's own rounding. A gradient is compared with central differences of the forward,
-//            f(x + h) - f(x - h) over 2h, summed over all outputs with fixed weights.
+// Problem:   a kernel is checked against a formula in double precision, and a backward against its own
+//            forward.
+// Idea:      inputs are drawn by a key and rounded to the type at hand before the formula sees them, so what
+//            is left is the kernel's own rounding. A gradient is compared with central differences of the
+//            forward, f(x + h) - f(x - h) over 2h, summed over all outputs with fixed weights.
 // Invariant: with h = 2^-7, an output whose third derivative is below 6 adds at most h^2 to the error of a
 //            difference, and one of size s that is right to r roundings of fp32 adds r s 2^-24 / h.
 

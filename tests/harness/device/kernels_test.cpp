@@ -28,8 +28,8 @@ struct Elementwise {
   double (*expected)(double a, double b);
 };
 
-// gelu's exponent is right to 3 roundings of a number below 17, which its gate, at most a quarter as steep, feels
-// where it is not small; its slope multiplies the rounding of 1 - gate by up to 5 * 7.
+// gelu's exponent is right to 3 roundings of a number below 17, which its gate, at most a quarter as steep,
+// feels where it is not small; its slope multiplies the rounding of 1 - gate by up to 5 * 7.
 const Elementwise elementwise[] = {
     {"add", 0, [](Device& d, Tensor o, Tensor a, Tensor b) { d.add(o, a, b); },
      [](double a, double b) { return a + b; }},

@@ -106,8 +106,8 @@ TEST_CASE("normalised numbers agree with double precision in every type") {
         forward(*device, on, is_by_row, output.tensor(), input.tensor());
         Numbers expected = normalised(on.norm, is_by_row, numbers_of(*device, input));
         const auto columns = static_cast<std::size_t>(shape.columns);
-        // The deviation of two alike numbers is what is lost least well: a mean of n roundings over it, and the
-        // inverse deviation multiplies; draws are closer than a hundredth of their range seldom.
+        // The deviation of two alike numbers is what is lost least well: a mean of n roundings over it, and
+        // the inverse deviation multiplies; draws are closer than a hundredth of their range seldom.
         for (std::size_t i = 0; i < expected.size(); ++i)
           expected[i] = expected[i] * on.gains[i % columns] + on.shifts[i % columns];
         CHECK(largest_difference(numbers_of(*device, output), expected) <= tolerance(expected, type, 100));

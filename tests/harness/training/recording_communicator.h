@@ -1,5 +1,5 @@
-// A communicator that remembers what it was asked for and multiplies in place of summing: as if every rank held
-// what this one holds.
+// A communicator that remembers what it was asked for and multiplies in place of summing: as if every rank
+// held what this one holds.
 #pragma once
 
 #include <string>

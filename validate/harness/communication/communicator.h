@@ -6,7 +6,8 @@
 //            tell when it is done.
 // Idea:      a collective is started after the work asked of the device so far and runs beside what is asked
 //            later (NCCL: on a stream of its own; Gloo: on one of two worker threads, as PyTorch has it). A
-//            Ticket stands for it; `wait` makes the device's later work wait for it, as c10d's Work::wait does.
+//            Ticket stands for it; `wait` makes the device's later work wait for it, as c10d's Work::wait
+//            does.
 // Invariant: all ranks start the same collectives in the same order. Sums are in place.
 // Errors:    EnvironmentError; a rank that is lost ends all others (rendezvous.h).
 

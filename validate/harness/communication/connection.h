@@ -3,10 +3,11 @@
 // One end of a connection between a rank and the rendezvous server.
 //
 // Problem:   a peer may die without a word, stop answering, or never have been one of ours.
-// Idea:      three coroutines of one thread run while a connection lives: one reads, one writes what was queued,
-//            one sends a sign of life each beat and counts beats without any. The first to end ends all.
-// Invariant: a peer is silent when `silent_beats` beats in a row brought nothing. Beats are counted, not time: a
-//            process that was suspended itself hears of its peers in time.
+// Idea:      three coroutines of one thread run while a connection lives: one reads, one writes what was
+//            queued, one sends a sign of life each beat and counts beats without any. The first to end ends
+//            all.
+// Invariant: a peer is silent when `silent_beats` beats in a row brought nothing. Beats are counted, not
+//            time: a process that was suspended itself hears of its peers in time.
 
 #include <asio.hpp>
 #include <chrono>

@@ -48,8 +48,8 @@ class RendezvousStore : public gloo::rendezvous::Store {
   Rendezvous& rendezvous_;
 };
 
-// Gloo writes to connections whose other end may be gone, and the signal for that would end the process without a
-// word. Threads inherit the mask of the one that starts them, Gloo's own among them.
+// Gloo writes to connections whose other end may be gone, and the signal for that would end the process
+// without a word. Threads inherit the mask of the one that starts them, Gloo's own among them.
 class BlockedPipeSignal {
  public:
   BlockedPipeSignal() {
@@ -119,6 +119,8 @@ GlooCommunicator::GlooCommunicator(Rendezvous& rendezvous, Device& device)
     context_->setTimeout(most_connecting);
     context_->connectFullMesh(store, transport);
     context_->setTimeout(most_waiting);
+    // A rank that failed right away would close connections that Gloo's thread of another is still opening.
+    rendezvous.barrier("gloo is connected");
   } catch (const gloo::Exception& error) {
     rendezvous.wait_for_loss(watchdog_first);
     throw EnvironmentError(fmt::format("Gloo cannot connect the ranks: {}", error.what()));

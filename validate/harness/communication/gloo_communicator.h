@@ -3,12 +3,12 @@
 // Collectives of CPU ranks by Gloo over TCP, as PyTorch's ProcessGroupGloo runs them.
 //
 // Problem:   Gloo's collectives keep the thread that calls them; DDP wants to go on computing.
-// Idea:      started collectives stand in a queue and two threads (PyTorch's default) take them in order: so two
-//            share the links at a time. Each has a tag of its own, by which ranks tell them apart. All-reduce is
-//            Gloo's ring.
+// Idea:      started collectives stand in a queue and two threads (PyTorch's default) take them in order: so
+//            two share the links at a time. Each has a tag of its own, by which ranks tell them apart.
+//            All-reduce is Gloo's ring.
 // Invariant: `wait` blocks the caller: a CPU device does its work when asked, so later work is later.
-// Errors:    EnvironmentError out of `wait` (and `times_of`) with Gloo's words, after the watchdog had time to
-//            name a lost rank.
+// Errors:    EnvironmentError out of `wait` (and `times_of`) with Gloo's words, after the watchdog had time
+//            to name a lost rank.
 
 #include <gloo/rendezvous/context.h>
 

@@ -1,6 +1,10 @@
 #pragma once
 
-// The communicator of a single rank: what it holds is already the sum.
+// The communicator of a single rank.
+//
+// Idea:      what one rank holds is already the sum and the root's value, so every collective ends where it
+//            began.
+// Invariant: the trainer and the reducer run the same code with it as with many ranks.
 
 #include <string>
 

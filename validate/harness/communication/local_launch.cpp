@@ -18,14 +18,13 @@
 #include <system_error>
 
 #include "sim/base/error.h"
+#include "sim/base/failure.h"
 
 namespace lockstep::harness {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int exit_environment = 4;
-constexpr int exit_interrupted = 130;
 constexpr int exit_no_program = 127;  // as a shell's
 constexpr const char* launched = "LOCKSTEP_LAUNCHED";
 

@@ -4,8 +4,8 @@
 //
 // Problem:   a stream of bytes has no messages, and what connects to an open port may be anything.
 // Idea:      a message is its length and a body: kind, number, key, value. Values are any bytes.
-// Invariant: what `encode` wrote `decode` reads back; anything else throws ProtocolError and allocates no more
-//            than `most_message_bytes`.
+// Invariant: what `encode` wrote `decode` reads back; anything else throws ProtocolError and allocates no
+//            more than `most_message_bytes`.
 
 #include <cstdint>
 #include <stdexcept>

@@ -6,12 +6,13 @@
 //            reads them, without the host waiting.
 // Idea:      a stream of their own, as PyTorch's ProcessGroupNCCL has; an event orders it after the computing
 //            asked for so far, another the later computing after it, and a pair around each collective tells
-//            when it ran. Ranks that share a GPU, which NCCL refuses, each get an NCCL_HOSTID: NCCL takes them
-//            for hosts of their own and connects them by sockets.
+//            when it ran. Ranks that share a GPU, which NCCL refuses, each get an NCCL_HOSTID: NCCL takes
+//            them for hosts of their own and connects them by sockets.
 // Invariant: collectives run in the order in which they were started.
-// Errors:    EnvironmentError with NCCL's own last error. A thread asks NCCL for errors of its own (a connection
-//            that broke) and aborts the communicator, so that nothing waits for it for ever; the next call
-//            throws. After an exception the communicator is aborted, not ended together with the others.
+// Errors:    EnvironmentError with NCCL's own last error. A thread asks NCCL for errors of its own (a
+//            connection that broke) and aborts the communicator, so that nothing waits for it for ever; the
+//            next call throws. After an exception the communicator is aborted, not ended together with the
+//            others.
 
 #include <memory>
 

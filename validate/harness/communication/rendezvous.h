@@ -2,15 +2,16 @@
 
 // Where ranks meet, agree, and learn that one of them is gone.
 //
-// Problem:   processes on several machines need each other's addresses before any library can connect them; and
-//            a rank that dies leaves the others waiting in a collective that will never end.
+// Problem:   processes on several machines need each other's addresses before any library can connect them;
+//            and a rank that dies leaves the others waiting in a collective that will never end.
 // Idea:      rank 0 serves a small key-value store over TCP at MASTER_ADDR:MASTER_PORT, as torchrun's. Every
 //            rank keeps its connection open and sends a sign of life each second. A connection that closes
-//            without a goodbye, or falls silent, is a lost rank: rank 0 tells all, and each process ends itself
-//            with a message and exit code 4, even while it is inside NCCL or Gloo.
+//            without a goodbye, or falls silent, is a lost rank: rank 0 tells all, and each process ends
+//            itself with a message and exit code 4, even while it is inside NCCL or Gloo.
 // Invariant: a lost rank ends all ranks within 10 s; a rank that finished is never taken for lost.
 // Errors:    ConfigError for what the environment or the user got wrong (ranks that differ in what they are
-//            asked to do, a rank given twice, a port that is taken); EnvironmentError for what cannot be reached.
+//            asked to do, a rank given twice, a port that is taken); EnvironmentError for what cannot be
+//            reached.
 
 #include <chrono>
 #include <functional>
@@ -28,16 +29,16 @@ class Rendezvous {
     World world;
     std::chrono::milliseconds connect_timeout{60'000};
     std::chrono::milliseconds silence_timeout{6'000};
-    // Called on a thread of its own when a rank is lost or has failed. Left empty, it prints the message, removes
-    // unfinished files and ends the process. Tests replace it; after it returned, whoever waits here is thrown
-    // an EnvironmentError.
+    // Called on a thread of its own when a rank is lost or has failed. Left empty, it prints the message,
+    // removes unfinished files and ends the process. Tests replace it; after it returned, whoever waits here
+    // is thrown an EnvironmentError.
     std::function<void(const std::string& message, int exit_code)> on_lost = {};
   };
 
   // Returns when all ranks are there.
   explicit Rendezvous(Options options);
-  // Says goodbye; rank 0 first waits for the others' goodbyes. While an exception is on its way out of the scope,
-  // it reports a failure instead, so that nobody waits for this rank.
+  // Says goodbye; rank 0 first waits for the others' goodbyes. While an exception is on its way out of the
+  // scope, it reports a failure instead, so that nobody waits for this rank.
   ~Rendezvous();
 
   const World& world() const;
@@ -50,10 +51,11 @@ class Rendezvous {
   // Throws ConfigError, on every rank, where ranks differ in `text`, saying which and how.
   void check_same(const std::string& what, const std::string& text);
 
-  // This rank cannot go on: all others print why and end with this exit code. main calls it for what it caught.
+  // This rank cannot go on: all others print why and end with this exit code. main calls it for what it
+  // caught.
   void report_failure(const std::string& why, int exit_code);
-  // After a library's error that a lost rank may have caused: gives the watchdog this long to name that rank (and
-  // end the process).
+  // After a library's error that a lost rank may have caused: gives the watchdog this long to name that rank
+  // (and end the process).
   void wait_for_loss(std::chrono::milliseconds most);
 
   // The numeric address at which the others reach this process.

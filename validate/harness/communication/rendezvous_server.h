@@ -4,10 +4,11 @@
 //
 // Problem:   see rendezvous.h. All ranks must hear the same verdict, the ones that come late too.
 // Idea:      one coroutine a connection, all on one thread. Whoever says hello in the right words becomes a
-//            member; anything else is closed without a word to the members. A verdict against the whole group (a
-//            refusal before all are there, a failure after) goes to rank 0 last, since this process ends with it.
-// Invariant: the server ends, and with it the thread's work, when all members have said goodbye or a verdict has
-//            been told to all; a verdict is final.
+//            member; anything else is closed without a word to the members. A verdict against the whole group
+//            (a refusal before all are there, a failure after) goes to rank 0 last, since this process ends
+//            with it.
+// Invariant: the server ends, and with it the thread's work, when all members have said goodbye or a verdict
+//            has been told to all; a verdict is final.
 
 #include <asio.hpp>
 #include <chrono>

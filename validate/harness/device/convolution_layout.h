@@ -2,10 +2,10 @@
 
 // A convolution's operands in the terms of a library that describes each by its sizes.
 //
-// Problem:   cuDNN takes four sizes as int in the order of NCHW whatever the order in memory, and a mistake in
-//            them shows on a GPU alone.
-// Idea:      the sizes are a pure function, and so is where an element of these sizes lies in memory: the tests
-//            convolve by them on a CPU.
+// Problem:   cuDNN takes four sizes as int in the order of NCHW whatever the order in memory, and a mistake
+//            in them shows on a GPU alone.
+// Idea:      the sizes are a pure function, and so is where an element of these sizes lies in memory: the
+//            tests convolve by them on a CPU.
 // Errors:    ConfigError where a size is beyond what such a library takes.
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // Every call into CUDA's libraries, checked.
 //
 // Problem:   these libraries return codes, and an unread one surfaces much later as a wrong number or a hang.
-// Idea:      each call is wrapped in `check_call(code, "its name")`, which says what failed, with which code, and
-//            what to do about it.
+// Idea:      each call is wrapped in `check_call(code, "its name")`, which says what failed, with which code,
+//            and what to do about it.
 // Errors:    EnvironmentError: the machine's fault, or that of what runs beside us on it.
 
 #include <cublas_v2.h>

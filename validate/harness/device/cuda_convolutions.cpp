@@ -74,8 +74,9 @@ struct Choice {
   std::size_t workspace_bytes = 0;
 };
 
-// find(how many at most, how many, what was tried, workspace, its size): tries all, the fastest come first and
-// failures last. A choice that does not exist is told once: it is slow, and not what was meant to be measured.
+// find(how many at most, how many, what was tried, workspace, its size): tries all, the fastest come first
+// and failures last. A choice that does not exist is told once: it is slow, and not what was meant to be
+// measured.
 template <class Tried, std::size_t most, class Find>
 auto choose(const char* call, CudaScratch& workspace, Find find) {
   Choice<decltype(Tried::algo)> choice{.is_made = true};
@@ -150,8 +151,8 @@ struct CudaConvolutions::State {
                                 : plans.emplace(key, plan_of(shape, type, uses_tf32)).first->second;
   }
 
-  // A choice without tensor cores may be the faster of two that are allowed; one with TF32 never stands in for
-  // one without.
+  // A choice without tensor cores may be the faster of two that are allowed; one with TF32 never stands in
+  // for one without.
   template <class Algorithm>
   void* prepare(const Plan& plan, const Choice<Algorithm>& choice) {
     const cudnnMathType_t math = plan.math == CUDNN_FMA_MATH ? CUDNN_FMA_MATH : choice.math;

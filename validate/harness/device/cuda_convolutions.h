@@ -2,7 +2,8 @@
 
 // Convolutions on a GPU, by cuDNN.
 //
-// Problem:   cuDNN has many algorithms for one convolution and describes each operand by an object of its own.
+// Problem:   cuDNN has many algorithms for one convolution and describes each operand by an object of its
+//            own.
 // Idea:      for each shape and type these objects are made once and the fastest algorithm is found by trying
 //            all on the operands at hand, at the shape's first use; its workspace is shared, since one stream
 //            runs in order. Images are NHWC and weights KRSC, so nothing is moved.

@@ -2,8 +2,8 @@
 
 // A GPU that training steps run on: small kernels of its own, cuBLAS, cuDNN where it was found.
 //
-// Errors:    EnvironmentError where there is no GPU ("no CUDA device was found"), it fails, or its memory is used
-//            up; each message names the call, its code and what to do.
+// Errors:    EnvironmentError where there is no GPU ("no CUDA device was found"), it fails, or its memory is
+//            used up; each message names the call, its code and what to do.
 
 #include <memory>
 

@@ -7,9 +7,9 @@
 //            they have: within a warp by shuffles, within a block through shared memory, between blocks by a
 //            second launch over what the first left in scratch memory. A monoid's value is any plain struct:
 //            it is shuffled word by word.
-// Invariant: the order of combining depends on the shape alone: equal inputs give equal bits, run after run (but
-//            where `add` is used, whose order is the hardware's).
-//            No index, no launch. Everything runs on one stream.
+// Invariant: the order of combining depends on the shape alone: equal inputs give equal bits, run after run
+//            (but where `add` is used, whose order is the hardware's). No index, no launch. Everything runs
+//            on one stream.
 // Errors:    EnvironmentError where a launch is refused.
 
 #include <cstdint>

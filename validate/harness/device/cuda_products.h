@@ -2,9 +2,10 @@
 
 // Products of matrices on a GPU, by cuBLAS.
 //
-// Idea:      gemm_arguments.h turns a row-major product round; sums are kept in fp32 whatever the factors are.
-// Invariant: fp32 factors are not rounded unless TF32 was asked for. A workspace of its own, so that nothing is
-//            allocated in a step.
+// Idea:      gemm_arguments.h turns a row-major product round; sums are kept in fp32 whatever the factors
+//            are.
+// Invariant: fp32 factors are not rounded unless TF32 was asked for. A workspace of its own, so that nothing
+//            is allocated in a step.
 
 #include <cublas_v2.h>
 

@@ -2,7 +2,8 @@
 
 // A GPU's memory, its order of work and its moments in time.
 //
-// Problem:   the device, its matrix products, its convolutions and NCCL share one GPU, one stream and one clock.
+// Problem:   the device, its matrix products, its convolutions and NCCL share one GPU, one stream and one
+//            clock.
 // Idea:      a stream of its own for computing, events as marks, a second stream for copies beside the work.
 //            Uploads go through two halves of page-locked memory in turn, so that only a third one waits.
 // Invariant: the GPU stays the current one of the thread that made this. Events are kept and used again.

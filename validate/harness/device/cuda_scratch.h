@@ -2,8 +2,8 @@
 
 // Memory that one kernel writes and the next reads.
 //
-// Idea:      one piece for all users on a stream, as large as the largest so far; since a stream runs in order,
-//            each may use it from its beginning.
+// Idea:      one piece for all users on a stream, as large as the largest so far; since a stream runs in
+//            order, each may use it from its beginning.
 // Invariant: what it held is gone after the next call. It grows in the first step only, where shapes repeat.
 
 #include <cstdint>

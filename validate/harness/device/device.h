@@ -3,9 +3,9 @@
 // What a training step needs of the hardware it runs on.
 //
 // Problem:   the same step must run on a GPU with NVIDIA's libraries and on a laptop's CPU.
-// Idea:      one interface of memory, marks in time, products of matrices, convolutions and small kernels. The
-//            kernels' formulas are written once (kernels.h) and compiled for both, so what the tests check on a
-//            CPU is what a GPU computes.
+// Idea:      one interface of memory, marks in time, products of matrices, convolutions and small kernels.
+//            The kernels' formulas are written once (kernels.h) and compiled for both, so what the tests
+//            check on a CPU is what a GPU computes.
 // Invariant: work is done in the order it was asked for; nothing waits but `synchronize`, `download` and
 //            `seconds_between`. Activations have the tensor's type; sums are kept in fp32.
 // Errors:    EnvironmentError where the device fails or its memory is used up.
@@ -46,6 +46,12 @@ struct Matmul {
   bool accumulates = false;  // adds to what the output holds
 };
 
+// How many places a window has along one side of an image.
+constexpr std::int64_t places_of_window(std::int64_t side, std::int64_t window, std::int64_t stride,
+                                        std::int64_t padding) {
+  return (side + 2 * padding - window) / stride + 1;
+}
+
 // Images are [batch, height, width, channels]; weights [outputs, kernel, kernel, inputs].
 struct Convolution {
   std::int64_t batch = 0;
@@ -57,8 +63,8 @@ struct Convolution {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
 
-  std::int64_t output_height() const { return (height + 2 * padding - kernel) / stride + 1; }
-  std::int64_t output_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+  std::int64_t output_height() const { return places_of_window(height, kernel, stride, padding); }
+  std::int64_t output_width() const { return places_of_window(width, kernel, stride, padding); }
   std::int64_t patch() const { return kernel * kernel * inputs; }
 };
 
@@ -71,8 +77,8 @@ struct Pooling {  // of [batch, height, width, channels]
   std::int64_t stride = 1;
   std::int64_t padding = 0;
 
-  std::int64_t output_height() const { return (height + 2 * padding - kernel) / stride + 1; }
-  std::int64_t output_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+  std::int64_t output_height() const { return places_of_window(height, kernel, stride, padding); }
+  std::int64_t output_width() const { return places_of_window(width, kernel, stride, padding); }
 };
 
 // Normalisation over the columns of each row (LayerNorm) or over the rows of each column (BatchNorm).
@@ -127,8 +133,8 @@ class Device {
   virtual void download(void* host, Tensor from) = 0;
   virtual void fill_zero(Tensor to) = 0;
   virtual void copy(Tensor to, Tensor from) = 0;
-  // Copies beside the work, in a queue of its own that starts at once and that `synchronize` waits for as well
-  // (to measure what memory traffic costs the work); false where the device has no second queue.
+  // Copies beside the work, in a queue of its own that starts at once and that `synchronize` waits for as
+  // well (to measure what memory traffic costs the work); false where the device has no second queue.
   virtual bool copy_beside(Tensor /*to*/, Tensor /*from*/) { return false; }
 
   virtual Mark mark() = 0;

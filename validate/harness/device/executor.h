@@ -4,8 +4,8 @@
 //
 // Problem:   a formula written once for the CPU and once for the GPU is wrong in one of them sooner or later.
 // Idea:      kernels.h states formulas as functions of an index; an executor runs them. SerialExecutor is a
-//            loop; the GPU's (cuda_executor.cuh) is a grid. Reductions name a monoid: a value for nothing and a
-//            way to combine two.
+//            loop; the GPU's (cuda_executor.cuh) is a grid. Reductions name a monoid: a value for nothing and
+//            a way to combine two.
 // Invariant: every index is visited once, in any order; `finish` is called once a row or column, after all of
 //            its elements. Functions capture by value and touch device memory only; what one index writes no
 //            other reads or writes, but through `add`.

@@ -5,7 +5,8 @@
 namespace lockstep::harness {
 namespace {
 
-// `height` and `width` are those of the factor in the product; it is stored the other way round if transposed.
+// `height` and `width` are those of the factor in the product; it is stored the other way round if
+// transposed.
 GemmFactor as_stored(const Factor& factor, std::int64_t height, std::int64_t width) {
   const std::int64_t stored_width = factor.is_transposed ? height : width;
   LOCKSTEP_CHECK(factor.stride == 0 || factor.stride >= stored_width, "rows of a factor do not overlap");

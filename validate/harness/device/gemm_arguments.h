@@ -2,7 +2,8 @@
 
 // A product of row-major matrices in the terms of BLAS, which reads matrices column by column.
 //
-// Problem:   cuBLAS knows column-major matrices only, and a wrong order or leading dimension shows on a GPU alone.
+// Problem:   cuBLAS knows column-major matrices only, and a wrong order or leading dimension shows on a GPU
+//            alone.
 // Idea:      a row-major matrix read column by column is its transpose; output' = b' a' is the product asked
 //            for with its factors swapped and nothing moved in memory. Which numbers that makes is a pure
 //            function, tested against the CPU's product.

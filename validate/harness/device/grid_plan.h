@@ -2,17 +2,17 @@
 
 // Which thread of a grid works on which index.
 //
-// Problem:   index arithmetic of GPU kernels goes wrong in corners (one column, a last slice that is short), and
-//            a machine without a GPU cannot run the kernels to see it.
+// Problem:   index arithmetic of GPU kernels goes wrong in corners (one column, a last slice that is short),
+//            and a machine without a GPU cannot run the kernels to see it.
 // Idea:      kernels only loop; where each block and thread begins, ends and steps is computed here, by plain
 //            functions that the tests run on a CPU for every thread of a grid.
-//            Rows:    a team of threads takes a row, a warp where rows are short, a block where they are long;
-//                     where rows are too few to fill a GPU they are cut into slices.
+//            Rows:    a team of threads takes a row, a warp where rows are short, a block where they are
+//                     long; where rows are too few to fill a GPU they are cut into slices.
 //            Columns: 32 neighbours are a tile, so that a warp reads them together; the rows below a tile are
 //                     cut into slices, because BatchNorm has 800,000 rows of 64 columns.
 //            What slices leave is combined by a second launch, in the order of slices.
-// Invariant: every index belongs to exactly one thread; no slice is empty; a grid's second dimension stays below
-//            its limit of 65,535.
+// Invariant: every index belongs to exactly one thread; no slice is empty; a grid's second dimension stays
+//            below its limit of 65,535.
 
 #include <algorithm>
 #include <cstdint>

@@ -83,8 +83,8 @@ LOCKSTEP_DEVICE_FUNCTION inline Bfloat16 bfloat16_of(float value) {
 #endif
 }
 
-// Normal results round their bits; below 2^-14 the sum with 1/2 shifts what is kept to the lowest ten bits and
-// lets the adder round.
+// Normal results round their bits; below 2^-14 the sum with 1/2 shifts what is kept to the lowest ten bits
+// and lets the adder round.
 LOCKSTEP_DEVICE_FUNCTION inline Half half_of(float value) {
 #ifdef __CUDA_ARCH__
   return {__half_as_ushort(__float2half_rn(value))};

@@ -3,10 +3,11 @@
 // Patches of images, and pooling.
 //
 // Problem:   a convolution is a matrix product of patches that overlap; its backward adds where they overlap.
-// Idea:      a row of patches is what one output pixel sees, [kernel, kernel, channels]. Backward gathers: each
-//            input asks which outputs saw it, so nothing is added by two at once and every sum has one order.
-// Cost:      patches: kernel^2 / stride^2 times the image. Their sum reads and writes the image kernel^2 times,
-//            a tap at a time, because a loop over channels alone is what vector units can do.
+// Idea:      a row of patches is what one output pixel sees, [kernel, kernel, channels]. Backward gathers:
+//            each input asks which outputs saw it, so nothing is added by two at once and every sum has one
+//            order.
+// Cost:      patches: kernel^2 / stride^2 times the image. Their sum reads and writes the image kernel^2
+//            times, a tap at a time, because a loop over channels alone is what vector units can do.
 // Reference: Chellapilla, Puri and Simard, "High performance convolutional neural networks for document
 //            processing", 2006.
 
@@ -55,7 +56,8 @@ void add_patch_tap(const Executor& executor, const Convolution& shape, Tensor im
                               const std::int64_t image = pixel / (s.width * s.height);
                               const std::int64_t u = x / s.stride;
                               const std::int64_t v = y / s.stride;
-                              // No short cuts: divisions that always run are moved out of a loop over channels.
+                              // No short cuts: divisions that always run are moved out of a loop over
+                              // channels.
                               const bool is_column = (x >= 0) & (u * s.stride == x) & (u < out_width);
                               const bool is_row = (y >= 0) & (v * s.stride == y) & (v < out_height);
                               const std::int64_t seer = (image * out_height + v) * out_width + u;

@@ -4,8 +4,8 @@
 //
 // Problem:   CPU and GPU differ in how a kernel is run and how matrices are multiplied, and in nothing else.
 // Idea:      KernelDevice chooses a kernel's instance by the type of its tensors and runs it on its executor.
-//            What is left to a device is memory, time, `matmul`, and a convolution library where there is one.
-//            Convolutions are products of patches (image_kernels.h), a group of images at a time.
+//            What is left to a device is memory, time, `matmul`, and a convolution library where there is
+//            one. Convolutions are products of patches (image_kernels.h), a group of images at a time.
 // Invariant: activations of one call have one type. Scratch memory grows in the first step and never after,
 //            if the steps are alike.
 // Errors:    what does not fit together is a bug of the caller: LOCKSTEP_CHECK.

@@ -4,11 +4,12 @@
 //
 // Problem:   see executor.h.
 // Idea:      a kernel is a function template over the executor and T, the type of activations; what a formula
-//            computes is a small struct where several kernels share its shape. Whatever the type, formulas are
-//            in fp32 and round once, when they store.
+//            computes is a small struct where several kernels share its shape. Whatever the type, formulas
+//            are in fp32 and round once, when they store.
 // Invariant: outputs may be inputs wherever an element depends on its own index alone. Functions given to an
 //            executor use raw pointers and numbers, nothing of the host.
-// Cost:      each is bound by memory: the bytes it names, read and written once, but where a comment says more.
+// Cost:      each is bound by memory: the bytes it names, read and written once, but where a comment says
+//            more.
 
 #include <cfloat>
 #include <cmath>
@@ -25,8 +26,8 @@ struct Sum {
   LOCKSTEP_DEVICE_FUNCTION float combine(float a, float b) const { return a + b; }
 };
 
-// The largest float, by keys that are ordered as floats are: a maximum of integers has no special cases and is
-// one instruction of a vector unit.
+// The largest float, by keys that are ordered as floats are: a maximum of integers has no special cases and
+// is one instruction of a vector unit.
 struct Largest {
   LOCKSTEP_DEVICE_FUNCTION static std::int32_t flipped(std::int32_t key) {
     return key ^ ((key >> 31) & 0x7fffffff);
@@ -74,8 +75,8 @@ struct Relu {
   LOCKSTEP_DEVICE_FUNCTION float operator()(float x) const { return x < 0 ? 0 : x; }
 };
 
-// 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3): Hendrycks and Gimpel, "Gaussian error linear units",
-// 2016. Here as x / (1 + exp(-2u)), which is the same and needs no tanh.
+// 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3): Hendrycks and Gimpel, "Gaussian error linear
+// units", 2016. Here as x / (1 + exp(-2u)), which is the same and needs no tanh.
 struct Gelu {
   LOCKSTEP_DEVICE_FUNCTION static float gate(float x) {
     const float twice_u = x * (1.5957691216F + 0.0713548162726F * x * x);

@@ -2,11 +2,12 @@
 
 // LayerNorm and BatchNorm: Ba, Kiros and Hinton, 2016; Ioffe and Szegedy, 2015.
 //
-// Problem:   the variance from sums of squares cancels where the mean is large; a second pass reads memory again.
-// Idea:      one pass of sums of (x - pivot) and (x - pivot)^2, the pivot being the first number of the row or
-//            column. It lies at most sqrt(n - 1) deviations from the mean and mostly one or two, so that
-//            little cancels: the variance loses (distance / deviation)^2 roundings.
-//            Backward is one pass of sums of g and g x', x' the normalised input, and one that writes.
+// Problem:   the variance from sums of squares cancels where the mean is large; a second pass reads memory
+//            again.
+// Idea:      one pass of sums of (x - pivot) and (x - pivot)^2, the pivot being the first number of the row
+//            or column. It lies at most sqrt(n - 1) deviations from the mean and mostly one or two, so that
+//            little cancels: the variance loses (distance / deviation)^2 roundings. Backward is one pass of
+//            sums of g and g x', x' the normalised input, and one that writes.
 // Cost:      forward reads its input twice, backward both of its inputs twice.
 
 #include "validate/harness/device/kernels.h"
@@ -149,7 +150,8 @@ void batch_norm(const Executor& executor, const Normalisation& norm, Tensor runn
                             });
 }
 
-// dx = gain (g - mean(g) - x' mean(g x')) / deviation, means over the column. `statistics`: two numbers a column.
+// dx = gain (g - mean(g) - x' mean(g x')) / deviation, means over the column. `statistics`: two numbers a
+// column.
 template <class T, class Executor>
 void batch_norm_backward(const Executor& executor, float* statistics, const Normalisation& norm,
                          const NormalisationGradients& gradients, Tensor input_gradient,

@@ -2,11 +2,13 @@
 
 // Memory of a device, seen as numbers.
 //
-// Problem:   a training step hands the same memory from layer to layer; who owns it and who looks at it differ.
+// Problem:   a training step hands the same memory from layer to layer; who owns it and who looks at it
+//            differ.
 // Idea:      a Tensor is a view: contiguous, row-major, without a shape of its own (layers know theirs). A
 //            Buffer owns what it views and gives it back to its device. All buffers of a model are allocated
 //            before the first step, none during one.
-// Invariant: a view never outlives its buffer; parameters and their gradients are fp32 whatever the precision.
+// Invariant: a view never outlives its buffer; parameters and their gradients are fp32 whatever the
+//            precision.
 
 #include <cstdint>
 

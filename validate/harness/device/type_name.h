@@ -1,6 +1,8 @@
 #pragma once
 
 // Element types by the names users and files have for them.
+//
+// The same words as PyTorch's dtypes in short: fp32, fp16, bf16, and int32 for what is no number to train.
 
 #include <string>
 

@@ -1,6 +1,9 @@
 #pragma once
 
-// Functions of one element: ReLU keeps its output for backward, GELU its input.
+// Functions of one element.
+//
+// Idea:      backward needs only what forward had in hand: ReLU keeps its output, GELU its input.
+// Cost:      one pass over memory each way, two tensors read and one written in backward.
 
 #include <cstdint>
 #include <string>

@@ -2,9 +2,11 @@
 
 // Whole iterations of data-parallel training, by bucket cap: what the simulator is compared with.
 //
-// Problem:   a machine drifts; measured one after the other, settings would differ by when they were measured.
+// Problem:   a machine drifts; measured one after the other, settings would differ by when they were
+//            measured.
 // Idea:      settings take turns, a block of iterations each, until all have theirs. Iterations of a block
-//            follow each other without a wait; the first of a block brings ranks into step and is not counted.
+//            follow each other without a wait; the first of a block brings ranks into step and is not
+//            counted.
 // Invariant: each setting has its own reducer, in one shared memory; iteration 1, before its buckets are
 //            rebuilt, is kept apart.
 

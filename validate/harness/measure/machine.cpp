@@ -70,8 +70,9 @@ std::optional<double> mean_in_cpuinfo(const std::string& text, const std::string
 }
 
 MachineState look_at_state(const Device& device) {
-  const std::optional<double> clock = device.clock_mhz();
-  return {.clock_mhz = clock ? clock : mean_in_cpuinfo(text_of_file("/proc/cpuinfo"), "cpu MHz"),
+  const bool is_processor = device.name() == "cpu";
+  return {.clock_mhz =
+              is_processor ? mean_in_cpuinfo(text_of_file("/proc/cpuinfo"), "cpu MHz") : device.clock_mhz(),
           .load_average = load_average()};
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 // The machine as it was found: what a measurement cannot be understood without.
+//
+// Problem:   a figure without its machine, its clock and what else ran there cannot be compared with another.
+// Idea:      read what the system tells of itself before and after; what cannot be found stays empty.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +14,7 @@
 namespace lockstep::harness {
 
 struct MachineState {
-  std::optional<double> clock_mhz;  // the device's own, else the mean of the processor's cores
+  std::optional<double> clock_mhz;  // the GPU's own, or the mean of the processor's cores
   std::optional<double> load_average;
 };
 

@@ -1,6 +1,10 @@
 #pragma once
 
 // What every measurement is made with, and the plain numbers it makes.
+//
+// Idea:      a Bench is a device, its ranks and a way to tell progress; a measurement is a function of it.
+// Invariant: all ranks call the same measurements with equal counts, for collectives are among what is
+//            measured.
 
 #include <cstdint>
 #include <functional>

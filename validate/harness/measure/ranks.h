@@ -2,8 +2,8 @@
 
 // What ranks tell each other about what they measured.
 //
-// Problem:   collectives must match, so ranks must agree on how often each is repeated, and a time is one only
-//            when the slowest, or the median, of all ranks is known.
+// Problem:   collectives must match, so ranks must agree on how often each is repeated, and a time is one
+//            only when the slowest, or the median, of all ranks is known.
 // Idea:      every rank gives a row of numbers and gets all rows; what is decided from them alone is decided
 //            alike everywhere.
 // Invariant: all ranks make the same calls in the same order.

@@ -120,6 +120,13 @@ Json to_json(const Interference& entry) {
           {"collective_beside_s", rounded(entry.collective_beside)}};
 }
 
+Json to_json(const CopyInterference& entry) {
+  return {{"bytes", entry.bytes},
+          {"copy_alone_s", rounded(entry.copy_alone)},
+          {"compute_alone_s", rounded(entry.compute_alone)},
+          {"compute_beside_s", rounded(entry.compute_beside)}};
+}
+
 Json to_json(const BucketTiming& bucket) {
   return {{"bytes", bucket.bytes},
           {"parameters", bucket.parameters},
@@ -149,6 +156,7 @@ void add_curves(Json& object, const RunFile& run) {
   });
   object["interference"] =
       list_of(run.interference, [](const Interference& entry) { return to_json(entry); });
+  object["copy_interference"] = run.copy_interference ? to_json(*run.copy_interference) : Json();
   object["matmuls"] = list_of(run.matmuls, [](const MatmulPoint& point) {
     return Json{{"rows", point.size},
                 {"columns", point.size},

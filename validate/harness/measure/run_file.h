@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "validate/harness/measure/collective_curve.h"
+#include "validate/harness/measure/copy_interference.h"
 #include "validate/harness/measure/interference.h"
 #include "validate/harness/measure/iteration_timing.h"
 #include "validate/harness/measure/kernel_curves.h"
@@ -65,6 +66,7 @@ struct RunFile {
   std::vector<CollectivePoint> curve = {};
   std::vector<TensorTiming> copies = {};
   std::vector<Interference> interference = {};
+  std::optional<CopyInterference> copy_interference = {};
   std::vector<MatmulPoint> matmuls = {};
   std::vector<CopyPoint> memory_copies = {};
   std::vector<IterationTiming> iterations = {};

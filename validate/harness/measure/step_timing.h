@@ -4,9 +4,10 @@
 //
 // Problem:   the simulator is told what computing costs; told by a step with communication in it, it would be
 //            told the answer.
-// Idea:      every rank does the whole step at the same time, so that memory and cores are shared as they will
-//            be, and nothing is reduced. Steps follow each other in blocks without a wait between; the first of
-//            a block, which brings ranks into step, is not counted. Layers are marked in steps of their own.
+// Idea:      every rank does the whole step at the same time, so that memory and cores are shared as they
+//            will be, and nothing is reduced. Steps follow each other in blocks without a wait between; the
+//            first of a block, which brings ranks into step, is not counted. Layers are marked in steps of
+//            their own.
 // Invariant: the times of one rank are medians over steps; those of all are medians over ranks.
 
 #include <string>

@@ -7,9 +7,9 @@
 //            micro-batches accumulated in turn), before and after the buckets are rebuilt; the loss has to
 //            fall; and every rank has to end with the same parameters, bit by bit.
 // Invariant: all ranks come to the same verdict.
-// Errors:    tolerances follow from rounding: sums of fp32 in another order differ by some 1e-6 of the largest
-//            gradient; activations in bf16 by a few 2^-8, in fp16 by a few 2^-11; buckets that travel as bf16 are
-//            rounded once a rank and once more, by 2^-8 each at most.
+// Errors:    tolerances follow from rounding: sums of fp32 in another order differ by some 1e-6 of the
+//            largest gradient; activations in bf16 by a few 2^-8, in fp16 by a few 2^-11; buckets that travel
+//            as bf16 are rounded once a rank and once more, by 2^-8 each at most.
 
 #include <string>
 #include <vector>

@@ -62,8 +62,8 @@ class LossScaler {
 
   // What the loss's gradient is to be multiplied by.
   float scale() const { return scale_; }
-  // One step of the optimizer with the scale undone, or none where a gradient is not finite: then false. Waits
-  // for the device, as PyTorch does.
+  // One step of the optimizer with the scale undone, or none where a gradient is not finite: then false.
+  // Waits for the device, as PyTorch does.
   bool step(Optimizer& optimizer);
 
  private:

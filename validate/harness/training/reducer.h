@@ -3,11 +3,11 @@
 // The gradients' all-reduce, bucket by bucket, while backward still runs: PyTorch DDP's Reducer.
 //
 // Problem:   what the simulator predicts is this piece's schedule; it has to be PyTorch's, not one like it.
-// Idea:      the layout is the simulator's own code (sim/training/bucketing.h). A gradient that is complete is
-//            divided by the number of ranks into its place of a bucket; a full bucket is reduced once all
-//            buckets before it are on their way; `finish` waits for each in order and copies it back. Iteration
-//            1 has one bucket of everything; the order in which its gradients became ready makes the layout of
-//            all later ones.
+// Idea:      the layout is the simulator's own code (sim/training/bucketing.h). A gradient that is complete
+//            is divided by the number of ranks into its place of a bucket; a full bucket is reduced once all
+//            buckets before it are on their way; `finish` waits for each in order and copies it back.
+//            Iteration 1 has one bucket of everything; the order in which its gradients became ready makes
+//            the layout of all later ones.
 // Invariant: all ranks launch the same buckets in the same order. Buckets are parts of one memory: rebuilding
 //            and stepping allocate nothing on the device.
 // Reference: torch/csrc/distributed/c10d/reducer.cpp; default_hooks.py of ddp_comm_hooks for bf16.
@@ -58,7 +58,8 @@ class Reducer : public StepObserver {
   // are: micro-batches under no_sync.
   void begin();
   void gradient_ready(std::uint32_t parameter) override;
-  // After that backward: when the device comes to what is asked of it next, gradients are averages over ranks.
+  // After that backward: when the device comes to what is asked of it next, gradients are averages over
+  // ranks.
   void finish();
 
   const std::vector<Bucket>& buckets() const { return buckets_; }

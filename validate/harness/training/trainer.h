@@ -1,15 +1,15 @@
 #pragma once
 
-// One iteration of data-parallel training: broadcast buffers, forward and backward of each micro-batch, reduce,
-// update.
+// One iteration of data-parallel training: broadcast buffers, forward and backward of each micro-batch,
+// reduce, update.
 //
 // Problem:   measurements with and without communication, with layers' marks and without, must time one and
 //            the same step.
 // Idea:      `step` is that step; who observes it decides what else happens. A Reducer reduces what the last
 //            micro-batch completes; any other observer leaves every rank to its own gradients.
-// Invariant: the loss's gradient is divided by the number of micro-batches, so that a step follows the mean over
-//            the whole global batch. Where nothing is loaded a step allocates nothing and waits for nothing, but
-//            for the loss scale of fp16.
+// Invariant: the loss's gradient is divided by the number of micro-batches, so that a step follows the mean
+//            over the whole global batch. Where nothing is loaded a step allocates nothing and waits for
+//            nothing, but for the loss scale of fp16.
 
 #include <cstdint>
 #include <optional>
