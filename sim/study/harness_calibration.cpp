@@ -13,6 +13,7 @@
 #include "sim/study/calibration_profile.h"
 #include "sim/study/collective_table.h"
 #include "sim/study/harness_scenario.h"
+#include "sim/study/median.h"
 
 namespace lockstep {
 namespace {
@@ -49,10 +50,7 @@ class Votes {
   }
 
   bool is_empty() const { return values_.empty(); }
-  double median() const {
-    const std::size_t middle = values_.size() / 2;
-    return values_.size() % 2 == 1 ? values_[middle] : (values_[middle - 1] + values_[middle]) / 2;
-  }
+  double median() const { return lockstep::median(values_); }
   bool is_torn() const { return !is_empty() && values_.back() > most_apart * values_.front(); }
   double least() const { return values_.front(); }
   double most() const { return values_.back(); }

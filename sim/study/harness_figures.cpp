@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "sim/base/error.h"
+#include "sim/study/median.h"
 #include "sim/study/weighted_quantile.h"
 
 namespace lockstep {
@@ -23,12 +24,8 @@ double in_bytes(Bytes bytes) {
   return static_cast<double>(bytes.count());
 }
 
-std::optional<double> median(std::vector<double> values) {
-  if (values.empty())
-    return std::nullopt;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+std::optional<double> median_of_any(std::vector<double> values) {
+  return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
 }
 
 // One value of each point from `from` on; of the largest alone where there is none.
@@ -42,7 +39,7 @@ std::optional<double> median_of_large(const std::vector<Point>& points, Bytes fr
     const auto by_size = [](const Point& a, const Point& b) { return a.bytes < b.bytes; };
     values.push_back(value(*std::max_element(points.begin(), points.end(), by_size)));
   }
-  return median(std::move(values));
+  return median_of_any(std::move(values));
 }
 
 // Weighted by size: what disturbs a host for a while is lost in a long all-reduce and doubles a short one.
@@ -163,7 +160,7 @@ void read_core_share(const Points& points, RunFigures& figures) {
     if (slows_collectives(point) && share > noise)
       shares.push_back(share);
   }
-  figures.core_share = median(std::move(shares));
+  figures.core_share = median_of_any(std::move(shares));
 }
 
 void read_interference(const HarnessRun& run, RunFigures& figures) {

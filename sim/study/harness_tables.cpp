@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "sim/scenario/exact_text.h"
 #include "sim/study/harness_figures.h"
+#include "sim/study/median.h"
 
 namespace lockstep {
 namespace {
@@ -30,8 +32,7 @@ std::optional<double> median_of(const std::vector<RunFigures>& all,
       values.push_back(*(figures.*figure));
   if (values.empty())
     return std::nullopt;
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+  return median(std::move(values));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "sim/base/quantity_text.h"
 #include "sim/scenario/exact_text.h"
+#include "sim/study/median.h"
 
 namespace lockstep {
 namespace {
@@ -21,12 +22,6 @@ constexpr double least_efficiency = 0.001;
 
 double four_digits(double ratio) {
   return std::round(ratio * 1e4) / 1e4;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 // FLOP/s by FLOPs, for each precision; products of equally many FLOPs are one point.
