@@ -96,6 +96,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(resol
   if (!exists && errno != ENOENT) {
     fail_to_open(errno);
   }
+  if (!exists && std::filesystem::is_symlink(std::filesystem::symlink_status(target_)))
+    fail_to_open(ENOENT);  // a link that leads nowhere: what it is meant for is not known
   if (path_.empty() || path_.ends_with('/') || (exists && S_ISDIR(status.st_mode))) {
     fail_to_open(path_.empty() ? ENOENT : EISDIR);
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -26,6 +27,9 @@ struct Failure {
 
 // Of the exception that is being handled.
 Failure describe_failure();
+
+// What SIGINT and SIGTERM say before the program ends, as one line; empty: nothing. Longer texts are cut.
+void say_when_interrupted(std::string_view line);
 
 // SIGINT and SIGTERM remove what is unfinished and end the program with 130.
 void end_cleanly_when_interrupted();

@@ -11,6 +11,7 @@
 #include "sim/base/error.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/outputs.h"
 #include "sim/study/calibration_report.h"
 #include "sim/study/collective_table.h"
 #include "sim/study/harness_calibration.h"
@@ -52,22 +53,13 @@ void finish(const CalibrateArguments& arguments, const Report& report) {
 
 // Refuses, before anything is fitted, what cannot be written and what would overwrite a log. No temporary
 // file waits for the fit to end, so that even a kill -9 leaves none behind.
-void check_output(const char* option, const std::string& output, const std::vector<std::string>& inputs) {
-  for (const std::string& file : inputs) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(file, output, ignored)) {
-      throw ConfigError(
-          fmt::format("{}: found {}, which is to be read, expected a file of its own", option, output));
-    }
-  }
-  static_cast<void>(AtomicFile(output));
-}
-
 void check_outputs(const CalibrateArguments& arguments) {
-  check_output("--output", arguments.output, arguments.request.files);
-  if (!arguments.gpu_output.empty()) {
-    check_output("--gpu-output", arguments.gpu_output, arguments.request.files);
-  }
+  std::vector<std::string> inputs = arguments.request.files;
+  inputs.push_back(arguments.request.machine);
+  require_files_of_their_own({{"--output", arguments.output}, {"--gpu-output", arguments.gpu_output}}, inputs);
+  for (const std::string& output : {arguments.output, arguments.gpu_output})
+    if (!output.empty())
+      static_cast<void>(AtomicFile(output));
 }
 
 // Runs and logs measure different things; a file that cannot be read is left to the reader of logs.

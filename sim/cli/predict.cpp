@@ -8,6 +8,7 @@
 #include "sim/base/error.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/outputs.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/statistics.h"
 #include "sim/report/anchor.h"
@@ -67,6 +68,10 @@ void check_plot(const PredictArguments& arguments, const Scenario& scenario) {
 int run_predict(const PredictArguments& arguments, const CommandContext& context) {
   const Stopwatch since_start;
   const Scenario scenario = load(arguments.scenario.request(context));
+  require_files_of_their_own({{"--trace", arguments.trace_path},
+                              {"--report", arguments.report_path},
+                              {"--plot", arguments.picture}},
+                             scenario.files);
   const std::unique_ptr<AtomicFile> trace = open_output(arguments.trace_path);
   const std::unique_ptr<AtomicFile> page = open_output(arguments.report_path);
   check_plot(arguments, scenario);

@@ -7,8 +7,10 @@
 #include <memory>
 
 #include "sim/base/error.h"
+#include "sim/base/failure.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/outputs.h"
 #include "sim/cli/progress_bar.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/study/picture.h"
@@ -24,6 +26,7 @@ struct SweepArguments {
   std::string minimized = "iteration_time_s";
   int jobs = 0;
   bool is_resumed = false;
+  bool discards = false;
   bool wants_json = false;
   std::string shard = "1/1";
   std::string output;
@@ -36,7 +39,8 @@ SweepOptions read_options(const SweepArguments& arguments, const CommandContext&
           .shard = parse_shard(arguments.shard),
           .jobs = arguments.jobs,
           .output = arguments.output,
-          .resume = arguments.is_resumed};
+          .resume = arguments.is_resumed,
+          .discard = arguments.discards};
 }
 
 SweepTable run_grid(SweepOptions options, bool is_quiet) {
@@ -53,13 +57,30 @@ void print_table(const SweepArguments& arguments, const SweepTable& table, std::
   }
 }
 
+void check_outputs(const SweepArguments& arguments, const SweepOptions& options) {
+  if (arguments.is_resumed && arguments.discards)
+    throw ConfigError("--discard: begins again, and --resume goes on; expected one of them");
+  require_files_of_their_own({{"--output", arguments.output},
+                              {"--output (cells on the way)", partial_of(arguments.output)},
+                              {"--plot", arguments.picture}},
+                             files_of_sweep(options));
+}
+
+std::string how_to_go_on(const SweepArguments& arguments) {
+  return fmt::format("lockstep: interrupted; finished cells are in {}: the same command with --resume goes on",
+                     partial_of(arguments.output));
+}
+
 int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   const SweepOptions options = read_options(arguments, context);
   const std::size_t key = find_result_key(arguments.minimized);
   if (!arguments.picture.empty()) {
     check_picture_file(arguments.picture);
   }
+  check_outputs(arguments, options);
+  say_when_interrupted(how_to_go_on(arguments));
   const SweepTable table = run_grid(options, context.is_quiet);
+  say_when_interrupted("");
   print_table(arguments, table, key);
   if (table.is_all_errors()) {
     throw ConfigError(fmt::format("none of the {} cells could be simulated; the first: {}", table.rows.size(),
@@ -96,6 +117,7 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
   command.add_option("--shard", arguments.shard, "run only each n-th cell, from the i-th")->type_name("i/n");
   command.add_flag("--resume", arguments.is_resumed,
                    "go on with FILE.csv.partial of a sweep that was stopped");
+  command.add_flag("--discard", arguments.discards, "begin again, and drop what FILE.csv.partial holds");
   command.add_flag("--json", arguments.wants_json, "print one JSON document (lockstep.sweep/1)");
 }
 

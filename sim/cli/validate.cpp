@@ -14,6 +14,7 @@
 #include "sim/base/nearest_name.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/outputs.h"
 #include "sim/study/collective_validation.h"
 #include "sim/study/measurement_files.h"
 #include "sim/study/picture.h"
@@ -172,6 +173,8 @@ int run_validate(const ValidateArguments& arguments, const CommandContext& conte
   const std::vector<std::string> indexes = find_table_indexes(arguments.suites);
   const std::vector<std::string> runs = find_harness_runs(arguments.suites);
   refuse_run_options(arguments, runs);
+  for (const std::vector<std::string>& inputs : {files, indexes, runs})
+    require_files_of_their_own({{"--plot", arguments.picture}}, inputs);
   const char* option = !arguments.leave_out.empty()  ? "--leave-out"
                        : !arguments.profiles.empty() ? "--profile"
                                                      : nullptr;

@@ -268,13 +268,19 @@ Scenario load(const LoadRequest& request) {
   const std::string name = request.text ? "scenario" : request.path;
   const JsonDocument document =
       request.text ? JsonDocument::from_text(*request.text, name) : JsonDocument::from_file(name);
-  return load_value(document.value(),
-                    {.store = store,
-                     .file_name = name,
-                     .folder = request.text ? "" : std::filesystem::path(name).parent_path().string(),
-                     .overrides = request.overrides,
-                     .fold = request.fold,
-                     .fidelity = request.fidelity});
+  Scenario scenario =
+      load_value(document.value(),
+                 {.store = store,
+                  .file_name = name,
+                  .folder = request.text ? "" : std::filesystem::path(name).parent_path().string(),
+                  .overrides = request.overrides,
+                  .fold = request.fold,
+                  .fidelity = request.fidelity});
+  for (const ReadFile& read : store.files_read())
+    scenario.files.push_back(read.file);
+  if (!request.text)
+    scenario.files.push_back(name);
+  return scenario;
 }
 
 }  // namespace lockstep

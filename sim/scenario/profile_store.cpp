@@ -105,6 +105,15 @@ const nlohmann::ordered_json* ProfileStore::read(const std::string& file) const 
   return remembered.get();
 }
 
+std::vector<ReadFile> ProfileStore::files_read() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<ReadFile> files;
+  for (const auto& [file, value] : values_)
+    if (value != nullptr)
+      files.push_back({file, value.get()});
+  return files;
+}
+
 std::optional<Profile> ProfileStore::open_named(ProfileKind kind, const std::string& name) const {
   const std::vector<std::string> known = names(kind);
   if (!std::binary_search(known.begin(), known.end(), name)) {

@@ -34,6 +34,11 @@ struct Profile {
   std::string label;                    // for results: the same on every machine
 };
 
+struct ReadFile {
+  std::string file;
+  const nlohmann::ordered_json* value;  // lives as long as the store
+};
+
 class ProfileStore {
  public:
   // `data_directory` is --data; empty: none. Throws ConfigError when it is not a directory.
@@ -48,6 +53,9 @@ class ProfileStore {
   // Empty when there is no such name or file. Throws ConfigError when it is there and is not JSON.
   std::optional<Profile> open(ProfileKind kind, const std::string& name_or_path,
                               const std::string& scenario_folder = "") const;
+
+  // All that was read so far, in the order of their names.
+  std::vector<ReadFile> files_read() const;
 
   static bool is_path(std::string_view name_or_path);
 

@@ -159,6 +159,7 @@ struct Scenario {
   std::vector<std::string> warnings;  // raised while loading: uncalibrated machine, ...
   nlohmann::ordered_json resolved;    // the whole scenario with every default filled in
   nlohmann::ordered_json provenance;  // JSON pointer -> where the value comes from
+  std::vector<std::string> files;     // that `load` read for it
 };
 
 // The most iterations that one plan holds.

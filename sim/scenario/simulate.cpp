@@ -202,6 +202,7 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
                              IterationNumber number) {
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
   IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}, .watched = {}};
+  writer.section("begin", Category::other);  // of what a strategy marks before its first section
   strategy.write_iteration({.writer = writer,
                             .job = job,
                             .world = cluster.world,

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,6 +45,22 @@ std::string hash_of(const std::string& text) {
   return fmt::format("{:016x}", hash);
 }
 
+// As a journal knows a profile: what it says, not how it is spaced.
+std::string hash_of_profile(const std::string& file) {
+  try {
+    return hash_of(JsonDocument::from_file(file).value().dump());
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+// A result depends on the program that computed it. Where the system does not show the program itself, nothing
+// tells one from another.
+std::string hash_of_program() {
+  std::ifstream program("/proc/self/exe", std::ios::binary);
+  return hash_of({std::istreambuf_iterator<char>(program), std::istreambuf_iterator<char>()});
+}
+
 // What all cells share.
 class Cells {
  public:
@@ -70,10 +88,10 @@ class Cells {
     return row;
   }
 
-  // Two sweeps of one fingerprint give the same rows: it covers the arguments, and through the first cell as
-  // it was resolved the profiles too.
+  // Two sweeps of one fingerprint, whose cells read the same files, give the same rows: it covers the program,
+  // the scenario and the arguments.
   std::string fingerprint() const {
-    ordered_json text{{"scenario", document_}, {"keys", keys_}, {"first_cell", describe_first_cell()}};
+    ordered_json text{{"program", hash_of_program()}, {"scenario", document_}, {"keys", keys_}};
     text["options"] = {options_.shard.index, options_.shard.count, options_.base.fold};
     for (const auto& [path, value] : options_.base.overrides) {
       text["set"].push_back({path, value});
@@ -82,6 +100,26 @@ class Cells {
       text["vary"].push_back({axis.path, axis.values});
     }
     return hash_of(text.dump());
+  }
+
+  // That cells have read so far and `journal` has not heard of.
+  void note_files(SweepJournal& journal) const {
+    std::vector<FileState> states;
+    for (const ReadFile& read : store_.files_read())
+      if (!journal.knows(read.file))
+        states.push_back({read.file, hash_of(read.value->dump())});
+    journal.note(states);
+  }
+
+  std::vector<std::string> files_of_first_cell() const {
+    try {
+      load_cell(0);
+    } catch (const ConfigError&) {
+      // Its files were read all the same; the cell's row will say what is wrong.
+    }
+    std::vector<std::string> files;
+    for (const ReadFile& read : store_.files_read()) files.push_back(read.file);
+    return files;
   }
 
  private:
@@ -93,14 +131,6 @@ class Cells {
       load_options.overrides.emplace_back(options_.grid.axes()[axis].path, values[axis].dump());
     }
     return load_value(document_, load_options);
-  }
-
-  ordered_json describe_first_cell() const {
-    try {
-      return load_cell(0).resolved;
-    } catch (const ConfigError& error) {
-      return error.problems;
-    }
   }
 
   const SweepOptions& options_;
@@ -117,20 +147,29 @@ bool is_stream(const std::string& output) {
   return std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status);
 }
 
+EarlierCells earlier_cells(const SweepOptions& options) {
+  if (options.resume)
+    return EarlierCells::resume;
+  return options.discard ? EarlierCells::discard : EarlierCells::refuse;
+}
+
 std::unique_ptr<SweepJournal> open_journal(const SweepOptions& options, const Cells& cells) {
   if (options.output.empty() || is_stream(options.output)) {
     return nullptr;
   }
   static_cast<void>(AtomicFile(options.output));  // refuses, before anything runs, what cannot be written
-  return std::make_unique<SweepJournal>(SweepJournal::Options{
-      .path = options.output + ".partial", .fingerprint = cells.fingerprint(), .resume = options.resume});
+  return std::make_unique<SweepJournal>(SweepJournal::Options{.path = partial_of(options.output),
+                                                              .fingerprint = cells.fingerprint(),
+                                                              .earlier = earlier_cells(options),
+                                                              .fingerprint_of = hash_of_profile});
 }
 
 // The rows, each at its place, and who is to hear of a new one.
 class Rows {
  public:
-  Rows(const SweepOptions& options, SweepJournal* journal)
-      : cells_(options.shard.cells_of(options.grid)),
+  Rows(const SweepOptions& options, const Cells& all, SweepJournal* journal)
+      : all_(all),
+        cells_(options.shard.cells_of(options.grid)),
         rows_(cells_.size()),
         journal_(journal),
         on_progress_(options.on_progress) {
@@ -155,6 +194,7 @@ class Rows {
   void finish(const SweepRow& row) {
     const std::scoped_lock lock(mutex_);
     if (journal_ != nullptr) {
+      all_.note_files(*journal_);
       journal_->append(row);
     }
     put(row);
@@ -173,6 +213,7 @@ class Rows {
     }
   }
 
+  const Cells& all_;
   std::vector<std::size_t> cells_;
   std::vector<SweepRow> rows_;
   std::map<std::size_t, std::size_t> missing_;  // cell to place
@@ -202,10 +243,30 @@ void run_in_parallel(int jobs, std::size_t count, const std::function<void(std::
 
 }  // namespace
 
+std::string partial_of(const std::string& output) {
+  return output + ".partial";
+}
+
+std::vector<std::string> files_of_sweep(const SweepOptions& options) {
+  std::vector<std::string> files = Cells(options).files_of_first_cell();
+  const auto add = [&](const std::string& value) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(value, ignored))
+      files.push_back(value);
+  };
+  add(options.base.path);
+  for (const auto& [path, value] : options.base.overrides) add(value);
+  for (const SweepAxis& axis : options.grid.axes())
+    for (const ordered_json& value : axis.values)
+      if (value.is_string())
+        add(value.get<std::string>());
+  return files;
+}
+
 SweepTable sweep(const SweepOptions& options) {
   const Cells cells(options);
   const std::unique_ptr<SweepJournal> journal = open_journal(options, cells);
-  Rows rows(options, journal.get());
+  Rows rows(options, cells, journal.get());
   const std::vector<std::size_t> missing = rows.missing_cells();
   run_in_parallel(options.jobs, missing.size(),
                   [&](std::size_t index) { rows.finish(cells.run(missing[index])); });

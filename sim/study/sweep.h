@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "sim/scenario/load.h"
 #include "sim/study/sweep_grid.h"
@@ -27,6 +28,7 @@ struct SweepOptions {
   int jobs = 0;             // threads; 0: one a core
   std::string output = {};  // the CSV; empty: none, and nothing to resume from
   bool resume = false;
+  bool discard = false;  // what an earlier sweep of this output had finished
   // After each cell, from one thread at a time.
   std::function<void(std::size_t finished, std::size_t all)> on_progress = {};
 };
@@ -34,5 +36,12 @@ struct SweepOptions {
 // Throws ConfigError before the first cell when the scenario cannot be read or the output not written. Until
 // the CSV is complete, finished cells are kept in `<output>.partial`.
 SweepTable sweep(const SweepOptions& options);
+
+// Where finished cells are kept until the CSV is complete.
+std::string partial_of(const std::string& output);
+
+// Before anything runs, as far as it can be known: the scenario, what its first cell reads, and every value
+// given that is the name of a file.
+std::vector<std::string> files_of_sweep(const SweepOptions& options);
 
 }  // namespace lockstep

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
@@ -20,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view schema = "lockstep.sweep_journal/1";
+constexpr std::string_view schema = "lockstep.sweep_journal/2";
 
 std::string describe(int error_number) {
   return std::generic_category().message(error_number);
@@ -37,8 +39,7 @@ std::string read_all(int descriptor) {
 }
 
 // Nothing for a line that is not a finished cell: it was torn.
-std::optional<SweepRow> read_row(std::string_view line) {
-  const ordered_json json = ordered_json::parse(line, nullptr, false);
+std::optional<SweepRow> read_row(const ordered_json& json) {
   const bool is_row = json.is_array() && json.size() == 3 && json[0].is_number_unsigned() &&
                       json[1].is_array() && json[2].is_string();
   if (!is_row) {
@@ -57,20 +58,31 @@ SweepJournal::Descriptor::~Descriptor() {
   }
 }
 
-SweepJournal::SweepJournal(Options options)
-    : options_(std::move(options)),
-      descriptor_{::open(options_.path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)} {
-  if (descriptor_.number < 0) {
-    throw ConfigError(
-        fmt::format("{}: cannot be written ({}); finished cells are kept there until the CSV is complete",
-                    options_.path, describe(errno)));
-  }
+SweepJournal::SweepJournal(Options options) : options_(std::move(options)) {
+  open();
   lock();
-  if (options_.resume) {
-    read_back();
-  } else {
+  const std::string text = read_all(descriptor_.number);
+  if (text.empty() || options_.earlier == EarlierCells::discard)
     start_over();
-  }
+  else if (options_.earlier == EarlierCells::resume)
+    read_back(text);
+  else
+    refuse(fmt::format("holds what an earlier sweep had finished ({} lines)",
+                       std::count(text.begin(), text.end(), '\n')));
+}
+
+// Never through a link: what it leads to is not ours to write.
+void SweepJournal::open() {
+  constexpr int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  descriptor_.number = ::open(options_.path.c_str(), flags, 0666);
+  const int error_number = errno;
+  struct stat status {};
+  if (descriptor_.number < 0 && error_number == ELOOP)
+    refuse("is a link");
+  if (descriptor_.number < 0)
+    refuse(fmt::format("cannot be written ({})", describe(error_number)));
+  if (::fstat(descriptor_.number, &status) != 0 || !S_ISREG(status.st_mode))
+    refuse("is no regular file");
 }
 
 // The lock goes with the process, however it ends.
@@ -81,26 +93,32 @@ void SweepJournal::lock() const {
   }
 }
 
-void SweepJournal::read_back() {
-  const std::string text = read_all(descriptor_.number);
+void SweepJournal::read_back(const std::string& text) {
   const std::size_t header_end = text.find('\n');
-  if (header_end == std::string::npos) {
-    start_over();
-    return;
-  }
-  if (text.substr(0, header_end) != first_line().dump()) {
-    refuse_other_sweep();
-  }
+  if (header_end == std::string::npos && first_line().dump().starts_with(text))
+    return start_over();  // killed within its first line
+  if (header_end == std::string::npos || text.substr(0, header_end) != first_line().dump())
+    refuse("is of another sweep: the scenario, --vary, --set, --shard or the program differs");
   std::size_t begin = header_end + 1;
   for (std::size_t end = text.find('\n', begin); end != std::string::npos; end = text.find('\n', begin)) {
-    const auto row = read_row(std::string_view(text).substr(begin, end - begin));
-    if (!row) {
+    const ordered_json line = ordered_json::parse(std::string_view(text).substr(begin, end - begin), nullptr, false);
+    if (line.is_object())
+      check_file(line);
+    else if (const auto row = read_row(line))
+      finished_.push_back(*row);
+    else
       break;
-    }
-    finished_.push_back(*row);
     begin = end + 1;
   }
   cut_after(begin);
+}
+
+void SweepJournal::check_file(const ordered_json& line) {
+  const std::string file = line.value("file", "");
+  const std::string now = options_.fingerprint_of(file);
+  if (now.empty() || now != line.value("fingerprint", ""))
+    refuse(fmt::format("holds cells that read {}, which has {} since", file, now.empty() ? "gone" : "changed"));
+  files_.insert(file);
 }
 
 void SweepJournal::start_over() {
@@ -112,6 +130,12 @@ void SweepJournal::cut_after(std::size_t bytes) {
   if (::ftruncate(descriptor_.number, static_cast<off_t>(bytes)) != 0) {
     throw EnvironmentError(fmt::format("{}: writing failed: {}", options_.path, describe(errno)));
   }
+}
+
+void SweepJournal::note(const std::vector<FileState>& files) {
+  for (const auto& [file, fingerprint] : files)
+    if (files_.insert(file).second)
+      write_line({{"file", file}, {"fingerprint", fingerprint}});
 }
 
 void SweepJournal::append(const SweepRow& row) {
@@ -138,15 +162,16 @@ void SweepJournal::remove() {
 }
 
 ordered_json SweepJournal::first_line() const {
-  return {{"schema", schema}, {"fingerprint", options_.fingerprint}};
+  return {{"schema", schema},
+          {"fingerprint", options_.fingerprint},
+          {"go_on", "the same command with --resume; --discard begins again"}};
 }
 
-void SweepJournal::refuse_other_sweep() const {
-  throw ConfigError(
-      fmt::format("{}: holds cells of another sweep: the scenario, a profile it names, --vary, --set "
-                  "or --shard differs; expected the same command as before, or none of --resume to "
-                  "begin again",
-                  options_.path));
+void SweepJournal::refuse(const std::string& found) const {
+  throw ConfigError(fmt::format(
+      "{}: {}; finished cells are kept there until the CSV is complete: --resume goes on with those of this "
+      "sweep, --discard begins again",
+      options_.path, found));
 }
 
 }  // namespace lockstep

@@ -56,6 +56,13 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// Of a journal: lines that hold a cell, not what the sweep is or what was read for it.
+std::size_t count_cells(const std::string& journal) {
+  const std::vector<std::string> lines = lines_of(journal);
+  return static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(),
+                                                [](const std::string& line) { return line.starts_with('['); }));
+}
+
 const char* const lab_text = R"({
   "name": "lab",
   "cluster": {"nodes": 2, "machine": {"name": "lab", "source": "test", "gpu": "cpu", "gpus": 1,
@@ -149,7 +156,7 @@ TEST_CASE("After a kill a sweep goes on where it was, to the same bytes") {
   const std::string whole = to_csv(sweep(lab_sweep(twelve_cells)));
   kill_after(lab_sweep(twelve_cells, output), 5);
   CHECK_FALSE(fs::exists(output));
-  CHECK(lines_of(read_file(output + ".partial")).size() == 1 + 5);
+  CHECK(count_cells(read_file(output + ".partial")) == 5);
 
   SweepOptions resumed = lab_sweep(twelve_cells, output);
   resumed.resume = true;
@@ -190,18 +197,67 @@ TEST_CASE("Cells of another sweep are never taken") {
   other_shard.shard = {1, 2};
   for (SweepOptions* options : {&other_grid, &other_scenario, &other_shard}) {
     options->resume = true;
-    CHECK(contains(message_of(*options), "out.csv.partial: holds cells of another sweep"));
+    CHECK(contains(message_of(*options), "out.csv.partial: is of another sweep"));
   }
-  CHECK(lines_of(read_file(output + ".partial")).size() == 1 + 3);
+  CHECK(count_cells(read_file(output + ".partial")) == 3);
 }
 
-TEST_CASE("Without resume a sweep begins again") {
+TEST_CASE("Finished cells are dropped only where that is asked for") {
   const TemporaryFolder folder;
   const std::string output = folder.file("out.csv");
   kill_after(lab_sweep(twelve_cells, output), 3);
+  const std::string before = read_file(output + ".partial");
   SweepOptions other = lab_sweep({"cluster.nodes=2"}, output);
+  CHECK(contains(message_of(other), "--resume goes on with those of this sweep, --discard begins again"));
+  CHECK(read_file(output + ".partial") == before);
+  other.discard = true;
   CHECK(message_of(other).empty());
   CHECK(lines_of(read_file(output)).size() == 1 + 1);
+  CHECK_FALSE(fs::exists(output + ".partial"));
+}
+
+TEST_CASE("A file beside the output that is no journal is nobody's to delete") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  write_file(output + ".partial", "my notes\n");
+  SweepOptions fresh = lab_sweep(twelve_cells, output);
+  SweepOptions resumed = fresh;
+  resumed.resume = true;
+  for (const SweepOptions& options : {fresh, resumed}) CHECK_FALSE(message_of(options).empty());
+  CHECK(read_file(output + ".partial") == "my notes\n");
+}
+
+TEST_CASE("Finished cells are never written through a link") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  write_file(folder.file("victim"), "precious\n");
+  fs::create_symlink(folder.file("victim"), output + ".partial");
+  SweepOptions fresh = lab_sweep(twelve_cells, output);
+  fresh.discard = true;
+  CHECK(contains(message_of(fresh), "out.csv.partial: is a link"));
+  CHECK(read_file(folder.file("victim")) == "precious\n");
+}
+
+// The lab's host as a file of its own, which every second cell reads.
+std::string host_profile(const std::string& bandwidth) {
+  return R"({"name": "slow", "source": "ours", "gpu": "cpu", "gpus": 1, "gpu_links": {"kind": "none"}, "nics":
+    {"count": 1, "link": {"bandwidth": ")" +
+         bandwidth + R"(", "latency": "100 us"}}, "library": "gloo"})";
+}
+
+TEST_CASE("Cells are not taken from before a file changed that any of them read") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  const std::string machine = folder.file("slow.json");
+  write_file(machine, host_profile("0.1 GB/s"));
+  const SweepOptions options = lab_sweep({"cluster.machine=cpu_gloo," + machine, "cluster.nodes=2:5:+1"}, output);
+  kill_after(options, 6);  // the second machine is read from the fifth cell on
+  SweepOptions resumed = options;
+  resumed.resume = true;
+  write_file(machine, host_profile("0.01 GB/s"));
+  CHECK(contains(message_of(resumed), "holds cells that read " + machine + ", which has changed since"));
+  write_file(machine, host_profile("0.1 GB/s") + "\n");  // the same, spaced otherwise
+  CHECK(message_of(resumed).empty());
 }
 
 TEST_CASE("Shards together are the whole") {
