@@ -25,8 +25,15 @@ std::unique_ptr<Communicator> make_communicator(Rendezvous& rendezvous, [[maybe_
 #endif
 }
 
-constexpr Backend cuda_backend{
-    .name = "cuda", .make_device = make_device, .make_communicator = make_communicator};
+std::string gpu_of(Device& device) {
+  return runtime_of(device).uuid();
+}
+
+constexpr Backend cuda_backend{.name = "cuda",
+                               .pins_ranks = false,
+                               .make_device = make_device,
+                               .make_communicator = make_communicator,
+                               .gpu_of = gpu_of};
 
 }  // namespace
 
