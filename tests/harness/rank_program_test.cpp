@@ -37,12 +37,14 @@ struct Outcome {
 };
 
 Outcome run_two_ranks(const Backend& backend, const Options& options,
-                      const std::function<void(int rank)>& on_lost) {
+                      const std::function<void(int rank)>& on_lost, bool tells_same_place = false) {
   const Listener listener;
   Outcome outcome;
   auto ranks = start_ranks(2, [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
     Rendezvous::Options meeting = options_of(listener, rank, 2);
+    if (tells_same_place)
+      meeting.world.local_rank = 0;
     meeting.on_lost = [&, rank](const std::string&, int) { on_lost(rank); };
     Rendezvous rendezvous(meeting);
     try {
@@ -127,6 +129,12 @@ TEST_CASE("Times of ranks that share a GPU are refused on all of them, with what
   CHECK(outcome.exit_codes == std::vector<int>{exit_wrong_input, exit_wrong_input});
   for (const std::string& told : outcome.told)
     testing::check_says(told, {"ranks 0, 1 share GPU GPU-0", "--share-gpus", "--check"});
+}
+
+TEST_CASE("Where ranks share a GPU because their launcher gave them one local rank, that is said") {
+  const Outcome outcome = run_two_ranks(sharing_backend(), tiny_options(), nobody_is_lost, true);
+  CHECK(outcome.exit_codes == std::vector<int>{exit_wrong_input, exit_wrong_input});
+  testing::check_says(outcome.told[0], {"the same local rank", "LOCAL_RANK"});
 }
 
 TEST_CASE("A check runs on a shared GPU") {

@@ -68,13 +68,16 @@ void choose_precision(Device& device, const Options& options) {
 }
 
 // Whether some GPU computes for several ranks; refused, by all ranks alike, where times are asked for.
-bool check_sharing(Ranks& ranks, const std::string& gpu, const Options& options) {
+bool check_sharing(Ranks& ranks, const World& world, const std::string& gpu, const Options& options) {
   const std::string sharing = describe_sharing(ranks.exchange(gpu));
+  const bool is_misled = has_doubles(ranks.exchange(fmt::format("{} {}", host_id(), world.local_rank)));
   if (!sharing.empty() && !options.checks && !options.shares_gpus)
-    throw ConfigError(
-        fmt::format("{}: they would take turns, and no time be that of one; start as many ranks as there are "
-                    "GPUs, or measure so with --share-gpus (--check may share)",
-                    sharing));
+    throw ConfigError(fmt::format(
+        "{}: they would take turns, and no time be that of one; {}, or measure so with --share-gpus "
+        "(--check may share)",
+        sharing,
+        is_misled ? "their launcher gave ranks of one host the same local rank: mend LOCAL_RANK"
+                  : "start as many ranks as there are GPUs"));
   return !sharing.empty();
 }
 
@@ -87,7 +90,7 @@ int run(const RankProgram& program, Parts& parts) {
   const World world = place_on_host(rendezvous.world(), ranks.exchange(host_id()));
   parts.device = program.backend.make_device(world);
   choose_precision(*parts.device, options);
-  const bool gpus_shared = check_sharing(ranks, program.backend.gpu_of(*parts.device), options);
+  const bool gpus_shared = check_sharing(ranks, world, program.backend.gpu_of(*parts.device), options);
   parts.communicator = program.backend.make_communicator(rendezvous, *parts.device);
   const bool tells = world.rank == 0 && !options.is_quiet;
   Bench bench{.device = *parts.device,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 namespace lockstep::harness {
@@ -16,6 +17,11 @@ std::string describe_sharing(const std::vector<std::string>& gpus) {
     if (ranks.size() > 1)
       shared.push_back(fmt::format("ranks {} share GPU {}", fmt::join(ranks, ", "), gpu));
   return fmt::format("{}", fmt::join(shared, "; "));
+}
+
+bool has_doubles(std::vector<std::string> places) {
+  std::sort(places.begin(), places.end());
+  return std::adjacent_find(places.begin(), places.end()) != places.end();
 }
 
 }  // namespace lockstep::harness

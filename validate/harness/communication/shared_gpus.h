@@ -14,4 +14,7 @@ namespace lockstep::harness {
 // without a GPU says nothing.
 std::string describe_sharing(const std::vector<std::string>& gpus);
 
+// Whether two ranks are at one place, their host and their number on it: then their launcher misled them.
+bool has_doubles(std::vector<std::string> places);
+
 }  // namespace lockstep::harness
