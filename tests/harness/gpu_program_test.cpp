@@ -192,6 +192,18 @@ TEST_CASE(
     CHECK_FALSE(testing::contains(toolkit.calls(), absent));
 }
 
+TEST_CASE("cuDNN is found in a Python environment") {
+  const FakeToolkit toolkit;
+  const std::string package = "env/lib/python3.11/site-packages/nvidia/cudnn/";
+  write(toolkit.path(package + "include/cudnn.h"), "");
+  write(toolkit.path(package + "lib/libcudnn.so.9"), "");
+  const Answer answer = toolkit.build();
+  CAPTURE(answer.diagnostics);
+  REQUIRE(answer.exit_code == 0);
+  testing::check_says(toolkit.calls(), {"-DLOCKSTEP_HAS_CUDNN", "cuda_convolutions.cpp",
+                                        toolkit.path(package + "lib/libcudnn.so.9")});
+}
+
 TEST_CASE("The GPUs to build for may be named") {
   const FakeToolkit toolkit;
   REQUIRE(toolkit.build("FAILS_ON=nothing CUDA_ARCHITECTURES='75 120'").exit_code == 0);
