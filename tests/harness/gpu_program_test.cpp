@@ -97,6 +97,25 @@ TEST_CASE("Libraries are found in a Python environment and in CUDA's folder, and
   check_one_line(program.run("VIRTUAL_ENV=" + program.path("env")), 4, {"missing: liblstsecond.so.2;"});
 }
 
+// A library whose functions bear a version that the one found in its stead has not.
+TEST_CASE("A C library that is too old is said, with what to do, instead of the loader's words") {
+  const NeedyProgram program;
+  const auto build = [&](const std::string& version) {
+    write(program.path("v.map"), version + " { first; };");
+    return testing::run_command(
+        "cd " + program.path("") +
+        " && cc -shared -fPIC -Wl,-soname,liblstfirst.so.9 -Wl,--version-script=v.map a.c -o "
+        "liblstfirst.so.9");
+  };
+  REQUIRE(build("GLIBC_2.99").exit_code == 0);
+  REQUIRE(testing::run_command("cd " + program.path("") +
+                               " && cc m.c -o libexec/needy ./liblstfirst.so.9 ./liblstsecond.so.2")
+              .exit_code == 0);
+  REQUIRE(build("GLIBC_2.1").exit_code == 0);
+  check_one_line(program.run("LD_LIBRARY_PATH=" + program.path("")), 4,
+                 {"C library is older than GLIBC_2.99", "validate/build_harness_here"});
+}
+
 TEST_CASE("A GPU program that is not there is named") {
   const NeedyProgram program;
   fs::remove(program.path("libexec/needy"));
