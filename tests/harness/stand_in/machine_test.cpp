@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "validate/harness/communication/rendezvous.h"
 #include "validate/harness/stand_in/operation.h"
 
 namespace lockstep::harness::stand_in {
@@ -242,20 +243,19 @@ TEST_CASE("memory that is used up is told as CUDA does, and again by the next qu
 
 // Each rank has a communicator, a stream and memory that holds its rank + 1.
 struct NcclRank {
+  Rendezvous rendezvous;
   ncclComm_t communicator = nullptr;
   Stream stream;
   GpuMemory values{4};
 
-  NcclRank(int rank, int ranks) {
-    static ncclUniqueId id;
+  NcclRank(int rank, int ranks) : rendezvous({.world = {.rank = rank, .size = ranks}}) {
+    ncclUniqueId id{};
     if (rank == 0)
       ncclGetUniqueId(&id);
-    else
-      while (id.internal[0] == 0) cudaGetLastError();
+    const std::string text = rendezvous.exchange("id", id.internal).front();
+    std::memcpy(id.internal, text.c_str(), text.size() + 1);
     ncclConfig_t configuration = NCCL_CONFIG_INITIALIZER;
     ncclCommInitRankConfig(&communicator, ranks, id, rank, &configuration);
-    if (rank == 0)
-      id = {};
     for (int index = 0; index < 4; ++index)
       write(stream.stream, values.data + index, static_cast<float>(rank + 1));
   }
