@@ -9,10 +9,14 @@
 //            it is shuffled word by word.
 // Invariant: the order of combining depends on the shape alone: equal inputs give equal bits, run after run
 //            (but where `add` is used, whose order is the hardware's). No index, no launch. Everything runs
-//            on one stream.
+//            on one stream. Nothing here but `launch` is beyond C++ with CUDA's words in it, so that the
+//            tests run this very code on a CPU that plays the block (stand_in/simt.h).
 // Errors:    EnvironmentError where a launch is refused.
 
+#include <cuda_runtime_api.h>
+
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "validate/harness/device/cuda_check.h"
@@ -21,6 +25,14 @@
 
 namespace lockstep::harness {
 namespace grid {
+
+#ifdef __CUDACC__
+template <class... Parameters>
+void launch(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, cudaStream_t stream,
+            std::type_identity_t<Parameters>... arguments) {
+  kernel<<<blocks, threads, 0, stream>>>(arguments...);
+}
+#endif
 
 // The value that the lane `distance` away in the warp holds.
 template <class Value>
@@ -165,8 +177,8 @@ class GridExecutor {
   void for_each(std::int64_t count, Function function) const {
     if (count <= 0)
       return;
-    grid::each_kernel<<<blocks(blocks_for_each(count)), threads_per_block, 0, stream_>>>(count, function);
-    check_launch();
+    launch(grid::each_kernel<Function>, {blocks(blocks_for_each(count))}, {threads_per_block}, count,
+           function);
   }
 
   template <class Function>
@@ -174,9 +186,8 @@ class GridExecutor {
     if (rows <= 0 || columns <= 0)
       return;
     const PlanePlan plan = plan_plane(rows, columns);
-    const dim3 size(blocks(plan.tiles), blocks(plan.layers));
-    grid::plane_kernel<<<size, dim3(threads_per_warp, rows_at_once), 0, stream_>>>(plan, function);
-    check_launch();
+    launch(grid::plane_kernel<Function>, {blocks(plan.tiles), blocks(plan.layers)},
+           {threads_per_warp, rows_at_once}, plan, function);
   }
 
   template <class Monoid, class Map, class Finish>
@@ -205,12 +216,19 @@ class GridExecutor {
   }
 
   LOCKSTEP_DEVICE_FUNCTION static void add([[maybe_unused]] float* to, [[maybe_unused]] float value) {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) || !defined(__CUDACC__)
     atomicAdd(to, value);
 #endif
   }
 
  private:
+  template <class... Parameters>
+  void launch(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+              std::type_identity_t<Parameters>... arguments) const {
+    grid::launch(kernel, blocks, threads, stream_, arguments...);
+    check_launch();
+  }
+
   static unsigned blocks(std::int64_t count) {
     return static_cast<unsigned>(count);
   }
@@ -224,19 +242,17 @@ class GridExecutor {
   void launch_rows(const RowPlan& plan, Monoid monoid, Map map, Finish finish, Value* partial) const {
     if (plan.blocks == 0)
       return;
-    grid::rows_kernel<<<blocks(plan.blocks), threads_per_block, 0, stream_>>>(plan, monoid, map, finish,
-                                                                              partial);
-    check_launch();
+    launch(grid::rows_kernel<Monoid, Value, Map, Finish>, {blocks(plan.blocks)}, {threads_per_block}, plan,
+           monoid, map, finish, partial);
   }
 
   template <int height, class Monoid, class Map, class Finish, class Value>
   void launch_columns(const ColumnPlan& plan, Monoid monoid, Map map, Finish finish, Value* partial) const {
     if (plan.columns == 0)
       return;
-    const dim3 size(blocks(plan.tiles), blocks(plan.slices));
-    grid::columns_kernel<height>
-        <<<size, dim3(threads_per_warp, height), 0, stream_>>>(plan, monoid, map, finish, partial);
-    check_launch();
+    launch(grid::columns_kernel<height, Monoid, Value, Map, Finish>,
+           {blocks(plan.tiles), blocks(plan.slices)}, {threads_per_warp, height}, plan, monoid, map, finish,
+           partial);
   }
 
   cudaStream_t stream_;
