@@ -111,8 +111,10 @@ void fail_launch() {
 }
 
 void count_live(const char* kind, int change) {
-  Call call(kind);
-  call.machine().count_live(kind, change);
+  // Takes no turn: a library may hold a lock of its own here.
+  Machine& machine = Machine::current();
+  const Turns::Lock lock = machine.turns().lock();
+  machine.count_live(kind, change);
 }
 
 }  // namespace lockstep::harness::stand_in

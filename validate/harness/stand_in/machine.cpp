@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -13,12 +12,6 @@
 #include "validate/harness/stand_in/call.h"
 
 namespace lockstep::harness::stand_in {
-namespace {
-
-// A watcher that has to abort a broken communicator looks every 200 ms.
-constexpr auto patience_with_watchers = std::chrono::seconds(10);
-
-}  // namespace
 
 Machine* Machine::current_ = nullptr;
 
@@ -28,8 +21,18 @@ ThreadState& this_thread() {
 }
 
 Machine& Machine::current() {
-  LOCKSTEP_CHECK(current_ != nullptr, "entry points are called while a machine runs");
-  return *current_;
+  if (current_ != nullptr)
+    return *current_;
+  static Machine of_one_rank({});
+  if (this_thread().host == nullptr)
+    of_one_rank.begin_rank(0);
+  return of_one_rank;
+}
+
+void Machine::begin_rank(int rank) {
+  this_thread() = {.host = &hosts_[static_cast<std::size_t>(rank)]};
+  Turns::Lock lock = turns_.lock();
+  turns_.begin(lock, rank);
 }
 
 Machine::Machine(MachineOptions options)
@@ -49,7 +52,7 @@ Machine::Machine(MachineOptions options)
                                     if (clock_)
                                       host.seconds = std::max(host.seconds, clock_->now());
                                   },
-                              .hang = [this](Turns::Lock& lock) { hang(lock); }}) {
+                              .hang = [this] { hang(); }}) {
   if (options_.clock)
     clock_.emplace(*options_.clock, streams_);
   for (int rank = 0; rank < options_.ranks; ++rank)
@@ -69,11 +72,7 @@ std::vector<RankEnd> Machine::run(const std::function<void(int rank)>& function)
 }
 
 RankEnd Machine::run_rank(int rank, const std::function<void(int rank)>& function) {
-  this_thread() = {.host = &hosts_[static_cast<std::size_t>(rank)]};
-  {
-    Turns::Lock lock = turns_.lock();
-    turns_.begin(lock, rank);
-  }
+  begin_rank(rank);
   RankEnd end;
   try {
     function(rank);
@@ -138,9 +137,7 @@ bool Machine::move_world(const std::vector<int>& ready) {
   return (ready.empty() || order_.is_eager()) && order_.step();
 }
 
-void Machine::hang(Turns::Lock& lock) {
-  (void)lock;
-  (void)patience_with_watchers;
+void Machine::hang() {
   std::string waiting;
   for (const Host& host : hosts_)
     if (!host.waits_for.empty())

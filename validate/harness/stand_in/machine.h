@@ -70,7 +70,7 @@ class Machine {
   const CallCounts::Counts& calls() const { return counts_.all(); }
   const std::set<CallSite>& sites() const { return sites_; }
 
-  // What follows is for entry points (call.h).
+  // What follows is for entry points (call.h). Where none runs, calls reach a machine of one rank.
   static Machine& current();
   const MachineOptions& options() const { return options_; }
   Turns& turns() { return turns_; }
@@ -95,7 +95,8 @@ class Machine {
   int choose(const std::vector<int>& ready);
   bool move_world(const std::vector<int>& ready);
   double earliest(const std::vector<int>& ready) const;
-  void hang(Turns::Lock& lock);
+  void hang();
+  void begin_rank(int rank);
   RankEnd run_rank(int rank, const std::function<void(int rank)>& function);
 
   static Machine* current_;

@@ -26,14 +26,14 @@ std::vector<int> Turns::ready_ranks() {
   return ready;
 }
 
-void Turns::give_turn(Lock& lock) {
+void Turns::give_turn() {
   const auto is_ended = [](const Thread& thread) { return thread.state == State::ended; };
   if (std::all_of(threads_.begin(), threads_.end(), is_ended))
     return;
   std::vector<int> ready = ready_ranks();
   while (hooks_.move_world(ready)) ready = ready_ranks();
   if (ready.empty()) {
-    hooks_.hang(lock);
+    hooks_.hang();
     ready = ready_ranks();
     LOCKSTEP_CHECK(!ready.empty(), "a hang ends what is waited for");
   }
@@ -48,23 +48,23 @@ void Turns::take_turn(Lock& lock, int rank) {
 void Turns::begin(Lock& lock, int rank) {
   thread(rank).state = State::running;
   if (all_have_begun())
-    give_turn(lock);
+    give_turn();
   take_turn(lock, rank);
 }
 
-void Turns::end(Lock& lock, int rank) {
+void Turns::end(Lock& /*lock*/, int rank) {
   thread(rank).state = State::ended;
-  give_turn(lock);
+  give_turn();
 }
 
 void Turns::pass(Lock& lock, int rank) {
-  give_turn(lock);
+  give_turn();
   take_turn(lock, rank);
 }
 
 void Turns::wait(Lock& lock, int rank, Condition condition) {
   thread(rank) = {.state = State::waiting, .condition = std::move(condition)};
-  give_turn(lock);
+  give_turn();
   take_turn(lock, rank);
 }
 

@@ -27,7 +27,7 @@ class Turns {
     // The world goes one step on by itself, if it can or wants to; `ready` may go on before it.
     std::function<bool(const std::vector<int>& ready)> move_world;
     std::function<void(int rank)> woken;  // what this rank waits for has come
-    std::function<void(Lock& lock)> hang;
+    std::function<void()> hang;
   };
 
   Turns(int ranks, Hooks hooks) : hooks_(std::move(hooks)), threads_(static_cast<std::size_t>(ranks)) {}
@@ -50,7 +50,7 @@ class Turns {
 
   bool all_have_begun() const;
   std::vector<int> ready_ranks();
-  void give_turn(Lock& lock);
+  void give_turn();
   void take_turn(Lock& lock, int rank);
   Thread& thread(int rank) { return threads_[static_cast<std::size_t>(rank)]; }
 
