@@ -65,12 +65,22 @@ std::vector<NamedMutant> mutants_of(const std::set<CallSite>& sites) {
   return mutants;
 }
 
+// Nothing is found where nothing is wrong, whatever the seed.
+std::set<CallSite> sites_of_sound_runs() {
+  std::set<CallSite> sites;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    Machine machine(options_of(seed, {}));
+    for (const RankEnd& end : run_whole_program(machine))
+      REQUIRE_MESSAGE(end.exit_code == exit_done, fmt::format("{}", fmt::join(end.lines, "; ")));
+    for (const std::string& finding : machine.findings()) REQUIRE_MESSAGE(false, finding);
+    for (const auto& [kind, count] : machine.leaks()) REQUIRE_MESSAGE(false, kind);
+    sites.insert(machine.sites().begin(), machine.sites().end());
+  }
+  return sites;
+}
+
 TEST_CASE("of the mutants of every wait, record, stream argument and guard of memory, 95 % are caught") {
-  Machine sound(options_of(0, {}));
-  for (const RankEnd& end : run_whole_program(sound))
-    CHECK_MESSAGE(end.exit_code == exit_done, fmt::format("{}", fmt::join(end.lines, "; ")));
-  CHECK(sound.findings().empty());
-  const std::vector<NamedMutant> mutants = mutants_of(sound.sites());
+  const std::vector<NamedMutant> mutants = mutants_of(sites_of_sound_runs());
   std::vector<std::string> missed;
   for (const NamedMutant& mutant : mutants)
     if (!is_caught(mutant.mutant))
