@@ -113,7 +113,7 @@ class NcclCommunicator final : public Communicator {
   CudaRuntime& runtime_;
   CudaStream stream_;
   CudaEvents events_;
-  cudaEvent_t computed_ = nullptr;
+  CudaEvent computed_;
   int exceptions_ = std::uncaught_exceptions();
   ncclComm_t communicator_ = nullptr;
   std::mutex mutex_;  // of what follows, and of calls into NCCL
@@ -125,8 +125,6 @@ class NcclCommunicator final : public Communicator {
 
 NcclCommunicator::NcclCommunicator(const World& world, const ncclUniqueId& id, CudaRuntime& runtime)
     : rank_(world.rank), size_(world.size), runtime_(runtime) {
-  lockstep::harness::check_call(cudaEventCreateWithFlags(&computed_, cudaEventDisableTiming),
-                                "cudaEventCreateWithFlags");
   // Blocks until all ranks are there; should one never come, the rendezvous ends this process.
   ncclConfig_t configuration = NCCL_CONFIG_INITIALIZER;
   configuration.blocking = 1;
@@ -142,7 +140,6 @@ NcclCommunicator::~NcclCommunicator() {
     ncclCommAbort(communicator_);
   else if (!is_aborted_)
     ncclCommDestroy(communicator_);
-  ignore_failure(cudaEventDestroy(computed_));
 }
 
 std::string NcclCommunicator::library() const {
@@ -178,8 +175,8 @@ template <class Launch>
 Ticket NcclCommunicator::start(const char* call, Launch launch) {
   const std::lock_guard lock(mutex_);
   throw_if_broken();
-  lockstep::harness::check_call(cudaEventRecord(computed_, runtime_.stream()), "cudaEventRecord");
-  lockstep::harness::check_call(cudaStreamWaitEvent(stream_.get(), computed_, 0), "cudaStreamWaitEvent");
+  lockstep::harness::check_call(cudaEventRecord(computed_.get(), runtime_.stream()), "cudaEventRecord");
+  lockstep::harness::check_call(cudaStreamWaitEvent(stream_.get(), computed_.get(), 0), "cudaStreamWaitEvent");
   const Ticket ticket{events_.record(stream_.get()) / events_per_collective};
   const ncclResult_t code = launch();
   if (code != ncclSuccess)

@@ -75,6 +75,14 @@ CudaStream::~CudaStream() {
   ignore_failure(cudaStreamDestroy(stream_));
 }
 
+CudaEvent::CudaEvent() {
+  check_call(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+}
+
+CudaEvent::~CudaEvent() {
+  ignore_failure(cudaEventDestroy(event_));
+}
+
 CudaEvents::~CudaEvents() {
   for (const cudaEvent_t event : events_) ignore_failure(cudaEventDestroy(event));
 }
@@ -116,20 +124,18 @@ void* CudaScratch::at_least(std::int64_t bytes) {
   return memory_;
 }
 
-CudaRuntime::CudaRuntime(int device) : device_(made_current(device)) {
-  for (Staging& staging : staging_) {
-    check_call(cudaMallocHost(&staging.memory, staging_bytes), "cudaMallocHost");
-    check_call(cudaEventCreateWithFlags(&staging.is_free, cudaEventDisableTiming),
-               "cudaEventCreateWithFlags");
-  }
+CudaRuntime::Staging::Staging() {
+  check_call(cudaMallocHost(&memory, staging_bytes), "cudaMallocHost");
 }
+
+CudaRuntime::Staging::~Staging() {
+  ignore_failure(cudaFreeHost(memory));
+}
+
+CudaRuntime::CudaRuntime(int device) : device_(made_current(device)) {}
 
 CudaRuntime::~CudaRuntime() {
   ignore_failure(cudaDeviceSynchronize());
-  for (const Staging& staging : staging_) {
-    ignore_failure(cudaFreeHost(staging.memory));
-    ignore_failure(cudaEventDestroy(staging.is_free));
-  }
 }
 
 std::string CudaRuntime::name() const {
@@ -164,11 +170,11 @@ void CudaRuntime::upload(Tensor to, const void* host) {
     const auto size = static_cast<std::size_t>(std::min(staging_bytes, to.bytes() - done));
     const Staging& staging = staging_[next_staging_];
     next_staging_ = (next_staging_ + 1) % staging_.size();
-    check_call(cudaEventSynchronize(staging.is_free), "cudaEventSynchronize");
+    check_call(cudaEventSynchronize(staging.is_free.get()), "cudaEventSynchronize");
     std::memcpy(staging.memory, static_cast<const char*>(host) + done, size);
     check_call(cudaMemcpyAsync(to.as<char>() + done, staging.memory, size, cudaMemcpyHostToDevice, stream()),
                "cudaMemcpyAsync to the GPU");
-    check_call(cudaEventRecord(staging.is_free, stream()), "cudaEventRecord");
+    check_call(cudaEventRecord(staging.is_free.get(), stream()), "cudaEventRecord");
   }
 }
 

@@ -39,6 +39,19 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
+// For order alone: it tells no time.
+class CudaEvent {
+ public:
+  CudaEvent();
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent();
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 // Events in the order they were recorded, used again after `forget`.
 class CudaEvents {
  public:
@@ -85,8 +98,13 @@ class CudaRuntime {
 
  private:
   struct Staging {
+    Staging();
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
+    ~Staging();
+
+    CudaEvent is_free;
     void* memory = nullptr;
-    cudaEvent_t is_free = nullptr;
   };
 
   int device_;
