@@ -104,7 +104,7 @@ inline CheckSettings whole_settings() {
 
 inline void whole_program(Bench& bench) {
   expect(!bench.device.name().empty() && !bench.device.libraries().empty(), "a GPU has a name");
-  bench.device.clock_mhz();
+  bench.device.pci_bus_id();
   bench.communicator.library();
   exercise_uploads(bench.device);
   exercise_beside(bench.device);

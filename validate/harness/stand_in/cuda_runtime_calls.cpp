@@ -345,6 +345,19 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t argument) {
   return call.result();
 }
 
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  Call call("cudaEventQuery");
+  if (call.must_fail() || !is_event(call, event))
+    return failed(cudaErrorInvalidResourceHandle);
+  if (!event->recording)
+    return call.result();
+  const auto& recording = call.machine().streams().recording(*event->recording);
+  if (!recording.is_done && !call.machine().is_broken())
+    return failed(cudaErrorNotReady);
+  call.see(recording.clock);
+  return call.result();
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   Call call("cudaEventSynchronize", __builtin_return_address(0));
   if (call.must_fail() || !is_event(call, event))
