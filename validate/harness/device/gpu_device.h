@@ -24,12 +24,13 @@
 
 namespace lockstep::harness {
 
-template <class Executor, class T>
-void widen(const Executor& executor, Tensor to, const T* from, bool accumulates) {
-  float* const values = to.as<float>();
-  executor.for_each(to.elements, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t i) {
-    values[i] = (accumulates ? values[i] : 0.0F) + load(from[i]);
-  });
+template <class T, class Executor>
+void widen(const Executor& executor, Tensor to, Tensor from, bool accumulates) {
+  if (!accumulates)
+    return kernels::map<float, T>(executor, to, from, kernels::Identity{});
+  executor.map(
+      to.elements, [=] LOCKSTEP_DEVICE_FUNCTION(float& value, float added) { value += added; },
+      updates<float>(to), reads<T>(from));
 }
 
 // What the kernels' executor needs is there before it.
@@ -120,7 +121,7 @@ class GpuDevice : public GpuParts, public KernelDevice<Executor> {
   // fp32 from the type of the activations.
   virtual void widen_gradient(Tensor to, Tensor from, bool accumulates) {
     with_activation_type(from.type, [&](auto element) {
-      widen(this->executor_, to, from.as<const decltype(element)>(), accumulates);
+      widen<decltype(element)>(this->executor_, to, from, accumulates);
     });
   }
 };
