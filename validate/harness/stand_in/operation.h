@@ -47,6 +47,9 @@ cudaStream_t stream_argument(const char* entry_point, const void* call_site, cud
 // Counts a call of this entry point by this thread's rank; true where a test asked for that call to fail.
 bool must_fail(const char* entry_point);
 
+// The launch of a kernel has failed: cudaGetLastError tells.
+void fail_launch();
+
 // What a library makes and ends: +1 and -1 of "cuBLAS handle", "cuDNN descriptor" and the like. What is left
 // when a rank has ended is a leak.
 void count_live(const char* kind, int change);
