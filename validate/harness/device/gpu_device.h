@@ -93,6 +93,9 @@ class GpuDevice : public GpuParts, public KernelDevice<Executor> {
   void matmul(const Matmul& matmul) override { products.multiply(matmul); }
 
 #ifdef LOCKSTEP_HAS_CUDNN
+  std::optional<std::string> kernel_choices() const override { return convolutions.choices(); }
+  void follow_kernel_choices(const std::string& choices) override { convolutions.follow(choices); }
+
   void convolution(const Convolution& shape, Tensor output, Tensor input, Tensor weight) override {
     if (!convolutions.forward(shape, output, input, weight))
       KernelDevice<Executor>::convolution(shape, output, input, weight);
