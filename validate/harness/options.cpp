@@ -97,6 +97,7 @@ void add_measurement_options(CLI::App& app, Options& options, Words& words) {
   app.add_option("--only", words.only, "of step, curve, copies, interference, kernels, iterations")
       ->delimiter(',');
   app.add_flag("--check", options.checks, "is it training? gradients, loss and parameters instead of times");
+  app.add_flag("--share-gpus", options.shares_gpus, "time more ranks than GPUs; the file says so");
 }
 
 void add_run_options(CLI::App& app, Options& options, Words& words) {
@@ -233,13 +234,13 @@ std::string identity_of(const Options& options, const Words& words) {
   return fmt::format(
       "--model {}{} --batch {} --precision {} --optimizer {} --learning-rate {} --seed {} --bucket-cap-mb {} "
       "--overlap {} --accumulate {} --compress {} --warmup {} --iterations {} --most-seconds {} "
-      "--curve-up-to {} --only {:d}{:d}{:d}{:d}{:d}{:d} --check {:d}",
+      "--curve-up-to {} --only {:d}{:d}{:d}{:d}{:d}{:d} --check {:d} --share-gpus {:d}",
       options.model.name, sizes, options.model.batch, options.precision, options.optimizer.name,
       options.optimizer.learning_rate, options.model.seed, fmt::join(settings.bucket_caps_mb, ","),
       words.no_overlap ? "off" : words.overlap, options.gradient_accumulation, words.compress,
       settings.counts.warm_up, settings.counts.measured, settings.counts.most_seconds,
       options.most_curve_bytes, chosen.step, chosen.curve, chosen.copies, chosen.interference, chosen.kernels,
-      chosen.iterations, options.checks);
+      chosen.iterations, options.checks, options.shares_gpus);
 }
 
 Options checked(Options options, const Words& words) {

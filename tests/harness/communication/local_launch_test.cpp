@@ -75,6 +75,7 @@ TEST_CASE("Every rank is told who it is, and rank 0 alone has the listener") {
 TEST_CASE("Ranks are pinned to one core each, round and round, when asked") {
   const Script script;
   LocalLaunch launch = script.launch(2, "grep Cpus_allowed_list /proc/self/status > $RANK");
+  launch.pins_cores = true;
   CHECK(launch_ranks(launch) == 0);
   const std::string line = script.content("0");
   // One core is a number without "-" or ",".

@@ -198,6 +198,7 @@ Json to_json(const RunFile& run) {
                  {"machine", to_json(run.machine, run.programs)},
                  {"ranks", run.ranks},
                  {"nodes", run.nodes},
+                 {"gpus_shared", run.gpus_shared},
                  {"network", to_json(run.network)},
                  {"model", model_of(run)},
                  {"kernel_choices", run.kernel_choices.empty() ? Json::array() : Json::parse(run.kernel_choices)},

@@ -226,13 +226,12 @@ cudaError_t cudaFree(void* memory) {
   return fails ? failed(cudaErrorUnknown) : released;
 }
 
+// CUDA does not promise that it waits for anything.
 cudaError_t cudaFreeHost(void* memory) {
-  Call call("cudaFreeHost", __builtin_return_address(0));
+  Call call("cudaFreeHost");
   const bool fails = call.must_fail();
   if (memory == nullptr)
     return fails ? failed(cudaErrorUnknown) : cudaSuccess;
-  if (!call.is_dropped())
-    wait_for_gpu(call);
   const cudaError_t released = release(call, memory, true, "cudaFreeHost");
   return fails ? failed(cudaErrorUnknown) : released;
 }

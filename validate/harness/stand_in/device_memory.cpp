@@ -1,5 +1,6 @@
 #include "validate/harness/stand_in/device_memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -8,6 +9,7 @@ namespace {
 
 constexpr std::size_t alignment = 256;  // as cudaMalloc promises
 constexpr int no_number = 0xff;
+constexpr std::int64_t most_filled = 4 << 20;  // large workspaces are costly to touch
 
 std::size_t rounded(std::int64_t bytes) {
   return (static_cast<std::size_t>(bytes) + alignment - 1) / alignment * alignment;
@@ -22,7 +24,7 @@ void* DeviceMemory::allocate(int gpu, std::int64_t bytes) {
   if (memory == nullptr)
     return nullptr;
   if (holds_numbers_)
-    std::memset(memory, no_number, static_cast<std::size_t>(bytes));
+    std::memset(memory, no_number, static_cast<std::size_t>(std::min(bytes, most_filled)));
   live_.emplace(static_cast<const std::byte*>(memory), static_cast<std::uint32_t>(allocations_.size()));
   allocations_.push_back({.record = {.gpu = gpu, .bytes = bytes, .history = AccessHistory(bytes)},
                           .memory = std::unique_ptr<void, Free>(memory)});

@@ -5,7 +5,7 @@
 // Problem:   host memory forgives: what a GPU must not touch is there all the same.
 // Idea:      every piece is an allocation of its own with a number that is never used again; an operation's
 //            ranges are looked up when it is queued, and must still be the same allocations when it runs.
-// Invariant: what is new holds no number (every byte 0xff), so that what is read too early is seen in results.
+// Invariant: what is new holds no number (bytes 0xff), so that what is read too early is seen in results.
 // Errors:    nothing found: the caller says which operation it was.
 
 #include <cstddef>
