@@ -10,6 +10,7 @@
 #include "sim/base/quantity_text.h"
 #include "validate/harness/measure/bucket_copies.h"
 #include "validate/harness/measure/gpu_record.h"
+#include "validate/harness/measure/kernel_agreement.h"
 
 namespace lockstep::harness {
 namespace {
@@ -140,6 +141,7 @@ void WatchedRun::measure(TrainingModel& model) {
 void WatchedRun::measure_training(TrainingModel& model) {
   Trainer trainer(bench_.device, bench_.communicator, model,
                   {.optimizer = options_.optimizer, .micro_batches = options_.gradient_accumulation});
+  run_.kernel_choices = agree_on_kernels(bench_, trainer);
   if (options_.chosen.step) {
     watch_while("without_communication",
                 [&] { run_.step = time_steps(bench_, trainer, options_.iterations.counts); });

@@ -234,10 +234,10 @@ TEST_CASE("a product writes over the workspace, which a new stream takes from th
 
 TEST_CASE("the harness's products of row-major matrices, through cuBLAS, are those written out") {
   const std::unique_ptr<Device> written_out = make_tested_device();
+  GpuNumbers gpu;
+  CudaProducts products(gpu.runtime.stream());
   for (const Types& types : type_pairs) {
     for (int bits = 0; bits < 8; ++bits) {
-      GpuNumbers gpu;
-      CudaProducts products(gpu.runtime.stream());
       const bool turns_a = (bits & 1) != 0;
       const bool turns_b = (bits & 2) != 0;
       Matmul matmul{.a = {.tensor = {}, .is_transposed = turns_a, .stride = turns_a ? 6 : 9, .batch_stride = 60},

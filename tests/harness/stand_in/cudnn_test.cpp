@@ -34,9 +34,7 @@ struct Results {
   Numbers output, input_gradient, weight_gradient;
 };
 
-Results by_cudnn(const Convolution& shape, Type type) {
-  GpuNumbers gpu;
-  CudaConvolutions convolutions(gpu.runtime.stream());
+Results by_cudnn(GpuNumbers& gpu, CudaConvolutions& convolutions, const Convolution& shape, Type type) {
   const Tensor input = gpu.tensor_of(whole_numbers(input_elements(shape), 1), type);
   const Tensor weight = gpu.tensor_of(whole_numbers(shape.outputs * shape.patch(), 2), type);
   const Tensor gradient = gpu.tensor_of(whole_numbers(output_elements(shape), 3), type);
@@ -154,9 +152,11 @@ constexpr auto plain = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
 }  // namespace
 
 TEST_CASE("convolutions through cuDNN are those of patches and products, in every direction and type") {
+  GpuNumbers gpu;
+  CudaConvolutions convolutions(gpu.runtime.stream());
   for (const Convolution& shape : shapes) {
     for (const Type type : all_types) {
-      const Results found = by_cudnn(shape, type);
+      const Results found = by_cudnn(gpu, convolutions, shape, type);
       const Results expected = by_products(shape, type);
       CAPTURE(shape.kernel);
       CAPTURE(shape.stride);

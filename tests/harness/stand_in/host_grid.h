@@ -3,11 +3,8 @@
 // The executor of a GPU in host memory, whose kernels run when they are launched.
 
 #include "validate/harness/stand_in/simt.h"
-// Hints to nvcc alone.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+// What it includes must know CUDA's words.
 #include "validate/harness/device/cuda_executor.cuh"
-#pragma GCC diagnostic pop
 
 namespace lockstep::harness {
 

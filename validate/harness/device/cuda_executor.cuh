@@ -20,6 +20,7 @@
 #include <type_traits>
 
 #include "validate/harness/device/cuda_check.h"
+#include "validate/harness/device/cuda_map.cuh"
 #include "validate/harness/device/cuda_scratch.h"
 #include "validate/harness/device/grid_plan.h"
 
@@ -78,12 +79,6 @@ __device__ Value combine_block(const Monoid& monoid, Value value) {
   __syncthreads();
   for (int warp = 1; warp < warps; ++warp) value = monoid.combine(value, memory.values()[warp]);
   return value;
-}
-
-template <class Function>
-__global__ void __launch_bounds__(threads_per_block) each_kernel(std::int64_t count, Function function) {
-  const Share share = share_of_each(count, gridDim.x, blockIdx.x, static_cast<int>(threadIdx.x));
-  for (std::int64_t i = share.first; i < share.end; i += share.step) function(i);
 }
 
 template <class Function>
@@ -173,12 +168,20 @@ class GridExecutor {
  public:
   GridExecutor(cudaStream_t stream, CudaScratch& scratch) : stream_(stream), scratch_(&scratch) {}
 
-  template <class Function>
-  void for_each(std::int64_t count, Function function) const {
-    if (count <= 0)
+  template <class Formula, class... Operands>
+  void map(std::int64_t count, Formula formula, Operands... operands) const {
+    map_in_rows(1, count, Placeless<Formula>{formula}, operands...);
+  }
+
+  template <class Formula, class... Operands>
+  void map_in_rows(std::int64_t rows, std::int64_t columns, Formula formula, Operands... operands) const {
+    constexpr int width = grid::numbers_per_vector<Operands...>;
+    if (rows <= 0 || columns <= 0)
       return;
-    launch(grid::each_kernel<Function>, {blocks(blocks_for_each(count))}, {threads_per_block}, count,
-           function);
+    if (grid::may_move_vectors(columns, operands...))
+      launch_map<width>(rows * columns, columns, formula, operands...);
+    else
+      launch_map<1>(rows * columns, columns, formula, operands...);
   }
 
   template <class Function>
@@ -236,6 +239,12 @@ class GridExecutor {
   template <class Value>
   Value* scratch(std::int64_t count) const {
     return static_cast<Value*>(scratch_->at_least(count * static_cast<std::int64_t>(sizeof(Value))));
+  }
+
+  template <int width, class Formula, class... Operands>
+  void launch_map(std::int64_t count, std::int64_t columns, Formula formula, Operands... operands) const {
+    launch(grid::map_kernel<width, Formula, Operands...>, {blocks(blocks_for_map(count, width))},
+           {threads_per_block}, count, columns, formula, operands...);
   }
 
   template <class Monoid, class Map, class Finish, class Value>

@@ -23,12 +23,13 @@
 
 namespace lockstep::harness {
 
-template <class Executor, class T>
-void widen(const Executor& executor, Tensor to, const T* from, bool accumulates) {
-  float* const values = to.as<float>();
-  executor.for_each(to.elements, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t i) {
-    values[i] = (accumulates ? values[i] : 0.0F) + load(from[i]);
-  });
+template <class T, class Executor>
+void widen(const Executor& executor, Tensor to, Tensor from, bool accumulates) {
+  if (!accumulates)
+    return kernels::map<float, T>(executor, to, from, kernels::Identity{});
+  executor.map(
+      to.elements, [=] LOCKSTEP_DEVICE_FUNCTION(float& value, float added) { value += added; },
+      updates<float>(to), reads<T>(from));
 }
 
 // What the kernels' executor needs is there before it.
@@ -95,6 +96,9 @@ class GpuDevice : public GpuParts, public KernelDevice<Executor> {
   void matmul(const Matmul& matmul) override { products.multiply(matmul); }
 
 #ifdef LOCKSTEP_HAS_CUDNN
+  std::optional<std::string> kernel_choices() const override { return convolutions.choices(); }
+  void follow_kernel_choices(const std::string& choices) override { convolutions.follow(choices); }
+
   void convolution(const Convolution& shape, Tensor output, Tensor input, Tensor weight) override {
     if (!convolutions.forward(shape, output, input, weight))
       KernelDevice<Executor>::convolution(shape, output, input, weight);
@@ -123,7 +127,7 @@ class GpuDevice : public GpuParts, public KernelDevice<Executor> {
   // fp32 from the type of the activations.
   virtual void widen_gradient(Tensor to, Tensor from, bool accumulates) {
     with_activation_type(from.type, [&](auto element) {
-      widen(this->executor_, to, from.as<const decltype(element)>(), accumulates);
+      widen<decltype(element)>(this->executor_, to, from, accumulates);
     });
   }
 };

@@ -238,6 +238,7 @@ Json to_json(const RunFile& run) {
                  {"gpus_shared", run.gpus_shared},
                  {"network", to_json(run.network)},
                  {"model", model_of(run)},
+                 {"kernel_choices", run.kernel_choices.empty() ? Json::array() : Json::parse(run.kernel_choices)},
                  {"without_communication", run.step ? to_json(*run.step) : Json(nullptr)}};
   add_curves(object, run);
   object["iterations"] =

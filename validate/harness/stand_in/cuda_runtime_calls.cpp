@@ -28,6 +28,11 @@ double launch_cost() {
   return clock == nullptr ? no_time : clock->rates().launch;
 }
 
+double question_cost() {
+  const auto* const clock = Machine::current().clock();
+  return clock == nullptr ? no_time : clock->rates().question;
+}
+
 double event_cost() {
   const auto* const clock = Machine::current().clock();
   return clock == nullptr ? no_time : clock->rates().event;
@@ -346,7 +351,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t argument) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  Call call("cudaEventQuery");
+  Call call("cudaEventQuery", nullptr, question_cost());
   if (call.must_fail() || !is_event(call, event))
     return failed(cudaErrorInvalidResourceHandle);
   if (!event->recording)

@@ -248,7 +248,20 @@ std::string Multiprocessor::who_waits() const {
   return fmt::format("{} {} of {} have ended", text, ended, threads_.size());
 }
 
+Moves& moves() {
+  static thread_local Moves own;
+  return own;
+}
+
 }  // namespace
+
+void count_move(std::size_t bytes) {
+  ++(bytes == 16 ? moves().of_16_bytes : moves().smaller);
+}
+
+Moves moves_since_asked() {
+  return std::exchange(moves(), {});
+}
 
 void seed_threads(std::uint64_t seed) {
   multiprocessor().seed(seed);

@@ -39,6 +39,15 @@ void seed_threads(std::uint64_t seed);
 
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()>& kernel);
 
+// Loads and stores of a thread, by what each moves at once.
+struct Moves {
+  std::int64_t of_16_bytes = 0;
+  std::int64_t smaller = 0;
+};
+void count_move(std::size_t bytes);
+// Since this was asked last, on this thread of the operating system.
+Moves moves_since_asked();
+
 // Asked from within a kernel.
 void wait_for_block(const std::source_location& place);
 unsigned value_of_lane_beside(unsigned value, int distance, const std::source_location& place);

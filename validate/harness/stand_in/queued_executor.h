@@ -37,9 +37,14 @@ class QueuedExecutor {
   Touched say(Touched touched) { return std::exchange(touched_, std::move(touched)); }
   const Touched& said() const { return touched_; }
 
-  template <class Function>
-  void for_each(std::int64_t count, Function function) const {
-    launch([=](const SerialExecutor& serial) { serial.for_each(count, function); });
+  template <class Formula, class... Operands>
+  void map(std::int64_t count, Formula formula, Operands... operands) const {
+    launch([=](const SerialExecutor& serial) { serial.map(count, formula, operands...); });
+  }
+
+  template <class Formula, class... Operands>
+  void map_in_rows(std::int64_t rows, std::int64_t columns, Formula formula, Operands... operands) const {
+    launch([=](const SerialExecutor& serial) { serial.map_in_rows(rows, columns, formula, operands...); });
   }
 
   template <class Function>

@@ -44,6 +44,19 @@ inline float atomicAdd(float* to, float value) {
 
 namespace grid {
 
+// What kernels of elements move (cuda_map.cuh) is counted by its size.
+template <class T>
+T load_number(const T* from) {
+  stand_in::count_move(sizeof(T));
+  return *from;
+}
+
+template <class T>
+void store_number(T* to, const T& value) {
+  stand_in::count_move(sizeof(T));
+  *to = value;
+}
+
 // On the legacy stream, which the harness never uses, at once: tests without a GPU have no other. What a kernel
 // reads and writes is hidden in its functions; whoever needs races found states it around the call.
 template <class... Parameters>
