@@ -16,8 +16,10 @@ std::unique_ptr<Communicator> make_communicator(Rendezvous& rendezvous, Device& 
 
 const Backend& linked_backend() {
   static const Backend backend{.name = "cpu",
+                               .pins_ranks = true,
                                .make_device = [](const World&) { return make_cpu_device(); },
-                               .make_communicator = make_communicator};
+                               .make_communicator = make_communicator,
+                               .gpu_of = [](Device&) { return std::string(); }};
   return backend;
 }
 

@@ -44,7 +44,8 @@ struct Options {
   std::string machine_class;
   std::string name;
 
-  bool checks = false;  // correctness instead of measurements
+  bool checks = false;      // correctness instead of measurements
+  bool shares_gpus = false;  // measures on GPUs that several ranks share, too
   std::string output;   // empty: a table on standard output
   bool is_quiet = false;
 

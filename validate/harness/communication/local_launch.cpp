@@ -134,6 +134,7 @@ std::vector<std::string> environment_of(int rank, int ranks, const Listener& lis
                                      fmt::format("LOCAL_WORLD_SIZE={}", ranks),
                                      "MASTER_ADDR=127.0.0.1",
                                      fmt::format("MASTER_PORT={}", listener.port()),
+                                     "TORCHELASTIC_USE_AGENT_STORE=False",  // this port is nobody else's
                                      fmt::format("{}=1", launched)};
   if (rank == 0)
     variables.push_back(fmt::format("LOCKSTEP_LISTENER={}", listener.socket()));

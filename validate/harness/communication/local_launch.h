@@ -18,7 +18,7 @@ namespace lockstep::harness {
 struct LocalLaunch {
   int ranks = 2;
   int port = 0;            // 0: one that is free
-  bool pins_cores = true;  // rank i to the i-th of the cores this process may use, round and round
+  bool pins_cores = false;  // rank i to the i-th of the cores this process may use, round and round
   // After one rank ended the others end by themselves and say why; then they are asked to, and soon made to.
   std::chrono::milliseconds until_asked{4'000};
   std::string program = "/proc/self/exe";

@@ -1,9 +1,12 @@
 #include "validate/harness/communication/world.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <fstream>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -28,12 +31,23 @@ struct Launcher {
 };
 
 // Slurm sets SLURM_PROCID in a batch script too, where no other process exists; only srun makes a step.
+constexpr Launcher srun{
+    "srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr};
+
+// Hydra, the mpirun of MPICH and Intel MPI, sets PMI_RANK and PMI_SIZE, and so do srun --mpi=pmi2 and others that
+// say nothing of local ranks.
+constexpr Launcher hydra{
+    "mpirun", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+
 constexpr Launcher launchers[] = {
     {"torchrun", "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"torchrun", "WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
+    {"mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
+     "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"},
+    hydra,
+    srun,
 };
 
 class Variables {
@@ -111,17 +125,30 @@ std::optional<std::string> address_of(const Launcher& launcher, const Variables&
   return std::nullopt;
 }
 
+// Where MASTER_PORT is held by torchrun's own store, which it says by this variable, ranks meet one port above.
+int read_port(Variables& variables) {
+  const int port = variables.number("MASTER_PORT", 1, most_port, World{}.port);
+  if (variables.text("TORCHELASTIC_USE_AGENT_STORE") != "True")
+    return port;
+  if (port == most_port)
+    variables.complain(
+        fmt::format("MASTER_PORT is {}, torchrun's own, and no port is above it; --port chooses one", port));
+  return port + 1;
+}
+
 World read_world_of(const Launcher& launcher, Variables& variables) {
   World world;
   world.size = variables.number(launcher.size, 1, most_ranks, std::nullopt);
   const int last = variables.has_problems() ? most_ranks : world.size - 1;
   world.rank = variables.number(launcher.rank, 0, last, std::nullopt);
+  world.is_told_local_rank = variables.text(launcher.local_rank).has_value();
+  world.is_told_local_size = launcher.local_size != nullptr && variables.text(launcher.local_size);
   world.local_rank = variables.number(launcher.local_rank, 0, last, 0);
   // Whoever tells no local size has at least as many ranks here as the local rank says.
   world.local_size = launcher.local_size == nullptr ? slurm_local_size(variables, world.size)
                                                     : variables.number(launcher.local_size, 1, last + 1, 1);
   world.local_size = std::max(world.local_size, world.local_rank + 1);
-  world.port = variables.number("MASTER_PORT", 1, most_port, world.port);
+  world.port = read_port(variables);
   world.listener = variables.number("LOCKSTEP_LISTENER", 0, most_ranks, -1);
   if (const auto address = address_of(launcher, variables, world))
     world.address = *address;
@@ -131,15 +158,40 @@ World read_world_of(const Launcher& launcher, Variables& variables) {
   return world;
 }
 
+// Of two that are set, srun made the processes where their number is that of its step; elsewhere its variables
+// are those of the daemons through which mpirun makes them.
+bool is_of_srun(const Variables& variables) {
+  return variables.text(srun.started_by) && variables.text(srun.size) == variables.text(hydra.size);
+}
+
 }  // namespace
 
 World read_world(const std::function<const char*(const char*)>& variable) {
   Variables variables(variable);
   for (const Launcher& launcher : launchers) {
-    if (variables.text(launcher.started_by))
+    const bool is_doubtful = launcher.started_by == std::string_view(hydra.started_by);
+    if (variables.text(launcher.started_by) && !(is_doubtful && is_of_srun(variables)))
       return read_world_of(launcher, variables);
   }
   return {};
+}
+
+std::string host_id() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return fmt::format("{} {}", boot, name.data());
+}
+
+World place_on_host(World world, const std::vector<std::string>& hosts) {
+  const auto own = hosts.begin() + world.rank;
+  if (!world.is_told_local_rank)
+    world.local_rank = static_cast<int>(std::count(hosts.begin(), own, *own));
+  if (!world.is_told_local_size)
+    world.local_size = static_cast<int>(std::count(hosts.begin(), hosts.end(), *own));
+  world.is_told_local_rank = world.is_told_local_size = true;
+  return world;
 }
 
 }  // namespace lockstep::harness

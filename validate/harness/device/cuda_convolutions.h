@@ -33,6 +33,9 @@ class CudaConvolutions {
   bool weight_gradient(const Convolution& shape, Tensor weight_gradient, Tensor output_gradient,
                        Tensor input);
   void use_tf32();
+  // What was found so far (convolution_choice.h), and what another rank found, to do as it does.
+  std::string choices() const;
+  void follow(const std::string& choices);
   std::string version() const;
 
  private:

@@ -47,12 +47,14 @@ struct RunFile {
   Machine machine;
   int ranks = 1;
   std::int64_t nodes = 1;
+  bool gpus_shared = false;  // some GPU computed for several ranks, in turns
   Network network;
   ModelSpec model = {};
   std::string precision = {};
   std::string optimizer = {};
   std::int64_t gradient_accumulation = 1;
   bool compresses = false;
+  std::string kernel_choices = {};  // a JSON list, of rank 0 and followed by all; empty: there was no choice
   nlohmann::ordered_json simulated_as = {};
   double forward_flops = 0;
   std::int64_t buffer_bytes = 0;
@@ -70,6 +72,7 @@ struct RunFile {
   std::vector<MatmulPoint> matmuls = {};
   std::vector<CopyPoint> memory_copies = {};
   std::vector<IterationTiming> iterations = {};
+  std::vector<FailedMeasurement> failures = {};
 };
 
 nlohmann::ordered_json to_json(const RunFile& run);

@@ -101,10 +101,9 @@ Difference difference_of(const Gradients& found, const Gradients& expected) {
 
 // A trainer with all it needs.
 struct Training {
-  Training(Bench& bench, const CheckSettings& settings, const OptimizerOptions& optimizer)
+  Training(Bench& bench, const CheckSettings& settings, const Trainer::Options& options)
       : model(make_model(bench.device, settings.model)),
-        trainer(bench.device, bench.communicator, *model,
-                {.optimizer = optimizer, .micro_batches = settings.micro_batches}),
+        trainer(bench.device, bench.communicator, *model, options),
         memory(bench.device, trainer.parameters(), settings.reducer.compresses),
         reducer(bench.device, bench.communicator, trainer.parameters(), memory, settings.reducer) {}
 
@@ -128,34 +127,57 @@ CheckLine shared(Bench& bench, const CheckLine& line) {
   return {.what = first.substr(1), .holds = first.front() == '+'};
 }
 
+// Two steps from one beginning.
+struct GradientSteps {
+  std::vector<CheckLine> lines;
+  bool are_finite = true;  // or the optimizer would have skipped one
+};
+
+CheckLine compare_gradients(Bench& bench, const CheckSettings& settings, const Training& training,
+                            const Gradients& expected) {
+  const Difference difference =
+      difference_of(gradients_of(bench.device, training.trainer.parameters()), expected);
+  const double allowed = allowed_difference(settings, bench.ranks.size());
+  const std::size_t buckets = training.reducer.buckets().size();
+  return {.what = fmt::format(
+              "gradients of {} bucket{} equal one process's: off by {:.1e} of the largest, {:.0e} allowed",
+              buckets, buckets == 1 ? "" : "s", difference.largest / difference.largest_gradient, allowed),
+          .holds = difference.largest_gradient > 0 && std::isfinite(difference.largest_gradient) &&
+                   difference.largest <= allowed * difference.largest_gradient};
+}
+
 // Step 0 has one bucket, step 1 the rebuilt ones. Without an optimizer parameters stay as they began.
-std::vector<CheckLine> check_gradients(Bench& bench, const CheckSettings& settings) {
+GradientSteps step_twice(Bench& bench, const CheckSettings& settings, float loss_scale) {
   OptimizerOptions none = settings.optimizer;
   none.name = "none";
-  Training training(bench, settings, none);
+  Training training(bench, settings, {.optimizer = none,
+                                      .micro_batches = settings.micro_batches,
+                                      .loss_scale = {.initial_scale = loss_scale}});
   std::unique_ptr<SingleProcess> single;
   if (bench.ranks.rank() == 0)
     single = std::make_unique<SingleProcess>(bench.device, settings, training.trainer, bench.ranks.size());
-  const double allowed =
-      allowed_difference(settings.model.activations, settings.reducer.compresses, bench.ranks.size());
-  std::vector<CheckLine> lines;
+  GradientSteps steps;
   for (const std::int64_t step : {0, 1}) {
-    const float loss_scale = training.trainer.loss_scale();
+    const float scale = training.trainer.loss_scale();
     training.step(bench, Samples::next);
-    const std::size_t buckets = training.reducer.buckets().size();
     CheckLine line;
-    if (single != nullptr) {
-      const Difference difference = difference_of(gradients_of(bench.device, training.trainer.parameters()),
-                                                  single->gradients(step, loss_scale));
-      line.holds =
-          difference.largest_gradient > 0 && difference.largest <= allowed * difference.largest_gradient;
-      line.what = fmt::format(
-          "gradients of {} bucket{} equal one process's: off by {:.1e} of the largest, {:.0e} allowed",
-          buckets, buckets == 1 ? "" : "s", difference.largest / difference.largest_gradient, allowed);
-    }
-    lines.push_back(shared(bench, line));
+    if (single != nullptr)
+      line = compare_gradients(bench, settings, training, single->gradients(step, scale));
+    steps.lines.push_back(shared(bench, line));
+    steps.are_finite = steps.are_finite && training.trainer.loss_scale() == scale;
   }
-  return lines;
+  return steps;
+}
+
+// All ranks have the same gradients after the reduction, so all take as many attempts.
+std::vector<CheckLine> check_gradients(Bench& bench, const CheckSettings& settings) {
+  float loss_scale = LossScaler::Options{}.initial_scale;
+  GradientSteps steps = step_twice(bench, settings, loss_scale);
+  while (!steps.are_finite && loss_scale > 1) {
+    loss_scale /= 2;
+    steps = step_twice(bench, settings, loss_scale);
+  }
+  return steps.lines;
 }
 
 // On the same samples again and again: what is learned by heart is learned in few steps.
@@ -199,18 +221,20 @@ CheckLine check_parameters(Bench& bench, const Training& training) {
 
 }  // namespace
 
-double allowed_difference(Type activations, bool compresses, int ranks) {
+double allowed_difference(const CheckSettings& settings, int ranks) {
+  const Type activations = settings.model.activations;
   double allowed = 1e-5;
-  if (activations == Type::fp16)
+  if (activations == Type::fp16 || settings.precision == "tf32")
     allowed = 4 * std::ldexp(1.0, -11);
   if (activations == Type::bf16)
     allowed = 4 * std::ldexp(1.0, -8);
-  return compresses ? std::max(allowed, (ranks + 1) * std::ldexp(1.0, -8)) : allowed;
+  return settings.reducer.compresses ? std::max(allowed, (ranks + 1) * std::ldexp(1.0, -8)) : allowed;
 }
 
 std::vector<CheckLine> check_training(Bench& bench, const CheckSettings& settings) {
   std::vector<CheckLine> lines = check_gradients(bench, settings);
-  Training training(bench, settings, settings.optimizer);
+  Training training(bench, settings,
+                    {.optimizer = settings.optimizer, .micro_batches = settings.micro_batches});
   lines.push_back(check_loss(bench, training));
   lines.push_back(check_parameters(bench, training));
   return lines;

@@ -7,9 +7,13 @@
 //            micro-batches accumulated in turn), before and after the buckets are rebuilt; the loss has to
 //            fall; and every rank has to end with the same parameters, bit by bit.
 // Invariant: all ranks come to the same verdict.
-// Errors:    tolerances follow from rounding: sums of fp32 in another order differ by some 1e-6 of the
-//            largest gradient; activations in bf16 by a few 2^-8, in fp16 by a few 2^-11; buckets that travel
-//            as bf16 are rounded once a rank and once more, by 2^-8 each at most.
+// Errors:    sums of fp32 in another order differ by some 1e-6 of the largest gradient. Where factors of products
+//            are rounded to a narrower format, such a difference may round one up here and down there: then
+//            they are one unit in the last place apart, 2 x 2^-11 in fp16 and tf32 (10 bits of fraction), 2 x
+//            2^-8 in bf16 (7 bits), and a product of two such factors twice that. Buckets that travel as bf16 are
+//            rounded once a rank and once more, by 2^-8 each at most.
+//            In fp16 gradients are compared at the largest loss scale that lets them be finite, for training
+//            would skip steps at a larger one.
 
 #include <string>
 #include <vector>
@@ -29,11 +33,12 @@ struct CheckSettings {
   OptimizerOptions optimizer;
   std::int64_t micro_batches = 1;
   ReducerOptions reducer;
+  std::string precision = "fp32";  // of products: activations in fp32 may be multiplied in tf32
 };
 
 std::vector<CheckLine> check_training(Bench& bench, const CheckSettings& settings);
 
 // The largest difference a gradient may show, as a share of the largest gradient.
-double allowed_difference(Type activations, bool compresses, int ranks);
+double allowed_difference(const CheckSettings& settings, int ranks);
 
 }  // namespace lockstep::harness

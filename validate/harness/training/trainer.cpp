@@ -24,7 +24,7 @@ Trainer::Trainer(Device& device, Communicator& communicator, TrainingModel& mode
       optimizer_(device, model.parameters(), options.optimizer) {
   LOCKSTEP_CHECK(options.micro_batches > 0, "a step has a micro-batch");
   if (model.spec().activations == Type::fp16)
-    scaler_.emplace(device, model.parameters());
+    scaler_.emplace(device, model.parameters(), options.loss_scale);
   broadcast_parameters(device, communicator, model);
   StepObserver nobody;
   Step step = make_step({.observer = nobody});

@@ -46,6 +46,7 @@ class Trainer {
   struct Options {
     OptimizerOptions optimizer = {};
     std::int64_t micro_batches = 1;
+    LossScaler::Options loss_scale = {};  // of fp16
   };
 
   // Every rank begins with rank 0's parameters.
