@@ -73,6 +73,7 @@ class Fitter {
     fit_wire(calibration);
     fit_copies(calibration);
     fit_core(calibration);
+    fit_variation(calibration);
     return calibration;
   }
 
@@ -141,6 +142,12 @@ class Fitter {
         votes(&RunFigures::core_share, "the share of a core that all-reduces get", 1, "of it");
     calibration.core_share_ppm =
         to_four_digits(std::llround((share.is_empty() ? unlimited_share() : share.median()) * 1e6));
+  }
+
+  void fit_variation(Calibration& calibration) {
+    const Votes variations(runs_, &RunFigures::rank_variation);
+    if (!variations.is_empty())
+      calibration.rank_variation_ppm = to_four_digits(std::llround(std::min(variations.median(), 1.0) * 1e6));
   }
 
   // All-reduces were never held up: they get at least what they took.
@@ -256,6 +263,7 @@ ordered_json sources_of() {
       {"unhidden_per_byte", "time a byte of all-reduces of 1 MiB and more, less the link's own"},
       {"gradient_copy", "copies of gradients into buckets and back, timed alone"},
       {"core_time_per_byte", "what computing loses beside all-reduces, two in flight, by byte sent"},
+      {"rank_variation", "spread of the steps without communication, 10th to 90th percentile, of one rank"},
       {"core_share", "the part of a core that all-reduces got where computing held them up"},
       {"residuals", "measured over predicted less 1 of the all-reduces fitted to, 10th and 90th percentile"}};
 }
@@ -297,6 +305,7 @@ std::vector<Constant> constants_of(const Calibration& calibration) {
       {"unhidden_per_byte", static_cast<double>(calibration.unhidden_per_byte_ps), "ps"},
       {"core_time_per_byte", static_cast<double>(calibration.core_time_per_byte_ps), "ps"},
       {"core_share", static_cast<double>(calibration.core_share_ppm) / 1e6, ""},
+      {"rank_variation", static_cast<double>(calibration.rank_variation_ppm) / 1e6, ""},
       {"gradient_copy.per_tensor", calibration.copy_per_tensor.in_seconds() * 1e6, "us"}};
   if (calibration.copy_bandwidth)
     list.push_back(
