@@ -13,11 +13,16 @@ namespace {
 constexpr double collectives_beside = 24;
 constexpr CoreUse least{.share = 0.02, .wait_s = 0};
 constexpr CoreUse most{.share = 0.97, .wait_s = 0.1};
-constexpr CoreUse first_stride{.share = 0.08, .wait_s = 0.0005};
-constexpr int halvings = 7;
+constexpr std::array no_wait{0.0};
+constexpr std::array waits_s{0.0,   0.0005, 0.001, 0.0015, 0.002, 0.003, 0.004,
+                             0.006, 0.008,  0.012, 0.016,  0.024, 0.032};
+constexpr double share_apart = 0.05;
+// From the scan's best pair on.
+constexpr CoreUse first_stride{.share = share_apart / 2, .wait_s = 0.00025};
+constexpr int halvings = 5;
 // What is no better than this is no better: a wire that is full tells nothing of a core, and then a larger share
-// after a longer wait comes to the same. The search begins without a wait, so it ends at the shortest.
-constexpr double least_gain = 1e-6;
+// after a longer wait comes to the same. Waits are scanned upwards, so the shortest is kept.
+constexpr double least_gain = 1e-5;
 
 class CompassSearch {
  public:
@@ -25,6 +30,11 @@ class CompassSearch {
                 const Calibration& calibration, const CoreUse& start)
       : bench_(bench), points_(points), calibration_(calibration), best_(start), error_(error_of(start)) {}
 
+  // Where nothing is held up the error is flat: a search that starts there must first look further.
+  void scan(std::span<const double> waits) {
+    for (const double wait_s : waits)
+      for (double share = most.share; share > least.share; share -= share_apart) try_at({share, wait_s});
+  }
   void move_share() {
     descend([](const CoreUse& stride) { return std::array{CoreUse{stride.share, 0}}; });
   }
@@ -101,9 +111,13 @@ InterferenceQuery query_of(const InterferencePoint& point) {
 CoreUse fit_core_use(const InterferenceBench& bench, std::span<const InterferencePoint> points,
                      const Calibration& calibration, const CoreUse& start) {
   CompassSearch search(bench, points, calibration, start);
-  search.move_share();
-  if (has_several_sizes(points))
+  if (has_several_sizes(points)) {
+    search.scan(waits_s);
     search.move_both();
+  } else {
+    search.scan(no_wait);
+    search.move_share();
+  }
   return search.best();
 }
 
