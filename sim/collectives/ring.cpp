@@ -113,7 +113,7 @@ class RingWriter {
     std::vector<std::size_t> sender;  // index of the representative that stands for the previous rank
     for (const Rank rank : frame_.ranks()) {
       lanes.push_back(writer_.new_channel_lane(rank, ring));
-      paths.push_back(frame_.hop(rank, world_.next(ring, rank), ring));
+      paths.push_back(frame_.hop(rank, world_.next(ring, rank), ring, steps.bytes));
       sender.push_back(writer_.representative_index(world_.previous(ring, rank)));
     }
     std::vector<OpId> before(lanes.size());

@@ -87,6 +87,9 @@ struct Calibration {
   // picoseconds, and at most `core_share_ppm` of it while the core computes.
   std::int64_t core_time_per_byte_ps = 0;
   std::int64_t core_share_ppm = 500'000;
+  // Before each step of its ring such a library waits so long for a core that computes: messages too short to
+  // make up for it get less than their share. A core that computes nothing is had at once.
+  Duration core_wait;
   // Time per byte that the host cannot hide behind the wire, in picoseconds: added to the wire's own.
   std::int64_t unhidden_per_byte_ps = 0;
   // Spread of the ranks' own speed (standard deviation over mean): a step lasts as long as the slowest.

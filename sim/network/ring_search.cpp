@@ -373,6 +373,7 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
                                  .nics = nics_of(topology, machine, seats),
                                  .gpus_per_node = world.gpus_per_node});
   world.channel_start = calibration.channel_start;
+  world.waits_for_cores = calibration.core_wait > Duration::zero();
   world.own_copy_bandwidth = calibration.own_copy_bandwidth.value_or(Bandwidth{0});
   world.peer = {.start = calibration.peer.start,
                 .channel_bandwidth = calibration.peer.channel_bandwidth.value_or(Bandwidth{0}),

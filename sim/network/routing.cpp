@@ -10,6 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t million = 1'000'000;
+constexpr std::int64_t finest_weight = 1'000;
 
 // How often hops of one role on one ring cross a representative link.
 using MemberCrossings = std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>;
@@ -39,7 +40,7 @@ class Router {
     const LinkUse use{.link = input_.topology.compute_link(path.rank),
                       .multiplicity = 1,
                       .reserved_sms = path.held_channels > 0 ? path.held_channels : input_.world.channels()};
-    table_.add(std::span(&use, 1), Duration::zero(), kernel_weight());
+    table_.add(std::span(&use, 1), Duration::zero(), kernel_weight() * weight_scale());
   }
 
   // Core time taken by a byte sent, in the compute link's own units.
@@ -52,6 +53,27 @@ class Router {
   std::int64_t kernel_weight() const {
     const std::int64_t share_ppm = input_.calibration.core_share_ppm;
     return std::max<std::int64_t>(std::int64_t{core_units_per_byte()} * (million - share_ppm) / share_ppm, 1);
+  }
+
+  // Weights of messages are parts of this; 1 where all get their share, which keeps offers exact.
+  std::int64_t weight_scale() const {
+    return core_units_per_byte() > 0 && input_.calibration.core_wait > Duration::zero() ? finest_weight : 1;
+  }
+
+  // Beside a kernel, a message that takes c of the core at a share s of it is moved in c / s; after a wait of w
+  // it is in c / s + w, as if its share were the smaller s' = c / (c / s + w). Of two that want more of a core
+  // than there is, each gets what its weight says: s' / (1 - s') of what s / (1 - s) would be.
+  std::int64_t message_weight(const Path& path) const {
+    const std::int64_t bytes = path.shape.bytes_per_step;
+    if (weight_scale() == 1 || bytes == 0)
+      return weight_scale();
+    const std::int64_t share_ppm = input_.calibration.core_share_ppm;
+    const Duration core_time = Duration::picoseconds(core_units_per_byte()) * bytes;
+    const Duration moving = scaled(core_time, million - share_ppm, million);
+    const Duration waiting = scaled(input_.calibration.core_wait, share_ppm, million);
+    return scaled(Duration::picoseconds(finest_weight), moving.picoseconds(),
+                  (moving + waiting).picoseconds())
+        .picoseconds();
   }
 
   // A host's own link is its memory, not a core.
@@ -75,13 +97,14 @@ class Router {
     // Where nothing is modelled on the way, a byte takes the receiver a picosecond.
     if (uses.empty())
       uses.push_back({.link = input_.topology.compute_link(path.destination)});
-    table_.add(uses, hop.latency + step_cost(input_.calibration, path, hop.slowest_class));
+    table_.add(uses, hop.latency + step_cost(input_.calibration, path, hop.slowest_class),
+               message_weight(path));
   }
 
-  // Transfers of one traffic differ in latency alone.
+  // Transfers of one traffic differ in latency and weight alone.
   void add_coupled(const Path& path) {
     const KnownTraffic& traffic = find_traffic(path.traffic);
-    table_.add(traffic.uses, chain_latency(traffic.route, path, input_.calibration));
+    table_.add(traffic.uses, chain_latency(traffic.route, path, input_.calibration), message_weight(path));
   }
 
   struct KnownTraffic {

@@ -77,6 +77,7 @@ struct Communicator {
   Duration channel_start;             // each channel in use costs a collective so much
   Bandwidth own_copy_bandwidth = {};  // of a rank's own part, out of place; zero: takes no time
   PeerFacts peer;
+  bool waits_for_cores = false;  // what a message gets of a rank's core depends on its length
   PlanningFacts planning;
   Bandwidth ring_bandwidth;  // what the slowest hop of one ring can carry
 

@@ -93,7 +93,8 @@ struct Traffic {
 };
 
 // The chains inside a coupled transfer: each has `chain_steps` messages of `bytes_per_step`, one after
-// another; `bytes_per_hop` of these move while the transfer itself does.
+// another; `bytes_per_hop` of these move while the transfer itself does. A hop whose message's length matters
+// states `bytes_per_step` alone.
 struct CoupledShape {
   std::int64_t bytes_per_hop = 0;
   std::int64_t bytes_per_step = 0;
@@ -111,7 +112,7 @@ struct Path {
   std::uint32_t held_channels = 0;        // kernel: of a collective that holds it; 0: those of the world
   std::uint32_t multiplicity = 1;         // identical channels folded into one op
   TrafficId traffic = no_traffic;         // coupled
-  CoupledShape shape{};                   // coupled
+  CoupledShape shape{};                   // coupled, and hop
   std::uint8_t protocol = 0;              // index into the communicator's protocols
   std::uint8_t algorithm = no_algorithm;  // and into its algorithms
   auto operator<=>(const Path&) const = default;

@@ -29,6 +29,7 @@ PathId PlanWriter::hop_path(const Hop& hop) {
                     .rank = flow.source,
                     .destination = flow.destination,
                     .channel = flow.channel,
+                    .shape = {.bytes_per_step = hop.message.count()},
                     .protocol = hop.protocol,
                     .algorithm = hop.algorithm});
 }

@@ -31,6 +31,7 @@ struct Hop {
   std::uint32_t channel = 0;
   std::uint8_t protocol = 0;
   std::uint8_t algorithm = no_algorithm;
+  Bytes message = {};  // where its length matters to who carries it
 };
 
 class PlanWriter {

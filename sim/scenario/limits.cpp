@@ -364,7 +364,7 @@ double step_seconds(const ClusterSpec& cluster) {
   for (const LinkSpec& link : links_of(cluster)) {
     latency = std::max(latency, most_crossings * seconds(link.latency));
   }
-  return step + latency;
+  return step + latency + seconds(cluster.calibration.core_wait);
 }
 
 double communication_seconds(const Scenario& scenario) {

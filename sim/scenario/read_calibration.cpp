@@ -278,6 +278,7 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
   calibration.core_time_per_byte_ps = per_byte_or_zero(json, "core_time_per_byte");
   calibration.core_share_ppm = parts_per_million_or(json, "core_share", million / 2, {0.01, 0.99});
+  calibration.core_wait = duration_or(json, "core_wait", Duration::zero());
   calibration.unhidden_per_byte_ps = per_byte_or_zero(json, "unhidden_per_byte");
   if (const auto copy = json.optional("gradient_copy")) {
     read_gradient_copy(*copy, calibration);

@@ -107,6 +107,8 @@ ordered_json write_calibration(const Calibration& calibration) {
   json["rank_variation"] = ratio(calibration.rank_variation_ppm);
   json["core_time_per_byte"] = exact_text(Duration::picoseconds(calibration.core_time_per_byte_ps));
   json["core_share"] = ratio(calibration.core_share_ppm);
+  if (calibration.core_wait > Duration::zero())
+    json["core_wait"] = exact_text(calibration.core_wait);
   json["unhidden_per_byte"] = exact_text(Duration::picoseconds(calibration.unhidden_per_byte_ps));
   json["gradient_copy"] = {{"per_tensor", exact_text(calibration.copy_per_tensor)}};
   if (calibration.copy_bandwidth) {

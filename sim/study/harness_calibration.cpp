@@ -12,6 +12,7 @@
 #include "sim/scenario/fields.h"
 #include "sim/study/calibration_profile.h"
 #include "sim/study/collective_table.h"
+#include "sim/study/core_use.h"
 #include "sim/study/harness_scenario.h"
 #include "sim/study/median.h"
 
@@ -34,6 +35,30 @@ using FittedRuns = std::vector<FittedRun>;
 
 std::int64_t picoseconds(double seconds) {
   return to_four_digits(std::llround(seconds * 1e12));
+}
+
+ordered_json sources_of() {
+  return {
+      {"protocols", "ring steps of the smallest all-reduces; bytes are the link's"},
+      {"unhidden_per_byte", "time a byte of all-reduces of 1 MiB and more, less the link's own"},
+      {"gradient_copy", "copies of gradients into buckets and back, timed alone"},
+      {"core_time_per_byte", "what computing loses beside all-reduces, two in flight, by byte sent"},
+      {"rank_variation", "spread of the steps without communication, 10th to 90th percentile, of one rank"},
+      {"core_share", "the part of a core that makes all-reduces beside computing as slow as they were"},
+      {"core_wait", "what small ones lost beyond that"},
+      {"residuals", "measured over predicted less 1 of the all-reduces fitted to, 10th and 90th percentile"}};
+}
+
+// The run's ranks and links with this calibration; nothing where they do not communicate.
+std::optional<Scenario> scenario_of(const FittedRun& fitted, const Calibration& calibration,
+                                    const HarnessCalibrationOptions& options, const ProfileStore& store) {
+  const HarnessRun& run = fitted.run;
+  if (run.curve.empty() || run.ranks < 2)
+    return std::nullopt;
+  const double unhidden = static_cast<double>(calibration.unhidden_per_byte_ps) * 1e-12;
+  const RunLink link{link_of(run, fitted.figures, unhidden), options.link_latency};
+  const RunMachine machine = machine_of_links(run, link, profile_of(calibration, sources_of()));
+  return load_value(communication_scenario(run, machine), {.store = store, .file_name = run.file});
 }
 
 // The figures of all runs that have one, and their median: one vote a run.
@@ -61,8 +86,9 @@ class Votes {
 
 class Fitter {
  public:
-  Fitter(const FittedRuns& runs, const HarnessCalibrationOptions& options, std::vector<std::string>& warnings)
-      : runs_(runs), options_(options), warnings_(warnings) {}
+  Fitter(const FittedRuns& runs, const HarnessCalibrationOptions& options, const ProfileStore& store,
+         std::vector<std::string>& warnings)
+      : runs_(runs), options_(options), store_(store), warnings_(warnings) {}
 
   Calibration fit() {
     Calibration calibration;
@@ -72,13 +98,18 @@ class Fitter {
     tcp.step[LinkClass::network] = fit_step();
     fit_wire(calibration);
     fit_copies(calibration);
-    fit_core(calibration);
+    fit_core_time(calibration);
+    fit_variation(calibration);
+    fit_core_use(calibration);
     return calibration;
   }
 
  private:
   Votes votes(std::optional<double> RunFigures::*figure, const char* what, double scale, const char* unit) {
-    Votes votes(runs_, figure);
+    return told(Votes(runs_, figure), what, scale, unit);
+  }
+
+  Votes told(Votes votes, const char* what, double scale, const char* unit) {
     if (votes.is_torn())
       warnings_.push_back(
           fmt::format("the runs disagree about {}: {:.4g} to {:.4g} {}; their median is taken", what,
@@ -132,15 +163,44 @@ class Fitter {
       calibration.copy_bandwidth = Bandwidth{to_four_digits(std::llround(1 / bytes.median()))};
   }
 
-  void fit_core(Calibration& calibration) {
+  void fit_core_time(Calibration& calibration) {
     const Votes bytes =
         votes(&RunFigures::core_per_byte_s, "the core time that all-reduces take", 1e9, "ns a byte");
     if (!bytes.is_empty())
       calibration.core_time_per_byte_ps = picoseconds(bytes.median());
-    const Votes share =
-        votes(&RunFigures::core_share, "the share of a core that all-reduces get", 1, "of it");
-    calibration.core_share_ppm =
-        to_four_digits(std::llround((share.is_empty() ? unlimited_share() : share.median()) * 1e6));
+  }
+
+  // Needs all other constants: the simulator is asked what comes of a share and a wait.
+  void fit_core_use(Calibration& calibration) {
+    std::vector<double> shares;
+    std::vector<double> waits;
+    for (const FittedRun& fitted : runs_)
+      if (const auto use = core_use_of(fitted, calibration)) {
+        shares.push_back(use->share);
+        waits.push_back(use->wait_s);
+      }
+    if (shares.empty())
+      return void(calibration = with_core_use(calibration, {.share = unlimited_share()}));
+    const Votes share = told(Votes(shares), "the share of a core that all-reduces get", 1, "of it");
+    const Votes wait = told(Votes(waits), "how long all-reduces wait for a core", 1e3, "ms a step");
+    calibration = with_core_use(calibration, {.share = share.median(), .wait_s = wait.median()});
+  }
+
+  // Nothing where computing never held all-reduces up.
+  std::optional<CoreUse> core_use_of(const FittedRun& fitted, const Calibration& calibration) const {
+    const auto scenario = scenario_of(fitted, calibration, options_, store_);
+    if (!fitted.figures.core_share || !scenario)
+      return std::nullopt;
+    std::vector<InterferencePoint> points = fitted.run.interference;
+    std::erase_if(points, [](const InterferencePoint& point) { return point.collectives <= 0; });
+    return lockstep::fit_core_use(InterferenceBench(*scenario), points, calibration,
+                                  {.share = *fitted.figures.core_share});
+  }
+
+  void fit_variation(Calibration& calibration) {
+    const Votes variations(runs_, &RunFigures::rank_variation);
+    if (!variations.is_empty())
+      calibration.rank_variation_ppm = to_four_digits(std::llround(std::min(variations.median(), 1.0) * 1e6));
   }
 
   // All-reduces were never held up: they get at least what they took.
@@ -156,30 +216,24 @@ class Fitter {
 
   const FittedRuns& runs_;
   const HarnessCalibrationOptions& options_;
+  const ProfileStore& store_;
   std::vector<std::string>& warnings_;
 };
 
 // What the rounded profile says of one run's points.
 class Predictor {
  public:
-  Predictor(const FittedRun& fitted, const Calibration& calibration, const ordered_json& profile,
-            const HarnessCalibrationOptions& options, const ProfileStore& store)
-      : run_(fitted.run), calibration_(calibration) {
-    if (run_.curve.empty() || run_.ranks < 2)
-      return;
-    const double unhidden = static_cast<double>(calibration.unhidden_per_byte_ps) * 1e-12;
-    const RunMachine machine =
-        machine_of_links(run_, {link_of(run_, fitted.figures, unhidden), options.link_latency}, profile);
-    scenario_ = load_value(communication_scenario(run_, machine), {.store = store, .file_name = run_.file});
-  }
+  Predictor(const FittedRun& fitted, const Calibration& calibration, const HarnessCalibrationOptions& options,
+            const ProfileStore& store)
+      : run_(fitted.run),
+        calibration_(calibration),
+        scenario_(scenario_of(fitted, calibration, options, store)) {}
 
   void append_to(std::vector<HarnessPoint>& points) const {
     append_curve(points);
     for (const BucketCopyPoint& point : run_.copies)
       points.push_back({run_.name, "bucket copy", point.bytes, point.time.median, copy_time(point)});
-    for (const InterferencePoint& point : run_.interference)
-      if (point.collectives > 0)
-        append_interference(point, points);
+    append_interference(points);
   }
 
  private:
@@ -202,17 +256,20 @@ class Predictor {
     return static_cast<double>(point.tensors) * calibration_.copy_per_tensor.in_seconds() + moving;
   }
 
-  // All-reduces take as much of the core as moving at their own pace needs, and at most their share of it.
-  void append_interference(const InterferencePoint& point, std::vector<HarnessPoint>& points) const {
-    const double core_s =
-        static_cast<double>(calibration_.core_time_per_byte_ps) * 1e-12 * run_.sent_bytes(point.bytes);
-    const double wanted = std::min(core_s / point.collective_alone_s, 1.0);
-    const double taken = std::min(wanted, static_cast<double>(calibration_.core_share_ppm) * 1e-6);
-    points.push_back({run_.name, "compute beside", point.bytes, point.compute_beside_s,
-                      point.compute_alone_s / (1 - taken)});
-    const double slower = taken > 0 ? wanted / taken : 1;
-    points.push_back({run_.name, "all_reduce beside", point.bytes, point.collective_beside_s,
-                      std::max(point.collective_alone_s, core_s) * slower});
+  void append_interference(std::vector<HarnessPoint>& points) const {
+    if (!scenario_)
+      return;
+    const InterferenceBench bench(*scenario_);
+    for (const InterferencePoint& point : run_.interference)
+      if (point.collectives > 0) {
+        const InterferenceQuery query = query_of(point);
+        const InterferenceRow row = bench.predict(query, calibration_);
+        const double slowdown = row.compute.in_seconds() / query.compute.in_seconds();
+        points.push_back({run_.name, "compute beside", point.bytes, point.compute_beside_s,
+                          point.compute_alone_s * slowdown});
+        points.push_back({run_.name, "all_reduce beside", point.bytes, point.collective_beside_s,
+                          row.collective.in_seconds()});
+      }
   }
 
   const HarnessRun& run_;
@@ -248,16 +305,6 @@ std::vector<ResidualBand> bands_of(std::span<const HarnessPoint> points) {
       samples.push_back(
           {.size = point.bytes, .measured_over_predicted = point.measured_s / point.predicted_s});
   return residual_bands(samples);
-}
-
-ordered_json sources_of() {
-  return {
-      {"protocols", "ring steps of the smallest all-reduces; bytes are the link's"},
-      {"unhidden_per_byte", "time a byte of all-reduces of 1 MiB and more, less the link's own"},
-      {"gradient_copy", "copies of gradients into buckets and back, timed alone"},
-      {"core_time_per_byte", "what computing loses beside all-reduces, two in flight, by byte sent"},
-      {"core_share", "the part of a core that all-reduces got where computing held them up"},
-      {"residuals", "measured over predicted less 1 of the all-reduces fitted to, 10th and 90th percentile"}};
 }
 
 std::vector<std::string> machine_classes(std::span<const HarnessRun> runs) {
@@ -297,6 +344,8 @@ std::vector<Constant> constants_of(const Calibration& calibration) {
       {"unhidden_per_byte", static_cast<double>(calibration.unhidden_per_byte_ps), "ps"},
       {"core_time_per_byte", static_cast<double>(calibration.core_time_per_byte_ps), "ps"},
       {"core_share", static_cast<double>(calibration.core_share_ppm) / 1e6, ""},
+      {"core_wait", calibration.core_wait.in_seconds() * 1e6, "us"},
+      {"rank_variation", static_cast<double>(calibration.rank_variation_ppm) / 1e6, ""},
       {"gradient_copy.per_tensor", calibration.copy_per_tensor.in_seconds() * 1e6, "us"}};
   if (calibration.copy_bandwidth)
     list.push_back(
@@ -326,11 +375,9 @@ HarnessCalibration calibrate_to_runs(std::span<const HarnessRun> runs,
     throw ConfigError(fmt::format("{}: found no all-reduce of several ranks to fit to in collective_curve",
                                   runs.front().file));
   Calibration& calibration = report.calibration;
-  calibration = Fitter(fitted, options, report.warnings).fit();
+  calibration = Fitter(fitted, options, store, report.warnings).fit();
   calibration.source = describe_runs(runs);
-  const ordered_json bare = profile_of(calibration, sources_of());
-  for (const FittedRun& run : fitted)
-    Predictor(run, calibration, bare, options, store).append_to(report.points);
+  for (const FittedRun& run : fitted) Predictor(run, calibration, options, store).append_to(report.points);
   calibration.communication_residuals = bands_of(report.points);
   calibration.fitted = range_of(runs);
   report.profile = profile_of(calibration, sources_of());

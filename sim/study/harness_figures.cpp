@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numbers>
 
 #include "sim/base/error.h"
 #include "sim/study/median.h"
@@ -19,6 +20,8 @@ constexpr Bytes first_large{1 << 20};
 // Less is noise between two measurements of the same thing.
 constexpr double noise = 0.05;
 constexpr double most_of_a_core = 0.95;
+// From the 10th to the 90th percentile of a normal distribution, in standard deviations.
+constexpr double deciles_apart = 2.563;
 
 double in_bytes(Bytes bytes) {
   return static_cast<double>(bytes.count());
@@ -85,17 +88,18 @@ void read_curve(const HarnessRun& run, RunFigures& figures) {
   }
 }
 
-// Least squares of relative errors: every point counts alike, however long it took.
+// Least squares, the longer a copy the more it may err. Ranks that share a core: a copy shorter than the
+// scheduler's slice is timed while the neighbour stands still, which in a step it does not. Long ones tell.
 struct CopySums {
   double tensors_tensors = 0, tensors_bytes = 0, bytes_bytes = 0, tensors = 0, bytes = 0;
 
   explicit CopySums(const std::vector<BucketCopyPoint>& points) {
     for (const BucketCopyPoint& point : points) {
-      const double t = static_cast<double>(point.tensors) / point.time.median;
-      const double b = in_bytes(point.bytes) / point.time.median;
-      tensors_tensors += t * t;
-      tensors_bytes += t * b;
-      bytes_bytes += b * b;
+      const double t = static_cast<double>(point.tensors);
+      const double b = in_bytes(point.bytes);
+      tensors_tensors += t * t / point.time.median;
+      tensors_bytes += t * b / point.time.median;
+      bytes_bytes += b * b / point.time.median;
       tensors += t;
       bytes += b;
     }
@@ -178,6 +182,17 @@ void read_interference(const HarnessRun& run, RunFigures& figures) {
   read_core_share(points, figures);
 }
 
+// Every step's time is the median of its ranks, which varies less than one rank: of n normal draws a median's
+// variance is pi / 2 (n + 1) of theirs, within a seventh from n = 2 on.
+void read_variation(const HarnessRun& run, RunFigures& figures) {
+  if (run.ranks < 2 || !run.alone || run.alone->iteration.count < 2)
+    return;
+  const TimeStatistics& step = run.alone->iteration;
+  const double of_medians = (step.p90 - step.p10) / deciles_apart / step.median;
+  figures.rank_variation =
+      std::max(of_medians, 0.0) * std::sqrt(2 * static_cast<double>(run.ranks + 1) / std::numbers::pi);
+}
+
 }  // namespace
 
 RunFigures figures_of(const HarnessRun& run) {
@@ -185,6 +200,7 @@ RunFigures figures_of(const HarnessRun& run) {
   read_curve(run, figures);
   read_copies(run, figures);
   read_interference(run, figures);
+  read_variation(run, figures);
   return figures;
 }
 

@@ -52,8 +52,7 @@ TEST_CASE("GPT on 2 ranks over 1 Gbit/s is predicted within 5 % over all caps") 
 TEST_CASE("GPT on 2 ranks over 200 Mbit/s is predicted within 5 % over all caps") {
   check_iterations("gpt_2_ranks_200mbit");
 }
-// Missed (6.8 %): four ranks on two cores, and the run's caps differ by 8 % without an order.
-TEST_CASE("GPT on 4 ranks over 1 Gbit/s is predicted within 5 % over all caps" * doctest::should_fail(true)) {
+TEST_CASE("GPT on 4 ranks over 1 Gbit/s is predicted within 5 % over all caps") {
   check_iterations("gpt_4_ranks_1gbit");
 }
 TEST_CASE("GPT on 4 ranks over 200 Mbit/s is predicted within 5 % over all caps") {
@@ -68,8 +67,8 @@ TEST_CASE("the cap predicted best for the MLP is measured within 2 % of the best
 TEST_CASE("the cap predicted best for GPT over 200 Mbit/s is measured within 2 % of the best") {
   for (const char* name : {"gpt_2_ranks_200mbit", "gpt_4_ranks_200mbit"}) check_best_cap(name);
 }
-// Missed (5 and 6 %): 19 buckets of 1 MiB cost 2 ms each that the simulator does not see. Gloo's threads wait for
-// the core that computes, and the wire runs dry meanwhile.
+// Missed (5 and 3 %): caps of 1 and 2 MiB are predicted alike within 0.5 % and were measured 5 and 3 % apart, with
+// iterations of one cap up to 18 % apart. Buckets come as fast as they can be reduced, and no delays are drawn.
 TEST_CASE("the cap predicted best for GPT on 2 ranks over 1 Gbit/s is measured within 2 % of the best" *
           doctest::should_fail(true)) {
   check_best_cap("gpt_2_ranks_1gbit");

@@ -77,6 +77,17 @@ TEST_CASE("Folding changes nothing at fidelity step with a straggler") {
   check_all_machines(Fidelity::step, true);
 }
 
+// Messages of several lengths then have weights of their own.
+TEST_CASE("Folding changes nothing where messages wait for cores") {
+  for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step})
+    for (const std::int64_t nodes : {2, 3, 4}) {
+      Scenario scenario = ddp_on("cpu_gloo", nodes, fidelity, false);
+      scenario.cluster.calibration.core_wait = Duration::milliseconds(2);
+      INFO(nodes);
+      CHECK(folding_difference(scenario) == "");
+    }
+}
+
 TEST_CASE("Folding saves work on every machine that spans nodes") {
   for (const std::string& name : shipped_machine_names()) {
     if (cluster_scenario(name, 1).cluster.machine.nics.empty())

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "sim/plan/plan_writer.h"
 #include "sim/scenario/roles.h"
 #include "tests/support/clusters.h"
@@ -112,6 +114,33 @@ TEST_CASE("Crossings count the hops of all rings over each link") {
     else if (cluster.topology().links()[link].link_class == LinkClass::network)
       CHECK(crossings[link.index] == cluster.world().rings.size());
   }
+}
+
+// A message of 1000 bytes takes 2 us of the core, half of it left to others at a share of a half; it waits 4 us,
+// of which the share's half counts: 1 part in 3. A hop says the same as the chain it is a step of.
+TEST_CASE("A message weighs less the longer it waits for a core than it needs it") {
+  Calibration calibration;
+  calibration.core_time_per_byte_ps = 2'000;
+  calibration.core_share_ppm = 500'000;
+  const auto weights = [&](Duration wait) {
+    calibration.core_wait = wait;
+    MachineSpec machine = switch_machine(1, nvlink);
+    machine.nics = {{nic_link, {0}}};
+    const TestCluster cluster(machine, 2, {}, calibration);
+    Plan plan = plan_of_rings(cluster.world());
+    plan.paths[PathId{0}].shape = {.bytes_per_hop = 2'000, .bytes_per_step = 1'000, .chain_steps = 2};
+    plan.paths.push_back(
+        {.kind = PathKind::hop, .rank = Rank{0}, .destination = Rank{1}, .shape = {.bytes_per_step = 1'000}});
+    plan.paths.push_back({.kind = PathKind::kernel, .rank = Rank{0}});
+    const RouteTable routes = routes_of(cluster, plan, no_symmetry(cluster.topology()));
+    return std::array{routes.weight(RouteId{0}), routes.weight(RouteId{1}), routes.weight(RouteId{2})};
+  };
+  // The kernel's own: for 2,000 ps of a byte's core time it gets as much, as its share is the other half.
+  CHECK(weights(Duration::zero()) == std::array<std::int64_t, 3>{1, 1, 2'000});
+  const auto [chain, hop, kernel] = weights(Duration::microseconds(4));
+  CHECK(hop == chain);
+  CHECK(kernel == 2'000 * 1'000);
+  CHECK(chain == 334);  // a third of 1,000, rounded up
 }
 
 TEST_CASE("A collective reserves an SM of its rank for every channel") {

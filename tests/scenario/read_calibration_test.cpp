@@ -20,7 +20,7 @@ const char* const full = R"({"name": "mine", "source": "ours", "collective_launc
   "link_efficiency": {"nvlink": 0.87, "network": 0.95},
   "protocols": [{"name": "ll", "payload": 0.5, "launch": "1 us", "step": {"nvlink": "2 us", "network": "6 us"}}],
   "compute_slowdown": 1.15, "sm_interference": 13.3, "rank_variation": 0.01,
-  "core_time_per_byte": "5200 ps", "core_share": 0.58, "unhidden_per_byte": "160 ps",
+  "core_time_per_byte": "5200 ps", "core_share": 0.58, "core_wait": "2 ms", "unhidden_per_byte": "160 ps",
   "gradient_copy": {"per_tensor": "5 us", "bandwidth": "30 GB/s"}, "host_per_bucket": "30 us",
   "residuals": {"communication": {"low": -0.1, "high": 0.1}, "compute": {"low": -0.05, "high": 0.02}}})";
 
@@ -38,6 +38,7 @@ TEST_CASE("every field of a calibration is read, ratios as parts per million") {
   CHECK(calibration.rank_variation_ppm == 10'000);
   CHECK(calibration.core_time_per_byte_ps == 5'200);
   CHECK(calibration.core_share_ppm == 580'000);
+  CHECK(calibration.core_wait == Duration::milliseconds(2));
   CHECK(calibration.unhidden_per_byte_ps == 160);
   CHECK(calibration.copy_per_tensor == Duration::microseconds(5));
   CHECK(calibration.copy_bandwidth == Bandwidth{30'000'000'000});

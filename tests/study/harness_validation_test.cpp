@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/base/error.h"
 #include "tests/scenario/lab.h"
@@ -55,6 +56,17 @@ TEST_CASE("an iteration is predicted from the step without communication and the
   CHECK(found.split == "heldout");
   CHECK(found.measured_s == 0.080);
   CHECK(found.predicted_s == doctest::Approx(predicted_s).epsilon(0.001));
+}
+
+// The slower of two ranks lies 0.564 deviations above their mean, of which the spread of the ranks' median shows
+// sqrt(1 / 2). Forward, backward and the optimizer are longer by that.
+TEST_CASE("an iteration waits for the slowest of ranks that vary from step to step") {
+  json run = simple_run();
+  const double deviation = 0.0005;
+  run["without_communication"]["iteration_s"] = testing::steps_of(0.031, 2.563 * deviation);
+  const double waited = case_named(validated({run}), "known cap 25").predicted_s -
+                        case_named(validated({simple_run()}), "known cap 25").predicted_s;
+  CHECK(waited == doctest::Approx(0.564 * std::sqrt(2.0) * deviation).epsilon(0.07));
 }
 
 TEST_CASE("what was measured of iterations never enters their prediction") {

@@ -72,10 +72,18 @@ inline nlohmann::json iteration_of(double bucket_cap_mb, double seconds) {
           {"buckets", nlohmann::json::array()}};
 }
 
+// Every step alike, or `spread` seconds from the 10th percentile to the 90th.
+inline nlohmann::json steps_of(double seconds, double spread = 0) {
+  nlohmann::json steps = statistics(seconds);
+  steps["p10"] = seconds - spread / 2;
+  steps["p90"] = seconds + spread / 2;
+  return steps;
+}
+
 // One layer of a million fp32 numbers: forward 10 ms, backward 20 ms, its gradient ready at the end, optimizer
 // 1 ms.
 inline nlohmann::json step_of_one_layer() {
-  return {{"iteration_s", statistics(0.031)},
+  return {{"iteration_s", steps_of(0.031)},
           {"forward_s", statistics(0.010)},
           {"backward_s", statistics(0.020)},
           {"optimizer_s", statistics(0.001)},
