@@ -99,9 +99,15 @@ std::string time_text(double microseconds) {
                                 : fmt::format("{:.{}f}", microseconds, microseconds >= 100 ? 1 : 2);
 }
 
+std::vector<CalibrationConstant> constants_of(const CalibrationReport& report) {
+  std::vector<CalibrationConstant> constants = calibration_constants(report.calibration);
+  constants.insert(constants.end(), report.computing.begin(), report.computing.end());
+  return constants;
+}
+
 std::string constants_text(const CalibrationReport& report) {
   TextTable table({Align::left, Align::right, Align::left});
-  for (const CalibrationConstant& constant : calibration_constants(report.calibration))
+  for (const CalibrationConstant& constant : constants_of(report))
     table.add_row({constant.name, fmt::format("{:.4g}", constant.value), constant.unit});
   return "Constants\n" + table.text(2);
 }
@@ -152,9 +158,9 @@ ordered_json points_json(std::span<const HeldOutPoint> points) {
   return json;
 }
 
-ordered_json constants_json(const Calibration& calibration) {
+ordered_json constants_json(const CalibrationReport& report) {
   ordered_json json = ordered_json::array();
-  for (const CalibrationConstant& constant : calibration_constants(calibration))
+  for (const CalibrationConstant& constant : constants_of(report))
     json.push_back({{"name", constant.name}, {"value", constant.value}, {"unit", constant.unit}});
   return json;
 }
@@ -204,7 +210,7 @@ ordered_json to_json(const CalibrationReport& report) {
   return {{"schema", "lockstep.calibration_report/1"},
           {"machine", report.machine},
           {"fit", report.tables},
-          {"constants", constants_json(report.calibration)},
+          {"constants", constants_json(report)},
           {"points", points_json(report.points)},
           {"fit_error", errors_json(report.points)},
           {"held_out_error", errors_json(report.held_out)},

@@ -22,8 +22,9 @@ struct CalibrationReport {
   std::string machine;
   std::string tables;  // one sentence
   Calibration calibration;
-  std::vector<HeldOutPoint> points;    // predicted by the fit that has seen them
-  std::vector<HeldOutPoint> held_out;  // empty for a single cell
+  std::vector<CalibrationConstant> computing = {};  // what was fitted besides communication
+  std::vector<HeldOutPoint> points;                 // predicted by the fit that has seen them
+  std::vector<HeldOutPoint> held_out;               // empty for a single cell
   nlohmann::ordered_json profile;
   std::vector<std::string> warnings;  // what the tables cannot tell
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 namespace lockstep {
 namespace {
@@ -26,11 +25,17 @@ bool is_also_known_as(const nlohmann::ordered_json& profile, const std::string& 
 
 }  // namespace
 
-std::string find_gpu_named(std::string_view printed, const ProfileStore& store) {
+bool is_gpu_named(std::string_view printed, const nlohmann::ordered_json& profile) {
   const std::string wanted = bare(printed);
+  const auto name = profile.find("name");
+  return (name != profile.end() && name->is_string() && bare(name->get<std::string>()) == wanted) ||
+         is_also_known_as(profile, wanted);
+}
+
+std::string find_gpu_named(std::string_view printed, const ProfileStore& store) {
   for (const std::string& name : store.names(ProfileKind::gpu)) {
     const auto profile = store.open(ProfileKind::gpu, name);
-    if (bare(name) == wanted || (profile && is_also_known_as(*profile->value, wanted)))
+    if (profile && is_gpu_named(printed, *profile->value))
       return name;
   }
   return "";

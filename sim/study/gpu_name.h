@@ -9,12 +9,16 @@
 // Invariant: a name means at most one GPU.
 // Cost:      one pass over the shipped GPUs.
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "sim/scenario/profile_store.h"
 
 namespace lockstep {
+
+// Whether it means the GPU of this profile.
+bool is_gpu_named(std::string_view printed, const nlohmann::ordered_json& profile);
 
 // The shipped name; empty: there is none.
 std::string find_gpu_named(std::string_view printed, const ProfileStore& store);

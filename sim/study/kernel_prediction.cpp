@@ -129,13 +129,13 @@ std::optional<KernelWork> work_of_shape(const KernelCase&, const StepShape&) {
   return std::nullopt;
 }
 
-Json lone_gpu(const std::string& gpu) {
+Json lone_gpu(const Json& gpu) {
   Json machine{{"name", "one_gpu"}, {"source", "alone"}, {"gpu", gpu}, {"gpus", 1}, {"library", "nccl"}};
   machine["gpu_links"]["kind"] = "none";
   return machine;
 }
 
-Json step_scenario(const std::string& gpu, const Json& model) {
+Json step_scenario(const Json& gpu, const Json& model) {
   Json scenario{{"name", "step"}, {"model", model}};
   scenario["cluster"]["machine"] = lone_gpu(gpu);
   scenario["training"]["strategy"] = "single";
@@ -156,8 +156,7 @@ std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& ker
   return kernel_time(pricing, *work);
 }
 
-std::optional<Duration> predict_step(const std::string& gpu, const KernelCase& step,
-                                     const ProfileStore& store) {
+std::optional<Duration> predict_step(const Json& gpu, const KernelCase& step, const ProfileStore& store) {
   const auto& shape = std::get<StepShape>(step.shape);
   const std::vector<std::string> models = store.names(ProfileKind::model);
   if (std::find(models.begin(), models.end(), shape.model) == models.end())
@@ -168,11 +167,11 @@ std::optional<Duration> predict_step(const std::string& gpu, const KernelCase& s
   return predict(load_value(step_scenario(gpu, model), {.store = store})).iteration;
 }
 
-GpuSpec load_gpu(const std::string& name, const ProfileStore& store) {
+GpuSpec load_gpu(const Json& gpu, const ProfileStore& store) {
   const Json layer{{"parameters", Json::array({1})}, {"forward_time", "1 us"}, {"backward_time", "1 us"}};
   Json model;
   model["layers"] = Json::array({layer});
-  return load_value(step_scenario(name, model), {.store = store}).cluster.gpu;
+  return load_value(step_scenario(gpu, model), {.store = store}).cluster.gpu;
 }
 
 }  // namespace lockstep

@@ -10,8 +10,8 @@
 // Cost:      a table look-up a kernel; a simulation a step.
 // Reference: sim/compute/roofline.h; models/token_network.h.
 
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 
 #include "sim/compute/gpu.h"
 #include "sim/plan/plan.h"
@@ -24,11 +24,13 @@ namespace lockstep {
 std::optional<KernelWork> work_of(const KernelCase& kernel);
 std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& kernel);
 
-// A whole step on a GPU of this name; empty where no such model is shipped.
-std::optional<Duration> predict_step(const std::string& gpu, const KernelCase& step,
+// A GPU is a name or a profile's object.
+
+// A whole step; empty where no such model is shipped.
+std::optional<Duration> predict_step(const nlohmann::ordered_json& gpu, const KernelCase& step,
                                      const ProfileStore& store);
 
-// The GPU of this profile, alone in a machine.
-GpuSpec load_gpu(const std::string& name, const ProfileStore& store);
+// Its figures as a scenario has them.
+GpuSpec load_gpu(const nlohmann::ordered_json& gpu, const ProfileStore& store);
 
 }  // namespace lockstep

@@ -355,24 +355,35 @@ const TableKind* find_kind(const std::string& name) {
 Names words_of(const std::string& line) {
   Names words;
   for (std::size_t begin = 0; begin <= line.size();) {
-    const std::size_t end = std::min(line.find_first_of(",\r", begin), line.size());
+    const std::size_t end = std::min(line.find(',', begin), line.size());
     words.push_back(line.substr(begin, end - begin));
     begin = end + 1;
   }
   return words;
 }
 
-// The kind all of whose columns stand in the file's first line.
+bool holds(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// All columns that the kind needs and none that it does not know: a trace of a product under load has those of
+// a product and more, and is no such table.
+bool has_columns_of(const TableKind& kind, const Names& columns) {
+  return std::all_of(kind.required.begin(), kind.required.end(),
+                     [&](const std::string& column) { return holds(columns, column); }) &&
+         std::all_of(columns.begin(), columns.end(), [&](const std::string& column) {
+           return holds(kind.required, column) || holds(kind.known, column);
+         });
+}
+
 const TableKind* kind_by_columns(const std::string& file) {
   std::ifstream stream(file);
   std::string line;
   std::getline(stream, line);
-  const Names words = words_of(line);
-  const auto found = std::find_if(kinds().begin(), kinds().end(), [&](const TableKind& kind) {
-    return std::all_of(kind.required.begin(), kind.required.end(), [&](const std::string& column) {
-      return std::find(words.begin(), words.end(), column) != words.end();
-    });
-  });
+  line.erase(std::find(line.begin(), line.end(), '\r'), line.end());
+  const Names columns = words_of(line);
+  const auto found = std::find_if(kinds().begin(), kinds().end(),
+                                  [&](const TableKind& kind) { return has_columns_of(kind, columns); });
   return found == kinds().end() ? nullptr : &*found;
 }
 

@@ -4,7 +4,7 @@
 //
 // Problem:   six kinds of table, each with columns of its own, say the same thing: what ran how long.
 // Idea:      one row of functions a kind: its columns, and how a row becomes cases. A file is of the kind it
-//            is named after, else of the one whose columns it has.
+//            is named after, else of the one that knows all of its columns.
 // Invariant: a case is what its row says: nothing is guessed, and rows that launch no kernel make none.
 // Cost:      a microsecond a row.
 

@@ -16,11 +16,15 @@
 namespace lockstep {
 namespace {
 
-// A GPU as tables name it: what it is shipped as, and its figures.
+// A GPU as tables name it: what is known of it.
 struct NamedGpu {
-  std::string profile;  // empty: not shipped
-  std::optional<GpuSpec> figures;
+  GpuProfile profile = {};
+  std::optional<GpuSpec> figures = {};  // empty: not asked
 };
+
+std::string group_of(const KernelCase& kernel, const std::string& gpu) {
+  return fmt::format("{}, {}, {}, {}", kernel.table, gpu, kernel.precision, name_of(kernel.direction));
+}
 
 struct LeftOutPlace {
   std::string table, gpu, reason;
@@ -39,11 +43,22 @@ class KernelCases {
 
   void append(const KernelCase& kernel) {
     const NamedGpu& gpu = gpu_named(kernel.gpu);
-    if (!gpu.figures) {
+    if (!gpu.figures)
       leave_out(kernel, "no shipped GPU has this name");
-    } else if (const auto predicted = predict(gpu, kernel)) {
-      append_case(kernel, gpu.profile, *predicted);
-    }
+    else
+      append_on(gpu, kernel, "heldout");
+  }
+
+  void append_on(const NamedGpu& gpu, const KernelCase& kernel, const std::string& split) {
+    if (const auto predicted = predict(gpu, kernel))
+      append_case(kernel, gpu.profile.name, *predicted, split);
+  }
+
+  void leave_out(const KernelCase& kernel, const std::string& reason, const std::string& name = "") {
+    LeftOut& rows = left_out_[{kernel.table, kernel.gpu, reason}];
+    ++rows.count;
+    if (!name.empty())
+      rows.names.insert(name);
   }
 
   void tell_left_out() {
@@ -59,9 +74,10 @@ class KernelCases {
   const NamedGpu& gpu_named(const std::string& printed) {
     const auto [known, is_new] = gpus_.try_emplace(printed);
     if (is_new) {
-      known->second.profile = find_gpu_named(printed, store_);
-      if (!known->second.profile.empty())
-        known->second.figures = load_gpu(known->second.profile, store_);
+      const std::string name = find_gpu_named(printed, store_);
+      known->second.profile = {.name = name, .value = name};
+      if (!name.empty())
+        known->second.figures = load_gpu(name, store_);
     }
     return known->second;
   }
@@ -80,7 +96,7 @@ class KernelCases {
   std::optional<Duration> predict_whole(const NamedGpu& gpu, const KernelCase& kernel,
                                         const StepShape& step) {
     try {
-      const auto predicted = predict_step(gpu.profile, kernel, store_);
+      const auto predicted = predict_step(gpu.profile.value, kernel, store_);
       if (!predicted)
         leave_out(kernel, "no shipped model has this name", step.model);
       return predicted;
@@ -90,22 +106,16 @@ class KernelCases {
     }
   }
 
-  void append_case(const KernelCase& kernel, const std::string& gpu, Duration predicted) {
+  void append_case(const KernelCase& kernel, const std::string& gpu, Duration predicted,
+                   const std::string& split) {
     ValidationCase entry;
     entry.name = describe(kernel);
     entry.group = group_of(kernel, gpu);
-    entry.split = "heldout";
+    entry.split = split;
     entry.measured_s = kernel.time.in_seconds();
     entry.predicted_s = predicted.in_seconds();
     entry.is_kernel = true;
     validation_.cases.push_back(std::move(entry));
-  }
-
-  void leave_out(const KernelCase& kernel, const std::string& reason, const std::string& name = "") {
-    LeftOut& rows = left_out_[{kernel.table, kernel.gpu, reason}];
-    ++rows.count;
-    if (!name.empty())
-      rows.names.insert(name);
   }
 
   const ProfileStore& store_;
@@ -115,10 +125,6 @@ class KernelCases {
 };
 
 }  // namespace
-
-std::string group_of(const KernelCase& kernel, const std::string& gpu) {
-  return fmt::format("{}, {}, {}, {}", kernel.table, gpu, kernel.precision, name_of(kernel.direction));
-}
 
 std::vector<KernelCase> read_kernel_tables(std::span<const std::string> files) {
   std::vector<KernelCase> cases;
@@ -138,6 +144,15 @@ void append_kernel_tables(std::span<const std::string> files, const ProfileStore
                           Validation& validation) {
   KernelCases cases(store, validation);
   for (const KernelCase& kernel : read_kernel_tables(files)) cases.append(kernel);
+  cases.tell_left_out();
+}
+
+void append_kernels(std::span<const KernelCase> kernels, const std::vector<bool>& is_fitted,
+                    const GpuProfile& gpu, const ProfileStore& store, Validation& validation) {
+  const NamedGpu known{.profile = gpu, .figures = load_gpu(gpu.value, store)};
+  KernelCases cases(store, validation);
+  for (std::size_t index = 0; index < kernels.size(); ++index)
+    cases.append_on(known, kernels[index], is_fitted[index] ? "fit" : "heldout");
   cases.tell_left_out();
 }
 

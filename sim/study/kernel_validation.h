@@ -9,6 +9,7 @@
 // Invariant: every row is a case or is told of.
 // Cost:      microseconds a kernel; a simulation a step.
 
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,13 @@ void append_kernel_tables(std::span<const std::string> files, const ProfileStore
 // The cases of all these tables. Throws as above.
 std::vector<KernelCase> read_kernel_tables(std::span<const std::string> files);
 
-// "gemm, a100_sxm_80gb, bf16, fwd".
-std::string group_of(const KernelCase& kernel, const std::string& gpu);
+// Kernels of one GPU against what its profile says of them.
+struct GpuProfile {
+  std::string name;              // as its group says it
+  nlohmann::ordered_json value;  // a name or an object
+};
+// `is_fitted` says of each kernel whether the profile has seen it.
+void append_kernels(std::span<const KernelCase> kernels, const std::vector<bool>& is_fitted,
+                    const GpuProfile& gpu, const ProfileStore& store, Validation& validation);
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/study/harness_run.h"
 #include "sim/study/kernel_table.h"
+#include "sim/study/launch_table.h"
 
 namespace lockstep {
 namespace {
@@ -51,6 +52,19 @@ std::vector<std::string> files_of(const std::string& suite, std::string_view end
 
 bool is_kernel_table(const std::string& file) {
   return !kernel_table_kind(file).empty();
+}
+
+std::vector<std::string> find_tables(const std::vector<std::string>& suites,
+                                     bool (*is_table)(const std::string& file)) {
+  std::vector<std::string> tables;
+  for (const std::string& suite : suites) {
+    for (const std::string& file : files_of(suite, ".csv")) {
+      if (is_table(file)) {
+        tables.push_back(file);
+      }
+    }
+  }
+  return tables;
 }
 
 // Files of the schema among the suites; folders are searched through.
@@ -97,15 +111,11 @@ std::vector<std::string> find_harness_runs(const std::vector<std::string>& suite
 }
 
 std::vector<std::string> find_kernel_tables(const std::vector<std::string>& suites) {
-  std::vector<std::string> tables;
-  for (const std::string& suite : suites) {
-    for (const std::string& file : files_of(suite, ".csv")) {
-      if (is_kernel_table(file)) {
-        tables.push_back(file);
-      }
-    }
-  }
-  return tables;
+  return find_tables(suites, is_kernel_table);
+}
+
+std::vector<std::string> find_launch_tables(const std::vector<std::string>& suites) {
+  return find_tables(suites, is_launch_table);
 }
 
 std::vector<std::string> find_table_indexes(const std::vector<std::string>& suites) {

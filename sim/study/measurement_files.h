@@ -24,4 +24,7 @@ std::vector<std::string> find_table_indexes(const std::vector<std::string>& suit
 // The tables of timed kernels among the suites, in the same order.
 std::vector<std::string> find_kernel_tables(const std::vector<std::string>& suites);
 
+// Their tables of what launches cost.
+std::vector<std::string> find_launch_tables(const std::vector<std::string>& suites);
+
 }  // namespace lockstep

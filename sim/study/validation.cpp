@@ -130,16 +130,6 @@ GroupSummary summarise_group(const std::vector<const ValidationCase*>& cases) {
   return summary;
 }
 
-std::vector<GroupSummary> summarise_groups(const std::vector<ValidationCase>& cases) {
-  std::map<std::pair<std::string, std::string>, std::vector<const ValidationCase*>> grouped;
-  for (const ValidationCase& entry : cases)
-    if (entry.caution.empty())
-      grouped[{entry.group, entry.split}].push_back(&entry);
-  std::vector<GroupSummary> groups;
-  for (const auto& [key, members] : grouped) groups.push_back(summarise_group(members));
-  return groups;
-}
-
 Json optional_number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
@@ -274,6 +264,16 @@ double GroupSummary::best_naive() const {
 
 bool GroupSummary::shows_skill() const {
   return best_naive() <= 3 || ours.mean_absolute <= best_naive() / 2;
+}
+
+std::vector<GroupSummary> summarise_groups(const std::vector<ValidationCase>& cases) {
+  std::map<std::pair<std::string, std::string>, std::vector<const ValidationCase*>> grouped;
+  for (const ValidationCase& entry : cases)
+    if (entry.caution.empty())
+      grouped[{entry.group, entry.split}].push_back(&entry);
+  std::vector<GroupSummary> groups;
+  for (const auto& [key, members] : grouped) groups.push_back(summarise_group(members));
+  return groups;
 }
 
 Validation validate(const ValidationOptions& options) {

@@ -106,6 +106,9 @@ struct ValidationOptions {
 // Throws ConfigError with every problem of the files.
 Validation validate(const ValidationOptions& options);
 
+// One for each group and split, sorted.
+std::vector<GroupSummary> summarise_groups(const std::vector<ValidationCase>& cases);
+
 nlohmann::ordered_json to_json(const Validation& validation);
 std::string to_text(const Validation& validation);
 // The table the README shows, in Markdown.

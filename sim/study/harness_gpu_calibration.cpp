@@ -1,0 +1,214 @@
+#include "sim/study/harness_gpu_calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "sim/base/error.h"
+#include "sim/scenario/exact_text.h"
+#include "sim/study/collective_table.h"
+#include "sim/study/harness_figures.h"
+#include "sim/study/median.h"
+
+namespace lockstep {
+namespace {
+
+// A byte that a rank sends in a ring passes its memory so often: the neighbour's write of what it reduces or
+// forwards, the read of that, and the read or write of its own buffer (NCCL's primitives).
+constexpr double passes_a_sent_byte = 3;
+constexpr double passes_a_copied_byte = 2;
+// What a calibration may state.
+constexpr double most_sm_interference = 100;
+
+MeasuredTable table_of(const HarnessRun& run, const std::string& machine) {
+  MeasuredTable table{.id = run.name, .source = run.file, .group = "own runs", .machine = machine};
+  table.profile = machine;
+  table.nodes = run.nodes;
+  table.gpus_per_node = run.ranks / run.nodes;
+  table.library_version = run.library_version;
+  for (const CurvePoint& point : run.curve)
+    table.rows.push_back(
+        {.size = point.bytes, .time = Duration::picoseconds(std::llround(point.time.median * 1e12))});
+  return table;
+}
+
+std::optional<double> median_of(const std::vector<RunFigures>& all,
+                                std::optional<double> RunFigures::*figure) {
+  std::vector<double> values;
+  for (const RunFigures& figures : all)
+    if (figures.*figure)
+      values.push_back(*(figures.*figure));
+  if (values.empty())
+    return std::nullopt;
+  return median(std::move(values));
+}
+
+// How much longer computing takes where nothing but so many bytes a second of its memory are taken; linear
+// between nothing and the copies that were measured.
+double slowdown_by_traffic(const CopyInterferencePoint& copies, double bytes_per_s) {
+  const double copied =
+      passes_a_copied_byte * static_cast<double>(copies.bytes.count()) / copies.copy_alone_s;
+  const double beside_copies = std::max(copies.compute_beside_s / copies.compute_alone_s, 1.0);
+  return 1 + (beside_copies - 1) * std::min(bytes_per_s / copied, 1.0);
+}
+
+// Computing's slow-down beside all-reduces, parted into what holds while any runs and what each SM adds.
+class SlowdownParts {
+ public:
+  explicit SlowdownParts(const CopyInterferencePoint& copies) : copies_(copies) {}
+
+  // `calibration` predicts how many channels an all-reduce holds.
+  void add(const HarnessRun& run, const Calibration& calibration, const std::string& machine,
+           const ProfileStore& store) {
+    if (run.ranks < 2 || run.interference.empty())
+      return;
+    Scenario scenario = load_collective_setting(
+        {.machine = machine, .nodes = run.nodes, .gpus_per_node = run.ranks / run.nodes}, store);
+    scenario.cluster.calibration = calibration;
+    const CollectiveBench bench(scenario);
+    for (const InterferencePoint& point : run.interference) {
+      if (!(point.collectives > 0))
+        continue;
+      const double channels = bench.predict(CollectiveOp::all_reduce, point.bytes).channels;
+      add_point(run, point, channels / static_cast<double>(scenario.cluster.gpu.sms));
+    }
+  }
+
+  double slowdown() const { return median(by_traffic_); }
+  double sm_interference() const { return median(a_share_of_sms_); }
+
+ private:
+  void add_point(const HarnessRun& run, const InterferencePoint& point, double held_share) {
+    const double slower = std::max(point.compute_beside_s / point.compute_alone_s, 1.0);
+    const double moved = passes_a_sent_byte * run.sent_bytes(point.bytes) / point.collective_beside_s;
+    const double by_traffic = std::min(slowdown_by_traffic(copies_, moved), slower);
+    by_traffic_.push_back(by_traffic);
+    a_share_of_sms_.push_back(std::min((slower - by_traffic) / held_share, most_sm_interference));
+  }
+
+  const CopyInterferencePoint& copies_;
+  std::vector<double> by_traffic_;
+  std::vector<double> a_share_of_sms_;
+};
+
+std::int64_t in_ppm(double ratio) {
+  return to_four_digits(std::llround(ratio * 1e6));
+}
+
+// Puts what no table of collectives tells into a report's calibration.
+class RunFigureWriter {
+ public:
+  RunFigureWriter(std::span<const HarnessRun> runs, CalibrationReport& report)
+      : runs_(runs), report_(report) {
+    for (const HarnessRun& run : runs) all_.push_back(figures_of(run));
+  }
+
+  void put_slowdown(const std::string& machine, const ProfileStore& store) {
+    const auto whole = median_of(all_, &RunFigures::slowdown);
+    if (!whole) {
+      report_.warnings.emplace_back(
+          "computing beside all-reduces was not measured: its slow-down is that of the machine before");
+      return;
+    }
+    const auto copies = std::find_if(runs_.begin(), runs_.end(),
+                                     [](const HarnessRun& run) { return run.copy_interference.has_value(); });
+    if (copies == runs_.end()) {
+      put_slowdown(*whole, 0);
+      report_.warnings.emplace_back(
+          "computing was not timed beside copies: what bandwidth and what SMs cost it cannot be told apart, "
+          "so all of its slow-down holds beside any collective, however few SMs that holds");
+      return;
+    }
+    SlowdownParts parts(*copies->copy_interference);
+    for (const HarnessRun& run : runs_) parts.add(run, report_.calibration, machine, store);
+    put_slowdown(parts.slowdown(), parts.sm_interference());
+  }
+
+  void put_copies() {
+    const auto per_byte = median_of(all_, &RunFigures::copy_per_byte_s);
+    if (!per_byte)
+      return;
+    const double per_tensor = median_of(all_, &RunFigures::copy_per_tensor_s).value_or(0);
+    Calibration& calibration = report_.calibration;
+    calibration.copy_per_tensor = Duration::picoseconds(to_four_digits(std::llround(per_tensor * 1e12)));
+    calibration.copy_bandwidth = Bandwidth{to_four_digits(std::llround(1 / *per_byte))};
+    report_.computing.push_back({"gradient_copy.per_tensor", per_tensor * 1e6, "us"});
+    report_.computing.push_back({"gradient_copy.bandwidth", 1 / *per_byte / 1e9, "GB/s"});
+  }
+
+ private:
+  void put_slowdown(double slowdown, double sm_interference) {
+    report_.calibration.compute_slowdown_ppm = in_ppm(slowdown);
+    report_.calibration.sm_interference_ppm = in_ppm(sm_interference);
+    report_.computing.push_back({"compute_slowdown", slowdown, ""});
+    report_.computing.push_back({"sm_interference", sm_interference, ""});
+  }
+
+  std::span<const HarnessRun> runs_;
+  CalibrationReport& report_;
+  std::vector<RunFigures> all_;
+};
+
+void check_machine(std::span<const HarnessRun> runs, const MachineSpec& machine) {
+  if (machine.library == LibraryKind::gloo)
+    throw ConfigError(
+        fmt::format("{}: was measured over NCCL, and a {} runs Gloo", runs.front().file, machine.name));
+  for (const HarnessRun& run : runs)
+    if (run.ranks / run.nodes > machine.gpus)
+      throw ConfigError(fmt::format("{}: /ranks: found {} on each node, and a {} has {} GPUs", run.file,
+                                    run.ranks / run.nodes, machine.name, machine.gpus));
+}
+
+}  // namespace
+
+std::vector<MeasuredTable> tables_of_runs(std::span<const HarnessRun> runs, const std::string& machine) {
+  std::vector<MeasuredTable> tables;
+  for (const HarnessRun& run : runs)
+    if (run.ranks > 1 && !run.curve.empty())
+      tables.push_back(table_of(run, machine));
+  return tables;
+}
+
+void check_gpu_runs(std::span<const HarnessRun> runs) {
+  std::vector<std::string> problems;
+  for (const HarnessRun& run : runs) {
+    if (run.gpus_shared)
+      problems.push_back(run.file +
+                         ": /machine/gpus_shared: found true: ranks took turns on a GPU, so its times are "
+                         "those of neither; expected a GPU for each rank");
+    if (run.library == RunLibrary::gloo)
+      problems.push_back(run.file + ": /harness/communication: found Gloo, expected NCCL");
+  }
+  if (!problems.empty())
+    throw ConfigError(problems);
+}
+
+CalibrationReport calibrate_to_gpu_runs(std::span<const HarnessRun> runs,
+                                        const GpuCalibrationOptions& options, const ProfileStore& store) {
+  check_gpu_runs(runs);
+  const MachineSpec machine = load_collective_setting({.machine = options.machine}, store).cluster.machine;
+  check_machine(runs, machine);
+  CalibrationInputs inputs;
+  inputs.machine = machine.name;
+  inputs.profile = machine.name;
+  inputs.tables = tables_of_runs(runs, options.machine);
+  inputs.holds_nothing_out = options.holds_nothing_out;
+  if (inputs.tables.empty())
+    throw ConfigError(runs.front().file +
+                      ": found no all-reduce of several ranks in collective_curve: communication cannot be "
+                      "fitted");
+  for (MeasuredTable& table : inputs.tables) table.profile = inputs.profile;
+  CalibrationReport report = calibrate(inputs, store);
+  RunFigureWriter writer(runs, report);
+  writer.put_slowdown(options.machine, store);
+  writer.put_copies();
+  nlohmann::ordered_json sources = report.profile.at("sources");
+  sources["compute"] = "slow-down beside all-reduces and copies into buckets: timed alone by harness runs";
+  report.profile = profile_of(report.calibration, std::move(sources));
+  return report;
+}
+
+}  // namespace lockstep
