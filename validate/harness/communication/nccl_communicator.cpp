@@ -94,8 +94,11 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return size_; }
   std::string library() const override;
   Ticket start_all_reduce(Tensor values) override;
+  Ticket start_all_reduce_beside(Tensor values) override;
   Ticket start_broadcast(Tensor values, int root) override;
   void wait(Ticket ticket) override;
+  bool has_ended(Ticket ticket) override;
+  void reserve_tickets(std::int64_t count) override;
   void forget_tickets() override { events_.forget(); }
   CollectiveTimes times_of(Ticket ticket, Mark since) override;
 
@@ -103,6 +106,8 @@ class NcclCommunicator final : public Communicator {
   // Of one collective; a ticket's index is that of the first.
   static constexpr std::uint32_t events_per_collective = 2;
 
+  ncclResult_t all_reduce(Tensor values);
+  void order_after_computing();
   template <class Launch>
   Ticket start(const char* call, Launch launch);
   void watch(const std::stop_token& stop);
@@ -174,12 +179,15 @@ void NcclCommunicator::throw_if_broken() {
     throw EnvironmentError(failure_);
 }
 
+void NcclCommunicator::order_after_computing() {
+  lockstep::harness::check_call(cudaEventRecord(computed_, runtime_.stream()), "cudaEventRecord");
+  lockstep::harness::check_call(cudaStreamWaitEvent(stream_.get(), computed_, 0), "cudaStreamWaitEvent");
+}
+
 template <class Launch>
 Ticket NcclCommunicator::start(const char* call, Launch launch) {
   const std::lock_guard lock(mutex_);
   throw_if_broken();
-  lockstep::harness::check_call(cudaEventRecord(computed_, runtime_.stream()), "cudaEventRecord");
-  lockstep::harness::check_call(cudaStreamWaitEvent(stream_.get(), computed_, 0), "cudaStreamWaitEvent");
   const Ticket ticket{events_.record(stream_.get()) / events_per_collective};
   const ncclResult_t code = launch();
   if (code != ncclSuccess)
@@ -188,14 +196,22 @@ Ticket NcclCommunicator::start(const char* call, Launch launch) {
   return ticket;
 }
 
+ncclResult_t NcclCommunicator::all_reduce(Tensor values) {
+  return ncclAllReduce(values.data, values.data, static_cast<std::size_t>(values.elements),
+                       data_type_of(values.type), ncclSum, communicator_, stream_.get());
+}
+
 Ticket NcclCommunicator::start_all_reduce(Tensor values) {
-  return start("ncclAllReduce", [&] {
-    return ncclAllReduce(values.data, values.data, static_cast<std::size_t>(values.elements),
-                         data_type_of(values.type), ncclSum, communicator_, stream_.get());
-  });
+  order_after_computing();
+  return start_all_reduce_beside(values);
+}
+
+Ticket NcclCommunicator::start_all_reduce_beside(Tensor values) {
+  return start("ncclAllReduce", [&] { return all_reduce(values); });
 }
 
 Ticket NcclCommunicator::start_broadcast(Tensor values, int root) {
+  order_after_computing();
   return start("ncclBroadcast", [&] {
     return ncclBroadcast(values.data, values.data, static_cast<std::size_t>(values.elements),
                          data_type_of(values.type), root, communicator_, stream_.get());
@@ -207,6 +223,14 @@ void NcclCommunicator::wait(Ticket ticket) {
   throw_if_broken();
   const cudaEvent_t end = events_.at(ticket.index * events_per_collective + 1);
   lockstep::harness::check_call(cudaStreamWaitEvent(runtime_.stream(), end, 0), "cudaStreamWaitEvent");
+}
+
+bool NcclCommunicator::has_ended(Ticket ticket) {
+  return events_.has_passed(ticket.index * events_per_collective + 1);
+}
+
+void NcclCommunicator::reserve_tickets(std::int64_t count) {
+  events_.reserve(count * events_per_collective);
 }
 
 CollectiveTimes NcclCommunicator::times_of(Ticket ticket, Mark since) {

@@ -1,6 +1,5 @@
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "sim/base/check.h"
@@ -48,7 +47,7 @@ class CudaDevice final : public CudaParts, public KernelDevice<GridExecutor> {
 
   std::string name() const override { return runtime.name(); }
   std::string libraries() const override;
-  std::optional<double> clock_mhz() const override { return runtime.clock_mhz(); }
+  std::string pci_bus_id() const override { return runtime.pci_bus_id(); }
   bool use_tf32() override;
 
   void* allocate(std::int64_t bytes) override { return allocate_on_gpu(bytes); }
@@ -62,7 +61,11 @@ class CudaDevice final : public CudaParts, public KernelDevice<GridExecutor> {
     return true;
   }
 
+  bool runs_ahead() const override { return true; }
   Mark mark() override { return {runtime.marks().record(runtime.stream())}; }
+  Mark mark_beside() override { return {runtime.marks().record(runtime.stream_beside())}; }
+  bool has_passed(Mark mark) override { return runtime.marks().has_passed(mark.index); }
+  void reserve_marks(std::int64_t count) override { runtime.marks().reserve(count); }
   double seconds_between(Mark from, Mark to) override {
     return seconds_between_events(runtime.marks().at(from.index), runtime.marks().at(to.index));
   }

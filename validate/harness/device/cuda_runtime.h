@@ -13,7 +13,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,9 +48,14 @@ class CudaEvents {
 
   std::uint32_t record(cudaStream_t stream);
   cudaEvent_t at(std::uint32_t index) const;
+  bool has_passed(std::uint32_t index) const;
+  // So many more can be recorded without one being made.
+  void reserve(std::int64_t count);
   void forget() { used_ = 0; }
 
  private:
+  void add();
+
   std::vector<cudaEvent_t> events_;
   std::uint32_t used_ = 0;
 };
@@ -68,13 +72,14 @@ class CudaRuntime {
 
   int device() const { return device_; }
   cudaStream_t stream() const { return stream_.get(); }
+  cudaStream_t stream_beside() const { return beside_.get(); }
   CudaScratch& scratch() { return scratch_; }
   CudaEvents& marks() { return marks_; }
 
   std::string name() const;
   std::string versions() const;  // of CUDA and the driver
   std::string uuid() const;      // of this GPU alone, wherever it is
-  std::optional<double> clock_mhz() const;
+  std::string pci_bus_id() const;
 
   void upload(Tensor to, const void* host);
   void download(void* host, Tensor from);
