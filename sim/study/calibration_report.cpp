@@ -123,6 +123,18 @@ std::string points_text(std::span<const HeldOutPoint> points) {
   return "Residuals\n" + table.text(2);
 }
 
+std::string computing_text(std::span<const ComputingPoint> points) {
+  if (points.empty())
+    return "";
+  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right});
+  table.add_row({"run", "what", "bytes", "measured us", "predicted us", "error %"});
+  for (const ComputingPoint& point : points)
+    table.add_row({point.run, point.what, fmt::format("{}", point.bytes.count()),
+                   time_text(point.measured_s * 1e6), time_text(point.predicted_s * 1e6),
+                   fmt::format("{:+.1f}", point.error() * 100)});
+  return table.text(2) + "\n";
+}
+
 std::string percent(const ErrorQuantiles& errors, double error) {
   return errors.points == 0 ? "-" : fmt::format("{:.1f} %", error * 100);
 }
@@ -150,6 +162,15 @@ ordered_json to_json(const HeldOutPoint& point) {
           {"error", point.error()},
           {"algorithm", point.algorithm},
           {"protocol", point.protocol}};
+}
+
+ordered_json to_json(const ComputingPoint& point) {
+  return {{"run", point.run},
+          {"what", point.what},
+          {"size_bytes", point.bytes.count()},
+          {"measured_us", point.measured_s * 1e6},
+          {"predicted_us", point.predicted_s * 1e6},
+          {"error", point.error()}};
 }
 
 ordered_json points_json(std::span<const HeldOutPoint> points) {
@@ -202,21 +223,25 @@ CalibrationReport calibrate(const CalibrationInputs& inputs, const ProfileStore&
 }
 
 std::string to_text(const CalibrationReport& report) {
-  return fmt::format("{}: {}\n\n{}\n{}\n{}", report.calibration.name, report.tables, constants_text(report),
-                     points_text(report.points), errors_text(report));
+  return fmt::format("{}: {}\n\n{}\n{}\n{}{}", report.calibration.name, report.tables, constants_text(report),
+                     points_text(report.points), computing_text(report.computing_points),
+                     errors_text(report));
 }
 
 ordered_json to_json(const CalibrationReport& report) {
-  return {{"schema", "lockstep.calibration_report/1"},
-          {"machine", report.machine},
-          {"fit", report.tables},
-          {"constants", constants_json(report)},
-          {"points", points_json(report.points)},
-          {"fit_error", errors_json(report.points)},
-          {"held_out_error", errors_json(report.held_out)},
-          {"held_out_points", points_json(report.held_out)},
-          {"warnings", report.warnings},
-          {"profile", report.profile}};
+  ordered_json json{{"schema", "lockstep.calibration_report/1"},
+                    {"machine", report.machine},
+                    {"fit", report.tables},
+                    {"constants", constants_json(report)},
+                    {"points", points_json(report.points)},
+                    {"fit_error", errors_json(report.points)},
+                    {"held_out_error", errors_json(report.held_out)},
+                    {"held_out_points", points_json(report.held_out)},
+                    {"warnings", report.warnings},
+                    {"profile", report.profile}};
+  for (const ComputingPoint& point : report.computing_points)
+    json["computing_points"].push_back(to_json(point));
+  return json;
 }
 
 }  // namespace lockstep

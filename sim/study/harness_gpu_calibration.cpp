@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sim/base/error.h"
-#include "sim/scenario/exact_text.h"
+#include "sim/network/interference.h"
 #include "sim/study/collective_table.h"
 #include "sim/study/harness_figures.h"
 #include "sim/study/median.h"
@@ -46,6 +46,41 @@ std::optional<double> median_of(const std::vector<RunFigures>& all,
   return median(std::move(values));
 }
 
+// Computing beside all-reduces of a size, and the SMs that their channels hold.
+struct Beside {
+  const HarnessRun& run;
+  const InterferencePoint& point;
+  std::int64_t channels;
+  std::int64_t sms;
+
+  double slower() const { return std::max(point.compute_beside_s / point.compute_alone_s, 1.0); }
+  double held_share() const { return static_cast<double>(channels) / static_cast<double>(sms); }
+  double moved_per_s() const {
+    return passes_a_sent_byte * run.sent_bytes(point.bytes) / point.collective_beside_s;
+  }
+};
+
+// `calibration` predicts how many channels all-reduces take.
+std::vector<Beside> besides_of(std::span<const HarnessRun> runs, const Calibration& calibration,
+                               const std::string& machine, const ProfileStore& store) {
+  std::vector<Beside> besides;
+  for (const HarnessRun& run : runs) {
+    if (run.ranks < 2 || run.interference.empty())
+      continue;
+    Scenario scenario = load_collective_setting(
+        {.machine = machine, .nodes = run.nodes, .gpus_per_node = run.ranks / run.nodes}, store);
+    scenario.cluster.calibration = calibration;
+    const CollectiveBench bench(scenario);
+    for (const InterferencePoint& point : run.interference)
+      if (point.collectives > 0)
+        besides.push_back({.run = run,
+                           .point = point,
+                           .channels = bench.predict(CollectiveOp::all_reduce, point.bytes).channels,
+                           .sms = scenario.cluster.gpu.sms});
+  }
+  return besides;
+}
+
 // How much longer computing takes where nothing but so many bytes a second of its memory are taken; linear
 // between nothing and the copies that were measured.
 double slowdown_by_traffic(const CopyInterferencePoint& copies, double bytes_per_s) {
@@ -55,50 +90,28 @@ double slowdown_by_traffic(const CopyInterferencePoint& copies, double bytes_per
   return 1 + (beside_copies - 1) * std::min(bytes_per_s / copied, 1.0);
 }
 
-// Computing's slow-down beside all-reduces, parted into what holds while any runs and what each SM adds.
-class SlowdownParts {
- public:
-  explicit SlowdownParts(const CopyInterferencePoint& copies) : copies_(copies) {}
-
-  // `calibration` predicts how many channels an all-reduce holds.
-  void add(const HarnessRun& run, const Calibration& calibration, const std::string& machine,
-           const ProfileStore& store) {
-    if (run.ranks < 2 || run.interference.empty())
-      return;
-    Scenario scenario = load_collective_setting(
-        {.machine = machine, .nodes = run.nodes, .gpus_per_node = run.ranks / run.nodes}, store);
-    scenario.cluster.calibration = calibration;
-    const CollectiveBench bench(scenario);
-    for (const InterferencePoint& point : run.interference) {
-      if (!(point.collectives > 0))
-        continue;
-      const double channels = bench.predict(CollectiveOp::all_reduce, point.bytes).channels;
-      add_point(run, point, channels / static_cast<double>(scenario.cluster.gpu.sms));
-    }
-  }
-
-  double slowdown() const { return median(by_traffic_); }
-  double sm_interference() const { return median(a_share_of_sms_); }
-
- private:
-  void add_point(const HarnessRun& run, const InterferencePoint& point, double held_share) {
-    const double slower = std::max(point.compute_beside_s / point.compute_alone_s, 1.0);
-    const double moved = passes_a_sent_byte * run.sent_bytes(point.bytes) / point.collective_beside_s;
-    const double by_traffic = std::min(slowdown_by_traffic(copies_, moved), slower);
-    by_traffic_.push_back(by_traffic);
-    a_share_of_sms_.push_back(std::min((slower - by_traffic) / held_share, most_sm_interference));
-  }
-
-  const CopyInterferencePoint& copies_;
-  std::vector<double> by_traffic_;
-  std::vector<double> a_share_of_sms_;
+// What computing loses while any collective runs, and for each part of the SMs that it holds.
+struct Slowdown {
+  double factor = 1;
+  double a_share_of_sms = 0;
 };
+
+Slowdown part(const std::vector<Beside>& besides, const CopyInterferencePoint& copies) {
+  std::vector<double> by_traffic;
+  std::vector<double> by_sms;
+  for (const Beside& beside : besides) {
+    by_traffic.push_back(std::min(slowdown_by_traffic(copies, beside.moved_per_s()), beside.slower()));
+    by_sms.push_back(
+        std::min((beside.slower() - by_traffic.back()) / beside.held_share(), most_sm_interference));
+  }
+  return {.factor = median(std::move(by_traffic)), .a_share_of_sms = median(std::move(by_sms))};
+}
 
 std::int64_t in_ppm(double ratio) {
   return to_four_digits(std::llround(ratio * 1e6));
 }
 
-// Puts what no table of collectives tells into a report's calibration.
+// Puts what no table of collectives tells into a report's calibration, and what that makes of every point.
 class RunFigureWriter {
  public:
   RunFigureWriter(std::span<const HarnessRun> runs, CalibrationReport& report)
@@ -106,7 +119,7 @@ class RunFigureWriter {
     for (const HarnessRun& run : runs) all_.push_back(figures_of(run));
   }
 
-  void put_slowdown(const std::string& machine, const ProfileStore& store) {
+  void put_slowdown(const std::vector<Beside>& besides) {
     const auto whole = median_of(all_, &RunFigures::slowdown);
     if (!whole) {
       report_.warnings.emplace_back(
@@ -115,16 +128,12 @@ class RunFigureWriter {
     }
     const auto copies = std::find_if(runs_.begin(), runs_.end(),
                                      [](const HarnessRun& run) { return run.copy_interference.has_value(); });
-    if (copies == runs_.end()) {
-      put_slowdown(*whole, 0);
+    if (copies == runs_.end())
       report_.warnings.emplace_back(
           "computing was not timed beside copies: what bandwidth and what SMs cost it cannot be told apart, "
           "so all of its slow-down holds beside any collective, however few SMs that holds");
-      return;
-    }
-    SlowdownParts parts(*copies->copy_interference);
-    for (const HarnessRun& run : runs_) parts.add(run, report_.calibration, machine, store);
-    put_slowdown(parts.slowdown(), parts.sm_interference());
+    put(copies == runs_.end() ? Slowdown{.factor = *whole} : part(besides, *copies->copy_interference));
+    for (const Beside& beside : besides) append_point(beside);
   }
 
   void put_copies() {
@@ -137,14 +146,39 @@ class RunFigureWriter {
     calibration.copy_bandwidth = Bandwidth{to_four_digits(std::llround(1 / *per_byte))};
     report_.computing.push_back({"gradient_copy.per_tensor", per_tensor * 1e6, "us"});
     report_.computing.push_back({"gradient_copy.bandwidth", 1 / *per_byte / 1e9, "GB/s"});
+    for (const HarnessRun& run : runs_)
+      for (const BucketCopyPoint& point : run.copies) append_point(run, point);
   }
 
  private:
-  void put_slowdown(double slowdown, double sm_interference) {
-    report_.calibration.compute_slowdown_ppm = in_ppm(slowdown);
-    report_.calibration.sm_interference_ppm = in_ppm(sm_interference);
-    report_.computing.push_back({"compute_slowdown", slowdown, ""});
-    report_.computing.push_back({"sm_interference", sm_interference, ""});
+  void put(const Slowdown& slowdown) {
+    report_.calibration.compute_slowdown_ppm = in_ppm(slowdown.factor);
+    report_.calibration.sm_interference_ppm = in_ppm(slowdown.a_share_of_sms);
+    report_.computing.push_back({"compute_slowdown", slowdown.factor, ""});
+    report_.computing.push_back({"sm_interference", slowdown.a_share_of_sms, ""});
+  }
+
+  void append_point(const Beside& beside) {
+    const Interference interference{.slowdown_ppm = report_.calibration.compute_slowdown_ppm,
+                                    .sm_interference_ppm = report_.calibration.sm_interference_ppm,
+                                    .sms = beside.sms};
+    const double slower = static_cast<double>(interference.slowdown_beside(beside.channels)) / 1e6;
+    report_.computing_points.push_back({.run = beside.run.name,
+                                        .what = "compute beside",
+                                        .bytes = beside.point.bytes,
+                                        .measured_s = beside.point.compute_beside_s,
+                                        .predicted_s = beside.point.compute_alone_s * slower});
+  }
+
+  void append_point(const HarnessRun& run, const BucketCopyPoint& point) {
+    const Calibration& calibration = report_.calibration;
+    const double moving = time_to_move(point.bytes, *calibration.copy_bandwidth).in_seconds();
+    const double tensors = static_cast<double>(point.tensors) * calibration.copy_per_tensor.in_seconds();
+    report_.computing_points.push_back({.run = run.name,
+                                        .what = "bucket copy",
+                                        .bytes = point.bytes,
+                                        .measured_s = point.time.median,
+                                        .predicted_s = tensors + moving});
   }
 
   std::span<const HarnessRun> runs_;
@@ -203,7 +237,7 @@ CalibrationReport calibrate_to_gpu_runs(std::span<const HarnessRun> runs,
   for (MeasuredTable& table : inputs.tables) table.profile = inputs.profile;
   CalibrationReport report = calibrate(inputs, store);
   RunFigureWriter writer(runs, report);
-  writer.put_slowdown(options.machine, store);
+  writer.put_slowdown(besides_of(runs, report.calibration, options.machine, store));
   writer.put_copies();
   nlohmann::ordered_json sources = report.profile.at("sources");
   sources["compute"] = "slow-down beside all-reduces and copies into buckets: timed alone by harness runs";

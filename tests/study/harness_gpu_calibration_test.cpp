@@ -97,6 +97,18 @@ TEST_CASE("copies into buckets are the run's own") {
         doctest::Approx(truth.copy_per_byte_s).epsilon(0.01));
 }
 
+// One all-reduce beside computing, and three copies.
+TEST_CASE("what the profile makes of computing and of copies is told point by point") {
+  const CalibrationReport report = calibrated(nccl_run());
+  REQUIRE(report.computing_points.size() == 1 + 3);
+  for (const ComputingPoint& point : report.computing_points) {
+    CAPTURE(point.what);
+    CHECK(point.predicted_s == doctest::Approx(point.measured_s).epsilon(0.01));
+  }
+  CHECK(to_text(report).find("compute beside") != std::string::npos);
+  CHECK(to_json(report)["computing_points"].size() == 4);
+}
+
 TEST_CASE("what was measured of iterations never enters a calibration") {
   json other = nccl_run();
   other["iterations"] = {testing::iteration_of(1, 17.0)};
