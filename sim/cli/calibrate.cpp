@@ -2,28 +2,20 @@
 // from runs of the training harness; its processor from such runs and from tables of timed kernels.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <set>
 
 #include "sim/base/atomic_file.h"
 #include "sim/base/error.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/study/calibration_files.h"
 #include "sim/study/calibration_report.h"
 #include "sim/study/collective_table.h"
-#include "sim/study/gpu_name.h"
 #include "sim/study/harness_calibration.h"
 #include "sim/study/harness_gpu_calibration.h"
-#include "sim/study/kernel_calibration.h"
-#include "sim/study/kernel_validation.h"
-#include "sim/study/launch_table.h"
-#include "sim/study/measured_processor.h"
-#include "sim/study/measurement_files.h"
+#include "sim/study/processor_calibration.h"
 
 namespace lockstep {
 namespace {
@@ -94,67 +86,6 @@ void check_outputs(const CalibrateArguments& arguments, const std::vector<std::s
   }
 }
 
-// What files and folders hold; of a folder, what is measured by the harness and by a GPU benchmark.
-struct CalibrationFiles {
-  std::vector<std::string> runs;
-  std::vector<std::string> kernel_tables;
-  std::vector<std::string> launch_tables;
-  std::vector<std::string> logs;
-
-  bool has_measurements() const { return !runs.empty() || !kernel_tables.empty() || !launch_tables.empty(); }
-  std::vector<std::string> all() const {
-    std::vector<std::string> files = runs;
-    for (const auto* more : {&kernel_tables, &launch_tables, &logs}) {
-      files.insert(files.end(), more->begin(), more->end());
-    }
-    return files;
-  }
-};
-
-// A file that cannot be read is left to the reader of logs.
-bool is_run(const std::string& file) {
-  return file.ends_with(".json") && std::filesystem::exists(file) && is_harness_run(file);
-}
-
-void append(std::vector<std::string>& files, const std::vector<std::string>& more) {
-  files.insert(files.end(), more.begin(), more.end());
-}
-
-CalibrationFiles sort_files(const std::vector<std::string>& arguments) {
-  CalibrationFiles files;
-  for (const std::string& argument : arguments) {
-    std::error_code ignored;
-    const bool is_folder = std::filesystem::is_directory(argument, ignored);
-    const std::vector<std::string> kernel_tables = find_kernel_tables({argument});
-    const std::vector<std::string> launch_tables = find_launch_tables({argument});
-    append(files.kernel_tables, kernel_tables);
-    append(files.launch_tables, launch_tables);
-    if (is_folder) {
-      append(files.runs, find_harness_runs({argument}));
-    } else if (is_run(argument)) {
-      files.runs.push_back(argument);
-    } else if (kernel_tables.empty() && launch_tables.empty()) {
-      files.logs.push_back(argument);
-    }
-    if (is_folder && !files.has_measurements()) {
-      throw ConfigError(argument +
-                        ": found no harness runs (lockstep.run/1) and no tables of kernels (gemm.csv, ...)");
-    }
-  }
-  return files;
-}
-
-// Runs and logs measure different things.
-void check_apart(const CalibrationFiles& files) {
-  if (files.has_measurements() && !files.logs.empty()) {
-    const bool is_of_run = !files.runs.empty();
-    throw ConfigError(fmt::format("{}: is a {}, and {} is none: fit {} and benchmark logs apart",
-                                  files.all().front(),
-                                  is_of_run ? "harness run (lockstep.run/1)" : "table of kernels",
-                                  files.logs.front(), is_of_run ? "runs" : "kernels"));
-  }
-}
-
 void check_run_options(const CalibrateArguments& arguments) {
   std::vector<std::string> given = given_options(arguments.request.facts);
   if (!arguments.request.profile.empty()) {
@@ -182,119 +113,32 @@ std::vector<HarnessRun> read_runs(const std::vector<std::string>& files, const M
       print_lines("warning: ", {run.name + ": " + failure});
     }
   }
+  if (!is_gloo) {
+    check_gpu_runs(runs);
+  }
   return runs;
 }
 
-// The machine's GPU as it is shipped or stated in a file; null where the machine states it itself.
-nlohmann::ordered_json gpu_of(const MachineSpec& machine, const ProfileStore& store) {
-  const auto profile = store.open(ProfileKind::gpu, machine.gpu);
-  return profile ? *profile->value : nlohmann::ordered_json();
+nlohmann::ordered_json document_of(const ProcessorCalibration& processor) {
+  return processor.kernels ? to_json(*processor.kernels)
+                           : nlohmann::ordered_json{{"schema", "lockstep.calibration_report/1"},
+                                                    {"gpu", processor.profile.at("name")},
+                                                    {"warnings", processor.warnings},
+                                                    {"profile", processor.profile}};
 }
 
-// The rows of the machine's GPU; those of others are told of.
-std::vector<KernelCase> kernels_of(const nlohmann::ordered_json& gpu, const MachineSpec& machine,
-                                   const std::vector<std::string>& tables) {
-  std::vector<KernelCase> kernels = read_kernel_tables(tables);
-  const std::size_t rows = kernels.size();
-  std::set<std::string> others;
-  std::erase_if(kernels, [&](const KernelCase& kernel) {
-    const bool is_other = others.contains(kernel.gpu) || !is_gpu_named(kernel.gpu, gpu);
-    if (is_other) {
-      others.insert(kernel.gpu);
-    }
-    return is_other;
-  });
-  if (kernels.empty() && !tables.empty()) {
-    throw ConfigError(fmt::format("{}: found rows of {}, and the GPU of a {} is {}", tables.front(),
-                                  fmt::join(others, ", "), machine.name, machine.gpu));
-  }
-  if (kernels.size() < rows) {
-    print_lines("", {fmt::format("passed over {} rows of other GPUs than {}: {}", rows - kernels.size(),
-                                 machine.gpu, fmt::join(others, ", "))});
-  }
-  return kernels;
+Answer fit_processor(const ProcessorInputs& inputs, const std::vector<HarnessRun>& runs,
+                     const std::string& output, const ProfileStore& store) {
+  const ProcessorCalibration processor = calibrate_processor(inputs, runs, store);
+  print_lines("warning: ", processor.warnings);
+  write_file_atomically(output, processor.profile.dump(2) + "\n");
+  Answer answer{.text = processor.kernels ? to_text(*processor.kernels) + "\n" : "",
+                .document = document_of(processor)};
+  answer.text +=
+      fmt::format("wrote the processor {} to {}\n", processor.profile.at("name").get<std::string>(), output);
+  answer.document["output"] = output;
+  return answer;
 }
-
-std::optional<LaunchTimes> launches_of(const nlohmann::ordered_json& gpu, const MachineSpec& machine,
-                                       const std::vector<std::string>& tables) {
-  if (tables.size() > 1) {
-    throw ConfigError(fmt::format("{}: is a second table of launches, expected one", tables[1]));
-  }
-  if (tables.empty()) {
-    return std::nullopt;
-  }
-  LaunchTimes launches = read_launch_table(tables.front());
-  if (!is_gpu_named(launches.gpu, gpu)) {
-    throw ConfigError(fmt::format("{}: found {}, and the GPU of a {} is {}", tables.front(), launches.gpu,
-                                  machine.name, machine.gpu));
-  }
-  return launches;
-}
-
-// A machine's processor, from all that was timed of it alone.
-class ProcessorFit {
- public:
-  ProcessorFit(const CalibrationFiles& files, const MachineSpec& machine, const ProfileStore& store)
-      : store_(store),
-        gpu_(gpu_of(machine, store)),
-        kernels_(kernels_of(gpu_, machine, files.kernel_tables)),
-        launches_(launches_of(gpu_, machine, files.launch_tables)) {}
-
-  bool has_kernels() const { return !kernels_.empty() || launches_; }
-
-  // Matrix products and copies of the runs first, then what tables of kernels know better.
-  Answer fit(const std::vector<HarnessRun>& runs, const std::string& output) const {
-    nlohmann::ordered_json profile = base(runs);
-    if (!runs.empty()) {
-      profile = of_runs(runs, std::move(profile));
-    }
-    if (!has_kernels()) {
-      write_file_atomically(output, profile.dump(2) + "\n");
-      return {.text = fmt::format("wrote the processor {} to {}\n", profile.at("name").get<std::string>(),
-                                  output),
-              .document = {{"schema", "lockstep.calibration_report/1"},
-                           {"gpu", profile.at("name")},
-                           {"profile", profile},
-                           {"output", output}}};
-    }
-    const KernelCalibration report =
-        calibrate_gpu({.kernels = kernels_, .launches = launches_, .gpu = std::move(profile)}, store_);
-    print_lines("warning: ", report.warnings);
-    write_file_atomically(output, report.profile.dump(2) + "\n");
-    return answer_of(report, output, "the GPU " + report.profile.at("name").get<std::string>());
-  }
-
- private:
-  nlohmann::ordered_json base(const std::vector<HarnessRun>& runs) const {
-    if (!gpu_.is_null()) {
-      return gpu_;
-    }
-    const nlohmann::ordered_json shipped = shipped_processor(runs.front(), store_);
-    if (shipped.is_null()) {
-      throw ConfigError("--machine: states its GPU itself, and " + runs.front().device +
-                        " is not shipped; expected a machine whose \"gpu\" is a name or a path");
-    }
-    return shipped;
-  }
-
-  nlohmann::ordered_json of_runs(const std::vector<HarnessRun>& runs, nlohmann::ordered_json profile) const {
-    MeasuredProcessor measured = measured_processor(runs, profile);
-    if (!measured.profile.is_null()) {
-      print_lines("warning: ", measured.warnings);
-      return std::move(measured.profile);
-    }
-    if (!has_kernels()) {
-      print_lines("warning: ", measured.warnings);
-      throw ConfigError("--gpu-output: the runs hold no matmuls and no memory_copies to write");
-    }
-    return profile;
-  }
-
-  const ProfileStore& store_;
-  nlohmann::ordered_json gpu_;
-  std::vector<KernelCase> kernels_;
-  std::optional<LaunchTimes> launches_;
-};
 
 Duration link_latency(const MachineSpec& machine) {
   return machine.nics.empty() ? Duration::zero() : machine.nics.front().link.latency;
@@ -341,31 +185,38 @@ std::string processor_output(const CalibrateArguments& arguments, bool fits_comm
   return arguments.output;
 }
 
+Answer fit_communication(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
+                         const MachineSpec& machine, const ProfileStore& store) {
+  return machine.library == LibraryKind::gloo ? fit_processes(arguments, runs, machine, store)
+                                              : fit_gpus(arguments, runs, store);
+}
+
+// Both reports as one: the communication's document holds that of the kernels.
+Answer joined(Answer processor, Answer communication, bool has_kernels) {
+  communication.text = processor.text + communication.text;
+  if (has_kernels) {
+    communication.document["kernels"] = std::move(processor.document);
+  }
+  return communication;
+}
+
 int calibrate_measurements(const CalibrateArguments& arguments, const CalibrationFiles& files,
                            const ProfileStore& store) {
   check_run_options(arguments);
   const MachineSpec machine =
       load_collective_setting({.machine = arguments.request.machine}, store).cluster.machine;
   const std::vector<HarnessRun> runs = read_runs(files.runs, machine);
-  if (machine.library != LibraryKind::gloo) {
-    check_gpu_runs(runs);
-  }
-  const ProcessorFit processor(files, machine, store);
+  const ProcessorInputs inputs = read_processor_inputs(files, machine, store);
+  print_lines("", inputs.notes);
   const bool fits_communication = has_communication(runs, machine);
-  const std::string output = processor_output(arguments, fits_communication, processor.has_kernels());
+  const std::string output = processor_output(arguments, fits_communication, inputs.has_kernels());
   Answer answer;
   if (!output.empty()) {
-    answer = processor.fit(runs, output);
+    answer = fit_processor(inputs, runs, output, store);
   }
   if (fits_communication) {
-    Answer communication = machine.library == LibraryKind::gloo
-                               ? fit_processes(arguments, runs, machine, store)
-                               : fit_gpus(arguments, runs, store);
-    answer.text += communication.text;
-    if (processor.has_kernels()) {
-      communication.document["kernels"] = answer.document;
-    }
-    answer.document = std::move(communication.document);
+    answer =
+        joined(std::move(answer), fit_communication(arguments, runs, machine, store), inputs.has_kernels());
   } else {
     print_lines("", {"no run has all-reduces of several ranks: computing alone is calibrated"});
   }
@@ -375,8 +226,7 @@ int calibrate_measurements(const CalibrateArguments& arguments, const Calibratio
 
 int run_calibrate(const CalibrateArguments& arguments, const CommandContext& context) {
   const ProfileStore store(context.data_directory);
-  const CalibrationFiles files = sort_files(arguments.request.files);
-  check_apart(files);
+  const CalibrationFiles files = sort_calibration_files(arguments.request.files);
   check_outputs(arguments, files.all());
   if (files.has_measurements()) {
     return calibrate_measurements(arguments, files, store);

@@ -269,7 +269,7 @@ TEST_CASE("calibrate fits a machine's GPU to a folder of kernel tables, the same
   CAPTURE(answer.diagnostics);
   CHECK(answer.exit_code == 0);
   check_says(answer.out, {"kernel_launch", "2.5", "matmul_efficiency.fp16 at", "held out", "Residuals",
-                          "wrote the GPU v100_sxm2_32gb_measured to"});
+                          "wrote the processor v100_sxm2_32gb_measured to"});
   check_says(answer.diagnostics, {"passed over 1 rows of other GPUs than v100_sxm2_32gb: l40s",
                                   "memory_efficiency stays as it is", "computing alone is calibrated"});
   const std::string profile = text_of(kernels.path("gpu.json"));

@@ -4,9 +4,10 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/error.h"
+#include "sim/study/kernel_prediction.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep {
@@ -36,6 +37,17 @@ TEST_CASE("no two shipped GPUs share a name") {
       for (const auto& name : profile["also_known_as"])
         CHECK_MESSAGE(find_gpu_named(name.get<std::string>(), store) == gpu, name);
   }
+}
+
+TEST_CASE("other names are a list of texts") {
+  nlohmann::ordered_json gpu = *shipped_profiles().open(ProfileKind::gpu, "l4")->value;
+  gpu["also_known_as"] = {"NVIDIA L4", "an L4"};
+  CHECK(load_gpu(gpu, shipped_profiles()).name == "l4");
+  CHECK(is_gpu_named("AN_L4", gpu));
+  gpu["also_known_as"] = {3};
+  CHECK_THROWS_WITH_AS(load_gpu(gpu, shipped_profiles()), doctest::Contains("/also_known_as/0"), ConfigError);
+  gpu["also_known_as"] = "NVIDIA L4";
+  CHECK_THROWS_AS(load_gpu(gpu, shipped_profiles()), ConfigError);
 }
 
 }  // namespace
