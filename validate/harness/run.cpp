@@ -180,7 +180,6 @@ RunFile measure_run(Bench& bench, const Options& options, const World& world, co
   WatchedRun watched(bench, options, run);
   watched.measure(*model);
   run.machine.gpus = watched.gpus();
-  run.machine.gpus_shared = bench.gpus_shared;
   run.failures = bench.failures;
   run.machine.after = look_at_state(bench.device);
   return run;

@@ -66,6 +66,13 @@ TEST_CASE("all-reduces that stand still for part of the computing give a reason 
   CHECK(measured.failures[0].reason.find("what ran beside the computing") == 0);
 }
 
+TEST_CASE("all-reduces that end faster than a host can start them give a reason and no number") {
+  // In 8 us, where a call takes 15: the device reduces half of the time, alone as well as beside computing.
+  const Measured measured = measure({.collective = 8e-6});
+  CHECK(measured.entries.empty());
+  CHECK(measured.failures.size() == 1);
+}
+
 TEST_CASE("a host that cannot keep the device busy gives a reason and no number") {
   // A kernel of 4 us is over before the next one is launched, in 5 us.
   const Measured measured = measure({.kernel = 4e-6});

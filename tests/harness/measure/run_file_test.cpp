@@ -86,7 +86,7 @@ TEST_CASE("what failed is told with its reason, in the file and in the table") {
 TEST_CASE("the file tells that ranks shared a GPU, and what NCCL was told") {
   RunFile run = small_run();
   CHECK(to_json(run)["machine"]["gpus_shared"] == false);
-  run.machine.gpus_shared = true;
+  run.gpus_shared = true;
   run.machine.environment = {{"NCCL_ALGO", "Ring"}};
   CHECK(to_json(run)["machine"]["gpus_shared"] == true);
   CHECK(to_json(run)["machine"]["environment"]["NCCL_ALGO"] == "Ring");

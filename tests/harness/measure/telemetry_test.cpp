@@ -41,6 +41,7 @@ TEST_CASE("states are kept as least, median and most, and as every reason that w
   CHECK(telemetry.sm_clock_mhz->most == 1980);
   CHECK(telemetry.clock_limits == std::vector<std::string>{"sw_power_cap", "hw_thermal"});
   CHECK_FALSE(telemetry.power_w.has_value());
+  CHECK_FALSE(summarise_states("matmuls", 2, {GpuState{}}).clock_limits.has_value());
 }
 
 TEST_CASE("a GPU is read while it works, and neither before nor after") {

@@ -169,8 +169,9 @@ GpuState GpuMonitor::state() const {
 }
 
 GpuDescription GpuMonitor::description() const {
+  const std::string uuid = nvml_->uuid();
   return {.index = nvml_->number<std::int64_t>(1, "nvmlDeviceGetIndex"),
-          .id = hash_of(nvml_->uuid()),
+          .id = uuid.empty() ? "" : hash_of(uuid),
           .driver = nvml_->driver(),
           .memory_bytes = nvml_->memory_bytes(),
           .power_limit_w = nvml_->number<double>(1e-3, "nvmlDeviceGetEnforcedPowerLimit"),

@@ -22,11 +22,11 @@ namespace lockstep::harness {
 
 // At one moment.
 struct GpuState {
-  std::optional<double> sm_clock_mhz;
-  std::optional<double> memory_clock_mhz;
-  std::optional<double> power_w;
-  std::optional<double> temperature_c;
-  std::uint64_t clock_limits = 0;  // why the clock is no higher: bits of NVML's clocks event reasons
+  std::optional<double> sm_clock_mhz = {};
+  std::optional<double> memory_clock_mhz = {};
+  std::optional<double> power_w = {};
+  std::optional<double> temperature_c = {};
+  std::optional<std::uint64_t> clock_limits = {};  // why the clock is no higher: NVML's clocks event reasons
 };
 // "sw_power_cap", ...; bits without a name as "bit 9".
 std::vector<std::string> names_of_clock_limits(std::uint64_t bits);

@@ -10,7 +10,8 @@
 //            starts as many. Computing is timed from its own first mark to its own last, on the device. By the
 //            operations' own times they must have run throughout, as densely as they do alone, and the host
 //            must have been ahead of the device; else it is tried again with more, and at last said to have
-//            failed.
+//            failed. Where the host computes itself (CPU) other threads have all operations from the start;
+//            these must last until the computing has ended.
 // Invariant: all ranks start equally many operations and decide alike. What failed has no times.
 // Cost:      5 runs, each 1 s of computing alone, 1 s of operations alone, and both together.
 

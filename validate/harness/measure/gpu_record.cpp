@@ -31,7 +31,7 @@ Json to_json(const Telemetry& telemetry) {
           {"memory_clock_mhz", to_json(telemetry.memory_clock_mhz)},
           {"power_w", to_json(telemetry.power_w)},
           {"temperature_c", to_json(telemetry.temperature_c)},
-          {"clock_limits", telemetry.clock_limits}};
+          {"clock_limits", or_null(telemetry.clock_limits)}};
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #pragma once
 
 // One rank's GPU in the measurement file: what it is, how it is wired, and its state during each measurement.
+//
+// Idea:      JSON at once, because every rank makes its own and rank 0 writes them all.
+// Invariant: what could not be read is null, never 0; numbers are rounded to thousandths.
 
 #include <nlohmann/json.hpp>
 #include <vector>

@@ -27,7 +27,6 @@ struct Machine {
   std::int64_t cores_per_rank = 1;
   MachineState before;
   MachineState after = {};
-  bool gpus_shared = false;
   nlohmann::ordered_json gpus = nlohmann::ordered_json::array();  // gpu_record of each rank
   std::map<std::string, std::string> environment = {};            // variables of NCCL
 };

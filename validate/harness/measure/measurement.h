@@ -38,7 +38,6 @@ struct Bench {
   Communicator& communicator;
   Ranks& ranks;
   std::function<void(const std::string&)> tell_progress;
-  bool gpus_shared = false;  // several ranks take turns on a GPU: times are those of neither
   std::vector<FailedMeasurement> failures = {};
 
   void tell_failure(const FailedMeasurement& failure);

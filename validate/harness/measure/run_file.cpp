@@ -70,7 +70,6 @@ Json to_json(const Machine& machine, const Programs& programs) {
        {{"before", or_null(machine.before.clock_mhz)}, {"after", or_null(machine.after.clock_mhz)}}},
       {"load_average",
        {{"before", or_null(machine.before.load_average)}, {"after", or_null(machine.after.load_average)}}},
-      {"gpus_shared", machine.gpus_shared},
       {"gpus", machine.gpus},
       {"environment", machine.environment}};
 }
@@ -238,6 +237,7 @@ Json to_json(const RunFile& run) {
                  {"network", to_json(run.network)},
                  {"model", model_of(run)},
                  {"without_communication", run.step ? to_json(*run.step) : Json(nullptr)}};
+  object["machine"]["gpus_shared"] = run.gpus_shared;
   add_curves(object, run);
   object["iterations"] =
       list_of(run.iterations, [&](const IterationTiming& timing) { return iteration_of(run, timing); });

@@ -47,6 +47,7 @@ struct RunFile {
   Machine machine;
   int ranks = 1;
   std::int64_t nodes = 1;
+  bool gpus_shared = false;  // some GPU computed for several ranks, in turns
   Network network;
   ModelSpec model = {};
   std::string precision = {};

@@ -53,16 +53,20 @@ std::optional<Range> range_of(const std::vector<GpuState>& states, std::optional
 }  // namespace
 
 Telemetry summarise_states(const std::string& during, double seconds, const std::vector<GpuState>& states) {
-  std::uint64_t limits = 0;
-  for (const GpuState& state : states) limits |= state.clock_limits;
-  return {.during = during,
-          .seconds = seconds,
-          .samples = static_cast<std::int64_t>(states.size()),
-          .sm_clock_mhz = range_of(states, &GpuState::sm_clock_mhz),
-          .memory_clock_mhz = range_of(states, &GpuState::memory_clock_mhz),
-          .power_w = range_of(states, &GpuState::power_w),
-          .temperature_c = range_of(states, &GpuState::temperature_c),
-          .clock_limits = names_of_clock_limits(limits)};
+  std::optional<std::uint64_t> limits;
+  for (const GpuState& state : states)
+    if (state.clock_limits)
+      limits = limits.value_or(0) | *state.clock_limits;
+  Telemetry telemetry{.during = during,
+                      .seconds = seconds,
+                      .samples = static_cast<std::int64_t>(states.size()),
+                      .sm_clock_mhz = range_of(states, &GpuState::sm_clock_mhz),
+                      .memory_clock_mhz = range_of(states, &GpuState::memory_clock_mhz),
+                      .power_w = range_of(states, &GpuState::power_w),
+                      .temperature_c = range_of(states, &GpuState::temperature_c)};
+  if (limits)
+    telemetry.clock_limits = names_of_clock_limits(*limits);
+  return telemetry;
 }
 
 Telemetry watch(const GpuMonitor* monitor, const std::string& during, const std::function<void()>& work,

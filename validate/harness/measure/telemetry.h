@@ -33,7 +33,7 @@ struct Telemetry {
   std::optional<Range> memory_clock_mhz = {};
   std::optional<Range> power_w = {};
   std::optional<Range> temperature_c = {};
-  std::vector<std::string> clock_limits = {};
+  std::optional<std::vector<std::string>> clock_limits = {};  // all that were given
 };
 
 Telemetry summarise_states(const std::string& during, double seconds, const std::vector<GpuState>& states);
