@@ -1,9 +1,8 @@
 // lockstep calibrate --machine M LOG... -o PROFILE.json: a machine's communication from its benchmark logs or
-// from runs of the training harness, and its processor from the latter.
+// from runs of the training harness; its processor from such runs and from tables of timed kernels.
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -12,11 +11,12 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
+#include "sim/study/calibration_files.h"
 #include "sim/study/calibration_report.h"
 #include "sim/study/collective_table.h"
 #include "sim/study/harness_calibration.h"
-#include "sim/study/harness_tables.h"
-#include "sim/study/measured_processor.h"
+#include "sim/study/harness_gpu_calibration.h"
+#include "sim/study/processor_calibration.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 struct CalibrateArguments {
   CalibrationRequest request;
   std::string output;
-  std::string gpu_output;  // of harness runs
+  std::string gpu_output;  // of harness runs and of tables of kernels
   bool wants_json = false;
 };
 
@@ -32,49 +32,47 @@ void print_lines(std::string_view prefix, const std::vector<std::string>& lines)
   for (const std::string& line : lines) print_diagnostic(fmt::format("lockstep: {}{}\n", prefix, line));
 }
 
+// One answer of one or two reports: what is printed, and the same as a document.
+struct Answer {
+  std::string text;
+  nlohmann::ordered_json document;
+};
+
 template <class Report>
-void print_report(const CalibrateArguments& arguments, const Report& report) {
+Answer answer_of(const Report& report, const std::string& output, const std::string& what) {
+  Answer answer{.text = to_text(report) + fmt::format("\nwrote {} to {}\n", what, output),
+                .document = to_json(report)};
+  answer.document["output"] = output;
+  return answer;
+}
+
+void print_answer(const CalibrateArguments& arguments, const Answer& answer) {
   if (arguments.wants_json) {
-    nlohmann::ordered_json document = to_json(report);
-    document["output"] = arguments.output;
-    print_json(document);
+    print_json(answer.document);
   } else {
-    print(to_text(report) +
-          fmt::format("\nwrote the calibration {} to {}\n", report.calibration.name, arguments.output));
+    print(answer.text);
   }
 }
 
+// Writes the profile of a report.
 template <class Report>
-void finish(const CalibrateArguments& arguments, const Report& report) {
+Answer finish(const CalibrateArguments& arguments, const Report& report) {
   print_lines("warning: ", report.warnings);
   write_file_atomically(arguments.output, report.profile.dump(2) + "\n");
-  print_report(arguments, report);
+  return answer_of(report, arguments.output, "the calibration " + report.calibration.name);
 }
 
 // Refuses, before anything is fitted, what cannot be written and what would overwrite a log. No temporary
 // file waits for the fit to end, so that even a kill -9 leaves none behind.
-void check_outputs(const CalibrateArguments& arguments) {
-  std::vector<std::string> inputs = arguments.request.files;
+void check_outputs(const CalibrateArguments& arguments, std::vector<std::string> inputs) {
+  if (arguments.output.empty() && arguments.gpu_output.empty()) {
+    throw ConfigError("--output: is required (-o PROFILE.json), or --gpu-output for computing alone");
+  }
   inputs.push_back(arguments.request.machine);
   require_files_of_their_own({{"--output", arguments.output}, {"--gpu-output", arguments.gpu_output}}, inputs);
   for (const std::string& output : {arguments.output, arguments.gpu_output})
     if (!output.empty())
       static_cast<void>(AtomicFile(output));
-}
-
-// Runs and logs measure different things; a file that cannot be read is left to the reader of logs.
-bool are_runs(const std::vector<std::string>& files) {
-  const auto is_run = [](const std::string& file) {
-    return file.ends_with(".json") && std::filesystem::exists(file) && is_harness_run(file);
-  };
-  const auto first_run = std::find_if(files.begin(), files.end(), is_run);
-  const auto first_other = std::find_if_not(files.begin(), files.end(), is_run);
-  if (first_run != files.end() && first_other != files.end()) {
-    throw ConfigError(fmt::format(
-        "{}: is a harness run (lockstep.run/1), and {} is none: fit runs and benchmark logs apart",
-        *first_run, *first_other));
-  }
-  return first_run != files.end();
 }
 
 void check_run_options(const CalibrateArguments& arguments) {
@@ -83,101 +81,153 @@ void check_run_options(const CalibrateArguments& arguments) {
     given.emplace_back("--profile");
   }
   if (!given.empty()) {
-    throw ConfigError(
-        fmt::format("{}: is said of benchmark logs; harness runs say all of it themselves", given.front()));
+    throw ConfigError(fmt::format(
+        "{}: is said of benchmark logs; harness runs say all of it themselves, and so do tables of kernels",
+        given.front()));
   }
 }
 
-std::vector<HarnessRun> read_runs(const std::vector<std::string>& files, const Scenario& setting) {
-  const MachineSpec& machine = setting.cluster.machine;
+std::vector<HarnessRun> read_runs(const std::vector<std::string>& files, const MachineSpec& machine) {
   const bool is_gloo = machine.library == LibraryKind::gloo;
   std::vector<HarnessRun> runs;
   for (const std::string& file : files) {
     runs.push_back(read_harness_run(file));
-    if (is_gloo != (runs.back().backend == "cpu")) {
+    const HarnessRun& run = runs.back();
+    if (is_gloo != (run.backend == "cpu")) {
       throw ConfigError(fmt::format("{}: /harness/backend: found \"{}\", and the ranks of a {} {}", file,
-                                    runs.back().backend, machine.name,
+                                    run.backend, machine.name,
                                     is_gloo ? "are CPU processes (Gloo)" : "are GPUs (NCCL)"));
     }
+    for (const std::string& failure : describe_failures(run)) {
+      print_lines("warning: ", {run.name + ": " + failure});
+    }
+  }
+  if (!is_gloo) {
+    check_gpu_runs(runs);
   }
   return runs;
 }
 
-void write_processor(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
-                     const Scenario& setting, const ProfileStore& store) {
-  if (arguments.gpu_output.empty()) {
-    return;
-  }
-  const auto base = store.open(ProfileKind::gpu, setting.cluster.machine.gpu);
-  const MeasuredProcessor processor =
-      measured_processor(runs, base ? *base->value : shipped_processor(runs.front(), store));
+nlohmann::ordered_json document_of(const ProcessorCalibration& processor) {
+  return processor.kernels ? to_json(*processor.kernels)
+                           : nlohmann::ordered_json{{"schema", "lockstep.calibration_report/1"},
+                                                    {"gpu", processor.profile.at("name")},
+                                                    {"warnings", processor.warnings},
+                                                    {"profile", processor.profile}};
+}
+
+Answer fit_processor(const ProcessorInputs& inputs, const std::vector<HarnessRun>& runs,
+                     const std::string& output, const ProfileStore& store) {
+  const ProcessorCalibration processor = calibrate_processor(inputs, runs, store);
   print_lines("warning: ", processor.warnings);
-  if (processor.profile.is_null()) {
-    throw ConfigError("--gpu-output: the runs hold no matmuls and no memory_copies to write");
-  }
-  write_file_atomically(arguments.gpu_output, processor.profile.dump(2) + "\n");
-  if (!arguments.wants_json) {
-    print(fmt::format("wrote the processor {} to {}\n", processor.profile.at("name").get<std::string>(),
-                      arguments.gpu_output));
-  }
+  write_file_atomically(output, processor.profile.dump(2) + "\n");
+  Answer answer{.text = processor.kernels ? to_text(*processor.kernels) + "\n" : "",
+                .document = document_of(processor)};
+  answer.text +=
+      fmt::format("wrote the processor {} to {}\n", processor.profile.at("name").get<std::string>(), output);
+  answer.document["output"] = output;
+  return answer;
 }
 
 Duration link_latency(const MachineSpec& machine) {
   return machine.nics.empty() ? Duration::zero() : machine.nics.front().link.latency;
 }
 
-void fit_processes(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
-                   const MachineSpec& machine, const ProfileStore& store) {
+Answer fit_processes(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
+                     const MachineSpec& machine, const ProfileStore& store) {
   HarnessCalibration report =
       calibrate_to_runs(runs, {.name = machine.name, .link_latency = link_latency(machine)}, store);
   report.machine = machine.name;
-  finish(arguments, report);
+  return finish(arguments, report);
 }
 
-void fit_gpus(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
-              const MachineSpec& machine, const ProfileStore& store) {
-  CalibrationInputs inputs;
-  inputs.machine = machine.name;
-  inputs.profile = machine.name;
-  inputs.tables = tables_of_runs(runs, arguments.request.machine);
-  inputs.holds_nothing_out = arguments.request.holds_nothing_out;
-  if (inputs.tables.empty()) {
+Answer fit_gpus(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
+                const ProfileStore& store) {
+  return finish(arguments, calibrate_to_gpu_runs(runs,
+                                                 {.machine = arguments.request.machine,
+                                                  .holds_nothing_out = arguments.request.holds_nothing_out},
+                                                 store));
+}
+
+// Runs of one GPU, and tables of kernels, say nothing of communication.
+bool has_communication(const std::vector<HarnessRun>& runs, const MachineSpec& machine) {
+  return !runs.empty() &&
+         (machine.library == LibraryKind::gloo || !tables_of_runs(runs, machine.name).empty());
+}
+
+// Where the processor goes; empty: nobody asked for it.
+std::string processor_output(const CalibrateArguments& arguments, bool fits_communication, bool has_kernels) {
+  if (fits_communication && arguments.output.empty()) {
+    throw ConfigError("--output: is required (-o PROFILE.json): the runs are of several ranks");
+  }
+  if (has_kernels && fits_communication && arguments.gpu_output.empty()) {
+    throw ConfigError("--gpu-output: is required: tables of kernels are fitted to a GPU's profile");
+  }
+  if (fits_communication || !arguments.gpu_output.empty()) {
+    return arguments.gpu_output;
+  }
+  if (!has_kernels) {
     throw ConfigError(
-        fmt::format("{}: found no all-reduce of several ranks in collective_curve: communication cannot be "
-                    "fitted{}",
-                    runs.front().file, arguments.gpu_output.empty() ? "" : " (--gpu-output is written)"));
+        "--output: found no all-reduce of several ranks in the runs: communication cannot be fitted, and "
+        "computing goes to --gpu-output");
   }
-  CalibrationReport report = calibrate(inputs, store);
-  add_run_figures(runs, report);
-  finish(arguments, report);
+  return arguments.output;
 }
 
-int calibrate_runs(const CalibrateArguments& arguments, const ProfileStore& store) {
-  check_run_options(arguments);
-  const Scenario setting = load_collective_setting({.machine = arguments.request.machine}, store);
-  const MachineSpec& machine = setting.cluster.machine;
-  const std::vector<HarnessRun> runs = read_runs(arguments.request.files, setting);
-  write_processor(arguments, runs, setting, store);
-  if (machine.library == LibraryKind::gloo) {
-    fit_processes(arguments, runs, machine, store);
-  } else {
-    fit_gpus(arguments, runs, machine, store);
+Answer fit_communication(const CalibrateArguments& arguments, const std::vector<HarnessRun>& runs,
+                         const MachineSpec& machine, const ProfileStore& store) {
+  return machine.library == LibraryKind::gloo ? fit_processes(arguments, runs, machine, store)
+                                              : fit_gpus(arguments, runs, store);
+}
+
+// Both reports as one: the communication's document holds that of the kernels.
+Answer joined(Answer processor, Answer communication, bool has_kernels) {
+  communication.text = processor.text + communication.text;
+  if (has_kernels) {
+    communication.document["kernels"] = std::move(processor.document);
   }
+  return communication;
+}
+
+int calibrate_measurements(const CalibrateArguments& arguments, const CalibrationFiles& files,
+                           const ProfileStore& store) {
+  check_run_options(arguments);
+  const MachineSpec machine =
+      load_collective_setting({.machine = arguments.request.machine}, store).cluster.machine;
+  const std::vector<HarnessRun> runs = read_runs(files.runs, machine);
+  const ProcessorInputs inputs = read_processor_inputs(files, machine, store);
+  print_lines("", inputs.notes);
+  const bool fits_communication = has_communication(runs, machine);
+  const std::string output = processor_output(arguments, fits_communication, inputs.has_kernels());
+  Answer answer;
+  if (!output.empty()) {
+    answer = fit_processor(inputs, runs, output, store);
+  }
+  if (fits_communication) {
+    answer =
+        joined(std::move(answer), fit_communication(arguments, runs, machine, store), inputs.has_kernels());
+  } else {
+    print_lines("", {"no run has all-reduces of several ranks: computing alone is calibrated"});
+  }
+  print_answer(arguments, answer);
   return 0;
 }
 
 int run_calibrate(const CalibrateArguments& arguments, const CommandContext& context) {
   const ProfileStore store(context.data_directory);
-  check_outputs(arguments);
-  if (are_runs(arguments.request.files)) {
-    return calibrate_runs(arguments, store);
+  const CalibrationFiles files = sort_calibration_files(arguments.request.files);
+  check_outputs(arguments, files.all());
+  if (files.has_measurements()) {
+    return calibrate_measurements(arguments, files, store);
   }
   if (!arguments.gpu_output.empty()) {
-    throw ConfigError("--gpu-output: is written from harness runs (lockstep.run/1), and none was given");
+    throw ConfigError(
+        "--gpu-output: is written from harness runs (lockstep.run/1) and tables of kernels, and none was "
+        "given");
   }
   const CalibrationInputs inputs = read_calibration_inputs(arguments.request, store);
   print_lines("", inputs.notes);
-  finish(arguments, calibrate(inputs, store));
+  print_answer(arguments, finish(arguments, calibrate(inputs, store)));
   return 0;
 }
 
@@ -199,23 +249,27 @@ void add_log_options(CLI::App& command, LogFacts& facts) {
 }  // namespace
 
 void add_calibrate_command(CLI::App& app, CommandContext& context) {
-  CLI::App* command =
-      app.add_subcommand("calibrate", "fit a machine's communication to its benchmark logs or harness runs");
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "fit a machine to its benchmark logs, harness runs or tables of timed kernels");
   const auto arguments = std::make_shared<CalibrateArguments>();
   CalibrationRequest& request = arguments->request;
   command
-      ->add_option("log", request.files,
-                   "logs of nccl-tests or rccl-tests, CSV, or indexes of tables "
-                   "(.json, lockstep.collective_tables/1); or harness runs (.json, lockstep.run/1)")
+      ->add_option(
+          "log", request.files,
+          "logs of nccl-tests or rccl-tests, CSV, or indexes of tables "
+          "(.json, lockstep.collective_tables/1); or harness runs (.json, lockstep.run/1) and tables "
+          "of timed kernels (gemm.csv memory_bound.csv launches.csv ...), or folders of these")
       ->type_name("LOG")
       ->required();
   command->add_option("--machine", request.machine, "a machine's name or file")->type_name("M")->required();
-  command->add_option("-o,--output", arguments->output, "the calibration profile")
-      ->type_name("PROFILE.json")
-      ->required();
   command
-      ->add_option("--gpu-output", arguments->gpu_output,
-                   "harness runs: the GPU's (or CPU's) measured efficiencies as a profile of its own")
+      ->add_option("-o,--output", arguments->output,
+                   "the calibration profile; of tables of kernels alone, the GPU's profile")
+      ->type_name("PROFILE.json");
+  command
+      ->add_option(
+          "--gpu-output", arguments->gpu_output,
+          "harness runs and tables of kernels: what the GPU (or CPU) reaches, as a profile of its own")
       ->type_name("GPU.json");
   command->add_option("--profile", request.profile, "of an index: only the tables of this profile")
       ->type_name("NAME");

@@ -125,15 +125,25 @@ const char* script_of(const Validation& validation, const std::vector<std::strin
   return files.empty() && has_setting ? "bucket_caps" : "validate";
 }
 
+// What the suites hold, but for collective tables.
+struct SuiteFiles {
+  std::vector<std::string> cases;
+  std::vector<std::string> runs;
+  std::vector<std::string> kernel_tables;
+
+  bool is_empty() const { return cases.empty() && runs.empty() && kernel_tables.empty(); }
+};
+
 int validate_cases(const ValidateArguments& arguments, const CommandContext& context,
-                   const std::vector<std::string>& files, const std::vector<std::string>& runs) {
-  const Validation validation = validate({.files = files,
-                                          .runs = runs,
+                   const SuiteFiles& files) {
+  const Validation validation = validate({.files = files.cases,
+                                          .runs = files.runs,
+                                          .kernel_tables = files.kernel_tables,
                                           .machine = arguments.machine,
                                           .calibration = arguments.calibration,
                                           .data_directory = context.data_directory});
   for (const std::string& note : validation.notes) print_diagnostic(fmt::format("lockstep: {}\n", note));
-  answer(arguments, context, validation, script_of(validation, files));
+  answer(arguments, context, validation, script_of(validation, files.cases));
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : exit_check_failed;
 }
 
@@ -169,11 +179,12 @@ void refuse_run_options(const ValidateArguments& arguments, const std::vector<st
 // Collective tables are asked for by what concerns them alone, or by suites that hold nothing else.
 int run_validate(const ValidateArguments& arguments, const CommandContext& context) {
   check_arguments(arguments);
-  const std::vector<std::string> files = find_cases(arguments.suites);
+  const SuiteFiles files{.cases = find_cases(arguments.suites),
+                         .runs = find_harness_runs(arguments.suites),
+                         .kernel_tables = find_kernel_tables(arguments.suites)};
   const std::vector<std::string> indexes = find_table_indexes(arguments.suites);
-  const std::vector<std::string> runs = find_harness_runs(arguments.suites);
-  refuse_run_options(arguments, runs);
-  for (const std::vector<std::string>& inputs : {files, indexes, runs})
+  refuse_run_options(arguments, files.runs);
+  for (const std::vector<std::string>& inputs : {files.cases, indexes, files.runs, files.kernel_tables})
     require_files_of_their_own({{"--plot", arguments.picture}}, inputs);
   const char* option = !arguments.leave_out.empty()  ? "--leave-out"
                        : !arguments.profiles.empty() ? "--profile"
@@ -181,10 +192,10 @@ int run_validate(const ValidateArguments& arguments, const CommandContext& conte
   if (option != nullptr && indexes.empty()) {
     throw ConfigError(fmt::format("{}: found no collective tables (lockstep.collective_tables/1)", option));
   }
-  if (option != nullptr || (files.empty() && runs.empty())) {
+  if (option != nullptr || files.is_empty()) {
     return validate_tables(arguments, context, indexes);
   }
-  return validate_cases(arguments, context, files, runs);
+  return validate_cases(arguments, context, files);
 }
 
 }  // namespace
@@ -195,8 +206,9 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   command
       ->add_option(
           "suite", arguments->suites,
-          "files of lockstep.measurements/1, lockstep.run/1 or lockstep.collective_tables/1, or folders of "
-          "them")
+          "files of lockstep.measurements/1, lockstep.run/1 or lockstep.collective_tables/1, tables of timed "
+          "kernels (gemm.csv attention.csv conv2d.csv memory_bound.csv operators_in_a_step.csv "
+          "step_against_batch.csv, or CSV with the columns of one), or folders of them")
       ->type_name("SUITE")
       ->required();
   command

@@ -206,6 +206,15 @@ std::int64_t read_compute_capability(const JsonReader& json) {
   return std::stoll(text.substr(0, point)) * 10 + (text.back() - '0');
 }
 
+// For whoever looks a GPU up by what a driver or a benchmark prints.
+void read_other_names(const JsonReader& json) {
+  if (const auto names = json.optional("also_known_as")) {
+    for (const JsonReader& name : names->elements()) {
+      name.text();
+    }
+  }
+}
+
 }  // namespace
 
 GpuSpec read_gpu(const JsonReader& json, const Place& place) {
@@ -214,6 +223,7 @@ GpuSpec read_gpu(const JsonReader& json, const Place& place) {
   gpu.source = text_or(json, "source", "");
   json.optional("sources");
   text_or(json, "vendor", "");
+  read_other_names(json);
   gpu.compute_capability = read_compute_capability(json);
   read_peaks(json, gpu);
   read_memory(json, gpu);

@@ -99,9 +99,15 @@ std::string time_text(double microseconds) {
                                 : fmt::format("{:.{}f}", microseconds, microseconds >= 100 ? 1 : 2);
 }
 
+std::vector<CalibrationConstant> constants_of(const CalibrationReport& report) {
+  std::vector<CalibrationConstant> constants = calibration_constants(report.calibration);
+  constants.insert(constants.end(), report.computing.begin(), report.computing.end());
+  return constants;
+}
+
 std::string constants_text(const CalibrationReport& report) {
   TextTable table({Align::left, Align::right, Align::left});
-  for (const CalibrationConstant& constant : calibration_constants(report.calibration))
+  for (const CalibrationConstant& constant : constants_of(report))
     table.add_row({constant.name, fmt::format("{:.4g}", constant.value), constant.unit});
   return "Constants\n" + table.text(2);
 }
@@ -115,6 +121,18 @@ std::string points_text(std::span<const HeldOutPoint> points) {
                    time_text(microseconds(point.measured.time)), time_text(point.predicted_s * 1e6),
                    fmt::format("{:+.1f}", point.error() * 100), point.algorithm, point.protocol});
   return "Residuals\n" + table.text(2);
+}
+
+std::string computing_text(std::span<const ComputingPoint> points) {
+  if (points.empty())
+    return "";
+  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right});
+  table.add_row({"run", "what", "bytes", "measured us", "predicted us", "error %"});
+  for (const ComputingPoint& point : points)
+    table.add_row({point.run, point.what, fmt::format("{}", point.bytes.count()),
+                   time_text(point.measured_s * 1e6), time_text(point.predicted_s * 1e6),
+                   fmt::format("{:+.1f}", point.error() * 100)});
+  return table.text(2) + "\n";
 }
 
 std::string percent(const ErrorQuantiles& errors, double error) {
@@ -146,15 +164,24 @@ ordered_json to_json(const HeldOutPoint& point) {
           {"protocol", point.protocol}};
 }
 
+ordered_json to_json(const ComputingPoint& point) {
+  return {{"run", point.run},
+          {"what", point.what},
+          {"size_bytes", point.bytes.count()},
+          {"measured_us", point.measured_s * 1e6},
+          {"predicted_us", point.predicted_s * 1e6},
+          {"error", point.error()}};
+}
+
 ordered_json points_json(std::span<const HeldOutPoint> points) {
   ordered_json json = ordered_json::array();
   for (const HeldOutPoint& point : points) json.push_back(to_json(point));
   return json;
 }
 
-ordered_json constants_json(const Calibration& calibration) {
+ordered_json constants_json(const CalibrationReport& report) {
   ordered_json json = ordered_json::array();
-  for (const CalibrationConstant& constant : calibration_constants(calibration))
+  for (const CalibrationConstant& constant : constants_of(report))
     json.push_back({{"name", constant.name}, {"value", constant.value}, {"unit", constant.unit}});
   return json;
 }
@@ -196,21 +223,25 @@ CalibrationReport calibrate(const CalibrationInputs& inputs, const ProfileStore&
 }
 
 std::string to_text(const CalibrationReport& report) {
-  return fmt::format("{}: {}\n\n{}\n{}\n{}", report.calibration.name, report.tables, constants_text(report),
-                     points_text(report.points), errors_text(report));
+  return fmt::format("{}: {}\n\n{}\n{}\n{}{}", report.calibration.name, report.tables, constants_text(report),
+                     points_text(report.points), computing_text(report.computing_points),
+                     errors_text(report));
 }
 
 ordered_json to_json(const CalibrationReport& report) {
-  return {{"schema", "lockstep.calibration_report/1"},
-          {"machine", report.machine},
-          {"fit", report.tables},
-          {"constants", constants_json(report.calibration)},
-          {"points", points_json(report.points)},
-          {"fit_error", errors_json(report.points)},
-          {"held_out_error", errors_json(report.held_out)},
-          {"held_out_points", points_json(report.held_out)},
-          {"warnings", report.warnings},
-          {"profile", report.profile}};
+  ordered_json json{{"schema", "lockstep.calibration_report/1"},
+                    {"machine", report.machine},
+                    {"fit", report.tables},
+                    {"constants", constants_json(report)},
+                    {"points", points_json(report.points)},
+                    {"fit_error", errors_json(report.points)},
+                    {"held_out_error", errors_json(report.held_out)},
+                    {"held_out_points", points_json(report.held_out)},
+                    {"warnings", report.warnings},
+                    {"profile", report.profile}};
+  for (const ComputingPoint& point : report.computing_points)
+    json["computing_points"].push_back(to_json(point));
+  return json;
 }
 
 }  // namespace lockstep

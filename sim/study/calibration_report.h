@@ -18,10 +18,23 @@
 
 namespace lockstep {
 
+// A point of computing beside collectives, or of copies: what was timed and what the profile makes of it.
+struct ComputingPoint {
+  std::string run;
+  std::string what;
+  Bytes bytes;
+  double measured_s = 0;
+  double predicted_s = 0;
+
+  double error() const { return predicted_s / measured_s - 1; }
+};
+
 struct CalibrationReport {
   std::string machine;
   std::string tables;  // one sentence
   Calibration calibration;
+  std::vector<CalibrationConstant> computing = {};  // what was fitted besides communication
+  std::vector<ComputingPoint> computing_points = {};
   std::vector<HeldOutPoint> points;    // predicted by the fit that has seen them
   std::vector<HeldOutPoint> held_out;  // empty for a single cell
   nlohmann::ordered_json profile;

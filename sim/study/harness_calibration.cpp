@@ -329,6 +329,16 @@ FittedRuns fit_each(std::span<const HarnessRun> runs, std::vector<std::string>& 
   return fitted;
 }
 
+// NCCL's rings, channels and protocols are none of what is fitted here.
+void check_library(std::span<const HarnessRun> runs) {
+  for (const HarnessRun& run : runs)
+    if (run.library == RunLibrary::nccl)
+      throw ConfigError(fmt::format(
+          "{}: /harness/communication: found NCCL, expected runs over Gloo: those of GPUs are fitted as "
+          "benchmark logs of a GPU machine are",
+          run.file));
+}
+
 struct Constant {
   const char* name;
   double value;
@@ -368,6 +378,7 @@ std::string points_text(std::span<const HarnessPoint> points) {
 
 HarnessCalibration calibrate_to_runs(std::span<const HarnessRun> runs,
                                      const HarnessCalibrationOptions& options, const ProfileStore& store) {
+  check_library(runs);
   HarnessCalibration report;
   const FittedRuns fitted = fit_each(runs, report.warnings);
   if (std::none_of(fitted.begin(), fitted.end(),

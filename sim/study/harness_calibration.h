@@ -44,7 +44,7 @@ struct HarnessCalibration {
   std::vector<std::string> warnings;
 };
 
-// All runs are of backend "cpu". Throws ConfigError where they tell nothing of a network.
+// Throws ConfigError for runs over NCCL, and where runs tell nothing of a network.
 HarnessCalibration calibrate_to_runs(std::span<const HarnessRun> runs,
                                      const HarnessCalibrationOptions& options, const ProfileStore& store);
 

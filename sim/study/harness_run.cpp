@@ -66,16 +66,35 @@ TimeStatistics read_positive_statistics(const JsonReader& json) {
   return statistics;
 }
 
+// "NCCL 2.28.9", "Gloo 0.5.0", "none"; files that do not say it were reduced by what goes with their backend.
+void read_library(const JsonReader& json, HarnessRun& run) {
+  const std::string text = text_or(json, "communication", "");
+  const std::string name = text.substr(0, text.find(' '));
+  if (name.empty())
+    run.library = run.backend == "cuda" ? RunLibrary::nccl : RunLibrary::gloo;
+  else if (name == "NCCL")
+    run.library = RunLibrary::nccl;
+  else if (name == "Gloo")
+    run.library = RunLibrary::gloo;
+  else if (name != "none")
+    json.problem(
+        fmt::format("found the communication \"{}\", expected that of NCCL, of Gloo, or none", text));
+  if (name.size() + 1 < text.size())
+    run.library_version = text.substr(name.size() + 1);
+}
+
 void read_harness(const JsonReader& json, HarnessRun& run) {
   const std::vector<std::string> backends{"cpu", "cuda"};
   run.backend = json.required("backend").one_of(backends);
   run.device = text_or(json, "device", "");
-  for (const char* key : {"version", "libraries", "communication", "compiler"}) text_or(json, key, "");
+  read_library(json, run);
+  for (const char* key : {"version", "libraries", "compiler"}) text_or(json, key, "");
   json.finish();
 }
 
 void read_machine(const JsonReader& json, HarnessRun& run) {
   run.machine_class = text_or(json, "class", "");
+  run.gpus_shared = boolean_or(json, "gpus_shared", false);
 }
 
 void read_network(const JsonReader& json, HarnessRun& run) {
@@ -185,6 +204,26 @@ InterferencePoint read_interference(const JsonReader& json) {
   return point;
 }
 
+CopyInterferencePoint read_copy_interference(const JsonReader& json) {
+  CopyInterferencePoint point{.bytes = read_bytes(json.required("bytes")),
+                              .copy_alone_s = read_positive_seconds(json.required("copy_alone_s")),
+                              .compute_alone_s = read_positive_seconds(json.required("compute_alone_s")),
+                              .compute_beside_s = read_positive_seconds(json.required("compute_beside_s"))};
+  for (const char* key : {"copy_beside_s", "covered"}) json.optional(key);
+  json.finish();
+  return point;
+}
+
+FailedMeasurement read_failure(const JsonReader& json) {
+  FailedMeasurement failure{.measurement = json.required("measurement").text(),
+                            .bytes = {},
+                            .reason = json.required("reason").text()};
+  if (const auto bytes = json.optional("bytes"))
+    failure.bytes = Bytes{bytes->integer(0, most_count)};
+  json.finish();
+  return failure;
+}
+
 MatmulPoint read_matmul(const JsonReader& json) {
   constexpr std::int64_t longest_side = 10'000'000;
   const std::vector<std::string> multiplied{"fp32", "tf32", "fp16", "bf16", "fp8"};
@@ -230,7 +269,8 @@ void read_microbenchmarks(const JsonReader& json, HarnessRun& run) {
   run.curve = read_curve(json.required("collective_curve"));
   run.copies = read_list<BucketCopyPoint>(json.required("bucket_copies"), read_bucket_copy);
   run.interference = read_list<InterferencePoint>(json.required("interference"), read_interference);
-  json.optional("copy_interference");  // of one GPU: for people
+  if (const auto copies = json.optional("copy_interference"))
+    run.copy_interference = read_copy_interference(*copies);
   run.matmuls = read_list<MatmulPoint>(json.required("matmuls"), read_matmul);
   run.memory_copies = read_list<MemoryCopyPoint>(json.required("memory_copies"), read_memory_copy);
 }
@@ -252,7 +292,10 @@ HarnessRun read_run(const JsonReader& root) {
     read_alone(*alone, run);
   read_microbenchmarks(root, run);
   run.iterations = read_list<MeasuredIteration>(root.required("iterations"), read_iteration);
-  root.optional("failed");  // what gave no number, and why: for people
+  if (const auto failed = root.optional("failed"))
+    run.failed = read_list<FailedMeasurement>(*failed, read_failure);
+  run.gpus_shared = run.gpus_shared || boolean_or(root, "gpus_shared", false);
+  root.optional("kernel_choices");  // for people
   root.finish();
   if (run.ranks % run.nodes != 0)
     root.problem(fmt::format("found {} ranks on {} nodes, expected as many on each", run.ranks, run.nodes));
@@ -260,6 +303,16 @@ HarnessRun read_run(const JsonReader& root) {
 }
 
 }  // namespace
+
+std::vector<std::string> describe_failures(const HarnessRun& run) {
+  std::vector<std::string> sentences;
+  for (const FailedMeasurement& failure : run.failed) {
+    const bool has_size = failure.bytes && *failure.bytes > Bytes{0};
+    sentences.push_back(fmt::format("{}{} failed and is left out: {}", failure.measurement,
+                                    has_size ? " of " + format_bytes(*failure.bytes) : "", failure.reason));
+  }
+  return sentences;
+}
 
 HarnessRun read_harness_run(const std::string& file) {
   JsonDocument document = JsonDocument::from_file(file);

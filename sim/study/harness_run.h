@@ -4,7 +4,8 @@
 //
 // Problem:   calibration and validation read the same file, and must never read the same part of it.
 // Idea:      the file as typed values. Microbenchmarks (curve, copies, interference, matrix products) are what
-//            calibration may look at; `iterations` is what validation holds a prediction against.
+//            calibration may look at; `iterations` is what validation holds a prediction against. A time that
+//            was taken from idle and back to back is the one its `time_s` says.
 // Invariant: everything is in its range, every index names a parameter, and there is something of every kind
 //            that a reader needs; what the harness could not find out is empty, never zero.
 // Cost:      one parse.
@@ -79,6 +80,24 @@ struct InterferencePoint {
   double collective_beside_s = 0;
 };
 
+// Computing beside copies in the device's own memory, which take bandwidth alone: one GPU suffices.
+struct CopyInterferencePoint {
+  Bytes bytes;
+  double copy_alone_s = 0;
+  double compute_alone_s = 0;
+  double compute_beside_s = 0;
+};
+
+// What the harness tried to measure and has no number of.
+struct FailedMeasurement {
+  std::string measurement;
+  std::optional<Bytes> bytes;
+  std::string reason;
+};
+
+// What reduces the gradients of a run, as it calls itself.
+enum class RunLibrary : std::uint8_t { none, gloo, nccl };
+
 struct MatmulPoint {
   std::int64_t rows = 1, columns = 1, inner = 1;
   std::string precision;
@@ -112,7 +131,10 @@ struct HarnessRun {
   std::string date;
   std::string backend;  // "cpu" or "cuda"
   std::string device;
+  RunLibrary library = RunLibrary::none;
+  std::string library_version;  // "2.28.9"; empty: not said
   std::string machine_class;
+  bool gpus_shared = false;  // ranks took turns on a GPU: its times are those of neither
   std::int64_t ranks = 1;
   std::int64_t nodes = 1;
   std::string network;               // "shaped", "loopback" or "as_found"
@@ -123,9 +145,11 @@ struct HarnessRun {
   std::vector<CurvePoint> curve;  // ascending by bytes
   std::vector<BucketCopyPoint> copies;
   std::vector<InterferencePoint> interference;
+  std::optional<CopyInterferencePoint> copy_interference;
   std::vector<MatmulPoint> matmuls;
   std::vector<MemoryCopyPoint> memory_copies;
   std::vector<MeasuredIteration> iterations;
+  std::vector<FailedMeasurement> failed;
 
   // Bytes that each rank sends in a ring all-reduce of so many.
   double sent_bytes(Bytes bytes) const {
@@ -134,6 +158,9 @@ struct HarnessRun {
   }
   std::int64_t ring_steps() const { return 2 * (ranks - 1); }
 };
+
+// "interference of 25 MiB failed: collectives ran out": one sentence each, of what has no number.
+std::vector<std::string> describe_failures(const HarnessRun& run);
 
 // Throws ConfigError with every problem of the file.
 HarnessRun read_harness_run(const std::string& file);

@@ -18,11 +18,11 @@ std::string text_of(double seconds) {
   return exact_text(duration_of(seconds));
 }
 
-// One processor, no links between several.
+// One processor, no links between several. The library is what such a machine may have: nobody communicates.
 Json lone_machine(const HarnessRun& run, const Json& processor) {
   Json machine{{"name", "as_measured"}, {"source", run.file}, {"gpu", processor}, {"gpus", 1}};
   machine["gpu_links"]["kind"] = "none";
-  machine["library"] = "gloo";
+  machine["library"] = run.backend == "cpu" || processor == "cpu" ? "gloo" : "nccl";
   return machine;
 }
 
@@ -109,6 +109,8 @@ Json data_parallel_scenario(const HarnessRun& run, const MeasuredIteration& sett
                           {"gradient_accumulation", setting.gradient_accumulation},
                           {"compression", setting.compression}};
   scenario["communication"] = {{"overlap", setting.overlap}};
+  if (run.library == RunLibrary::nccl)
+    scenario["communication"]["library"] = "nccl";
   return scenario;
 }
 

@@ -10,6 +10,7 @@
 #include "sim/scenario/load.h"
 #include "sim/study/collective_table.h"
 #include "sim/study/harness_calibration.h"
+#include "sim/study/harness_gpu_calibration.h"
 #include "sim/study/harness_scenario.h"
 #include "sim/study/measured_processor.h"
 #include "sim/study/stated_case.h"
@@ -39,13 +40,14 @@ std::string name_of(const HarnessRun& run, const CapSetting& setting) {
                      setting.variant);
 }
 
-// The run's own machine with another calibration in it.
-RunMachine named_machine(const HarnessRun& run, const ValidationOptions& options, const ProfileStore& store) {
-  const auto profile = store.open(ProfileKind::machine, options.machine);
-  RunMachine machine{.machine = options.machine, .nodes = run.nodes, .gpus_per_node = run.ranks / run.nodes};
-  if (profile && !options.calibration.empty()) {
+// The run's own machine; another calibration is a name, a path or an object, and null for the machine's.
+RunMachine named_machine(const HarnessRun& run, const std::string& name, const Json& calibration,
+                         const ProfileStore& store) {
+  const auto profile = store.open(ProfileKind::machine, name);
+  RunMachine machine{.machine = name, .nodes = run.nodes, .gpus_per_node = run.ranks / run.nodes};
+  if (profile && !calibration.is_null()) {
     machine.machine = *profile->value;
-    machine.machine["calibration"] = options.calibration;
+    machine.machine["calibration"] = calibration;
   }
   return machine;
 }
@@ -72,6 +74,9 @@ class RunCases {
       : run_(run), options_(options), store_(store), validation_(validation) {}
 
   void append() {
+    for (const std::string& failure : describe_failures(run_)) note(failure);
+    if (run_.gpus_shared)
+      return note("is not predicted: its ranks took turns on a GPU, so its times are those of neither");
     if (!run_.alone)
       throw ConfigError(
           run_.file + ": /without_communication: found null, expected the step that predictions start from");
@@ -91,12 +96,24 @@ class RunCases {
   std::optional<RunMachine> find_machine() {
     if (run_.ranks < 2 || run_.iterations.empty())
       return std::nullopt;
-    if (run_.backend == "cpu")
+    if (run_.library == RunLibrary::gloo)
       return machine_of_processes();
     if (!options_.machine.empty())
-      return named_machine(run_, options_, store_);
+      return named_machine(run_, options_.machine, calibration_of_gpus(), store_);
     note("its iterations are not predicted: name the machine it was measured on (--machine)");
     return std::nullopt;
+  }
+
+  // What was given, else the fit of the run's own microbenchmarks, else what the machine has.
+  Json calibration_of_gpus() {
+    if (!options_.calibration.empty())
+      return options_.calibration;
+    if (run_.curve.empty()) {
+      note("no all-reduce was measured: it is predicted with the calibration of " + options_.machine);
+      return nullptr;
+    }
+    return calibrate_to_gpu_runs({&run_, 1}, {.machine = options_.machine, .holds_nothing_out = true}, store_)
+        .profile;
   }
 
   RunMachine machine_of_processes() {

@@ -9,6 +9,7 @@
 
 #include "sim/base/quantity_text.h"
 #include "sim/scenario/exact_text.h"
+#include "sim/study/gpu_name.h"
 #include "sim/study/median.h"
 
 namespace lockstep {
@@ -159,6 +160,8 @@ MeasuredProcessor measured_processor(std::span<const HarnessRun> runs, Json base
 }
 
 Json shipped_processor(const HarnessRun& run, const ProfileStore& store) {
+  if (const std::string name = find_gpu_named(run.device, store); run.backend != "cpu" && !name.empty())
+    return *store.open(ProfileKind::gpu, name)->value;
   std::vector<std::string> names;
   for (const std::string& name : store.names(ProfileKind::gpu))
     if (run.backend == "cpu" ? name == "cpu" : is_named_for(run.device, name))

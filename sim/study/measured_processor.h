@@ -25,8 +25,8 @@ struct MeasuredProcessor {
 // All runs are of one processor. `base` is the profile it is shipped under.
 MeasuredProcessor measured_processor(std::span<const HarnessRun> runs, nlohmann::ordered_json base);
 
-// The shipped profile of the run's processor: "cpu", or the one GPU whose name the device's says; null where
-// several or none do.
+// The shipped profile of the run's processor: "cpu", the GPU that is also known as the device, or the one GPU
+// whose name the device's says; null where several or none do.
 nlohmann::ordered_json shipped_processor(const HarnessRun& run, const ProfileStore& store);
 
 }  // namespace lockstep

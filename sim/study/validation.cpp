@@ -1,6 +1,7 @@
 #include "sim/study/validation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,7 @@
 
 #include "sim/base/json_reader.h"
 #include "sim/study/harness_validation.h"
+#include "sim/study/kernel_validation.h"
 #include "sim/study/stated_case.h"
 
 namespace lockstep {
@@ -117,22 +119,15 @@ GroupSummary summarise_group(const std::vector<const ValidationCase*>& cases) {
   std::vector<double> errors;
   for (const ValidationCase* entry : cases) errors.push_back(entry->error_percent());
   summary.ours = summarise_errors(errors);
+  summary.is_of_kernels = cases.front()->is_kernel;
+  if (summary.is_of_kernels)
+    return summary;
   summary.no_communication =
       mean_error(cases, [](const ValidationCase& entry) { return entry.naive.no_communication; });
   summary.no_overlap = mean_error(cases, [](const ValidationCase& entry) { return entry.naive.no_overlap; });
   summary.perfect_overlap =
       mean_error(cases, [](const ValidationCase& entry) { return entry.naive.perfect_overlap; });
   return summary;
-}
-
-std::vector<GroupSummary> summarise_groups(const std::vector<ValidationCase>& cases) {
-  std::map<std::pair<std::string, std::string>, std::vector<const ValidationCase*>> grouped;
-  for (const ValidationCase& entry : cases)
-    if (entry.caution.empty())
-      grouped[{entry.group, entry.split}].push_back(&entry);
-  std::vector<GroupSummary> groups;
-  for (const auto& [key, members] : grouped) groups.push_back(summarise_group(members));
-  return groups;
 }
 
 Json optional_number(const std::optional<double>& value) {
@@ -147,11 +142,11 @@ Json case_json(const ValidationCase& entry) {
             {"predicted", entry.predicted_s},
             {"error_percent", entry.error_percent()},
             {"low", optional_number(entry.low_s)},
-            {"high", optional_number(entry.high_s)},
-            {"naive",
-             {{"no_communication", entry.naive.no_communication},
-              {"no_overlap", entry.naive.no_overlap},
-              {"perfect_overlap", entry.naive.perfect_overlap}}}};
+            {"high", optional_number(entry.high_s)}};
+  if (!entry.is_kernel)
+    json["naive"] = {{"no_communication", entry.naive.no_communication},
+                     {"no_overlap", entry.naive.no_overlap},
+                     {"perfect_overlap", entry.naive.perfect_overlap}};
   if (!entry.caution.empty())
     json["caution"] = entry.caution;
   if (entry.setting)
@@ -190,17 +185,75 @@ std::string best_caps_markdown(const std::vector<BestCap>& best_caps) {
 }
 
 Json group_json(const GroupSummary& group) {
-  return {{"group", group.group},
-          {"split", group.split},
-          {"n", group.ours.cases},
-          {"mape_percent", group.ours.mean_absolute},
-          {"median_percent", group.ours.median_absolute},
-          {"p90_percent", group.ours.p90_absolute},
-          {"bias_percent", group.ours.bias},
-          {"naive_mape_percent",
-           {{"no_communication", group.no_communication},
-            {"no_overlap", group.no_overlap},
-            {"perfect_overlap", group.perfect_overlap}}}};
+  Json json{{"group", group.group},
+            {"split", group.split},
+            {"n", group.ours.cases},
+            {"mape_percent", group.ours.mean_absolute},
+            {"median_percent", group.ours.median_absolute},
+            {"p90_percent", group.ours.p90_absolute},
+            {"bias_percent", group.ours.bias}};
+  if (!group.is_of_kernels)
+    json["naive_mape_percent"] = {{"no_communication", group.no_communication},
+                                  {"no_overlap", group.no_overlap},
+                                  {"perfect_overlap", group.perfect_overlap}};
+  return json;
+}
+
+Json not_asked_json(const NotAsked& left_out) {
+  return {{"table", left_out.table},
+          {"gpu", left_out.gpu},
+          {"rows", left_out.rows},
+          {"reason", left_out.reason},
+          {"names", Json(left_out.names)}};
+}
+
+std::string not_asked_text(const std::vector<NotAsked>& not_asked) {
+  std::string text = "\nnot asked\n";
+  for (const NotAsked& left_out : not_asked)
+    text += fmt::format("  {}, {}: {} row{}, {}{}{}\n", left_out.table, left_out.gpu, left_out.rows,
+                        left_out.rows == 1 ? "" : "s", left_out.reason, left_out.names.empty() ? "" : ": ",
+                        fmt::join(left_out.names, ", "));
+  return text;
+}
+
+std::string case_text(const ValidationCase& entry) {
+  return fmt::format("{:<52} {:>8} {:>11.2f} {:>12.2f} {:>+8.2f}{}\n", entry.name, entry.split,
+                     entry.measured_s * 1e3, entry.predicted_s * 1e3, entry.error_percent(),
+                     entry.caution.empty() ? "" : "  outside the mean: " + entry.caution);
+}
+
+std::string cases_text(const std::vector<ValidationCase>& cases) {
+  std::string text = fmt::format("{:<52} {:>8} {:>11} {:>11} {:>8}\n", "case", "split", "measured ms",
+                                 "predicted ms", "error %");
+  std::size_t kernels = 0;
+  for (const ValidationCase& entry : cases) {
+    kernels += entry.is_kernel ? 1 : 0;
+    text += entry.is_kernel ? "" : case_text(entry);
+  }
+  if (kernels == cases.size())
+    text.clear();
+  return kernels == 0 ? text
+                      : text + fmt::format("{} kernels: in groups below, one by one with --json\n", kernels);
+}
+
+std::string group_text(const GroupSummary& group) {
+  const std::string text = fmt::format("{:<36} {:>8} {:>4} {:>7.2f} {:>7.2f} {:>7.2f} {:>+7.2f}", group.group,
+                                       group.split, group.ours.cases, group.ours.mean_absolute,
+                                       group.ours.median_absolute, group.ours.p90_absolute, group.ours.bias);
+  return group.is_of_kernels
+             ? text + "\n"
+             : text + fmt::format("          {:>6.1f} {:>6.1f} {:>7.1f}\n", group.no_communication,
+                                  group.no_overlap, group.perfect_overlap);
+}
+
+std::string group_markdown(const GroupSummary& group) {
+  const auto naive = [&](double error) {
+    return group.is_of_kernels ? std::string("-") : fmt::format("{:.1f} %", error);
+  };
+  return fmt::format("| {} ({}) | {} | **{:.2f} %** | {:+.2f} % | {} | {} | {} |\n", group.group,
+                     group.split == "fit" ? "fitted" : "held out", group.ours.cases, group.ours.mean_absolute,
+                     group.ours.bias, naive(group.no_communication), naive(group.no_overlap),
+                     naive(group.perfect_overlap));
 }
 
 }  // namespace
@@ -213,6 +266,16 @@ bool GroupSummary::shows_skill() const {
   return best_naive() <= 3 || ours.mean_absolute <= best_naive() / 2;
 }
 
+std::vector<GroupSummary> summarise_groups(const std::vector<ValidationCase>& cases) {
+  std::map<std::pair<std::string, std::string>, std::vector<const ValidationCase*>> grouped;
+  for (const ValidationCase& entry : cases)
+    if (entry.caution.empty())
+      grouped[{entry.group, entry.split}].push_back(&entry);
+  std::vector<GroupSummary> groups;
+  for (const auto& [key, members] : grouped) groups.push_back(summarise_group(members));
+  return groups;
+}
+
 Validation validate(const ValidationOptions& options) {
   const ProfileStore store(options.data_directory);
   Validation validation;
@@ -220,6 +283,7 @@ Validation validate(const ValidationOptions& options) {
     for (const StatedCase& stated : read_file(file)) validation.cases.push_back(run_case(stated, store));
   if (!options.runs.empty())
     append_runs(options, store, validation);
+  append_kernel_tables(options.kernel_tables, store, validation);
   validation.groups = summarise_groups(validation.cases);
   return validation;
 }
@@ -229,26 +293,19 @@ Json to_json(const Validation& validation) {
   for (const ValidationCase& entry : validation.cases) json["cases"].push_back(case_json(entry));
   for (const GroupSummary& group : validation.groups) json["groups"].push_back(group_json(group));
   for (const BestCap& best : validation.best_caps) json["best_caps"].push_back(best_cap_json(best));
+  for (const NotAsked& left_out : validation.not_asked) json["not_asked"].push_back(not_asked_json(left_out));
   return json;
 }
 
 std::string to_text(const Validation& validation) {
-  std::string text = fmt::format("{:<52} {:>8} {:>11} {:>11} {:>8}\n", "case", "split", "measured ms",
-                                 "predicted ms", "error %");
-  for (const ValidationCase& entry : validation.cases)
-    text += fmt::format("{:<52} {:>8} {:>11.2f} {:>12.2f} {:>+8.2f}{}\n", entry.name, entry.split,
-                        entry.measured_s * 1e3, entry.predicted_s * 1e3, entry.error_percent(),
-                        entry.caution.empty() ? "" : "  outside the mean: " + entry.caution);
+  std::string text = cases_text(validation.cases);
   text += fmt::format("\n{:<36} {:>8} {:>4} {:>7} {:>7} {:>7} {:>7}   naive: {:>6} {:>6} {:>7}\n", "group",
                       "split", "n", "MAPE %", "median", "p90", "bias", "none", "sum", "overlap");
-  for (const GroupSummary& group : validation.groups)
-    text += fmt::format(
-        "{:<36} {:>8} {:>4} {:>7.2f} {:>7.2f} {:>7.2f} {:>+7.2f}          {:>6.1f} {:>6.1f} {:>7.1f}\n",
-        group.group, group.split, group.ours.cases, group.ours.mean_absolute, group.ours.median_absolute,
-        group.ours.p90_absolute, group.ours.bias, group.no_communication, group.no_overlap,
-        group.perfect_overlap);
+  for (const GroupSummary& group : validation.groups) text += group_text(group);
   if (!validation.best_caps.empty())
     text += best_caps_text(validation.best_caps);
+  if (!validation.not_asked.empty())
+    text += not_asked_text(validation.not_asked);
   return text;
 }
 
@@ -256,11 +313,7 @@ std::string to_markdown(const Validation& validation) {
   std::string text =
       "| group | cases | mean abs. error | bias | no communication | no overlap | perfect overlap |\n"
       "|---|--:|--:|--:|--:|--:|--:|\n";
-  for (const GroupSummary& group : validation.groups)
-    text += fmt::format("| {} ({}) | {} | **{:.2f} %** | {:+.2f} % | {:.1f} % | {:.1f} % | {:.1f} % |\n",
-                        group.group, group.split == "fit" ? "fitted" : "held out", group.ours.cases,
-                        group.ours.mean_absolute, group.ours.bias, group.no_communication, group.no_overlap,
-                        group.perfect_overlap);
+  for (const GroupSummary& group : validation.groups) text += group_markdown(group);
   if (!validation.best_caps.empty())
     text += best_caps_markdown(validation.best_caps);
   return text;

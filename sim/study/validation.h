@@ -42,6 +42,7 @@ struct ValidationCase {
   NaivePredictions naive;
   std::vector<Bytes> buckets;         // as predicted, in launch order
   std::optional<CapSetting> setting;  // of cases from harness runs
+  bool is_kernel = false;  // of a table of kernels: nothing communicates, and there are too many to list
 
   double error_percent() const { return (predicted_s / measured_s - 1) * 100; }
 };
@@ -61,6 +62,7 @@ struct GroupSummary {
   double no_communication = 0;  // mean absolute errors in percent
   double no_overlap = 0;
   double perfect_overlap = 0;
+  bool is_of_kernels = false;  // no naive predictor has anything to leave out
 
   double best_naive() const;
   // Not worse than half the best naive error, where that exceeds 3 %.
@@ -75,23 +77,37 @@ struct BestCap {
   double cost_percent = 0;  // measured at the predicted best cap, over measured at the best one, less 1
 };
 
+// Rows of a table of kernels that no prediction was asked for, for one reason.
+struct NotAsked {
+  std::string table;
+  std::string gpu;  // as the table names it
+  std::string reason;
+  std::vector<std::string> names = {};  // what it is about: operators, models; sorted
+  std::size_t rows = 0;
+};
+
 struct Validation {
   std::vector<ValidationCase> cases;
   std::vector<GroupSummary> groups;
-  std::vector<BestCap> best_caps;  // of harness runs
-  std::vector<std::string> notes;  // what could not be predicted or looks wrong, one line each
+  std::vector<BestCap> best_caps;   // of harness runs
+  std::vector<NotAsked> not_asked;  // of tables of kernels
+  std::vector<std::string> notes;   // what could not be predicted or looks wrong, one line each
 };
 
 struct ValidationOptions {
   std::vector<std::string> files;      // lockstep.measurements/1
   std::vector<std::string> runs = {};  // lockstep.run/1
-  std::string machine = {};            // that the runs were measured on; empty: one rank a node
-  std::string calibration = {};        // of their machine; empty: from each run's own microbenchmarks
+  std::vector<std::string> kernel_tables = {};
+  std::string machine = {};      // that the runs were measured on; empty: one rank a node
+  std::string calibration = {};  // of their machine; empty: from each run's own microbenchmarks
   std::string data_directory;
 };
 
 // Throws ConfigError with every problem of the files.
 Validation validate(const ValidationOptions& options);
+
+// One for each group and split, sorted.
+std::vector<GroupSummary> summarise_groups(const std::vector<ValidationCase>& cases);
 
 nlohmann::ordered_json to_json(const Validation& validation);
 std::string to_text(const Validation& validation);

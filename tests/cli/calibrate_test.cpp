@@ -1,12 +1,14 @@
 // lockstep calibrate as a user runs it: what it prints, what it writes, what it refuses.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/support/benchmark_log.h"
 #include "tests/support/harness_run_file.h"
+#include "tests/support/nccl_run_file.h"
 #include "tests/support/program.h"
 #include "tests/support/scenarios.h"
 
@@ -16,6 +18,7 @@ namespace {
 using nlohmann::json;
 using testing::Answer;
 using testing::check_refused;
+using testing::check_says;
 using testing::contains;
 using testing::Folder;
 using testing::run_program;
@@ -164,6 +167,7 @@ TEST_CASE("calibrate fits a machine of GPUs to harness runs, and writes the GPU 
   const RunFolder runs;
   json run = testing::harness_run({.goodput = 50e9, .step_s = 5e-6});
   run["harness"]["backend"] = "cuda";
+  run["harness"]["communication"] = "NCCL 2.18.3";
   run["nodes"] = 1;
   run["collective_curve"] = json::array();
   for (std::int64_t bytes = 8; bytes <= 256 << 20; bytes *= 2)  // 20 us, and 100 GB/s
@@ -194,6 +198,120 @@ TEST_CASE("calibrate refuses runs with logs, of other machines, and with what is
   check_refused(runs.arguments("cpu_gloo", "--gpu-output " + runs.path("gpu.json")), {"matmuls"});
   check_refused(logs.arguments("--gpu-output " + runs.path("gpu.json")), {"--gpu-output", "lockstep.run/1"});
   CHECK(text_of(runs.path("mine.json")).empty());
+}
+
+// One GPU: no collectives, but products, and copies beside computing.
+json run_of_one_gpu() {
+  json run = testing::harness_run({.name = "alone"});
+  run["harness"]["backend"] = "cuda";
+  run["harness"]["communication"] = "none";
+  run["ranks"] = 1;
+  run["nodes"] = 1;
+  run["collective_curve"] = json::array();
+  run["interference"] = json::array();
+  run["matmuls"] = {
+      {{"rows", 1000}, {"columns", 1000}, {"inner", 1000}, {"precision", "fp32"}, {"time_s", 0.2e-3}}};
+  return run;
+}
+
+TEST_CASE("a run of one GPU calibrates computing alone and says so") {
+  const RunFolder runs;
+  runs.write("run.json", run_of_one_gpu());
+  const std::string command = "calibrate --machine dgx1_v100 " + runs.path("run.json");
+  const Answer answer = run_program(command + " --gpu-output " + runs.path("gpu.json"));
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  CHECK(contains(answer.diagnostics, "computing alone is calibrated"));
+  // 2 GFLOP in 0.2 ms are 10 of 15.7 TFLOP/s.
+  const json gpu = json::parse(text_of(runs.path("gpu.json")));
+  CHECK(gpu["matmul_efficiency"]["fp32"][0]["efficiency"].get<double>() ==
+        doctest::Approx(10 / 15.7).epsilon(0.01));
+  check_refused(command + " -o " + runs.path("mine.json"), {"--output", "--gpu-output"});
+}
+
+TEST_CASE("a run whose ranks shared a GPU calibrates nothing") {
+  const RunFolder runs;
+  json run = run_of_one_gpu();
+  run["machine"]["gpus_shared"] = true;
+  runs.write("run.json", run);
+  check_refused(
+      "calibrate --machine dgx1_v100 " + runs.path("run.json") + " --gpu-output " + runs.path("gpu.json"),
+      {"run.json: /machine/gpus_shared: found true"});
+  CHECK(text_of(runs.path("gpu.json")).empty());
+}
+
+// A folder of tables of one GPU, whose products reach 60 % of its peak, and of another's.
+class KernelFolder {
+ public:
+  KernelFolder() {
+    std::string gemm = "gpu,precision,batch,m,n,k,direction,time_us,source\n";
+    for (std::int64_t side = 1024; side <= 8192; side += 512) {
+      const double flops = 2.0 * static_cast<double>(side * side * side);
+      gemm +=
+          fmt::format("Tesla V100-SXM2-32GB,fp16,1,{0},{0},{0},fwd,{1},ours\n", side, flops / 75e12 * 1e6);
+    }
+    folder_.write("gemm.csv", gemm + "l40s,bf16,1,64,64,64,fwd,5,ours\n");
+    folder_.write("launches.csv", "gpu,what,kernels,time_us,host_us\nv100_sxm2_32gb,null_kernel,1,2.5,3.5\n");
+  }
+  std::string path(const std::string& name = "") const { return folder_.path() + "/" + name; }
+  std::string command(const std::string& more) const {
+    return "calibrate --machine dgx1_v100 " + folder_.path() + " " + more;
+  }
+  void write(const std::string& name, const std::string& text) const { folder_.write(name, text); }
+
+ private:
+  Folder folder_;
+};
+
+TEST_CASE("calibrate fits a machine's GPU to a folder of kernel tables, the same bytes every time") {
+  const KernelFolder kernels;
+  const Answer answer = run_program(kernels.command("-o " + kernels.path("gpu.json")));
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  check_says(answer.out, {"kernel_launch", "2.5", "matmul_efficiency.fp16 at", "held out", "Residuals",
+                          "wrote the processor v100_sxm2_32gb_measured to"});
+  check_says(answer.diagnostics, {"passed over 1 rows of other GPUs than v100_sxm2_32gb: l40s",
+                                  "memory_efficiency stays as it is", "computing alone is calibrated"});
+  const std::string profile = text_of(kernels.path("gpu.json"));
+  CHECK(json::parse(profile)["kernel_launch"] == "2.5 us");
+  CHECK(json::parse(profile)["matmul_efficiency"]["fp16"].back()["efficiency"].get<double>() ==
+        doctest::Approx(75.0 / 125).epsilon(0.01));
+  const Answer again = run_program(kernels.command("--json --gpu-output " + kernels.path("gpu2.json")));
+  CHECK(text_of(kernels.path("gpu2.json")) == profile);
+  const json document = json::parse(again.out);
+  CHECK(document["profile"] == json::parse(profile));
+  CHECK(document["groups"].size() == 2);  // fitted and held out
+}
+
+TEST_CASE("a folder that a GPU benchmark wrote fits communication and computing at once") {
+  const KernelFolder kernels;
+  kernels.write("run.json", testing::nccl_run().dump());
+  check_refused(kernels.command("-o " + kernels.path("mine.json")), {"--gpu-output"});
+  const Answer answer = run_program(kernels.command("--json --quick -o " + kernels.path("mine.json") +
+                                                    " --gpu-output " + kernels.path("gpu.json")));
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  CHECK(json::parse(text_of(kernels.path("mine.json")))["fitted"]["most_ranks"] == 8);
+  CHECK(json::parse(text_of(kernels.path("gpu.json")))["kernel_launch"] == "2.5 us");
+  const json document = json::parse(answer.out);
+  CHECK(document["output"] == kernels.path("mine.json"));
+  CHECK(document["kernels"]["output"] == kernels.path("gpu.json"));
+}
+
+TEST_CASE("calibrate refuses kernel tables of other GPUs, with logs, and broken ones") {
+  const KernelFolder kernels;
+  const std::string output = "-o " + kernels.path("gpu.json");
+  check_refused("calibrate --machine dgx_h100 " + kernels.path("gemm.csv") + " " + output,
+                {"gemm.csv: found rows of Tesla V100-SXM2-32GB, l40s", "dgx_h100", "h100_sxm_80gb"});
+  const LogFolder logs;
+  check_refused(kernels.command(logs.path("run.log") + " " + output), {"gemm.csv", "run.log", "apart"});
+  check_refused(kernels.command("--nodes 2 " + output), {"--nodes", "tables of kernels"});
+  check_refused(kernels.command("-o " + kernels.path("gemm.csv")), {"--output", "gemm.csv"});
+  kernels.write("gemm.csv", "gpu,precision,batch,m,n,k,direction,time_us\nv100,fp16,1,8,8,8,fwd,-1\n");
+  check_refused(kernels.command(output), {"gemm.csv:2:23: time_us"});
+  const Folder empty;
+  check_refused("calibrate --machine dgx1_v100 " + empty.path() + " " + output, {"no tables of kernels"});
+  CHECK(text_of(kernels.path("gpu.json")).empty());
 }
 
 }  // namespace

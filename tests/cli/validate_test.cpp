@@ -195,5 +195,40 @@ TEST_CASE("what is said of runs is refused where there are none, and so is a pro
   check_refused(runs.command("--calibration cpu_glo"), {"did you mean \"cpu_gloo\""});
 }
 
+const std::string kernel_samples = LOCKSTEP_SOURCE_DIR "/tests/study/kernels";
+
+TEST_CASE("validate predicts a folder of kernel tables, group by group, the same bytes every time") {
+  const Answer answer = run_program("validate " + kernel_samples + " --json");
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  const json document = json::parse(answer.out);
+  CHECK(document["schema"] == "lockstep.validation/1");
+  std::size_t cases = 0;
+  for (const json& group : document["groups"]) cases += group["n"].get<std::size_t>();
+  CHECK(cases == document["cases"].size());
+  CHECK(run_program("validate " + kernel_samples + " --json").out == answer.out);
+  check_says(
+      run_program("validate " + kernel_samples).out,
+      {"gemm, h100_sxm_80gb, bf16, fwd", "not asked", "gemm, p4: 2 rows, no shipped GPU has this name"});
+  CHECK(run_program("validate --max-mape 0.0001 " + kernel_samples).exit_code == 3);
+}
+
+TEST_CASE("one table of kernels is a suite, beside others, and a folder may hold both kinds of CSV") {
+  const Answer one = run_program("validate --json " + kernel_samples + "/gemm.csv");
+  CHECK(one.exit_code == 0);
+  const RunFolder runs;
+  const json both = json::parse(run_program(runs.command("--json " + kernel_samples + "/gemm.csv")).out);
+  CHECK(both["cases"].size() == json::parse(one.out)["cases"].size() + 3 + 2);
+}
+
+TEST_CASE("a bad table of kernels is refused with file, line and column") {
+  const TableFolder tables;
+  tables.write("gemm.csv", "gpu,precision,batch,m,n,k,direction,time_us\nl40s,bf16,1,8,8,8,fwd,-1\n");
+  check_refused("validate " + tables.path("gemm.csv"), {"gemm.csv:2:23: time_us: found \"-1\""});
+  tables.write("gemm.csv", "gpu,precision,batch,m,n,k,direction,time\nl40s,bf16,1,8,8,8,fwd,1\n");
+  check_refused("validate " + tables.path("gemm.csv"),
+                {"gemm.csv:1:1: found no column \"time_us\"", "unknown column \"time\""});
+}
+
 }  // namespace
 }  // namespace lockstep

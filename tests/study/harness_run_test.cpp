@@ -56,6 +56,41 @@ TEST_CASE("what a harness could not find out is null, and stays unknown") {
   CHECK_FALSE(run.alone);
 }
 
+TEST_CASE("a run says which library reduced it, on whose GPUs, and what failed") {
+  json file = harness_run();
+  CHECK(read(file).library == RunLibrary::gloo);
+  file["harness"]["backend"] = "cuda";
+  file["harness"]["communication"] = "NCCL 2.28.9";
+  file["gpus_shared"] = true;
+  file["kernel_choices"] = json::array();
+  file["failed"] = {{{"measurement", "interference"}, {"bytes", 1 << 20}, {"reason", "too short"}},
+                    {{"measurement", "copies"}, {"bytes", 0}, {"reason", "no second queue"}}};
+  file["copy_interference"] = {{"bytes", 1 << 28},        {"copy_alone_s", 1e-3},     {"copy_beside_s", 2e-3},
+                               {"compute_alone_s", 5e-3}, {"compute_beside_s", 6e-3}, {"covered", 1.0}};
+  const HarnessRun run = read(file);
+  CHECK(run.library == RunLibrary::nccl);
+  CHECK(run.library_version == "2.28.9");
+  CHECK(run.gpus_shared);
+  CHECK(run.copy_interference->compute_beside_s == 6e-3);
+  CHECK(describe_failures(run) ==
+        std::vector<std::string>{"interference of 1.0 MiB failed and is left out: too short",
+                                 "copies failed and is left out: no second queue"});
+  file["harness"].erase("communication");
+  CHECK(read(file).library == RunLibrary::nccl);
+  file["harness"]["communication"] = "none";
+  CHECK(read(file).library == RunLibrary::none);
+  file["harness"]["communication"] = "MPI 4";
+  CHECK(problems_of(file).find("/harness: found the communication \"MPI 4\"") != std::string::npos);
+}
+
+TEST_CASE("how a call was timed stands beside the time that counts") {
+  json file = harness_run();
+  json& point = file["collective_curve"][0];
+  point["from_idle_s"] = testing::statistics(1.0);
+  point["back_to_back_s"] = point["time_s"];
+  CHECK(read(file).curve.at(0).time.median == point["time_s"]["median"]);
+}
+
 TEST_CASE("every key that is needed is missed by name and place") {
   for (const char* pointer : {"/schema",
                               "/name",

@@ -184,6 +184,7 @@ TEST_CASE("a run that cannot be judged is refused with its file and reason") {
 TEST_CASE("runs of GPUs want their machine named") {
   json run = simple_run();
   run["harness"]["backend"] = "cuda";
+  run["harness"]["communication"] = "NCCL 2.28.9";
   const Validation validation = validated({run});
   REQUIRE(validation.cases.size() == 1);  // its layers
   CHECK(validation.notes.at(0).find("--machine") != std::string::npos);

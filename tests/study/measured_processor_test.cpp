@@ -79,7 +79,8 @@ TEST_CASE("a device's name finds its shipped profile where it names only one") {
   CHECK(name_of("cuda", "NVIDIA H200") == "h200_sxm");
   CHECK(name_of("cuda", "NVIDIA L4") == "l4");
   CHECK(name_of("cuda", "NVIDIA L40S") == "l40s");
-  CHECK(name_of("cuda", "NVIDIA A100-SXM4-40GB").empty());  // four of them are shipped
+  CHECK(name_of("cuda", "NVIDIA A100-SXM4-40GB") == "a100_sxm_40gb");
+  CHECK(name_of("cuda", "NVIDIA A100").empty());  // four of them are shipped
   CHECK(name_of("cpu", "AMD EPYC") == "cpu");
 }
 
