@@ -27,7 +27,7 @@ std::vector<std::string> choices_of_two_ranks(Agree agree) {
     disturb_search(static_cast<std::uint64_t>(rank) + 1);
     run_with_bench(machine, rank, [&](Bench& bench) {
       ModelSpec spec = tiny_resnet50();
-      spec.batch = 1;
+      spec.batch = 2;
       const std::unique_ptr<TrainingModel> model = make_model(bench.device, spec);
       Trainer trainer(bench.device, bench.communicator, *model, {});
       agree(bench, trainer);
@@ -57,7 +57,8 @@ void run_with(const std::string& algorithm) {
   const Tensor input = gpu.tensor_of(Numbers(72, 1), Type::fp32);
   const Tensor weight = gpu.tensor_of(Numbers(36, 1), Type::fp32);
   const Tensor output = gpu.tensor_of(Numbers(18, 1), Type::fp32);
-  CHECK(convolutions.forward(strided, output, input, weight));
+  const bool is_done = convolutions.forward(strided, output, input, weight);
+  CHECK(is_done);
 }
 
 }  // namespace
