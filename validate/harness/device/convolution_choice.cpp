@@ -41,7 +41,8 @@ auto named(const All& all, const std::string& text, Name name) {
     if (text == name(one))
       return one;
   }
-  throw EnvironmentError(fmt::format("rank 0's choice of convolutions names \"{}\", which is not known here", text));
+  throw EnvironmentError(
+      fmt::format("rank 0's choice of convolutions names \"{}\", which is not known here", text));
 }
 
 ConvolutionChoice choice_in(const Json& object) {

@@ -22,8 +22,8 @@ struct ConvolutionChoice {
   Convolution shape;
   Type type = Type::fp32;
   ConvolutionDirection direction = ConvolutionDirection::forward;
-  std::string algorithm;  // empty: the library has none, and matrices are multiplied
-  std::string math;
+  std::string algorithm = {};  // empty: the library has none, and matrices are multiplied
+  std::string math = {};
   std::int64_t workspace_bytes = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "sim/base/error.h"
 
 namespace lockstep::harness {
@@ -41,7 +43,6 @@ constexpr Named<cudnnConvolutionBwdFilterAlgo_t> by_weights[] = {
      "CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED"},
     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING, "CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING"}};
 
-// A fourth kind converts operands, which is never asked for.
 constexpr Named<cudnnMathType_t> maths[] = {{CUDNN_DEFAULT_MATH, "CUDNN_DEFAULT_MATH"},
                                             {CUDNN_TENSOR_OP_MATH, "CUDNN_TENSOR_OP_MATH"},
                                             {CUDNN_FMA_MATH, "CUDNN_FMA_MATH"}};
@@ -63,8 +64,12 @@ void find_in(const Named<Value> (&table)[count], const std::string& name, Value&
       return;
     }
   }
-  throw EnvironmentError(fmt::format("rank 0 computes convolutions by {}, which is not known here: is its cuDNN another?",
-                                     name));
+  int number = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (read.ec != std::errc() || read.ptr != name.data() + name.size())
+    throw EnvironmentError(fmt::format(
+        "rank 0 computes convolutions by {}, which is not known here: is its cuDNN another?", name));
+  value = static_cast<Value>(number);
 }
 
 }  // namespace

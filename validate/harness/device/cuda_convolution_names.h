@@ -3,7 +3,7 @@
 // cuDNN's algorithms by the names cuDNN gives them.
 //
 // Problem:   cuDNN numbers its algorithms and tells no names, and numbers say nothing to who reads a file.
-// Idea:      one table for each kind, read both ways.
+// Idea:      one table for each kind, read both ways; what a later cuDNN has beside them goes by its number.
 // Errors:    EnvironmentError where a name is not known: rank 0 has another cuDNN.
 
 #include <cudnn.h>

@@ -82,9 +82,10 @@ template <class Algorithm>
 void check_convolution(cudnnStatus_t code, const char* call, const Choice<Algorithm>& choice) {
   if (code == CUDNN_STATUS_SUCCESS || !choice.is_rank_0s)
     return check_call(code, call);
-  throw EnvironmentError(fmt::format("{} failed with {}: all ranks follow rank 0, which chose {}, and this GPU does "
-                                     "not do it: are the GPUs, or their cuDNN, of two kinds?",
-                                     call, cudnnGetErrorString(code), name_of(choice.algorithm)));
+  throw EnvironmentError(
+      fmt::format("{} failed with {}: all ranks follow rank 0, which chose {}, and this GPU does "
+                  "not do it: are the GPUs, or their cuDNN, of two kinds?",
+                  call, cudnnGetErrorString(code), name_of(choice.algorithm)));
 }
 
 // find(how many at most, how many, what was tried, workspace, its size): tries all, the fastest come first
@@ -132,7 +133,9 @@ void describe(const Images& images, const ImageLayout& layout, Type type) {
 
 Plan plan_of(const Convolution& shape, Type type, bool uses_tf32) {
   const ConvolutionLayout layout = convolution_layout(shape);
-  Plan plan{.shape = shape, .type = type};
+  Plan plan;
+  plan.shape = shape;
+  plan.type = type;
   describe(plan.input, layout.input, type);
   describe(plan.output, layout.output, type);
   // With NHWC cuDNN reads [outputs, kernel, kernel, inputs] and still wants the sizes in the order KCRS.
@@ -226,9 +229,9 @@ bool CudaConvolutions::forward(const Convolution& shape, Tensor output, Tensor i
     return false;
   void* const workspace = state_->prepare(plan, choice);
   check_convolution(cudnnConvolutionForward(library, &one, plan.input.get(), input.data, plan.weight.get(),
-                                     weight.data, plan.operation.get(), choice.algorithm, workspace,
-                                     choice.workspace_bytes, &zero, plan.output.get(), output.data),
-             "cudnnConvolutionForward", choice);
+                                            weight.data, plan.operation.get(), choice.algorithm, workspace,
+                                            choice.workspace_bytes, &zero, plan.output.get(), output.data),
+                    "cudnnConvolutionForward", choice);
   return true;
 }
 

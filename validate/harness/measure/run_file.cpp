@@ -237,9 +237,9 @@ Json to_json(const RunFile& run) {
                  {"gpus_shared", run.gpus_shared},
                  {"network", to_json(run.network)},
                  {"model", model_of(run)},
-                 {"kernel_choices", run.kernel_choices.empty() ? Json::array() : Json::parse(run.kernel_choices)},
                  {"without_communication", run.step ? to_json(*run.step) : Json(nullptr)}};
-  object["machine"]["gpus_shared"] = run.gpus_shared;
+  if (!run.kernel_choices.empty())
+    object["kernel_choices"] = Json::parse(run.kernel_choices);
   add_curves(object, run);
   object["iterations"] =
       list_of(run.iterations, [&](const IterationTiming& timing) { return iteration_of(run, timing); });
