@@ -11,7 +11,6 @@
 #include "validate/harness/gpu_bench/attention_cases.h"
 #include "validate/harness/gpu_bench/convolution_cases.h"
 #include "validate/harness/gpu_bench/gemm_cases.h"
-#include "validate/harness/gpu_bench/gpu_name.h"
 #include "validate/harness/gpu_bench/interference_cases.h"
 #include "validate/harness/gpu_bench/memory_cases.h"
 
@@ -70,8 +69,8 @@ TEST_CASE("the convolutions of ResNet-50 and VGG-16 are those of the simulator's
   check_distinct(convolution_cases(), [](const ConvolutionCase& one) { return key_cells(one); });
 }
 
-// VGG-16 has 13 convolutions, of which each stage's from the third on repeat the one before: 9 differ. Nine by
-// three passes, less the gradient of images.
+// VGG-16 has 13 convolutions, of which each stage's from the third on repeat the one before: 9 differ. Nine
+// by three passes, less the gradient of images.
 TEST_CASE("images need no gradient") {
   CHECK(vgg16_convolutions(1).size() == 9);
   const auto cases = convolution_cases();
@@ -148,20 +147,6 @@ TEST_CASE("kernels bound by memory cover 64 KiB to 1 GiB") {
   }
   CHECK(least <= 64 << 10);
   CHECK(most == 1 << 30);
-}
-
-TEST_CASE("every GPU that is known by name has a profile") {
-  for (const auto& [cuda_name, profile] : known_gpu_names()) {
-    CAPTURE(cuda_name);
-    CHECK(std::filesystem::exists(std::string(LOCKSTEP_SOURCE_DIR) + "/hw_profiles/gpus/" +
-                                  std::string(profile) + ".json"));
-    CHECK(profile_name_of("NVIDIA " + std::string(cuda_name)) == profile);
-  }
-}
-
-TEST_CASE("a GPU that is not known has its own name, as a file may be called") {
-  CHECK(profile_name_of("NVIDIA RTX PRO 6000 (Blackwell)") == "rtx_pro_6000_blackwell");
-  CHECK(profile_name_of("") == "unknown_gpu");
 }
 
 }  // namespace lockstep::harness

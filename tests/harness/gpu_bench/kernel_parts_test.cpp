@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <memory>
 
 #include "tests/harness/device/device_numbers.h"
@@ -41,6 +41,7 @@ class SmallBench {
             .tell = [this](const std::string& line) { told.push_back(line); }};
   }
   const std::vector<Cells>& rows() const { return table_.rows(); }
+  std::string file() const { return testing::text_of(folder_.path() + "/table.csv"); }
   Arena& arena() { return arena_; }
   Device& device() { return stage_.device(); }
 
@@ -201,9 +202,11 @@ TEST_CASE(
   const PartResult result = measure_convolutions(small.bench(), works, fails, cases);
   CHECK(result.left_out == 2);
   CHECK(result.measured == 1);
-  for (std::size_t i = 0; i < cases.size(); ++i) cases[i].shape.batch += 10;
-  cases[2].precision = "tf32";
+  cases.push_back(small_convolution(ConvolutionPass::by_data));
+  std::rotate(cases.begin(), cases.end() - 1, cases.end());  // one that works, then three that do not
+  cases[3].precision = "tf32";
   CHECK_THROWS_AS(measure_convolutions(small.bench(), works, fails, cases), EnvironmentError);
+  CHECK(small.file().find(",bwd_data,PRODUCTS,") != std::string::npos);
 }
 
 TEST_CASE("attention is timed forward and backward") {

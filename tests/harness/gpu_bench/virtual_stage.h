@@ -2,8 +2,8 @@
 
 // A device with a host in virtual time, for tests of how kernels are timed.
 //
-// Idea:      the host's clock moves by what a launch costs it, the device's by what kernels take; a kernel begins
-//            when it has been launched and the one before it has ended. Nothing reads a real clock.
+// Idea:      the host's clock moves by what a launch costs it, the device's by what kernels take; a kernel
+//            begins when it has been launched and the one before it has ended. Nothing reads a real clock.
 
 #include <algorithm>
 #include <optional>

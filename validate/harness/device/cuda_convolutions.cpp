@@ -134,6 +134,29 @@ Plan plan_of(const Convolution& shape, Type type, bool uses_tf32) {
   return plan;
 }
 
+const char* name_of(cudnnConvolutionFwdAlgo_t algorithm) {
+  constexpr std::array names = {
+      "IMPLICIT_GEMM", "IMPLICIT_PRECOMP_GEMM", "GEMM", "DIRECT", "FFT", "FFT_TILING",
+      "WINOGRAD",      "WINOGRAD_NONFUSED"};
+  return names.at(static_cast<std::size_t>(algorithm));
+}
+
+const char* name_of(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  constexpr std::array names = {"ALGO_0", "ALGO_1", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"};
+  return names.at(static_cast<std::size_t>(algorithm));
+}
+
+const char* name_of(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  constexpr std::array names = {"ALGO_0",    "ALGO_1", "FFT", "ALGO_3", "WINOGRAD", "WINOGRAD_NONFUSED",
+                                "FFT_TILING"};
+  return names.at(static_cast<std::size_t>(algorithm));
+}
+
+template <class Algorithm>
+std::string name_of(const Choice<Algorithm>& choice) {
+  return choice.exists ? name_of(choice.algorithm) : "";
+}
+
 constexpr float one = 1;
 constexpr float zero = 0;
 
@@ -143,9 +166,13 @@ struct CudaConvolutions::State {
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                          std::int64_t, std::int64_t, Type>;
 
+  static Key key_of(const Convolution& shape, Type type) {
+    return {shape.batch,  shape.height, shape.width,   shape.inputs, shape.outputs,
+            shape.kernel, shape.stride, shape.padding, type};
+  }
+
   Plan& plan(const Convolution& shape, Type type) {
-    const Key key{shape.batch,  shape.height, shape.width,   shape.inputs, shape.outputs,
-                  shape.kernel, shape.stride, shape.padding, type};
+    const Key key = key_of(shape, type);
     const auto found = plans.find(key);
     return found != plans.end() ? found->second
                                 : plans.emplace(key, plan_of(shape, type, uses_tf32)).first->second;
@@ -248,6 +275,16 @@ bool CudaConvolutions::weight_gradient(const Convolution& shape, Tensor weight_g
 void CudaConvolutions::use_tf32() {
   state_->uses_tf32 = true;
   state_->plans.clear();
+}
+
+ConvolutionAlgorithms CudaConvolutions::algorithms_of(const Convolution& shape, Type type) const {
+  const auto found = state_->plans.find(State::key_of(shape, type));
+  if (found == state_->plans.end())
+    return {};
+  const Plan& plan = found->second;
+  return {.forward = name_of(plan.forward),
+          .input_gradient = name_of(plan.input_gradient),
+          .weight_gradient = name_of(plan.weight_gradient)};
 }
 
 std::string CudaConvolutions::version() const {

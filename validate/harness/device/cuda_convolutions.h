@@ -21,6 +21,13 @@
 
 namespace lockstep::harness {
 
+// As cuDNN calls them ("IMPLICIT_PRECOMP_GEMM"); empty where there is none yet.
+struct ConvolutionAlgorithms {
+  std::string forward;
+  std::string input_gradient;
+  std::string weight_gradient;
+};
+
 class CudaConvolutions {
  public:
   explicit CudaConvolutions(cudaStream_t stream);
@@ -34,6 +41,8 @@ class CudaConvolutions {
                        Tensor input);
   void use_tf32();
   std::string version() const;
+  // What was found to be the fastest.
+  ConvolutionAlgorithms algorithms_of(const Convolution& shape, Type type) const;
 
  private:
   struct State;

@@ -67,7 +67,7 @@ std::optional<BenchOptions> read_bench_options(int argument_count, const char* c
   app.add_flag("--resume", options.resumes, "keep the rows of the file, measure the others");
   app.add_flag("--list", options.lists, "print the cases, in their order, and end");
   app.add_option("--device", options.device, "which GPU")->capture_default_str();
-  app.add_option("--gpu", options.gpu, "its name in the table (the profile's)")->type_name("NAME");
+  app.add_option("--gpu", options.gpu, "its name in the table (as the driver calls it)")->type_name("NAME");
   app.add_option("--op", options.collective, "of part collective")->capture_default_str();
   app.add_option("--up-to", most_bytes, "largest collective")->capture_default_str();
   try {

@@ -28,16 +28,20 @@ __device__ std::uint64_t now_cycles() {
 
 __global__ void nothing_kernel() {}
 
+// The timer steps by up to a microsecond: from one step to another, the cycles between are exact.
 __global__ void hold_kernel(std::uint64_t nanoseconds, volatile HoldReport* report) {
+  const std::uint64_t before = now_nanoseconds();
+  std::uint64_t begin = before;
+  while (begin == before) begin = now_nanoseconds();
   const std::uint64_t begin_cycles = now_cycles();
-  const std::uint64_t begin = now_nanoseconds();
   std::uint64_t passed = 0;
   while (passed < nanoseconds) passed = now_nanoseconds() - begin;
   report->cycles = now_cycles() - begin_cycles;
   report->nanoseconds = passed;
 }
 
-// Copies the chunk that is `number`-th of this block's. Loads past the caches' first level, as a collective's do.
+// Copies the chunk that is `number`-th of this block's. Loads past the caches' first level, as a collective's
+// do.
 __device__ void copy_chunk(const Occupation& occupation, std::uint64_t number) {
   constexpr std::uint64_t values = occupant_threads * values_of_thread;
   const std::uint64_t half = static_cast<std::uint64_t>(occupation.memory_bytes) / 2 / sizeof(uint4);

@@ -1,9 +1,10 @@
 #pragma once
 
-// The bench's own kernels: one that does nothing, one that holds a stream back, one that holds multiprocessors.
+// The bench's own kernels: one that does nothing, one that holds a stream back, one that holds
+// multiprocessors.
 //
-// Problem:   what a collective takes from computing is multiprocessors and memory bandwidth, both at once, and
-//            needs a second GPU.
+// Problem:   what a collective takes from computing is multiprocessors and memory bandwidth, both at once,
+//            and needs a second GPU.
 // Idea:      a kernel that holds as many multiprocessors as it has blocks, because a block takes a
 //            multiprocessor's whole shared memory, and copies memory at a rate that is chosen: the two come
 //            apart on one GPU.
@@ -47,7 +48,8 @@ struct Occupation {
 inline constexpr std::int64_t occupant_chunk_bytes = 2 * 64 * 1024;  // read and written
 void launch_occupant(cudaStream_t stream, const Occupation& occupation);
 
-// The most shared memory a block may have, and whether nothing is left of a multiprocessor's for another block.
+// The most shared memory a block may have, and whether nothing is left of a multiprocessor's for another
+// block.
 struct WholeShare {
   std::int64_t bytes = 0;
   bool is_whole = false;

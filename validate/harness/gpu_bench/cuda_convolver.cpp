@@ -29,7 +29,19 @@ class CudnnConvolver final : public Convolver {
     return false;
   }
 
-  std::string algorithm(const ConvolutionCase& /*convolution*/) override { return ""; }
+  std::string algorithm(const ConvolutionCase& convolution) override {
+    const ConvolutionAlgorithms names =
+        convolutions_.algorithms_of(convolution.shape, type_of(convolution.precision));
+    switch (convolution.pass) {
+      case ConvolutionPass::forward:
+        return names.forward;
+      case ConvolutionPass::by_data:
+        return names.input_gradient;
+      case ConvolutionPass::by_weight:
+        return names.weight_gradient;
+    }
+    return "";
+  }
 
  private:
   CudaConvolutions convolutions_;

@@ -1,6 +1,7 @@
 #pragma once
 
-// The parts of the bench that are about CUDA itself: launches, host copies, interference, convolutions by cuDNN.
+// The parts of the bench that are about CUDA itself: launches, host copies, interference, convolutions by
+// cuDNN.
 
 #include <memory>
 

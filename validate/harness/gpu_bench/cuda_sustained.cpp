@@ -1,5 +1,5 @@
-// Products that run for seconds without a pause: how far a GPU falls from its highest clock when it is hot or at
-// its power limit, which no short measurement shows.
+// Products that run for seconds without a pause: how far a GPU falls from its highest clock when it is hot or
+// at its power limit, which no short measurement shows.
 
 #include <fmt/format.h>
 
@@ -32,8 +32,8 @@ std::vector<Slice> run_slices(Stage& stage, const std::function<void(std::int64_
   std::int64_t call = 0;
   const auto launch_slice = [&] {
     for (std::int64_t end = call + calls; call < end; ++call) work(call);
+    stage.hold(hold_seconds);  // a ten-thousandth of the slice, to see its clock
     marks.push_back(device.mark());
-    stage.hold(hold_seconds);
   };
   launch_slice();
   while (slices.empty() || slices.back().since_begin < seconds_each) {

@@ -2,10 +2,10 @@
 
 // What is measured beside a kernel that holds multiprocessors.
 //
-// Problem:   a collective slows computing by the multiprocessors its channels hold and by the memory bandwidth
-//            they take; measured together the two cannot be told apart.
-// Idea:      how many multiprocessors are held and how fast each copies memory are varied apart: rows at rate 0
-//            show what multiprocessors cost, the others what bandwidth adds.
+// Problem:   a collective slows computing by the multiprocessors its channels hold and by the memory
+//            bandwidth they take; measured together the two cannot be told apart.
+// Idea:      how many multiprocessors are held and how fast each copies memory are varied apart: rows at rate
+//            0 show what multiprocessors cost, the others what bandwidth adds.
 // Invariant: most telling first: 16 multiprocessors (NCCL's usual channels) idle and at full speed.
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct OccupantWord {
   double seconds = 0;
   double bytes = 0;
 };
-// Why nothing was measured beside them, or nothing: each must have held a multiprocessor of its own until told
-// to end.
+// Why nothing was measured beside them, or nothing: each must have held a multiprocessor of its own until
+// told to end.
 std::string failure_of(const std::vector<OccupantWord>& words);
 // Of all of them together.
 double gigabytes_per_second(const std::vector<OccupantWord>& words);

@@ -2,11 +2,11 @@
 
 // One part of the bench: a list of cases, timed in turn until the time is up.
 //
-// Problem:   every part must stop when its time ends, keep what it has, skip what an earlier run measured, and
-//            survive a case that a GPU cannot do.
+// Problem:   every part must stop when its time ends, keep what it has, skip what an earlier run measured,
+//            and survive a case that a GPU cannot do.
 // Idea:      `run_cases` does all of that; a part says how a case is told from others and how it is timed.
-// Invariant: cases are taken in their order, so that the first are measured whatever the time. What failed, or
-//            did not fit, is told by name and left out: a table has no row without a time.
+// Invariant: cases are taken in their order, so that the first are measured whatever the time. What failed,
+//            or did not fit, is told by name and left out: a table has no row without a time.
 // Errors:    EnvironmentError of the third case in a row that failed: the GPU is gone.
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 namespace lockstep::harness {
 
 struct KernelBench {
-  std::string gpu;     // as profiles call it
+  std::string gpu;     // as its driver calls it; profiles know it by that name too
   std::string source;  // who measured
   Stage& exact;        // products and convolutions of fp32 are not rounded
   Stage& rounding;     // to TF32
@@ -83,8 +83,10 @@ PartResult run_cases(const KernelBench& bench, const std::vector<Case>& cases, K
     } catch (const EnvironmentError& error) {
       bench.tell(error.what());
       ++result.left_out;
-      if (++failures == most_failures_in_a_row)
-        throw;
+      if (++failures < most_failures_in_a_row)
+        continue;
+      bench.table.save();
+      throw;
     }
   }
   bench.table.save();

@@ -15,7 +15,6 @@
 #include "validate/harness/gpu_bench/bench_options.h"
 #include "validate/harness/gpu_bench/collective_log_text.h"
 #include "validate/harness/gpu_bench/cuda_parts.h"
-#include "validate/harness/gpu_bench/gpu_name.h"
 
 #ifdef LOCKSTEP_HAS_NCCL
 #include "validate/harness/gpu_bench/nccl_bench.h"
@@ -109,7 +108,7 @@ int measure_table(const BenchOptions& options, const Deadline& deadline) {
   CudaStage rounding(options.device);
   rounding.device().use_tf32();
   Arena arena(exact.device(), arena_size(options.device));
-  const KernelBench bench{.gpu = options.gpu.empty() ? profile_name_of(exact.device().name()) : options.gpu,
+  const KernelBench bench{.gpu = options.gpu.empty() ? exact.device().name() : options.gpu,
                           .source = fmt::format("{} {}", program, LOCKSTEP_VERSION),
                           .exact = exact,
                           .rounding = rounding,
@@ -125,7 +124,6 @@ nlohmann::ordered_json describe_device(int index) {
   CudaStage stage(index);
   return {{"index", index},
           {"name", properties.name},
-          {"profile", profile_name_of(properties.name)},
           {"compute_capability", fmt::format("{}.{}", properties.major, properties.minor)},
           {"multiprocessors", properties.multiProcessorCount},
           {"memory_bytes", properties.totalGlobalMem},

@@ -2,8 +2,8 @@
 
 // A table of measurements on disk that is whole whenever somebody looks.
 //
-// Problem:   a GPU is lent for minutes: a program that writes when all is measured writes nothing when the time
-//            ends first, and one that appends leaves half a row.
+// Problem:   a GPU is lent for minutes: a program that writes when all is measured writes nothing when the
+//            time ends first, and one that appends leaves half a row.
 // Idea:      rows are kept in memory and the whole file is written anew, atomically, every few rows. What an
 //            earlier run left is read first, and what it measured is not measured again.
 // Invariant: a file has the layout's columns; no two rows have the same key. Cells hold no comma, quote or

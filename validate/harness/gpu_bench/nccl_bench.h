@@ -2,8 +2,9 @@
 
 // NCCL as the bench uses it: a call on one GPU, and every collective between the GPUs of one machine.
 //
-// Problem:   a training step uses one collective or two; a simulator of clusters needs them all, to 1 GiB, and
-//            as they are with an algorithm, protocol or number of channels forced (NCCL_ALGO and the like).
+// Problem:   a training step uses one collective or two; a simulator of clusters needs them all, to 1 GiB,
+//            and as they are with an algorithm, protocol or number of channels forced (NCCL_ALGO and the
+//            like).
 // Idea:      one process, all GPUs, each call in one group, timed by the host over back-to-back calls, as
 //            nccl-tests does with -g; what is written is a table in nccl-tests' columns, which
 //            `lockstep calibrate` reads as it is.
