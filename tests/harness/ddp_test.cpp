@@ -44,6 +44,7 @@ void check_is_training(const std::string& arguments) {
   testing::check_says(answer.out,
                       {"gradients of 1 bucket equal", "the loss of the same samples falls", "bit by bit"});
   CHECK_FALSE(testing::contains(answer.out, "FAILED"));
+  CHECK_FALSE(testing::contains(answer.out, "nan"));
 }
 
 TEST_CASE("two ranks train an MLP as one process would, with buckets small and large") {
@@ -68,6 +69,11 @@ TEST_CASE("mixed precision and compressed buckets train within what their roundi
   check_is_training("--ranks 2 --precision bf16" + tiny_mlp);
   check_is_training("--ranks 2 --precision fp16" + tiny_mlp);
   check_is_training("--ranks 2 --compress bf16" + tiny_mlp);
+}
+
+// At the first loss scale, 65536, this network's gradients are infinite.
+TEST_CASE("gradients in fp16 are compared where they are finite") {
+  check_is_training("--ranks 2 --precision fp16" + tiny_resnet);
 }
 
 // A run of everything at its smallest, and the file it leaves.

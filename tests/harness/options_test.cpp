@@ -50,6 +50,21 @@ TEST_CASE("sizes, lists and quantities are read with their units") {
   CHECK(options.model.activations == Type::bf16);
 }
 
+TEST_CASE("a preset gives sizes, batch and curve, and what is said besides wins") {
+  const Options options = read({"--preset", "h100", "--model", "gpt"});
+  CHECK(options.model.sizes.at("vocabulary") == 50257);
+  CHECK(options.model.batch > 0);
+  CHECK(options.most_curve_bytes == std::int64_t{1} << 30);
+  const Options own = read({"--preset", "h100", "--model", "gpt", "--size", "sequence=64", "--batch", "2",
+                            "--curve-up-to", "1 MiB"});
+  CHECK(own.model.sizes.at("sequence") == 64);
+  CHECK(own.model.sizes.at("vocabulary") == 50257);
+  CHECK(own.model.batch == 2);
+  CHECK(own.most_curve_bytes == 1 << 20);
+  CHECK(says(refusal({"--preset", "h10"}), "did you mean \"h100\""));
+  CHECK(says(refusal({"--curve-up-to", ""}), "--curve-up-to"));
+}
+
 TEST_CASE("overlap is on, off or both") {
   CHECK(read({"--no-overlap"}).iterations.overlaps == std::vector<bool>{false});
   CHECK(read({"--overlap", "both"}).iterations.overlaps == std::vector<bool>{true, false});
@@ -73,6 +88,7 @@ TEST_CASE(
     "affair") {
   CHECK(read({"--batch", "8"}).identity != read({"--batch", "16"}).identity);
   CHECK(read({"--only", "step"}).identity != read({"--only", "curve"}).identity);
+  CHECK(read({"--share-gpus"}).identity != read({}).identity);
   CHECK(read({"--bucket-cap-mb", "1"}).identity != read({"--bucket-cap-mb", "2"}).identity);
   CHECK(read({"--output", "a.json"}).identity == read({"--quiet"}).identity);
 }

@@ -11,6 +11,7 @@
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
 #include "sim/base/quantity_text.h"
+#include "validate/harness/presets.h"
 
 namespace lockstep::harness {
 namespace {
@@ -25,7 +26,8 @@ struct Words {
   bool no_overlap = false;
   std::string compress = "none";
   std::vector<std::string> only;
-  std::string curve_up_to = "64 MiB";
+  std::string preset;
+  std::optional<std::string> curve_up_to;
   std::string link_rate;
   std::optional<std::int64_t> batch;
   std::optional<float> learning_rate;
@@ -63,6 +65,7 @@ class Problems {
 
 void add_model_options(CLI::App& app, Options& options, Words& words) {
   app.add_option("--model", options.model.name, "mlp, gpt or resnet50")->capture_default_str();
+  app.add_option("--preset", words.preset, "h100, a100 or small: sizes, batch and curve as listed below");
   app.add_option("--size", words.sizes, "a size of the model, as hidden=1024 (repeatable)")
       ->type_name("NAME=N");
   app.add_option("--batch", words.batch, "samples of a rank's micro-batch (the model's default)");
@@ -92,8 +95,7 @@ void add_measurement_options(CLI::App& app, Options& options, Words& words) {
       ->capture_default_str();
   app.add_option("--most-seconds", options.iterations.counts.most_seconds, "of each setting")
       ->capture_default_str();
-  app.add_option("--curve-up-to", words.curve_up_to, "largest all-reduce of the curve")
-      ->capture_default_str();
+  app.add_option("--curve-up-to", words.curve_up_to, "largest all-reduce of the curve (64 MiB)");
   app.add_option("--only", words.only, "of step, curve, copies, interference, kernels, iterations")
       ->delimiter(',');
   app.add_flag("--check", options.checks, "is it training? gradients, loss and parameters instead of times");
@@ -208,8 +210,9 @@ void read_measurements(Options& options, const Words& words, Problems& problems)
   problems.require(std::isfinite(counts.most_seconds) && counts.most_seconds > 0,
                    "--most-seconds: is above 0");
   options.chosen = read_chosen(words.only, problems);
-  options.most_curve_bytes =
-      problems.parsed("--curve-up-to", words.curve_up_to, parse_bytes(words.curve_up_to)).count();
+  if (words.curve_up_to)
+    options.most_curve_bytes =
+        problems.parsed("--curve-up-to", *words.curve_up_to, parse_bytes(*words.curve_up_to)).count();
 }
 
 void read_run(Options& options, const Words& words, Problems& problems) {
@@ -243,9 +246,22 @@ std::string identity_of(const Options& options, const Words& words) {
       chosen.iterations, options.checks, options.shares_gpus);
 }
 
+// After what the user said of the model, before what he said of the curve: that wins.
+void read_preset(Options& options, const Words& words, Problems& problems) {
+  if (words.preset.empty())
+    return;
+  problems.require_choice("--preset", words.preset, preset_names());
+  for (const Preset& preset : presets())
+    if (preset.name == words.preset) {
+      apply_preset(preset, options.model);
+      options.most_curve_bytes = preset.most_curve_bytes;
+    }
+}
+
 Options checked(Options options, const Words& words) {
   Problems problems;
   read_model(options, words, problems);
+  read_preset(options, words, problems);
   read_ddp(options, words, problems);
   read_measurements(options, words, problems);
   read_run(options, words, problems);
@@ -259,6 +275,7 @@ Options checked(Options options, const Words& words) {
 std::optional<Options> read_options(const std::string& program, int argument_count,
                                     const char* const* arguments) {
   CLI::App app("Runs and times data-parallel training: the step that Lockstep predicts.", program);
+  app.footer(describe_presets());
   app.set_version_flag("--version", program + " " LOCKSTEP_VERSION);
   Options options;
   options.iterations.bucket_caps_mb = {1, 5, 25};

@@ -72,6 +72,24 @@ TEST_CASE("Every rank is told who it is, and rank 0 alone has the listener") {
   CHECK(script.content("2") == "2 3 2 3 127.0.0.1\n");
 }
 
+TEST_CASE("Ranks that a torchrun's process starts are told that their port is nobody else's") {
+  const Script script;
+  ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+  const int code = launch_ranks(script.launch(2, "echo $TORCHELASTIC_USE_AGENT_STORE > $RANK"));
+  ::unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+  CHECK(code == 0);
+  CHECK(script.content("1") == "False\n");
+}
+
+TEST_CASE("Ranks may use every core of the launcher where they are not pinned") {
+  const Script script;
+  const std::string cores = "grep Cpus_allowed_list /proc/self/status > ";
+  CHECK(launch_ranks(script.launch(2, cores + "$RANK")) == 0);
+  CHECK(std::system(("cd " + script.file("").string() + " && " + cores + "here").c_str()) == 0);
+  CHECK(script.content("0") == script.content("here"));
+  CHECK(script.content("1") == script.content("here"));
+}
+
 TEST_CASE("Ranks are pinned to one core each, round and round, when asked") {
   const Script script;
   LocalLaunch launch = script.launch(2, "grep Cpus_allowed_list /proc/self/status > $RANK");

@@ -215,6 +215,25 @@ TEST_CASE("Rank 0 names those who did not come") {
   CHECK_THROWS_WITH_AS(Rendezvous{options}, "ranks 1, 2 of 3 did not come within 0.1 s", EnvironmentError);
 }
 
+TEST_CASE("A rank that failed and cannot give back what it uses is ended all the same") {
+  const Listener listener;
+  std::promise<int> ended;
+  auto ranks = start_ranks(2, [&](int rank) {
+    Rendezvous::Options options = options_of(listener, rank, 2);
+    options.farewell_timeout = 10ms;
+    options.on_lost = [&, rank](const std::string& message, int code) {
+      if (rank == 1 && says(message, "cannot be given back"))
+        ended.set_value(code);
+    };
+    Rendezvous rendezvous(options);
+    if (rank == 0)
+      return;
+    rendezvous.report_failure("the GPU fell off its bus", 4);
+    CHECK(ended.get_future().get() == 4);  // as a destructor that waits
+  });
+  join(ranks);
+}
+
 TEST_CASE("Strangers at the port hurt nobody") {
   const Listener listener;
   const Client browser(listener.port);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "sim/base/error.h"
 
@@ -103,6 +104,86 @@ TEST_CASE("A step of one node that Slurm made is a machine of its own") {
   CHECK(world.local_rank == 3);
   CHECK(world.local_size == 4);
   CHECK(world.address == "127.0.0.1");
+}
+
+TEST_CASE("Where torchrun's own store holds MASTER_PORT, ranks meet one port above") {
+  Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  CHECK(read(variables).port == 29500 + 1);
+  variables.erase("MASTER_PORT");
+  CHECK(read(variables).port == World{}.port + 1);
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  CHECK(read(variables).port == World{}.port);
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  variables["MASTER_PORT"] = "65535";
+  CHECK(says(problems_of(variables), "no port is above it; --port chooses one"));
+}
+
+TEST_CASE("The mpirun of MPICH and Intel MPI is known by its variables") {
+  const World world = read({{"PMI_RANK", "3"},
+                            {"PMI_SIZE", "4"},
+                            {"MPI_LOCALRANKID", "1"},
+                            {"MPI_LOCALNRANKS", "2"},
+                            {"MASTER_ADDR", "first"}});
+  CHECK(world.rank == 3);
+  CHECK(world.size == 4);
+  CHECK(world.local_rank == 1);
+  CHECK(world.local_size == 2);
+  CHECK(world.address == "first");
+  CHECK(says(problems_of({{"PMI_SIZE", "4"}}), "environment of mpirun: PMI_RANK is not set"));
+}
+
+TEST_CASE("MVAPICH's variables are read") {
+  const World world = read({{"MV2_COMM_WORLD_RANK", "1"},
+                            {"MV2_COMM_WORLD_SIZE", "2"},
+                            {"MV2_COMM_WORLD_LOCAL_RANK", "1"},
+                            {"MV2_COMM_WORLD_LOCAL_SIZE", "2"}});
+  CHECK(world.rank == 1);
+  CHECK(world.local_size == 2);
+}
+
+// srun --mpi=pmi2 sets both; an mpirun that starts its daemons by srun leaves the step of the daemons.
+TEST_CASE("Of Slurm's and MPICH's variables those of the launcher that made this process are believed") {
+  Variables variables{{"SLURM_STEP_ID", "0"},
+                      {"SLURM_PROCID", "3"},
+                      {"SLURM_STEP_NUM_TASKS", "4"},
+                      {"SLURM_LOCALID", "1"},
+                      {"SLURM_STEP_NODELIST", "node7,node9"},
+                      {"PMI_RANK", "3"},
+                      {"PMI_SIZE", "4"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}};
+  CHECK(read(variables).local_rank == 1);
+  CHECK(read(variables).address == "node7");
+  variables["SLURM_STEP_NUM_TASKS"] = "2";
+  variables["SLURM_PROCID"] = "1";
+  variables["MASTER_ADDR"] = "node8";
+  CHECK(read(variables).rank == 3);
+  CHECK(read(variables).size == 4);
+}
+
+TEST_CASE("A local rank that no launcher told is found by the hosts of the ranks before") {
+  const std::vector<std::string> hosts = {"a", "b", "a", "b", "b"};
+  const auto place = [&](int rank) {
+    return place_on_host(read({{"RANK", std::to_string(rank)}, {"WORLD_SIZE", "5"}, {"MASTER_ADDR", "a"}}),
+                         hosts);
+  };
+  CHECK(place(0).local_rank == 0);
+  CHECK(place(2).local_rank == 1);
+  CHECK(place(4).local_rank == 2);
+  CHECK(place(2).local_size == 2);
+  CHECK(place(1).local_size == 3);
+}
+
+TEST_CASE("What a launcher told of a rank's place stays, whatever the hosts say") {
+  const World told{.rank = 1, .size = 2, .local_rank = 0, .local_size = 1};
+  CHECK(place_on_host(told, {"a", "a"}).local_rank == 0);
+  CHECK(place_on_host(told, {"a", "a"}).local_size == 1);
+}
+
+TEST_CASE("Processes of one machine have one host id, of a boot and a name") {
+  CHECK(host_id() == host_id());
+  CHECK(host_id().find(' ') != std::string::npos);
+  CHECK(host_id().size() > 1);
 }
 
 TEST_CASE("torchrun's variables are believed before those of the launcher around it") {

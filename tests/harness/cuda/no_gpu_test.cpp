@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/scenario/lab.h"
+
 namespace {
 
 struct Outcome {
@@ -25,6 +27,46 @@ Outcome run(const std::string& command) {
 }
 
 }  // namespace
+
+// A library before all others that says when somebody pins.
+class Spy {
+ public:
+  Spy() {
+    const std::string source =
+        folder_.write("spy.c",
+                      "#define _GNU_SOURCE\n#include <sched.h>\n#include <unistd.h>\n"
+                      "int sched_setaffinity(pid_t process, size_t size, const cpu_set_t* set) {\n"
+                      "  (void)process, (void)size, (void)set;\n"
+                      "  return write(2, \"pins\\n\", 5) == 5 ? 0 : -1;\n}\n");
+    REQUIRE(run("cc -shared -fPIC -o " + library() + " " + source).exit_code == 0);
+  }
+  std::string library() const { return folder_.path() + "/spy.so"; }
+
+ private:
+  lockstep::testing::Folder folder_;
+};
+
+// A rank on a GPU needs cores for its launches, NCCL's proxies and the driver; one on the CPU is to have one.
+TEST_CASE("Ranks on GPUs are pinned to no core, ranks on the CPU are") {
+  const Spy spy;
+  const std::string spied = "LD_PRELOAD=" + spy.library() + " CUDA_VISIBLE_DEVICES='' ";
+  CHECK(run(spied + LOCKSTEP_DDP_CUDA + " --ranks 2").text.find("pins") == std::string::npos);
+  CHECK(run(spied + LOCKSTEP_DDP_CPU + " --ranks 2 --only step --iterations 1 --warmup 1 --batch 1 --quiet")
+            .text.find("pins") != std::string::npos);
+}
+
+// What a machine lacks shall not keep the program from saying so: the loader asks for CUDA's libraries alone.
+TEST_CASE("The GPU program needs no library of the simulator's, nor fmt, nor the compiler's") {
+  const std::string program = std::string(LOCKSTEP_DDP_CUDA);
+  const std::size_t slash = program.rfind('/');
+  const std::string needed =
+      run("readelf -d " + program.substr(0, slash) + "/libexec" + program.substr(slash)).text;
+  CAPTURE(needed);
+  CHECK(needed.find("[libcublas.so") != std::string::npos);
+  for (const char* absent : {"libfmt", "libtbb", "libceres", "libstdc++", "libgcc_s", "libcudart"})
+    CHECK_MESSAGE(needed.find(absent) == std::string::npos, absent);
+  CHECK(needed.find("$ORIGIN/../lib:") != std::string::npos);
+}
 
 // Where no GPU is visible there is none, whatever the machine has.
 TEST_CASE("without a GPU the CUDA program says so, names its twin and ends with exit code 4") {

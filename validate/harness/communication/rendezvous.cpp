@@ -96,9 +96,11 @@ struct Rendezvous::State {
   void send(Message message, bool is_last = false);
   std::string ask(Message question);
   void leave();
+  void watch_farewell(int exit_code);
 
   Options options;
   asio::io_context io;
+  asio::steady_timer farewell{io};         // of a rank that failed
   std::optional<RendezvousServer> server;  // rank 0's
   std::chrono::steady_clock::time_point deadline;
   Connection* connection = nullptr;
@@ -143,8 +145,19 @@ Rendezvous::State::State(Options given) : options(std::move(given)) {
 }
 
 Rendezvous::State::~State() {
+  asio::post(io, [this] { farewell.cancel(); });
   if (thread.joinable())
     thread.join();
+}
+
+void Rendezvous::State::watch_farewell(int exit_code) {
+  asio::post(io, [this, exit_code] {
+    farewell.expires_after(options.farewell_timeout);
+    farewell.async_wait([this, exit_code](const asio::error_code& error) {
+      if (!error)
+        options.on_lost("what this rank uses cannot be given back in time", exit_code);
+    });
+  });
 }
 
 asio::awaitable<void> Rendezvous::State::attend() {
@@ -372,6 +385,7 @@ void Rendezvous::report_failure(const std::string& why, int exit_code) {
     state_->has_left = state_->ignores_losses = true;
   }
   state_->send({Message::Kind::failure, static_cast<std::uint32_t>(exit_code), {}, why}, true);
+  state_->watch_farewell(exit_code);
 }
 
 void Rendezvous::wait_for_loss(std::chrono::milliseconds most) {

@@ -29,9 +29,11 @@ class Rendezvous {
     World world;
     std::chrono::milliseconds connect_timeout{60'000};
     std::chrono::milliseconds silence_timeout{6'000};
-    // Called on a thread of its own when a rank is lost or has failed. Left empty, it prints the message,
-    // removes unfinished files and ends the process. Tests replace it; after it returned, whoever waits here
-    // is thrown an EnvironmentError.
+    // How long a rank that reported its failure may take to end: freeing memory may wait for a GPU for ever.
+    std::chrono::milliseconds farewell_timeout{4'000};
+    // Called on a thread of its own when a rank is lost or has failed, or this one failed and does not end.
+    // Left empty, it prints the message, removes unfinished files and ends the process. Tests replace it;
+    // after it returned, whoever waits here is thrown an EnvironmentError.
     std::function<void(const std::string& message, int exit_code)> on_lost = {};
   };
 

@@ -52,7 +52,7 @@ class CudaDevice final : public CudaParts, public KernelDevice<GridExecutor> {
   bool use_tf32() override;
 
   void* allocate(std::int64_t bytes) override { return allocate_on_gpu(bytes); }
-  void release(void* memory) noexcept override { ignore_failure(cudaFree(memory)); }
+  void release(void* memory) noexcept override { runtime.release(memory); }
   void upload(Tensor to, const void* host) override { runtime.upload(to, host); }
   void download(void* host, Tensor from) override { runtime.download(host, from); }
   void fill_zero(Tensor to) override { runtime.fill_zero(to); }

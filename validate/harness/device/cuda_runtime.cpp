@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -126,6 +127,7 @@ CudaRuntime::CudaRuntime(int device) : device_(made_current(device)) {
 
 CudaRuntime::~CudaRuntime() {
   ignore_failure(cudaDeviceSynchronize());
+  for (void* const memory : kept_) ignore_failure(cudaFree(memory));
   for (const Staging& staging : staging_) {
     ignore_failure(cudaFreeHost(staging.memory));
     ignore_failure(cudaEventDestroy(staging.is_free));
@@ -157,6 +159,13 @@ std::optional<double> CudaRuntime::clock_mhz() const {
   check_call(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device_),
              "cudaDeviceGetPCIBusId");
   return multiprocessor_clock_mhz(bus_id.data());
+}
+
+void CudaRuntime::release(void* memory) noexcept {
+  if (std::uncaught_exceptions() > 0)
+    kept_.push_back(memory);
+  else
+    ignore_failure(cudaFree(memory));
 }
 
 void CudaRuntime::upload(Tensor to, const void* host) {

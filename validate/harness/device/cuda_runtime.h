@@ -76,6 +76,9 @@ class CudaRuntime {
   std::string uuid() const;      // of this GPU alone, wherever it is
   std::optional<double> clock_mhz() const;
 
+  // cudaFree waits for the GPU, perhaps for ever after a failure. While an exception is on its way memory is
+  // therefore kept until the runtime ends: the others are told first (rank_program.h).
+  void release(void* memory) noexcept;
   void upload(Tensor to, const void* host);
   void download(void* host, Tensor from);
   void fill_zero(Tensor to);
@@ -90,6 +93,7 @@ class CudaRuntime {
   };
 
   int device_;
+  std::vector<void*> kept_;  // until the end
   CudaStream stream_;
   CudaStream beside_;
   CudaScratch scratch_;
