@@ -1,7 +1,10 @@
 #pragma once
 
-// The parts of the bench that are about CUDA itself: launches, host copies, interference, convolutions by
-// cuDNN.
+// The parts of the bench that are about CUDA itself: launches, host copies, interference, what seconds of load
+// do to the clock, convolutions by cuDNN.
+//
+// Idea:      each has a table of its own layout and goes through run_cases (kernel_bench.h) like the others.
+// Errors:    EnvironmentError, naming the call that failed.
 
 #include <memory>
 

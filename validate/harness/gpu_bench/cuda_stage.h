@@ -1,6 +1,10 @@
 #pragma once
 
 // A GPU's stream that can be held back: stage.h on CUDA.
+//
+// Idea:      the device's own stream is held by a kernel that spins; what it counted lies in memory that the host
+//            reads without asking the GPU.
+// Invariant: the clock is that of the last hold that ended.
 
 #include <memory>
 
