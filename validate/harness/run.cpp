@@ -9,6 +9,7 @@
 #include "sim/base/error.h"
 #include "sim/base/quantity_text.h"
 #include "validate/harness/measure/bucket_copies.h"
+#include "validate/harness/measure/kernel_agreement.h"
 
 namespace lockstep::harness {
 namespace {
@@ -102,6 +103,7 @@ std::vector<std::int64_t> interference_sizes(std::int64_t most_bytes) {
 void measure_training(Bench& bench, const Options& options, TrainingModel& model, RunFile& run) {
   Trainer trainer(bench.device, bench.communicator, model,
                   {.optimizer = options.optimizer, .micro_batches = options.gradient_accumulation});
+  run.kernel_choices = agree_on_kernels(bench, trainer);
   if (options.chosen.step) {
     run.step = time_steps(bench, trainer, options.iterations.counts);
     bench.tell_progress(

@@ -25,12 +25,22 @@ struct Spanned {
 
 }  // namespace
 
-TEST_CASE("every index is visited once") {
-  for (const std::int64_t count : {0, 1, 7, 1000}) {
-    std::vector<int> visits(static_cast<std::size_t>(count));
-    int* const at = visits.data();
-    SerialExecutor{}.for_each(count, [=](std::int64_t i) { ++at[i]; });
-    CHECK(visits == std::vector<int>(visits.size(), 1));
+TEST_CASE("a map calls its formula once for each element, with its place and what is there") {
+  std::vector<float> to(35, -1);
+  std::vector<float> kept(35, 2);
+  const std::vector<float> of_columns{10, 20, 30, 40, 50, 60, 70};
+  SerialExecutor{}.map_in_rows(
+      5, 7,
+      [](std::int64_t row, std::int64_t column, float& output, float& counter, float own, float shift) {
+        output = own + shift + static_cast<float>(1000 * row + column);
+        counter += 1;
+      },
+      Operand<float, Use::writes>{to.data()}, Operand<float, Use::updates>{kept.data()},
+      Operand<float, Use::reads>{kept.data()}, of_column(const_cast<float*>(of_columns.data())));
+  for (std::size_t i = 0; i < 35; ++i) {
+    const std::size_t column = i % 7;
+    CHECK(to[i] == 2 + of_columns[column] + static_cast<float>(1000 * (i / 7) + column));
+    CHECK(kept[i] == 3);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/harness/device/device_numbers.h"
+#include "tests/harness/device/tested_device.h"
 
 namespace lockstep::harness {
 namespace {
@@ -119,7 +120,7 @@ Numbers max_pooled(const Pooling& p, const Numbers& input) {
 }  // namespace
 
 TEST_CASE("a convolution and its gradients are the seven loops of their definition") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Convolution shapes[] = {
       {.batch = 3, .height = 5, .width = 6, .inputs = 4, .outputs = 7},
       {.batch = 2,
@@ -178,7 +179,7 @@ TEST_CASE("a convolution and its gradients are the seven loops of their definiti
 
 TEST_CASE("a batch whose patches are taken in several groups is the batch all the same") {
   // 32 * 32 pixels * 72 numbers a patch: 14 images are 2^20 numbers.
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   check_convolution(*device,
                     {.batch = 17,
                      .height = 32,
@@ -192,7 +193,7 @@ TEST_CASE("a batch whose patches are taken in several groups is the batch all th
 }
 
 TEST_CASE("max pooling takes the largest in its window, in every type") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const Pooling& shape : poolings) {
     for (const Type type : all_types) {
       const Buffer input =
@@ -208,7 +209,7 @@ TEST_CASE("max pooling takes the largest in its window, in every type") {
 }
 
 TEST_CASE("the gradient of max pooling is that of its differences") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const Pooling& shape : poolings) {
     const std::int64_t inputs = shape.batch * shape.height * shape.width * shape.channels;
     const std::int64_t outputs = shape.batch * shape.output_height() * shape.output_width() * shape.channels;
@@ -230,7 +231,7 @@ TEST_CASE("the gradient of max pooling is that of its differences") {
 }
 
 TEST_CASE("of equal numbers the first in its window is chosen and alone gets the gradient") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Pooling shape = {.batch = 1, .height = 2, .width = 2, .channels = 1, .kernel = 2, .stride = 2};
   const Buffer output = nothing_yet(*device, 1);
   const Buffer chosen = nothing_yet(*device, 1, Type::int32);
@@ -243,7 +244,7 @@ TEST_CASE("of equal numbers the first in its window is chosen and alone gets the
 }
 
 TEST_CASE("average pooling is the mean of all pixels, and its gradient their equal share") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const std::int64_t pixels = 49;
   for (const Type type : all_types) {
     const Buffer input = on_device(*device, draws(2 * pixels * 5, 36), type);

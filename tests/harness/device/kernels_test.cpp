@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "tests/harness/device/device_numbers.h"
+#include "tests/harness/device/tested_device.h"
 
 namespace lockstep::harness {
 namespace {
@@ -63,7 +64,7 @@ constexpr std::int64_t uneven = 1037;  // no multiple of a vector
 }  // namespace
 
 TEST_CASE("formulas of elements agree with double precision in every type") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const Type type : all_types) {
     for (const Elementwise& kernel : elementwise) {
       CAPTURE(kernel.name);
@@ -83,7 +84,7 @@ TEST_CASE("formulas of elements agree with double precision in every type") {
 }
 
 TEST_CASE("formulas of elements may write over their input") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Buffer input = on_device(*device, draws(uneven, 3));
   const Buffer output = nothing_yet(*device, uneven);
   device->gelu(output.tensor(), input.tensor());
@@ -92,7 +93,7 @@ TEST_CASE("formulas of elements may write over their input") {
 }
 
 TEST_CASE("the slopes of relu and gelu are those of their differences") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Numbers x = on_grid(draws_beside_zero(100, 4));
   const Numbers weights = rounded(draws(100, 5), Type::fp32);
   const Buffer gradient = on_device(*device, weights);
@@ -116,7 +117,7 @@ TEST_CASE("the slopes of relu and gelu are those of their differences") {
 }
 
 TEST_CASE("gelu far from zero is its input or nothing, and its slope one or nothing") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Buffer input = on_device(*device, {-1000, -50, 50, 1000});
   const Buffer output = nothing_yet(*device, 4);
   device->gelu(output.tensor(), input.tensor());
@@ -126,7 +127,7 @@ TEST_CASE("gelu far from zero is its input or nothing, and its slope one or noth
 }
 
 TEST_CASE("what is no number stays none") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const double none = std::numeric_limits<double>::quiet_NaN();
   for (const Type type : all_types) {
     const Buffer input = on_device(*device, {1, none, 2, HUGE_VAL}, type);
@@ -142,7 +143,7 @@ TEST_CASE("what is no number stays none") {
 }
 
 TEST_CASE("a cast rounds once between any two types") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const Type from : all_types) {
     for (const Type to : all_types) {
       const Buffer input = on_device(*device, draws(uneven, 6), from);
@@ -154,7 +155,7 @@ TEST_CASE("a cast rounds once between any two types") {
 }
 
 TEST_CASE("a bias is added to every row") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const Type type : all_types) {
     const Buffer output = on_device(*device, draws(21 * 37, 7), type);
     const Numbers before = numbers_of(*device, output);
@@ -167,7 +168,7 @@ TEST_CASE("a bias is added to every row") {
 }
 
 TEST_CASE("columns are summed, over what was there or beside it") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const Type type : all_types) {
     const Buffer input = on_device(*device, draws(1100 * 5, 9), type);
     const Numbers numbers = numbers_of(*device, input);
@@ -188,7 +189,7 @@ TEST_CASE("columns are summed, over what was there or beside it") {
 TEST_CASE("a long sum keeps to the roundings of its blocks") {
   // One after the other, 400,000 times 0.1 loses 1e-3 of the sum in fp32; blocks of 512 lose less than
   // (512 + 400,000 / 512) 2^-24, which is 8e-5.
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const std::int64_t rows = 400'000;
   const Buffer input = on_device(*device, Numbers(rows, 0.1));
   const Buffer sum = nothing_yet(*device, 1);
@@ -199,7 +200,7 @@ TEST_CASE("a long sum keeps to the roundings of its blocks") {
 }
 
 TEST_CASE("a causal softmax is one over the columns up to its row and nothing beyond") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const std::int64_t columns : {1, 6, 33}) {
     for (const Type type : all_types) {
       const std::int64_t count = 2 * columns * columns;  // two heads
@@ -218,14 +219,14 @@ TEST_CASE("a causal softmax is one over the columns up to its row and nothing be
 }
 
 TEST_CASE("a softmax of large scores does not overflow, and masked scores do not matter") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Buffer scores = on_device(*device, {20000, HUGE_VAL, 30000, 30000});
   device->causal_softmax(scores.tensor(), scores.tensor(), 2);
   CHECK(numbers_of(*device, scores) == Numbers{1, 0, 0.5, 0.5});
 }
 
 TEST_CASE("the gradient of a causal softmax is that of its differences") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const std::int64_t columns = 7;
   const std::int64_t count = 2 * columns * columns;
   const Numbers x = on_grid(draws(count, 11));
@@ -244,7 +245,7 @@ TEST_CASE("the gradient of a causal softmax is that of its differences") {
 }
 
 TEST_CASE("cross entropy is the mean of -log of the target's share, in every type") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const std::int64_t rows = 9;
   const std::int64_t classes = 21;
   Numbers targets;
@@ -277,7 +278,7 @@ TEST_CASE("cross entropy is the mean of -log of the target's share, in every typ
 }
 
 TEST_CASE("cross entropy of large logits does not overflow") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Buffer logits = on_device(*device, {0, 1000, 1000, 0});
   const Buffer loss = nothing_yet(*device, 1);
   device->cross_entropy(loss.tensor(), logits.tensor(), logits.tensor(),
@@ -287,7 +288,7 @@ TEST_CASE("cross entropy of large logits does not overflow") {
 }
 
 TEST_CASE("the gradient of cross entropy is that of its differences") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const std::int64_t classes = 5;
   const Numbers x = on_grid(draws(4 * classes, 14));
   const Buffer targets = on_device(*device, {0, 3, 4, 1}, Type::int32);
@@ -305,7 +306,7 @@ TEST_CASE("the gradient of cross entropy is that of its differences") {
 }
 
 TEST_CASE("an embedding adds a token's row and its position's") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const std::int64_t width = 5;
   const std::int64_t sequence = 3;
   const Numbers tokens = {2, 0, 2, 3, 3, 1};
@@ -326,7 +327,7 @@ TEST_CASE("an embedding adds a token's row and its position's") {
 }
 
 TEST_CASE("an embedding's gradients add what every token and position received") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const std::int64_t width = 5;
   const std::int64_t sequence = 3;
   const Numbers tokens = {2, 0, 2, 3, 3, 1};
@@ -352,7 +353,7 @@ TEST_CASE("an embedding's gradients add what every token and position received")
 }
 
 TEST_CASE("what is not finite is found wherever it is") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Buffer found = nothing_yet(*device, 1);
   for (const Type type : all_types) {
     for (const double bad : {HUGE_VAL, -HUGE_VAL, std::numeric_limits<double>::quiet_NaN()}) {
@@ -368,7 +369,7 @@ TEST_CASE("what is not finite is found wherever it is") {
 }
 
 TEST_CASE("what is not finite is found at either end of a row of the search and beyond the last") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const std::int64_t row = 1 << 14;
   const Buffer values = on_device(*device, draws(2 * row + 3, 19));
   const Buffer found = nothing_yet(*device, 1);
@@ -388,7 +389,7 @@ TEST_CASE("what is not finite is found at either end of a row of the search and 
 }
 
 TEST_CASE("finite values leave the flag as it was") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Buffer largest = on_device(*device, {std::numeric_limits<float>::max(), -65504, 0, 0x1p-149});
   for (const double before : {0, 1}) {
     const Buffer found = on_device(*device, {before});

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/harness/device/device_numbers.h"
+#include "tests/harness/device/tested_device.h"
 
 namespace lockstep::harness {
 namespace {
@@ -95,7 +96,7 @@ constexpr Shape shapes[] = {{5, 33}, {600, 7}, {2, 64}};
 }  // namespace
 
 TEST_CASE("normalised numbers agree with double precision in every type") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const bool is_by_row : {true, false}) {
     for (const Shape shape : shapes) {
       for (const Type type : all_types) {
@@ -118,7 +119,7 @@ TEST_CASE("normalised numbers agree with double precision in every type") {
 
 TEST_CASE("a mean a thousand deviations away costs the variance nothing") {
   // (x - pivot) is exact, so what is left is the rounding of the mean itself: 1000 * 2^-24 against 1/2^.5.
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const bool is_by_row : {true, false}) {
     const std::int64_t rows = is_by_row ? 3 : 256;
     const std::int64_t columns = is_by_row ? 256 : 3;
@@ -140,7 +141,7 @@ TEST_CASE("a mean a thousand deviations away costs the variance nothing") {
 }
 
 TEST_CASE("alike numbers are normalised to the shift") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const bool is_by_row : {true, false}) {
     const Case on(*device, 4, 4, is_by_row);
     const Buffer input = on_device(*device, Numbers(16, 0.7));
@@ -151,7 +152,7 @@ TEST_CASE("alike numbers are normalised to the shift") {
 }
 
 TEST_CASE("running means move by the momentum towards the batch's, variances to the unbiased one") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   const Case on(*device, 4, 1, false);
   const Buffer mean = on_device(*device, {10});
   const Buffer variance = on_device(*device, {2});
@@ -164,7 +165,7 @@ TEST_CASE("running means move by the momentum towards the batch's, variances to 
 }
 
 TEST_CASE("the input gradients of norms are those of their differences") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const bool is_by_row : {true, false}) {
     const std::int64_t rows = is_by_row ? 3 : 12;
     const std::int64_t columns = is_by_row ? 12 : 3;
@@ -192,7 +193,7 @@ TEST_CASE("the input gradients of norms are those of their differences") {
 }
 
 TEST_CASE("the parameters' gradients are sums over rows, over what was there or beside it") {
-  const auto device = make_cpu_device();
+  const auto device = make_tested_device();
   for (const bool is_by_row : {true, false}) {
     for (const Shape shape : shapes) {
       for (const Type type : all_types) {

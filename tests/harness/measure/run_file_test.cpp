@@ -63,6 +63,13 @@ TEST_CASE("a shaped link carries its rate less the headers of IP, TCP with times
   CHECK_FALSE(goodput({.kind = "shaped", .link_bits_per_second = 200'000'000}).has_value());
 }
 
+TEST_CASE("the file lists the kernels that ranks agreed on where there was a choice") {
+  RunFile run = small_run();
+  CHECK_FALSE(to_json(run).contains("kernel_choices"));
+  run.kernel_choices = R"([{"algorithm": "CUDNN_CONVOLUTION_FWD_ALGO_DIRECT"}])";
+  CHECK(to_json(run)["kernel_choices"][0]["algorithm"] == "CUDNN_CONVOLUTION_FWD_ALGO_DIRECT");
+}
+
 TEST_CASE("the table names the run and its iterations") {
   const std::string table = to_table(small_run());
   CHECK(table.find("small") == 0);

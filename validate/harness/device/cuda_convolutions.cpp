@@ -7,10 +7,13 @@
 #include <map>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/base/check.h"
 #include "sim/base/error.h"
+#include "validate/harness/device/convolution_choice.h"
 #include "validate/harness/device/convolution_layout.h"
+#include "validate/harness/device/cuda_convolution_names.h"
 #include "validate/harness/device/cuda_scratch.h"
 
 namespace lockstep::harness {
@@ -72,7 +75,18 @@ struct Choice {
   Algorithm algorithm{};
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;  // what it was timed with
   std::size_t workspace_bytes = 0;
+  bool is_rank_0s = false;
 };
+
+template <class Algorithm>
+void check_convolution(cudnnStatus_t code, const char* call, const Choice<Algorithm>& choice) {
+  if (code == CUDNN_STATUS_SUCCESS || !choice.is_rank_0s)
+    return check_call(code, call);
+  throw EnvironmentError(
+      fmt::format("{} failed with {}: all ranks follow rank 0, which chose {}, and this GPU does "
+                  "not do it: are the GPUs, or their cuDNN, of two kinds?",
+                  call, cudnnGetErrorString(code), name_of(choice.algorithm)));
+}
 
 // find(how many at most, how many, what was tried, workspace, its size): tries all, the fastest come first
 // and failures last. A choice that does not exist is told once: it is slow, and not what was meant to be
@@ -99,6 +113,8 @@ auto choose(const char* call, CudaScratch& workspace, Find find) {
 }
 
 struct Plan {
+  Convolution shape;
+  Type type = Type::fp32;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;  // what is allowed
   Images input;
   Images output;
@@ -118,6 +134,8 @@ void describe(const Images& images, const ImageLayout& layout, Type type) {
 Plan plan_of(const Convolution& shape, Type type, bool uses_tf32) {
   const ConvolutionLayout layout = convolution_layout(shape);
   Plan plan;
+  plan.shape = shape;
+  plan.type = type;
   describe(plan.input, layout.input, type);
   describe(plan.output, layout.output, type);
   // With NHWC cuDNN reads [outputs, kernel, kernel, inputs] and still wants the sizes in the order KCRS.
@@ -134,27 +152,27 @@ Plan plan_of(const Convolution& shape, Type type, bool uses_tf32) {
   return plan;
 }
 
-const char* name_of(cudnnConvolutionFwdAlgo_t algorithm) {
-  constexpr std::array names = {
-      "IMPLICIT_GEMM", "IMPLICIT_PRECOMP_GEMM", "GEMM", "DIRECT", "FFT", "FFT_TILING",
-      "WINOGRAD",      "WINOGRAD_NONFUSED"};
-  return names.at(static_cast<std::size_t>(algorithm));
-}
-
-const char* name_of(cudnnConvolutionBwdDataAlgo_t algorithm) {
-  constexpr std::array names = {"ALGO_0", "ALGO_1", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"};
-  return names.at(static_cast<std::size_t>(algorithm));
-}
-
-const char* name_of(cudnnConvolutionBwdFilterAlgo_t algorithm) {
-  constexpr std::array names = {"ALGO_0",    "ALGO_1", "FFT", "ALGO_3", "WINOGRAD", "WINOGRAD_NONFUSED",
-                                "FFT_TILING"};
-  return names.at(static_cast<std::size_t>(algorithm));
+template <class Algorithm>
+void tell(const Plan& plan, ConvolutionDirection direction, const Choice<Algorithm>& choice,
+          std::vector<ConvolutionChoice>& choices) {
+  if (!choice.is_made)
+    return;
+  choices.push_back({.shape = plan.shape, .type = plan.type, .direction = direction});
+  if (!choice.exists)
+    return;
+  choices.back().algorithm = name_of(choice.algorithm);
+  choices.back().math = name_of(choice.math);
+  choices.back().workspace_bytes = static_cast<std::int64_t>(choice.workspace_bytes);
 }
 
 template <class Algorithm>
-std::string name_of(const Choice<Algorithm>& choice) {
-  return choice.exists ? name_of(choice.algorithm) : "";
+void follow(const ConvolutionChoice& told, Choice<Algorithm>& choice) {
+  choice = {.is_made = true, .exists = !told.algorithm.empty(), .is_rank_0s = true};
+  if (!choice.exists)
+    return;
+  find_named(told.algorithm, choice.algorithm);
+  find_named(told.math, choice.math);
+  choice.workspace_bytes = static_cast<std::size_t>(told.workspace_bytes);
 }
 
 constexpr float one = 1;
@@ -166,13 +184,9 @@ struct CudaConvolutions::State {
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                          std::int64_t, std::int64_t, Type>;
 
-  static Key key_of(const Convolution& shape, Type type) {
-    return {shape.batch,  shape.height, shape.width,   shape.inputs, shape.outputs,
-            shape.kernel, shape.stride, shape.padding, type};
-  }
-
   Plan& plan(const Convolution& shape, Type type) {
-    const Key key = key_of(shape, type);
+    const Key key{shape.batch,  shape.height, shape.width,   shape.inputs, shape.outputs,
+                  shape.kernel, shape.stride, shape.padding, type};
     const auto found = plans.find(key);
     return found != plans.end() ? found->second
                                 : plans.emplace(key, plan_of(shape, type, uses_tf32)).first->second;
@@ -214,10 +228,10 @@ bool CudaConvolutions::forward(const Convolution& shape, Tensor output, Tensor i
   if (!choice.exists)
     return false;
   void* const workspace = state_->prepare(plan, choice);
-  check_call(cudnnConvolutionForward(library, &one, plan.input.get(), input.data, plan.weight.get(),
-                                     weight.data, plan.operation.get(), choice.algorithm, workspace,
-                                     choice.workspace_bytes, &zero, plan.output.get(), output.data),
-             "cudnnConvolutionForward");
+  check_convolution(cudnnConvolutionForward(library, &one, plan.input.get(), input.data, plan.weight.get(),
+                                            weight.data, plan.operation.get(), choice.algorithm, workspace,
+                                            choice.workspace_bytes, &zero, plan.output.get(), output.data),
+                    "cudnnConvolutionForward", choice);
   return true;
 }
 
@@ -238,11 +252,11 @@ bool CudaConvolutions::input_gradient(const Convolution& shape, Tensor input_gra
   if (!choice.exists)
     return false;
   void* const workspace = state_->prepare(plan, choice);
-  check_call(
+  check_convolution(
       cudnnConvolutionBackwardData(library, &one, plan.weight.get(), weight.data, plan.output.get(),
                                    output_gradient.data, plan.operation.get(), choice.algorithm, workspace,
                                    choice.workspace_bytes, &zero, plan.input.get(), input_gradient.data),
-      "cudnnConvolutionBackwardData");
+      "cudnnConvolutionBackwardData", choice);
   return true;
 }
 
@@ -264,27 +278,39 @@ bool CudaConvolutions::weight_gradient(const Convolution& shape, Tensor weight_g
   if (!choice.exists)
     return false;
   void* const workspace = state_->prepare(plan, choice);
-  check_call(
+  check_convolution(
       cudnnConvolutionBackwardFilter(library, &one, plan.input.get(), input.data, plan.output.get(),
                                      output_gradient.data, plan.operation.get(), choice.algorithm, workspace,
                                      choice.workspace_bytes, &zero, plan.weight.get(), weight_gradient.data),
-      "cudnnConvolutionBackwardFilter");
+      "cudnnConvolutionBackwardFilter", choice);
   return true;
+}
+
+std::string CudaConvolutions::choices() const {
+  std::vector<ConvolutionChoice> choices;
+  for (const auto& [key, plan] : state_->plans) {
+    tell(plan, ConvolutionDirection::forward, plan.forward, choices);
+    tell(plan, ConvolutionDirection::input_gradient, plan.input_gradient, choices);
+    tell(plan, ConvolutionDirection::weight_gradient, plan.weight_gradient, choices);
+  }
+  return to_text(choices);
+}
+
+void CudaConvolutions::follow(const std::string& choices) {
+  for (const ConvolutionChoice& choice : convolution_choices_in(choices)) {
+    Plan& plan = state_->plan(choice.shape, choice.type);
+    if (choice.direction == ConvolutionDirection::forward)
+      harness::follow(choice, plan.forward);
+    else if (choice.direction == ConvolutionDirection::input_gradient)
+      harness::follow(choice, plan.input_gradient);
+    else
+      harness::follow(choice, plan.weight_gradient);
+  }
 }
 
 void CudaConvolutions::use_tf32() {
   state_->uses_tf32 = true;
   state_->plans.clear();
-}
-
-ConvolutionAlgorithms CudaConvolutions::algorithms_of(const Convolution& shape, Type type) const {
-  const auto found = state_->plans.find(State::key_of(shape, type));
-  if (found == state_->plans.end())
-    return {};
-  const Plan& plan = found->second;
-  return {.forward = name_of(plan.forward),
-          .input_gradient = name_of(plan.input_gradient),
-          .weight_gradient = name_of(plan.weight_gradient)};
 }
 
 std::string CudaConvolutions::version() const {

@@ -21,13 +21,6 @@
 
 namespace lockstep::harness {
 
-// As cuDNN calls them ("IMPLICIT_PRECOMP_GEMM"); empty where there is none yet.
-struct ConvolutionAlgorithms {
-  std::string forward;
-  std::string input_gradient;
-  std::string weight_gradient;
-};
-
 class CudaConvolutions {
  public:
   explicit CudaConvolutions(cudaStream_t stream);
@@ -40,9 +33,10 @@ class CudaConvolutions {
   bool weight_gradient(const Convolution& shape, Tensor weight_gradient, Tensor output_gradient,
                        Tensor input);
   void use_tf32();
+  // What was found so far (convolution_choice.h), and what another rank found, to do as it does.
+  std::string choices() const;
+  void follow(const std::string& choices);
   std::string version() const;
-  // What was found to be the fastest.
-  ConvolutionAlgorithms algorithms_of(const Convolution& shape, Type type) const;
 
  private:
   struct State;

@@ -9,18 +9,31 @@
 //            it is shuffled word by word.
 // Invariant: the order of combining depends on the shape alone: equal inputs give equal bits, run after run
 //            (but where `add` is used, whose order is the hardware's). No index, no launch. Everything runs
-//            on one stream.
+//            on one stream. Nothing here but `launch` is beyond C++ with CUDA's words in it, so that the
+//            tests run this very code on a CPU that plays the block (stand_in/simt.h).
 // Errors:    EnvironmentError where a launch is refused.
 
+#include <cuda_runtime_api.h>
+
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "validate/harness/device/cuda_check.h"
+#include "validate/harness/device/cuda_map.cuh"
 #include "validate/harness/device/cuda_scratch.h"
 #include "validate/harness/device/grid_plan.h"
 
 namespace lockstep::harness {
 namespace grid {
+
+#ifdef __CUDACC__
+template <class... Parameters>
+void launch(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, cudaStream_t stream,
+            std::type_identity_t<Parameters>... arguments) {
+  kernel<<<blocks, threads, 0, stream>>>(arguments...);
+}
+#endif
 
 // The value that the lane `distance` away in the warp holds.
 template <class Value>
@@ -66,12 +79,6 @@ __device__ Value combine_block(const Monoid& monoid, Value value) {
   __syncthreads();
   for (int warp = 1; warp < warps; ++warp) value = monoid.combine(value, memory.values()[warp]);
   return value;
-}
-
-template <class Function>
-__global__ void __launch_bounds__(threads_per_block) each_kernel(std::int64_t count, Function function) {
-  const Share share = share_of_each(count, gridDim.x, blockIdx.x, static_cast<int>(threadIdx.x));
-  for (std::int64_t i = share.first; i < share.end; i += share.step) function(i);
 }
 
 template <class Function>
@@ -161,12 +168,20 @@ class GridExecutor {
  public:
   GridExecutor(cudaStream_t stream, CudaScratch& scratch) : stream_(stream), scratch_(&scratch) {}
 
-  template <class Function>
-  void for_each(std::int64_t count, Function function) const {
-    if (count <= 0)
+  template <class Formula, class... Operands>
+  void map(std::int64_t count, Formula formula, Operands... operands) const {
+    map_in_rows(1, count, Placeless<Formula>{formula}, operands...);
+  }
+
+  template <class Formula, class... Operands>
+  void map_in_rows(std::int64_t rows, std::int64_t columns, Formula formula, Operands... operands) const {
+    constexpr int width = grid::numbers_per_vector<Operands...>;
+    if (rows <= 0 || columns <= 0)
       return;
-    grid::each_kernel<<<blocks(blocks_for_each(count)), threads_per_block, 0, stream_>>>(count, function);
-    check_launch();
+    if (grid::may_move_vectors(columns, operands...))
+      launch_map<width>(rows * columns, columns, formula, operands...);
+    else
+      launch_map<1>(rows * columns, columns, formula, operands...);
   }
 
   template <class Function>
@@ -174,9 +189,8 @@ class GridExecutor {
     if (rows <= 0 || columns <= 0)
       return;
     const PlanePlan plan = plan_plane(rows, columns);
-    const dim3 size(blocks(plan.tiles), blocks(plan.layers));
-    grid::plane_kernel<<<size, dim3(threads_per_warp, rows_at_once), 0, stream_>>>(plan, function);
-    check_launch();
+    launch(grid::plane_kernel<Function>, {blocks(plan.tiles), blocks(plan.layers)},
+           {threads_per_warp, rows_at_once}, plan, function);
   }
 
   template <class Monoid, class Map, class Finish>
@@ -205,12 +219,19 @@ class GridExecutor {
   }
 
   LOCKSTEP_DEVICE_FUNCTION static void add([[maybe_unused]] float* to, [[maybe_unused]] float value) {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) || !defined(__CUDACC__)
     atomicAdd(to, value);
 #endif
   }
 
  private:
+  template <class... Parameters>
+  void launch(void (*kernel)(Parameters...), dim3 blocks, dim3 threads,
+              std::type_identity_t<Parameters>... arguments) const {
+    grid::launch(kernel, blocks, threads, stream_, arguments...);
+    check_launch();
+  }
+
   static unsigned blocks(std::int64_t count) {
     return static_cast<unsigned>(count);
   }
@@ -220,23 +241,27 @@ class GridExecutor {
     return static_cast<Value*>(scratch_->at_least(count * static_cast<std::int64_t>(sizeof(Value))));
   }
 
+  template <int width, class Formula, class... Operands>
+  void launch_map(std::int64_t count, std::int64_t columns, Formula formula, Operands... operands) const {
+    launch(grid::map_kernel<width, Formula, Operands...>, {blocks(blocks_for_map(count, width))},
+           {threads_per_block}, count, columns, formula, operands...);
+  }
+
   template <class Monoid, class Map, class Finish, class Value>
   void launch_rows(const RowPlan& plan, Monoid monoid, Map map, Finish finish, Value* partial) const {
     if (plan.blocks == 0)
       return;
-    grid::rows_kernel<<<blocks(plan.blocks), threads_per_block, 0, stream_>>>(plan, monoid, map, finish,
-                                                                              partial);
-    check_launch();
+    launch(grid::rows_kernel<Monoid, Value, Map, Finish>, {blocks(plan.blocks)}, {threads_per_block}, plan,
+           monoid, map, finish, partial);
   }
 
   template <int height, class Monoid, class Map, class Finish, class Value>
   void launch_columns(const ColumnPlan& plan, Monoid monoid, Map map, Finish finish, Value* partial) const {
     if (plan.columns == 0)
       return;
-    const dim3 size(blocks(plan.tiles), blocks(plan.slices));
-    grid::columns_kernel<height>
-        <<<size, dim3(threads_per_warp, height), 0, stream_>>>(plan, monoid, map, finish, partial);
-    check_launch();
+    launch(grid::columns_kernel<height, Monoid, Value, Map, Finish>,
+           {blocks(plan.tiles), blocks(plan.slices)}, {threads_per_warp, height}, plan, monoid, map, finish,
+           partial);
   }
 
   cudaStream_t stream_;

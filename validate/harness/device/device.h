@@ -126,6 +126,10 @@ class Device {
   virtual std::optional<double> clock_mhz() const { return std::nullopt; }
   // From now on products of fp32 may round their factors to TF32; false where the device has no such thing.
   virtual bool use_tf32() { return false; }
+  // Which of a library's kernels were found fastest so far, as a JSON list; nothing where none are tried. A
+  // device of the same kind can be told to do the same.
+  virtual std::optional<std::string> kernel_choices() const { return std::nullopt; }
+  virtual void follow_kernel_choices(const std::string& /*choices*/) {}
 
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual void release(void* memory) noexcept = 0;

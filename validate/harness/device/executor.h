@@ -4,8 +4,9 @@
 //
 // Problem:   a formula written once for the CPU and once for the GPU is wrong in one of them sooner or later.
 // Idea:      kernels.h states formulas as functions of an index; an executor runs them. SerialExecutor is a
-//            loop; the GPU's (cuda_executor.cuh) is a grid. Reductions name a monoid: a value for nothing and
-//            a way to combine two.
+//            loop; the GPU's (cuda_executor.cuh) is a grid. Maps name their operands (operands.h), so that
+//            an executor may move many elements at once; loops over rows and columns find theirs themselves.
+//            Reductions name a monoid: a value for nothing and a way to combine two.
 // Invariant: every index is visited once, in any order; `finish` is called once a row or column, after all of
 //            its elements. Functions capture by value and touch device memory only; what one index writes no
 //            other reads or writes, but through `add`.
@@ -16,16 +17,26 @@
 #include <vector>
 
 #include "validate/harness/device/device_function.h"
+#include "validate/harness/device/operands.h"
 
 namespace lockstep::harness {
 
 class SerialExecutor {
  public:
-  // function(i) for i below count.
-  template <class Function>
-  void for_each(std::int64_t count, Function function) const {
+  // formula(a float& for each operand), element by element.
+  template <class Formula, class... Operands>
+  void map(std::int64_t count, Formula formula, Operands... operands) const {
+    map_in_rows(1, count, Placeless<Formula>{formula}, operands...);
+  }
+
+  // formula(row, column, a float& for each operand).
+  template <class Formula, class... Operands>
+  void map_in_rows(std::int64_t rows, std::int64_t columns, Formula formula, Operands... operands) const {
+    for (std::int64_t row = 0; row < rows; ++row) {
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) function(i);
+      for (std::int64_t column = 0; column < columns; ++column)
+        map_one({row * columns + column, row, column}, formula, operands...);
+    }
   }
 
   // function(row, column): spares functions the division of an index, and loops a division each turn.
@@ -75,6 +86,15 @@ class SerialExecutor {
   }
 
  private:
+  template <class Formula, class... Operands>
+  static void map_one(const Place& place, const Formula& formula, const Operands&... operands) {
+    const auto apply = [&](auto... values) {
+      formula(place.row, place.column, values...);
+      (store(operands, place, values), ...);
+    };
+    apply(loaded(operands, place)...);
+  }
+
   static constexpr std::int64_t block = 512;  // rows that are summed before their sum is added
 };
 

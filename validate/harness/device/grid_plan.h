@@ -39,13 +39,12 @@ constexpr std::int64_t divided_up(std::int64_t dividend, std::int64_t divisor) {
 
 // ---- each index by itself
 
-constexpr std::int64_t blocks_for_each(std::int64_t count) {
-  return std::min(divided_up(count, threads_per_block), blocks_enough * 8);
-}
+// A thread takes chunks of neighbours, and this many of them in one turn.
+inline constexpr std::int64_t chunks_at_once = 2;
 
-LOCKSTEP_DEVICE_FUNCTION constexpr Share share_of_each(std::int64_t count, std::int64_t blocks,
-                                                       std::int64_t block, int thread) {
-  return {block * threads_per_block + thread, count, blocks * threads_per_block};
+constexpr std::int64_t blocks_for_map(std::int64_t count, std::int64_t numbers_per_chunk) {
+  const std::int64_t chunks = divided_up(count, numbers_per_chunk);
+  return std::min(divided_up(chunks, threads_per_block * chunks_at_once), blocks_enough * 8);
 }
 
 // ---- each element of each row: warps side by side on 32 columns, walking down the rows

@@ -107,34 +107,27 @@ struct GeluBackward {
 // output[i] = formula(input[i])
 template <class To, class From, class Executor, class Formula>
 void map(const Executor& executor, Tensor output, Tensor input, Formula formula) {
-  To* const to = output.as<To>();
-  const From* const from = input.as<const From>();
-  executor.for_each(output.elements, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t i) {
-    to[i] = stored<To>(formula(load(from[i])));
-  });
+  executor.map(
+      output.elements, [=] LOCKSTEP_DEVICE_FUNCTION(float& to, float from) { to = formula(from); },
+      writes<To>(output), reads<From>(input));
 }
 
 // output[i] = formula(a[i], b[i])
 template <class T, class Executor, class Formula>
 void map(const Executor& executor, Tensor output, Tensor a, Tensor b, Formula formula) {
-  T* const to = output.as<T>();
-  const T* const left = a.as<const T>();
-  const T* const right = b.as<const T>();
-  executor.for_each(output.elements, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t i) {
-    to[i] = stored<T>(formula(load(left[i]), load(right[i])));
-  });
+  executor.map(
+      output.elements,
+      [=] LOCKSTEP_DEVICE_FUNCTION(float& to, float left, float right) { to = formula(left, right); },
+      writes<T>(output), reads<T>(a), reads<T>(b));
 }
 
 template <class T, class Executor>
 void add_bias(const Executor& executor, Tensor output, Tensor bias) {
-  T* const to = output.as<T>();
-  const float* const shift = bias.as<const float>();
   const std::int64_t columns = bias.elements;
-  executor.for_each_in_rows(output.elements / columns, columns,
-                            [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
-                              T* const place = to + row * columns + column;
-                              *place = stored<T>(load(*place) + shift[column]);
-                            });
+  executor.map_in_rows(
+      output.elements / columns, columns,
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int64_t, float& to, float shift) { to += shift; },
+      updates<T>(output), of_column(bias));
 }
 
 template <class T, class Executor>
@@ -187,14 +180,13 @@ void causal_softmax(const Executor& executor, float* statistics, Tensor output, 
   float* const largest = statistics;
   float* const sums = statistics + rows;
   softmax_statistics<T>(executor, largest, sums, input, columns, columns);
-  T* const to = output.as<T>();
-  const T* const from = input.as<const T>();
-  executor.for_each_in_rows(rows, columns,
-                            [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
-                              const std::int64_t place = row * columns + column;
-                              const float weight = expf(load(from[place]) - largest[row]) / sums[row];
-                              to[place] = stored<T>(column <= row % columns ? weight : 0.0F);
-                            });
+  executor.map_in_rows(
+      rows, columns,
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column, float& to, float score) {
+        const float weight = expf(score - largest[row]) / sums[row];
+        to = column <= row % columns ? weight : 0.0F;
+      },
+      writes<T>(output), reads<T>(input));
 }
 
 // dx = p (g - sum(p g)), p the output: 0 where it is masked. Reads twice. `statistics`: one number a row.
@@ -202,7 +194,6 @@ template <class T, class Executor>
 void causal_softmax_backward(const Executor& executor, float* statistics, Tensor input_gradient,
                              Tensor output_gradient, Tensor output, std::int64_t columns) {
   const std::int64_t rows = output.elements / columns;
-  T* const to = input_gradient.as<T>();
   const T* const gradient = output_gradient.as<const T>();
   const T* const share = output.as<const T>();
   executor.reduce_rows(
@@ -212,11 +203,11 @@ void causal_softmax_backward(const Executor& executor, float* statistics, Tensor
         return load(share[place]) * load(gradient[place]);
       },
       [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, float value) { statistics[row] = value; });
-  executor.for_each_in_rows(
-      rows, columns, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
-        const std::int64_t place = row * columns + column;
-        to[place] = stored<T>(load(share[place]) * (load(gradient[place]) - statistics[row]));
-      });
+  executor.map_in_rows(
+      rows, columns,
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t, float& to, float probability,
+                                   float slope) { to = probability * (slope - statistics[row]); },
+      writes<T>(input_gradient), reads<T>(output), reads<T>(output_gradient));
 }
 
 // Reads its input three times; the gradient may be written over the logits. `statistics`: two numbers a row.
@@ -236,14 +227,14 @@ void cross_entropy(const Executor& executor, float* statistics, Tensor loss, Ten
         return logf(sums[row]) + largest[row] - load(from[row * classes + target[row]]);
       },
       [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, float sum) { mean[0] = sum / static_cast<float>(rows); });
-  T* const to = logits_gradient.as<T>();
   const float factor = scale / static_cast<float>(rows);
-  executor.for_each_in_rows(rows, classes,
-                            [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
-                              const std::int64_t place = row * classes + column;
-                              const float share = expf(load(from[place]) - largest[row]) / sums[row];
-                              to[place] = stored<T>(factor * (share - (column == target[row] ? 1.0F : 0.0F)));
-                            });
+  executor.map_in_rows(
+      rows, classes,
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column, float& to, float logit) {
+        const float share = expf(logit - largest[row]) / sums[row];
+        to = factor * (share - (column == target[row] ? 1.0F : 0.0F));
+      },
+      writes<T>(logits_gradient), reads<T>(logits));
 }
 
 template <class T, class Executor>
@@ -282,43 +273,46 @@ void embed_backward(const Executor& executor, Tensor words_gradient, Tensor posi
 // PyTorch's: weight decay is part of the gradient; v = momentum v + g; p = p - rate v.
 template <class Executor>
 void sgd(const Executor& executor, Tensor value, Tensor gradient, Tensor velocity, SgdStep step) {
-  float* const parameter = value.as<float>();
-  float* const speed = velocity.as<float>();
-  const float* const slope = gradient.as<const float>();
   if (velocity.is_empty()) {
-    executor.for_each(value.elements, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t i) {
-      const float total = slope[i] * step.gradient_scale + step.weight_decay * parameter[i];
-      parameter[i] -= step.learning_rate * total;
-    });
+    executor.map(
+        value.elements,
+        [=] LOCKSTEP_DEVICE_FUNCTION(float& parameter, float slope) {
+          const float total = slope * step.gradient_scale + step.weight_decay * parameter;
+          parameter -= step.learning_rate * total;
+        },
+        updates<float>(value), reads<float>(gradient));
     return;
   }
-  executor.for_each(value.elements, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t i) {
-    const float total = slope[i] * step.gradient_scale + step.weight_decay * parameter[i];
-    speed[i] = step.momentum * speed[i] + total;
-    parameter[i] -= step.learning_rate * speed[i];
-  });
+  executor.map(
+      value.elements,
+      [=] LOCKSTEP_DEVICE_FUNCTION(float& parameter, float& speed, float slope) {
+        const float total = slope * step.gradient_scale + step.weight_decay * parameter;
+        speed = step.momentum * speed + total;
+        parameter -= step.learning_rate * speed;
+      },
+      updates<float>(value), updates<float>(velocity), reads<float>(gradient));
 }
 
 // Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, as PyTorch arranges it.
 template <class Executor>
 void adamw(const Executor& executor, Tensor value, Tensor gradient, Tensor first_moment, Tensor second_moment,
            AdamStep step) {
-  float* const parameter = value.as<float>();
-  float* const mean = first_moment.as<float>();
-  float* const square = second_moment.as<float>();
-  const float* const slope = gradient.as<const float>();
   const double steps = static_cast<double>(step.step);
   const float rate =
       static_cast<float>(step.learning_rate / (1 - std::pow(static_cast<double>(step.beta1), steps)));
   const float correction =
       static_cast<float>(1 / std::sqrt(1 - std::pow(static_cast<double>(step.beta2), steps)));
   const float kept = 1 - step.learning_rate * step.weight_decay;
-  executor.for_each(value.elements, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t i) {
-    const float scaled = slope[i] * step.gradient_scale;
-    mean[i] = step.beta1 * mean[i] + (1 - step.beta1) * scaled;
-    square[i] = step.beta2 * square[i] + (1 - step.beta2) * scaled * scaled;
-    parameter[i] = parameter[i] * kept - rate * mean[i] / (sqrtf(square[i]) * correction + step.epsilon);
-  });
+  executor.map(
+      value.elements,
+      [=] LOCKSTEP_DEVICE_FUNCTION(float& parameter, float& mean, float& square, float slope) {
+        const float scaled = slope * step.gradient_scale;
+        mean = step.beta1 * mean + (1 - step.beta1) * scaled;
+        square = step.beta2 * square + (1 - step.beta2) * scaled * scaled;
+        parameter = parameter * kept - rate * mean / (sqrtf(square) * correction + step.epsilon);
+      },
+      updates<float>(value), updates<float>(first_moment), updates<float>(second_moment),
+      reads<float>(gradient));
 }
 
 // Of [rows, columns]. Rows that find one all write the same.

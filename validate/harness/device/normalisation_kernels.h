@@ -31,8 +31,6 @@ void layer_norm(const Executor& executor, const Normalisation& norm, Tensor outp
   const float epsilon = norm.epsilon;
   float* const mean = norm.mean.as<float>();
   float* const inverse = norm.inverse_deviation.as<float>();
-  const float* const gain = norm.gain.as<const float>();
-  const float* const shift = norm.shift.as<const float>();
   const T* const from = input.as<const T>();
   executor.reduce_rows(
       norm.rows, columns, PairSum{},
@@ -45,13 +43,14 @@ void layer_norm(const Executor& executor, const Normalisation& norm, Tensor outp
         mean[row] = moments.mean;
         inverse[row] = 1.0F / sqrtf(moments.variance + epsilon);
       });
-  T* const to = output.as<T>();
-  executor.for_each_in_rows(norm.rows, columns,
-                            [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
-                              const std::int64_t place = row * columns + column;
-                              const float normalised = (load(from[place]) - mean[row]) * inverse[row];
-                              to[place] = stored<T>(normalised * gain[column] + shift[column]);
-                            });
+  executor.map_in_rows(
+      norm.rows, columns,
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t, float& to, float value, float gain,
+                                   float shift) {
+        const float normalised = (value - mean[row]) * inverse[row];
+        to = normalised * gain + shift;
+      },
+      writes<T>(output), reads<T>(input), of_column(norm.gain), of_column(norm.shift));
 }
 
 // With h = g gain: dx = (h - mean(h) - x' mean(h x')) / deviation, means over the row.
@@ -65,7 +64,6 @@ void layer_norm_input_gradient(const Executor& executor, float* statistics, cons
   const float* const gain = norm.gain.as<const float>();
   const T* const from = input.as<const T>();
   const T* const gradient = output_gradient.as<const T>();
-  T* const to = input_gradient.as<T>();
   executor.reduce_rows(
       norm.rows, columns, PairSum{},
       [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
@@ -77,14 +75,16 @@ void layer_norm_input_gradient(const Executor& executor, float* statistics, cons
         statistics[2 * row] = sums.first / static_cast<float>(columns);
         statistics[2 * row + 1] = sums.second / static_cast<float>(columns);
       });
-  executor.for_each_in_rows(
-      norm.rows, columns, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
-        const std::int64_t place = row * columns + column;
-        const float slope = load(gradient[place]) * gain[column];
-        const float normalised = (load(from[place]) - mean[row]) * inverse[row];
+  executor.map_in_rows(
+      norm.rows, columns,
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t, float& to, float output_slope, float value,
+                                   float factor) {
+        const float slope = output_slope * factor;
+        const float normalised = (value - mean[row]) * inverse[row];
         const float centred = slope - statistics[2 * row] - normalised * statistics[2 * row + 1];
-        to[place] = stored<T>(centred * inverse[row]);
-      });
+        to = centred * inverse[row];
+      },
+      writes<T>(input_gradient), reads<T>(output_gradient), reads<T>(input), of_column(norm.gain));
 }
 
 template <class T, class Executor>
@@ -123,8 +123,6 @@ void batch_norm(const Executor& executor, const Normalisation& norm, Tensor runn
   float* const inverse = norm.inverse_deviation.as<float>();
   float* const kept_mean = running_mean.as<float>();
   float* const kept_variance = running_variance.as<float>();
-  const float* const gain = norm.gain.as<const float>();
-  const float* const shift = norm.shift.as<const float>();
   const T* const from = input.as<const T>();
   executor.reduce_columns(
       rows, columns, PairSum{},
@@ -141,13 +139,15 @@ void batch_norm(const Executor& executor, const Normalisation& norm, Tensor runn
         kept_mean[column] += momentum * (moments.mean - kept_mean[column]);
         kept_variance[column] += momentum * (unbiased - kept_variance[column]);
       });
-  T* const to = output.as<T>();
-  executor.for_each_in_rows(rows, columns,
-                            [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
-                              const std::int64_t place = row * columns + column;
-                              const float normalised = (load(from[place]) - mean[column]) * inverse[column];
-                              to[place] = stored<T>(normalised * gain[column] + shift[column]);
-                            });
+  executor.map_in_rows(
+      rows, columns,
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int64_t, float& to, float value, float centre,
+                                   float inverse_deviation, float gain, float shift) {
+        const float normalised = (value - centre) * inverse_deviation;
+        to = normalised * gain + shift;
+      },
+      writes<T>(output), reads<T>(input), of_column(norm.mean), of_column(norm.inverse_deviation),
+      of_column(norm.gain), of_column(norm.shift));
 }
 
 // dx = gain (g - mean(g) - x' mean(g x')) / deviation, means over the column. `statistics`: two numbers a
@@ -161,7 +161,6 @@ void batch_norm_backward(const Executor& executor, float* statistics, const Norm
   const bool accumulates = gradients.accumulates;
   const float* const mean = norm.mean.as<const float>();
   const float* const inverse = norm.inverse_deviation.as<const float>();
-  const float* const gain = norm.gain.as<const float>();
   const T* const from = input.as<const T>();
   const T* const gradient = output_gradient.as<const T>();
   float* const gain_gradient = gradients.gain.as<float>();
@@ -181,14 +180,18 @@ void batch_norm_backward(const Executor& executor, float* statistics, const Norm
         shift_gradient[column] = accumulates ? shift_gradient[column] + sums.first : sums.first;
         gain_gradient[column] = accumulates ? gain_gradient[column] + sums.second : sums.second;
       });
-  T* const to = input_gradient.as<T>();
-  executor.for_each_in_rows(
-      norm.rows, columns, [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t row, std::int64_t column) {
-        const std::int64_t place = row * columns + column;
-        const float normalised = (load(from[place]) - mean[column]) * inverse[column];
-        const float centred = load(gradient[place]) - mean_slope[column] - normalised * mean_product[column];
-        to[place] = stored<T>(centred * gain[column] * inverse[column]);
-      });
+  executor.map_in_rows(
+      norm.rows, columns,
+      [=] LOCKSTEP_DEVICE_FUNCTION(std::int64_t, std::int64_t, float& to, float slope, float value,
+                                   float centre, float inverse_deviation, float gain, float slope_mean,
+                                   float product_mean) {
+        const float normalised = (value - centre) * inverse_deviation;
+        const float centred = slope - slope_mean - normalised * product_mean;
+        to = centred * gain * inverse_deviation;
+      },
+      writes<T>(input_gradient), reads<T>(output_gradient), reads<T>(input), of_column(norm.mean),
+      of_column(norm.inverse_deviation), of_column(norm.gain), of_column(mean_slope),
+      of_column(mean_product));
 }
 
 }  // namespace lockstep::harness::kernels

@@ -2,6 +2,7 @@
 #include "validate/harness/gpu_bench/cuda_parts.h"
 
 #ifdef LOCKSTEP_HAS_CUDNN
+#include "validate/harness/device/convolution_choice.h"
 #include "validate/harness/device/cuda_convolutions.h"
 #endif
 
@@ -9,6 +10,20 @@ namespace lockstep::harness {
 
 #ifdef LOCKSTEP_HAS_CUDNN
 namespace {
+
+ConvolutionDirection direction_of(ConvolutionPass pass) {
+  if (pass == ConvolutionPass::forward)
+    return ConvolutionDirection::forward;
+  return pass == ConvolutionPass::by_data ? ConvolutionDirection::input_gradient
+                                          : ConvolutionDirection::weight_gradient;
+}
+
+bool is_of(const ConvolutionChoice& choice, const ConvolutionCase& convolution) {
+  const ConvolutionCase chosen{
+      .precision = convolution.precision, .shape = choice.shape, .pass = convolution.pass};
+  return choice.type == type_of(convolution.precision) &&
+         choice.direction == direction_of(convolution.pass) && key_cells(chosen) == key_cells(convolution);
+}
 
 class CudnnConvolver final : public Convolver {
  public:
@@ -30,16 +45,9 @@ class CudnnConvolver final : public Convolver {
   }
 
   std::string algorithm(const ConvolutionCase& convolution) override {
-    const ConvolutionAlgorithms names =
-        convolutions_.algorithms_of(convolution.shape, type_of(convolution.precision));
-    switch (convolution.pass) {
-      case ConvolutionPass::forward:
-        return names.forward;
-      case ConvolutionPass::by_data:
-        return names.input_gradient;
-      case ConvolutionPass::by_weight:
-        return names.weight_gradient;
-    }
+    for (const ConvolutionChoice& choice : convolution_choices_in(convolutions_.choices()))
+      if (is_of(choice, convolution))
+        return choice.algorithm;
     return "";
   }
 

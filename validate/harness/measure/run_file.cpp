@@ -202,6 +202,8 @@ Json to_json(const RunFile& run) {
                  {"network", to_json(run.network)},
                  {"model", model_of(run)},
                  {"without_communication", run.step ? to_json(*run.step) : Json(nullptr)}};
+  if (!run.kernel_choices.empty())
+    object["kernel_choices"] = Json::parse(run.kernel_choices);
   add_curves(object, run);
   object["iterations"] =
       list_of(run.iterations, [&](const IterationTiming& timing) { return iteration_of(run, timing); });

@@ -54,6 +54,7 @@ struct RunFile {
   std::string optimizer = {};
   std::int64_t gradient_accumulation = 1;
   bool compresses = false;
+  std::string kernel_choices = {};  // a JSON list, of rank 0 and followed by all; empty: there was no choice
   nlohmann::ordered_json simulated_as = {};
   double forward_flops = 0;
   std::int64_t buffer_bytes = 0;

@@ -40,7 +40,18 @@ struct Operation {
 // every blocking stream and they for it.
 void enqueue(cudaStream_t stream, Operation operation);
 
+// Of a call that sets a stream or works on one: the stream given, or another where a test has put one in its
+// place. Once a call, with __builtin_return_address(0) of the entry point.
+cudaStream_t stream_argument(const char* entry_point, const void* call_site, cudaStream_t stream);
+
 // Counts a call of this entry point by this thread's rank; true where a test asked for that call to fail.
 bool must_fail(const char* entry_point);
+
+// The launch of a kernel has failed: cudaGetLastError tells.
+void fail_launch();
+
+// What a library makes and ends: +1 and -1 of "cuBLAS handle", "cuDNN descriptor" and the like. What is left
+// when a rank has ended is a leak.
+void count_live(const char* kind, int change);
 
 }  // namespace lockstep::harness::stand_in

@@ -1,0 +1,73 @@
+// A fortified longjmp takes a jump to another stack for an attack.
+#undef _FORTIFY_SOURCE
+
+#include "validate/harness/stand_in/fibre.h"
+
+#include <setjmp.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "sim/base/error.h"
+
+namespace lockstep::harness::stand_in {
+namespace {
+
+constexpr std::size_t stack_bytes = 128 << 10;
+
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// The page below the stack, towards which it grows, is left unreachable.
+void* made_stack() {
+  const std::size_t bytes = stack_bytes + page_bytes();
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, page_bytes(), PROT_NONE) != 0)
+    throw EnvironmentError("no memory for the stack of a fibre");
+  return memory;
+}
+
+}  // namespace
+
+Fibre::Fibre(void (*body)()) : body_(body), stack_(made_stack()) {}
+
+Fibre::~Fibre() {
+  munmap(stack_, stack_bytes + page_bytes());
+}
+
+// makecontext passes numbers of an int's size: an address comes in two.
+void Fibre::enter(unsigned high, unsigned low) {
+  const auto address = static_cast<std::uintptr_t>(static_cast<std::uint64_t>(high) << 32U | low);
+  reinterpret_cast<Fibre*>(address)->body_();
+}
+
+void Fibre::start() {
+  has_started_ = true;
+  ucontext_t context{};
+  ucontext_t unused{};
+  getcontext(&context);
+  context.uc_stack.ss_sp = static_cast<char*>(stack_) + page_bytes();
+  context.uc_stack.ss_size = stack_bytes;
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(this));
+  makecontext(&context, reinterpret_cast<void (*)()>(&Fibre::enter), 2, static_cast<unsigned>(address >> 32U),
+              static_cast<unsigned>(address));
+  swapcontext(&unused, &context);
+}
+
+void Fibre::resume() {
+  if (_setjmp(outside_) != 0)
+    return;
+  if (has_started_)
+    _longjmp(inside_, 1);
+  start();
+}
+
+void Fibre::pause() {
+  if (_setjmp(inside_) == 0)
+    _longjmp(outside_, 1);
+}
+
+}  // namespace lockstep::harness::stand_in
