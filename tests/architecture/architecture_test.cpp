@@ -158,6 +158,7 @@ std::string harness_room_of(const std::string& path) {
 
 const std::map<std::string, std::set<std::string>>& allowed_harness_includes() {
   static const std::map<std::string, std::set<std::string>> allowed{
+      {"gpu_bench", {"device", "layers", "models", "communication", "training", "measure"}},
       {"device", {}},
       {"layers", {"device"}},
       {"models", {"device", "layers"}},
