@@ -294,7 +294,6 @@ HarnessRun read_run(const JsonReader& root) {
   run.iterations = read_list<MeasuredIteration>(root.required("iterations"), read_iteration);
   if (const auto failed = root.optional("failed"))
     run.failed = read_list<FailedMeasurement>(*failed, read_failure);
-  run.gpus_shared = run.gpus_shared || boolean_or(root, "gpus_shared", false);
   root.optional("kernel_choices");  // for people
   root.finish();
   if (run.ranks % run.nodes != 0)

@@ -159,7 +159,7 @@ TEST_CASE("A measurement file says whether GPUs were shared") {
     const Backend backend = is_shared ? sharing_backend() : linked_backend();
     const Outcome outcome = run_two_ranks(backend, options, nobody_is_lost);
     CHECK(outcome.exit_codes == std::vector<int>{exit_done, exit_done});
-    CHECK(nlohmann::json::parse(testing::text_of(options.output))["gpus_shared"] == is_shared);
+    CHECK(nlohmann::json::parse(testing::text_of(options.output))["machine"]["gpus_shared"] == is_shared);
   }
 }
 

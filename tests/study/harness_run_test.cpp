@@ -61,7 +61,7 @@ TEST_CASE("a run says which library reduced it, on whose GPUs, and what failed")
   CHECK(read(file).library == RunLibrary::gloo);
   file["harness"]["backend"] = "cuda";
   file["harness"]["communication"] = "NCCL 2.28.9";
-  file["gpus_shared"] = true;
+  file["machine"]["gpus_shared"] = true;
   file["kernel_choices"] = json::array();
   file["failed"] = {{{"measurement", "interference"}, {"bytes", 1 << 20}, {"reason", "too short"}},
                     {{"measurement", "copies"}, {"bytes", 0}, {"reason", "no second queue"}}};

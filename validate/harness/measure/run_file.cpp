@@ -234,10 +234,10 @@ Json to_json(const RunFile& run) {
                  {"machine", to_json(run.machine, run.programs)},
                  {"ranks", run.ranks},
                  {"nodes", run.nodes},
-                 {"gpus_shared", run.gpus_shared},
                  {"network", to_json(run.network)},
                  {"model", model_of(run)},
                  {"without_communication", run.step ? to_json(*run.step) : Json(nullptr)}};
+  object["machine"]["gpus_shared"] = run.gpus_shared;
   if (!run.kernel_choices.empty())
     object["kernel_choices"] = Json::parse(run.kernel_choices);
   add_curves(object, run);
