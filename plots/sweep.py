@@ -53,12 +53,14 @@ def is_geometric(values):
 
 
 class Sweep:
-    def __init__(self, text, key):
+    def __init__(self, text, key, wants_largest=False, allows_oom=False):
         rows = list(csv.DictReader(io.StringIO(text)))
         names = list(rows[0]) if rows else []
         self.varied = names[: names.index(FIRST_RESULT)] if FIRST_RESULT in names else []
         self.key = key
         self.rows = [row for row in rows if number(row.get(key, "")) is not None]
+        self.wants_largest = wants_largest
+        self.allows_oom = allows_oom
         self.failed = sum(1 for row in rows if row["error"])
         labels = list(dict.fromkeys(row[self.varied[0]] for row in rows)) if self.varied else []
         self.is_numeric = all(number(label) is not None for label in labels)
@@ -70,6 +72,16 @@ class Sweep:
         for row in self.rows:
             groups.setdefault(tuple(row[path] for path in self.varied[1:]), []).append(row)
         return groups
+
+    def fits(self, row):
+        """Whether the step of this row fits into a GPU's memory; unknown counts as yes."""
+        return row.get("memory_bytes.fits", "") != "false"
+
+    def best(self):
+        """The row that the sweep's own answer names; nothing where none fits."""
+        choices = [row for row in self.rows if self.allows_oom or self.fits(row)]
+        pick = max if self.wants_largest else min
+        return pick(choices, key=lambda row: number(row[self.key])) if choices else None
 
     def has_band(self):
         return self.key in BAND and any(row[BAND[self.key][0]] for row in self.rows)
@@ -117,8 +129,19 @@ def draw_line(axes, sweep, rows, label, look, scale):
     axes.plot(x, y, label=label, markeredgecolor="white", markeredgewidth=0.8, zorder=3, linestyle=linestyle, **look)
 
 
-def mark_minimum(axes, sweep, scale, unit):
-    best = min(sweep.rows, key=lambda row: number(row[sweep.key]))
+def mark_out_of_memory(axes, sweep, scale):
+    rows = [row for row in sweep.rows if not sweep.fits(row)]
+    if not rows:
+        return
+    x, y = sweep.points(rows, sweep.key, scale)
+    axes.plot(x, y, marker="x", markersize=11, markeredgewidth=2, color=style.INK, linestyle="none", zorder=5,
+              label="does not fit in memory")
+
+
+def mark_best(axes, sweep, scale, unit):
+    best = sweep.best()
+    if best is None:
+        return
     x, y = sweep.places[best[sweep.varied[0]]], number(best[sweep.key]) / scale
     axes.plot([x], [y], marker="o", markersize=15, markerfacecolor="none", markeredgecolor=style.INK,
               markeredgewidth=1.6, linestyle="none", zorder=4)
@@ -151,20 +174,23 @@ def draw(sweep):
     axes.margins(y=0.16)
     if max(abs(limit) for limit in axes.get_ylim()) >= 10000:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    mark_minimum(axes, sweep, scale, unit)
+    mark_best(axes, sweep, scale, unit)
+    mark_out_of_memory(axes, sweep, scale)
     if sweep.failed:
         noun = "cell" if sweep.failed == 1 else "cells"
         axes.annotate(f"{sweep.failed} {noun} could not be simulated", (1, 1.02), xycoords="axes fraction",
                       ha="right", fontsize=9.5, color=style.GREY)
-    if len(groups) > 1 or has_band:
+    if len(groups) > 1 or has_band or not all(sweep.fits(row) for row in sweep.rows):
         axes.legend(title=", ".join(sweep.varied[1:]) or None, loc="upper left", bbox_to_anchor=(1.02, 1),
                     alignment="left", ncols=1 + len(groups) // MOST_LEGEND_ROWS)
     return figure
 
 
 def main():
-    given = style.arguments(__doc__, ("--key", {"default": FIRST_RESULT, "help": "the result column to draw"}))
-    sweep = Sweep(style.read_text(given.input), given.key)
+    given = style.arguments(__doc__, ("--key", {"default": FIRST_RESULT, "help": "the result column to draw"}),
+                            ("--largest", {"action": "store_true", "help": "the largest is the best"}),
+                            ("--allow-oom", {"action": "store_true", "help": "also of what does not fit in memory"}))
+    sweep = Sweep(style.read_text(given.input), given.key, given.largest, given.allow_oom)
     if not sweep.varied or not sweep.rows:
         raise SystemExit(f"sweep.py: {given.input} has no row with a value of {given.key}")
     style.save(draw(sweep), given.output)

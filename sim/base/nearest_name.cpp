@@ -9,16 +9,33 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t most_names_listed = 12;
-constexpr std::size_t nearest_names_listed = 3;
+
+bool separates(char letter) {
+  return letter == '_' || letter == '-' || letter == '.' || letter == ' ';
+}
+
+char lower_case(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
-  for (char& letter : result) {
-    if (letter >= 'A' && letter <= 'Z') {
-      letter = static_cast<char>(letter - 'A' + 'a');
+  std::transform(result.begin(), result.end(), result.begin(), [](char letter) { return lower_case(letter); });
+  return result;
+}
+
+// In lower case, cut where separators stand.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (const char letter : text) {
+    if (separates(letter)) {
+      words.emplace_back();
+    } else {
+      words.back() += lower_case(letter);
     }
   }
-  return result;
+  std::erase_if(words, [](const std::string& word) { return word.empty(); });
+  return words;
 }
 
 // Optimal string alignment: three rows of the edit matrix, the third to see a swap of neighbours.
@@ -51,11 +68,71 @@ std::size_t bounded_distance(std::string_view from, std::string_view to, std::si
   return difference > bound ? bound + 1 : edit_distance(from, to);
 }
 
+// Distances are counted in halves of an edit, so that a word that is cut short is nearer than a wrong letter.
+constexpr std::size_t edit = 2;
+constexpr std::size_t too_far = 1000;
+
 // A suggestion must keep at least one letter of what was written.
 std::size_t furthest_suggestion(std::string_view wanted) {
   const std::size_t bound = std::max<std::size_t>(2, wanted.size() / 3);
-  return wanted.empty() ? 0 : std::min(bound, wanted.size() - 1);
+  return wanted.empty() ? 0 : edit * std::min(bound, wanted.size() - 1);
 }
+
+// 0: the same; 1: `wanted` is the beginning of it, with three letters at least.
+std::optional<std::size_t> word_distance(const std::string& wanted, const std::string& word) {
+  if (wanted == word)
+    return 0;
+  return wanted.size() >= 3 && word.starts_with(wanted) ? std::optional<std::size_t>(1) : std::nullopt;
+}
+
+// Where every word that was written is one of the name's, in any order: half an edit for each word cut short,
+// and for each that was left out.
+std::size_t distance_of_words(const std::vector<std::string>& wanted, std::vector<std::string> name) {
+  std::size_t distance = 0;
+  for (const std::string& word : wanted) {
+    auto nearest = name.end();
+    for (auto other = name.begin(); other != name.end(); ++other) {
+      const auto found = word_distance(word, *other);
+      if (found && (nearest == name.end() || *found < *word_distance(word, *nearest)))
+        nearest = other;
+    }
+    if (nearest == name.end())
+      return too_far;
+    distance += *word_distance(word, *nearest);
+    name.erase(nearest);
+  }
+  return distance + name.size();
+}
+
+// What was written, prepared once for all names it is compared with.
+class Wanted {
+ public:
+  explicit Wanted(std::string_view text) {
+    if (text.size() > longest)
+      return;
+    text_ = lower_case(text);
+    words_ = words_of(text);
+    for (const std::string& word : words_) letters_ += word;
+  }
+
+  std::size_t distance_to(const std::string& name) const {
+    if (words_.empty())
+      return too_far;
+    const std::vector<std::string> words = words_of(name);
+    std::string letters;
+    for (const std::string& word : words) letters += word;
+    // Separators that differ are half an edit, however many.
+    return std::min({edit * bounded_distance(text_, lower_case(name), too_far / edit),
+                     edit * bounded_distance(letters_, letters, too_far / edit) + 1,
+                     distance_of_words(words_, words)});
+  }
+
+ private:
+  static constexpr std::size_t longest = 256;  // of what could be meant for a name
+  std::string text_;
+  std::vector<std::string> words_;
+  std::string letters_;
+};
 
 std::string joined(std::span<const std::string> names) {
   std::string result;
@@ -65,12 +142,11 @@ std::string joined(std::span<const std::string> names) {
   return result;
 }
 
-std::vector<std::string> sorted_by_distance(std::string_view wanted, std::span<const std::string> valid) {
-  const std::string written = lower_case(wanted);
-  constexpr std::size_t bound = 64;
+std::vector<std::string> sorted_by_distance(std::string_view text, std::span<const std::string> valid) {
+  const Wanted wanted(text);
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const std::string& name : valid) {
-    ranked.emplace_back(bounded_distance(written, lower_case(name), bound), name);
+    ranked.emplace_back(wanted.distance_to(name), name);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -83,12 +159,12 @@ std::vector<std::string> sorted_by_distance(std::string_view wanted, std::span<c
 
 }  // namespace
 
-std::optional<std::string> nearest_name(std::string_view wanted, std::span<const std::string> valid) {
-  const std::string written = lower_case(wanted);
-  std::size_t nearest_so_far = furthest_suggestion(wanted) + 1;
+std::optional<std::string> nearest_name(std::string_view text, std::span<const std::string> valid) {
+  const Wanted wanted(text);
+  std::size_t nearest_so_far = std::min(furthest_suggestion(text) + 1, too_far);
   std::optional<std::string> nearest;
   for (const std::string& name : valid) {
-    const std::size_t distance = bounded_distance(written, lower_case(name), nearest_so_far);
+    const std::size_t distance = wanted.distance_to(name);
     if (distance < nearest_so_far) {
       nearest_so_far = distance;
       nearest = name;
@@ -108,7 +184,7 @@ std::string describe_choices(std::string_view wanted, std::span<const std::strin
   }
   const std::vector<std::string> ranked = sorted_by_distance(wanted, valid);
   return suggestion + "nearest of " + std::to_string(valid.size()) +
-         " valid names: " + joined(std::span(ranked).first(nearest_names_listed));
+         " valid names: " + joined(std::span(ranked).first(most_names_listed));
 }
 
 }  // namespace lockstep

@@ -320,6 +320,31 @@ std::string format_count(std::int64_t count, std::span<const Unit> units, bool k
   return with_sign(count, fmt::format("{}.{} {}", tenths / 10, tenths % 10, unit.name));
 }
 
+// Four significant digits, in the largest unit of which there is one: what rounds up to a thousand of a unit is
+// one of the next. Whole numbers of the smallest unit are exact.
+std::string format_significant(std::int64_t count, std::span<const Unit> units) {
+  const Unsigned128 magnitude = magnitude_of(count);
+  std::size_t unit = units.size() - 1;
+  while (unit > 0 && magnitude < units[unit].size) --unit;
+  for (;; ++unit) {
+    const Unsigned128 scale = units[unit].size;
+    int decimals = unit == 0 ? 0 : 3;
+    Unsigned128 shift = unit == 0 ? 1 : 1000;
+    for (Unsigned128 whole = magnitude / scale; whole >= 10 && decimals > 0; whole /= 10) {
+      --decimals;
+      shift /= 10;
+    }
+    const Unsigned128 rounded = (magnitude * shift + scale / 2) / scale;
+    if (rounded >= 1000 * shift && unit > 0 && unit + 1 < units.size())
+      continue;
+    const auto whole = static_cast<std::uint64_t>(rounded / shift);
+    const auto rest = static_cast<std::uint64_t>(rounded % shift);
+    const std::string text = decimals == 0 ? fmt::format("{} {}", whole, units[unit].name)
+                                           : fmt::format("{}.{:0{}} {}", whole, rest, decimals, units[unit].name);
+    return with_sign(count, text);
+  }
+}
+
 constexpr auto binary_byte_units = std::to_array<Unit>({{"B", 1},
                                                         {"KiB", power_of_two(10)},
                                                         {"MiB", power_of_two(20)},
@@ -368,7 +393,7 @@ std::string format_bytes(Bytes bytes) {
 
 std::string format_duration(Duration duration) {
   constexpr std::size_t up_to_seconds = 5;
-  return format_count(duration.picoseconds(), std::span(duration_units).first(up_to_seconds), true);
+  return format_significant(duration.picoseconds(), std::span(duration_units).first(up_to_seconds));
 }
 
 std::string format_bandwidth(Bandwidth bandwidth) {

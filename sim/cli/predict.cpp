@@ -1,5 +1,7 @@
 // lockstep predict SCENARIO: iteration time and where it goes.
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <vector>
@@ -27,6 +29,7 @@ struct PredictArguments {
   bool wants_json = false;
   bool wants_statistics = false;
   std::string trace_path;
+  TraceExtent trace_extent;
   std::string report_path;
   std::string picture;
 };
@@ -36,9 +39,18 @@ std::unique_ptr<AtomicFile> open_output(const std::string& path) {
   return path.empty() ? nullptr : std::make_unique<AtomicFile>(path);
 }
 
-void write_trace_file(AtomicFile& file, const Scenario& stated) {
+constexpr std::size_t large_trace = 100'000'000;  // bytes; what viewers open without complaint
+
+// It is written twice: what it would be is counted before any of it is on the disk.
+void write_trace_file(AtomicFile& file, const Scenario& stated, const TraceExtent& extent) {
   const Scenario scenario = solve_anchor(stated);
-  write_trace(scenario, simulate(scenario), [&](std::string_view text) { file.write(text); });
+  const Simulation simulation = simulate(scenario);
+  std::size_t bytes = 0;
+  write_trace(scenario, simulation, [&](std::string_view text) { bytes += text.size(); }, extent);
+  if (bytes > large_trace)
+    print_diagnostic(fmt::format("lockstep: the trace is {} MB; --trace-iterations and --trace-ranks limit it\n",
+                                 bytes / 1'000'000));
+  write_trace(scenario, simulation, [&](std::string_view text) { file.write(text); }, extent);
   file.commit();
 }
 
@@ -77,7 +89,11 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   check_plot(arguments, scenario);
   Report report = predict(scenario);
   if (!report.memory.fits()) {
-    report.memory.remedies = find_memory_remedies(scenario);
+    report.memory.remedies = find_memory_remedies(scenario, [&](const Overrides& changes) {
+      LoadRequest request = arguments.scenario.request(context);
+      request.overrides.insert(request.overrides.end(), changes.begin(), changes.end());
+      return load(request);
+    });
   }
   const std::optional<Comparison> comparison =
       scenario.comparison ? std::optional(compare_strategies(scenario)) : std::nullopt;
@@ -86,7 +102,7 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
     page->commit();
   }
   if (trace) {
-    write_trace_file(*trace, scenario);
+    write_trace_file(*trace, scenario, arguments.trace_extent);
   }
   print_report(arguments, report, scenario, comparison);
   if (!arguments.picture.empty()) {
@@ -112,6 +128,14 @@ void add_predict_command(CLI::App& app, CommandContext& context) {
   command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.result/1)");
   command->add_option("--trace", arguments->trace_path, "write a trace for ui.perfetto.dev")
       ->type_name("FILE");
+  command
+      ->add_option("--trace-iterations", arguments->trace_extent.iterations, "in the trace, the last N (all)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--trace-ranks", arguments->trace_extent.ranks, "in the trace, the first N simulated (all)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   command->add_option("--report", arguments->report_path, "write a self-contained page")
       ->type_name("FILE.html");
   command

@@ -23,7 +23,9 @@ constexpr int most_jobs = 4096;
 struct SweepArguments {
   ScenarioArguments scenario;
   std::vector<std::string> varied;
-  std::string minimized = "iteration_time_s";
+  std::string minimized;
+  std::string maximized;
+  bool allows_out_of_memory = false;
   int jobs = 0;
   bool is_resumed = false;
   bool discards = false;
@@ -49,11 +51,11 @@ SweepTable run_grid(SweepOptions options, bool is_quiet) {
   return sweep(options);
 }
 
-void print_table(const SweepArguments& arguments, const SweepTable& table, std::size_t key) {
+void print_table(const SweepArguments& arguments, const SweepTable& table, const SweepGoal& goal) {
   if (arguments.wants_json) {
-    print_json(to_json(table, key));
+    print_json(to_json(table, goal));
   } else {
-    print(to_text(table, key));
+    print(to_text(table, goal));
   }
 }
 
@@ -66,6 +68,25 @@ void check_outputs(const SweepArguments& arguments, const SweepOptions& options)
                              files_of_sweep(options));
 }
 
+SweepGoal read_goal(const SweepArguments& arguments) {
+  if (!arguments.minimized.empty() && !arguments.maximized.empty())
+    throw ConfigError("--maximize: is given beside --minimize; expected one of them");
+  const bool is_largest = !arguments.maximized.empty();
+  const std::string least = arguments.minimized.empty() ? "iteration_time_s" : arguments.minimized;
+  SweepGoal goal = find_goal(is_largest ? arguments.maximized : least, is_largest);
+  goal.allows_out_of_memory = arguments.allows_out_of_memory;
+  return goal;
+}
+
+std::vector<std::string> plot_arguments(const SweepTable& table, const SweepGoal& goal) {
+  std::vector<std::string> words{"--key", table.keys[goal.key]};
+  if (goal.is_largest)
+    words.emplace_back("--largest");
+  if (goal.allows_out_of_memory)
+    words.emplace_back("--allow-oom");
+  return words;
+}
+
 std::string how_to_go_on(const SweepArguments& arguments) {
   return fmt::format("lockstep: interrupted; finished cells are in {}: the same command with --resume goes on",
                      partial_of(arguments.output));
@@ -73,7 +94,7 @@ std::string how_to_go_on(const SweepArguments& arguments) {
 
 int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   const SweepOptions options = read_options(arguments, context);
-  const std::size_t key = find_result_key(arguments.minimized);
+  const SweepGoal goal = read_goal(arguments);
   if (!arguments.picture.empty()) {
     check_picture_file(arguments.picture);
   }
@@ -81,7 +102,7 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   say_when_interrupted(how_to_go_on(arguments));
   const SweepTable table = run_grid(options, context.is_quiet);
   say_when_interrupted("");
-  print_table(arguments, table, key);
+  print_table(arguments, table, goal);
   if (table.is_all_errors()) {
     throw ConfigError(fmt::format("none of the {} cells could be simulated; the first: {}", table.rows.size(),
                                   table.rows.front().error));
@@ -90,7 +111,7 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
     draw({.script = "sweep",
           .document = to_csv(table),
           .output = arguments.picture,
-          .arguments = {"--key", arguments.minimized},
+          .arguments = plot_arguments(table, goal),
           .data_directory = context.data_directory});
   }
   return 0;
@@ -109,6 +130,10 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
   command
       .add_option("--minimize", arguments.minimized, "a result to find the smallest of (iteration_time_s)")
       ->type_name("KEY");
+  command.add_option("--maximize", arguments.maximized, "a result to find the largest of, e.g. samples_per_s")
+      ->type_name("KEY");
+  command.add_flag("--allow-oom", arguments.allows_out_of_memory,
+                   "what does not fit in memory may be the best, too");
   command.add_option("--plot", arguments.picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
   command.add_option("--jobs", arguments.jobs, "threads (one a core)")

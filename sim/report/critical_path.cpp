@@ -5,63 +5,128 @@
 namespace lockstep {
 namespace {
 
+constexpr const char* unexplained = "idle";
+
 class PathWalk {
  public:
-  PathWalk(const Run& run, const IterationOps& iteration) : run_(run), first_(iteration.first.index) {
-    const std::uint32_t last = iteration.last.index;
-    blocker_.assign(last - first_, no_op);
-    for (std::uint32_t op = first_; op < last; ++op) {
+  PathWalk(const Run& run, OpId last) : run_(run), blocker_(last.index, no_op), leavers_(run.plan.lanes.size()) {
+    for (std::uint32_t op = 0; op < last.index; ++op) {
       consider(OpId{op}, run.plan.next_in_lane[op]);
       for (std::uint32_t next = run.plan.successor_begin[op]; next < run.plan.successor_begin[op + 1]; ++next)
         consider(OpId{op}, run.plan.successors[next]);
+      if (decides_while_running(run.plan.lanes[run.plan.lane[op]]))
+        leavers_[run.plan.lane[op].index].push_back(OpId{op});
     }
-    end_ = OpId{first_};
-    for (std::uint32_t op = first_; op < last; ++op)
-      if (run.timeline.end[op] >= run.timeline.end[end_.index])
-        end_ = OpId{op};
+    for (const LaneId lane : run.plan.lanes.ids())
+      std::stable_sort(leavers_[lane.index].begin(), leavers_[lane.index].end(),
+                       [&](OpId a, OpId b) { return left(lane, a) < left(lane, b); });
   }
 
-  std::vector<OpId> walk() const {
-    std::vector<OpId> path;
-    for (OpId op = end_; op != no_op; op = blocker_[op.index - first_]) path.push_back(op);
-    std::reverse(path.begin(), path.end());
-    return path;
+  // The op that `op` waited for: its end is the start of `op`, or before it where nothing explains the rest.
+  OpId before(OpId op) const {
+    const OpId depended = blocker_[op.index];
+    if (depended != no_op && end_of(depended) >= start_of(op))
+      return depended;
+    const OpId leaver = last_to_leave(run_.plan.lane[op.index], op);
+    if (depended == no_op || (leaver != no_op && end_of(leaver) > end_of(depended)))
+      return leaver;
+    return depended;
   }
+
+  // The op of `lane` before op `last` that ends last.
+  OpId last_on(LaneId lane) const {
+    OpId found = no_op;
+    for (std::uint32_t op = 0; op < blocker_.size(); ++op)
+      if (run_.plan.lane[op] == lane && (found == no_op || end_of(OpId{op}) >= end_of(found)))
+        found = OpId{op};
+    return found;
+  }
+
+  Time start_of(OpId op) const { return run_.timeline.start[op.index]; }
+  Time end_of(OpId op) const { return run_.timeline.end[op.index]; }
 
  private:
+  static bool decides_while_running(const Lane& lane) {
+    return lane.slots > 1 || lane.discipline == Discipline::when_ready;
+  }
+
   // Of all that `op` had to wait for, the one that ended last held it up.
   void consider(OpId before, OpId op) {
-    if (op == no_op || op.index - first_ >= blocker_.size())
+    if (op == no_op || op.index >= blocker_.size())
       return;
-    OpId& blocker = blocker_[op.index - first_];
-    if (blocker == no_op || run_.timeline.end[before.index] >= run_.timeline.end[blocker.index])
+    OpId& blocker = blocker_[op.index];
+    if (blocker == no_op || end_of(before) >= end_of(blocker))
       blocker = before;
   }
 
+  // By when an op had made room on its lane, as far as its order tells: where there is one slot, some time between
+  // its start and its end, for a message leaves its lane before its last byte has arrived; else at its end.
+  Time left(LaneId lane, OpId op) const {
+    return run_.plan.lanes[lane].slots > 1 ? end_of(op) : start_of(op);
+  }
+
+  // The last that made room before `op` started.
+  OpId last_to_leave(LaneId lane, OpId op) const {
+    const std::vector<OpId>& ops = leavers_[lane.index];
+    auto after = std::upper_bound(ops.begin(), ops.end(), start_of(op),
+                                  [&](Time time, OpId other) { return time < left(lane, other); });
+    while (after != ops.begin()) {
+      const OpId leaver = *--after;
+      if (leaver != op && start_of(leaver) < start_of(op))
+        return leaver;
+    }
+    return no_op;
+  }
+
   const Run& run_;
-  std::uint32_t first_;
   std::vector<OpId> blocker_;
-  OpId end_;
+  std::vector<std::vector<OpId>> leavers_;  // by lane whose order the plan does not tell, by end
+};
+
+// Pieces from the last to the first.
+class PiecesBackward {
+ public:
+  PiecesBackward(const Plan& plan, const PathEnd& end) : plan_(plan), start_(end.start), reached_(end.end) {}
+
+  bool is_complete() const { return reached_ <= start_; }
+  void add(OpId op, Time start, Time end) {
+    if (end < reached_)
+      prepend(unexplained, std::max(end, start_));
+    if (start < reached_)
+      prepend(plan_.names[section_of(plan_, op).name], std::max(start, start_));
+  }
+  std::vector<PathItem> take() {
+    if (!is_complete())
+      prepend(unexplained, start_);
+    std::reverse(items_.begin(), items_.end());
+    return std::move(items_);
+  }
+
+ private:
+  void prepend(const std::string& what, Time from) {
+    if (reached_ <= from)
+      return;
+    if (!items_.empty() && items_.back().what == what)
+      items_.back().start = from - start_;
+    else
+      items_.push_back({what, from - start_, reached_ - start_});
+    reached_ = from;
+  }
+
+  const Plan& plan_;
+  Time start_;
+  Time reached_;
+  std::vector<PathItem> items_;
 };
 
 }  // namespace
 
-std::vector<PathItem> find_critical_path(const Run& run, const IterationOps& iteration,
-                                         Time iteration_start) {
-  std::vector<PathItem> items;
-  const auto since = [&](Time time) { return std::max(time, iteration_start) - iteration_start; };
-  for (const OpId op : PathWalk(run, iteration).walk()) {
-    const std::string& name = run.plan.names[section_of(run.plan, op).name];
-    const Duration start = since(run.timeline.start[op.index]);
-    const Duration end = since(run.timeline.end[op.index]);
-    if (end == start)
-      continue;
-    if (!items.empty() && items.back().what == name)
-      items.back().end = end;
-    else
-      items.push_back({name, start, end});
-  }
-  return items;
+std::vector<PathItem> find_critical_path(const Run& run, const IterationOps& iteration, const PathEnd& end) {
+  const PathWalk walk(run, iteration.last);
+  PiecesBackward pieces(run.plan, end);
+  for (OpId op = walk.last_on(end.lane); op != no_op && !pieces.is_complete(); op = walk.before(op))
+    pieces.add(op, walk.start_of(op), walk.end_of(op));
+  return pieces.take();
 }
 
 }  // namespace lockstep

@@ -220,7 +220,7 @@ std::string remedies(const MemoryReport& memory) {
   }
   std::string table = row({"what would make it fit", "total", ""}, "th");
   for (const MemoryRemedy& remedy : memory.remedies) {
-    table += row({escaped(remedy.change), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
+    table += row({escaped(describe(remedy)), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
   }
   return "<table>\n" + table + "</table>\n<p>" +
          escaped(describe_hopelessness(memory.remedies, memory.capacity)) + "</p>\n";

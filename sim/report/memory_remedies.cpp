@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
+#include "sim/base/error.h"
 #include "sim/base/quantity_text.h"
 #include "sim/report/memory_track.h"
 #include "sim/scenario/framework_presets.h"
@@ -38,31 +40,23 @@ MemoryUse peak_of(Scenario scenario, MemoryUse* standing = nullptr) {
   return find_memory_peak(simulation.steady, stands).moment.use;
 }
 
-std::string set_recompute(Scenario& scenario, RecomputeKind kind) {
-  scenario.training.recompute = {.kind = kind, .blocks = 1};
-  return kind == RecomputeKind::full ? "training.recompute=full" : "training.recompute=selective";
+Overrides recompute(std::string_view kind) {
+  return {{"training.recompute", std::string(kind)}};
 }
 
-std::string set_strategy(Scenario& scenario, const std::string& strategy) {
-  TrainingSpec& training = scenario.training;
-  training.strategy = strategy;
-  training.framework = usual_framework(strategy);
-  if (const FrameworkPreset* preset = find_preset(training.framework))
-    training.framework_version = preset->default_version;
-  training.compression = {};
-  apply_preset(training, {.nodes = scenario.cluster.nodes,
-                          .gpus_per_node = scenario.cluster.gpus_per_node,
-                          .batch_per_gpu = scenario.model.batch_per_gpu,
-                          .precision = scenario.model.precision,
-                          .has_nics = !scenario.cluster.machine.nics.empty()});
-  return fmt::format("training.strategy={} training.framework={}", strategy, training.framework);
+Overrides strategy_changes(const std::string& strategy) {
+  return {{"training.strategy", strategy}, {"training.framework", std::string(usual_framework(strategy))}};
 }
 
-std::string set_micro_batch(Scenario& scenario, std::int64_t divided_by) {
-  scenario.model.batch_per_gpu /= divided_by;
-  scenario.training.gradient_accumulation *= divided_by;
-  return fmt::format("model.batch_per_gpu={} training.gradient_accumulation={}", scenario.model.batch_per_gpu,
-                     scenario.training.gradient_accumulation);
+Overrides micro_batch_changes(const Scenario& scenario, std::int64_t divided_by) {
+  return {{"model.batch_per_gpu", fmt::format("{}", scenario.model.batch_per_gpu / divided_by)},
+          {"training.gradient_accumulation",
+           fmt::format("{}", scenario.training.gradient_accumulation * divided_by)}};
+}
+
+Overrides operator+(Overrides changes, const Overrides& more) {
+  changes.insert(changes.end(), more.begin(), more.end());
+  return changes;
 }
 
 // Those that divide more than the scenario's own does.
@@ -76,18 +70,66 @@ std::vector<std::string> further_strategies(const std::string& strategy) {
   return {own == by_parts.end() ? by_parts.begin() : own + 1, by_parts.end()};
 }
 
+// Loads changes; what of the file's `training` they leave without a use, or contradict, is added to them as null.
+class Changes {
+ public:
+  Changes(const Scenario& scenario, const ChangedScenario& changed) : changed_(changed) {
+    if (scenario.given.contains("training") && scenario.given["training"].is_object())
+      for (const auto& [key, value] : scenario.given["training"].items())
+        stated_.push_back("training." + key);
+  }
+
+  std::optional<Scenario> load(Overrides& changes) const {
+    Attempt attempt = try_to_load(changes);
+    while (!attempt.scenario && drop_one(changes, attempt)) continue;
+    return std::move(attempt.scenario);
+  }
+
+ private:
+  struct Attempt {
+    std::optional<Scenario> scenario;
+    std::size_t problems = 0;
+  };
+
+  Attempt try_to_load(const Overrides& changes) const {
+    try {
+      return {.scenario = changed_(changes)};
+    } catch (const ConfigError& error) {
+      return {.scenario = {}, .problems = error.problems.size()};
+    }
+  }
+
+  // The first that leaves fewer problems.
+  bool drop_one(Overrides& changes, Attempt& attempt) const {
+    for (const std::string& key : stated_) {
+      const auto is_key = [&](const auto& change) { return change.first == key; };
+      if (std::any_of(changes.begin(), changes.end(), is_key))
+        continue;
+      Overrides fewer = changes + Overrides{{key, "null"}};
+      Attempt next = try_to_load(fewer);
+      if (next.scenario || next.problems < attempt.problems) {
+        changes = std::move(fewer);
+        attempt = std::move(next);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const ChangedScenario& changed_;
+  std::vector<std::string> stated_;
+};
+
 class RemedySearch {
  public:
-  explicit RemedySearch(const Scenario& scenario)
-      : scenario_(scenario), capacity_(scenario.cluster.gpu.memory) {}
+  RemedySearch(const Scenario& scenario, const ChangedScenario& changed)
+      : scenario_(scenario), changes_(scenario, changed), capacity_(scenario.cluster.gpu.memory) {}
 
   std::vector<MemoryRemedy> run() {
     try_recomputation();
     if (scenario_.cluster.ranks() > 1)
-      for (const std::string& strategy : further_strategies(scenario_.training.strategy)) {
-        Scenario changed = scenario_;
-        try_change(changed, set_strategy(changed, strategy));
-      }
+      for (const std::string& strategy : further_strategies(scenario_.training.strategy))
+        try_changes(strategy_changes(strategy));
     try_smaller_micro_batch();
     if (!has_fitting())
       try_everything();
@@ -100,85 +142,90 @@ class RemedySearch {
                        [](const MemoryRemedy& remedy) { return remedy.fits; });
   }
 
-  void add(std::string change, Bytes total) {
-    remedies_.push_back({.change = std::move(change), .total = total, .fits = total <= capacity_});
+  void add(Overrides changes, Bytes total) {
+    remedies_.push_back({.changes = std::move(changes), .total = total, .fits = total <= capacity_});
   }
 
-  void try_change(const Scenario& changed, std::string change) {
-    add(std::move(change), peak_of(changed).total());
+  // False where the changes do not go together with the rest of the scenario.
+  bool try_changes(Overrides changes) {
+    const std::optional<Scenario> changed = changes_.load(changes);
+    if (changed)
+      add(std::move(changes), peak_of(*changed).total());
+    return changed.has_value();
   }
 
   void try_recomputation() {
     const RecomputeKind now = scenario_.training.recompute.kind;
-    if (now == RecomputeKind::none && has_layer(scenario_, LayerKind::attention)) {
-      Scenario changed = scenario_;
-      try_change(changed, set_recompute(changed, RecomputeKind::selective));
-    }
-    if (now != RecomputeKind::full && has_layer(scenario_, std::nullopt)) {
-      Scenario changed = scenario_;
-      try_change(changed, set_recompute(changed, RecomputeKind::full));
-    }
+    if (now == RecomputeKind::none && has_layer(scenario_, LayerKind::attention))
+      try_changes(recompute("selective"));
+    if (now != RecomputeKind::full && has_layer(scenario_, std::nullopt))
+      try_changes(recompute("full"));
   }
 
   // Halved until it fits or cannot be halved.
   void try_smaller_micro_batch() {
     if (!has_layers(scenario_))
       return;
-    for (std::int64_t parts = 2; scenario_.model.batch_per_gpu % parts == 0; parts *= 2) {
-      Scenario changed = scenario_;
-      try_change(changed, set_micro_batch(changed, parts));
-      if (remedies_.back().fits)
+    for (std::int64_t parts = 2; scenario_.model.batch_per_gpu % parts == 0; parts *= 2)
+      if (try_changes(micro_batch_changes(scenario_, parts)) && remedies_.back().fits)
         return;
-    }
   }
 
   // Weights partitioned, blocks computed again, one sample at a time.
   void try_everything() {
-    Scenario changed = scenario_;
-    std::vector<std::string> changes;
-    if (changed.cluster.ranks() == 1) {
-      changed.cluster.gpus_per_node = changed.cluster.machine.gpus;
-      changes.push_back(fmt::format("cluster.gpus_per_node={}", changed.cluster.gpus_per_node));
-    }
-    if (!further_strategies(changed.training.strategy).empty())
-      changes.push_back(set_strategy(changed, "fsdp"));
-    if (has_layer(changed, std::nullopt) && changed.training.recompute.kind != RecomputeKind::full)
-      changes.push_back(set_recompute(changed, RecomputeKind::full));
-    if (has_layers(changed) && changed.model.batch_per_gpu > 1)
-      changes.push_back(set_micro_batch(changed, changed.model.batch_per_gpu));
+    Overrides changes;
+    if (scenario_.cluster.ranks() == 1)
+      changes.emplace_back("cluster.gpus_per_node", fmt::format("{}", scenario_.cluster.machine.gpus));
+    if (!further_strategies(scenario_.training.strategy).empty())
+      changes = changes + strategy_changes("fsdp");
+    if (has_layer(scenario_, std::nullopt) && scenario_.training.recompute.kind != RecomputeKind::full)
+      changes = changes + recompute("full");
+    if (has_layers(scenario_) && scenario_.model.batch_per_gpu > 1)
+      changes = changes + micro_batch_changes(scenario_, scenario_.model.batch_per_gpu);
+    const std::optional<Scenario> changed = changes_.load(changes);
+    if (!changed)
+      return;
     MemoryUse standing;
-    const Bytes total = peak_of(changed, &standing).total();
+    const Bytes total = peak_of(*changed, &standing).total();
     if (changes.size() > 1)
-      add(fmt::format("{}", fmt::join(changes, " ")), total);
-    if (total > capacity_ && !changed.cluster.machine.nics.empty())
-      try_more_nodes(changed, std::move(changes), total, standing);
+      add(changes, total);
+    if (total > capacity_ && !changed->cluster.machine.nics.empty())
+      try_more_nodes(*changed, std::move(changes), total, standing);
   }
 
   // What n ranks divide is one GPU's part of it times n; the rest no number of ranks makes smaller.
-  void try_more_nodes(const Scenario& changed, std::vector<std::string> changes, Bytes total,
-                      const MemoryUse& standing) {
+  void try_more_nodes(const Scenario& changed, Overrides changes, Bytes total, const MemoryUse& standing) {
     const Bytes part = standing.parameters + standing.gradients + standing.optimizer_states;
     const Bytes whole = part * changed.cluster.ranks();
     const Bytes rest = total - part;
     if (rest >= capacity_) {
-      changes.push_back("and any number of nodes");
-      return add(fmt::format("{}", fmt::join(changes, " ")), rest);
+      add(std::move(changes), rest);
+      remedies_.back().is_at_any_scale = true;
+      return;
     }
     const std::int64_t a_node = changed.cluster.gpus_per_node;
     const std::int64_t nodes = rounded_up(rounded_up(whole.count(), (capacity_ - rest).count()), a_node);
-    changes.push_back(fmt::format("cluster.nodes={}", nodes));
-    add(fmt::format("{}", fmt::join(changes, " ")), rest + Bytes{rounded_up(whole.count(), nodes * a_node)});
+    changes.emplace_back("cluster.nodes", fmt::format("{}", nodes));
+    add(std::move(changes), rest + Bytes{rounded_up(whole.count(), nodes * a_node)});
   }
 
   const Scenario& scenario_;
+  Changes changes_;
   Bytes capacity_;
   std::vector<MemoryRemedy> remedies_;
 };
 
 }  // namespace
 
-std::vector<MemoryRemedy> find_memory_remedies(const Scenario& scenario) {
-  return RemedySearch(scenario).run();
+std::vector<MemoryRemedy> find_memory_remedies(const Scenario& scenario, const ChangedScenario& changed) {
+  return RemedySearch(scenario, changed).run();
+}
+
+std::string describe(const MemoryRemedy& remedy) {
+  std::string text;
+  for (const auto& [path, value] : remedy.changes)
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", path, value);
+  return remedy.is_at_any_scale ? text + ", on any number of nodes" : text;
 }
 
 std::string describe_hopelessness(const std::vector<MemoryRemedy>& remedies, Bytes capacity) {

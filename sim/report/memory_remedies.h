@@ -6,26 +6,35 @@
 // Idea:      change one thing at a time, cheapest in time first, and simulate each: compute attention or whole
 //            blocks again, partition states, gradients and weights, halve the micro-batch and accumulate twice
 //            as many. Then all of it at once; and where even that is too much, as many nodes as the
-//            partitioned bytes need beside what no number of ranks makes smaller.
+//            partitioned bytes need beside what no number of ranks makes smaller. A change is what --set would
+//            do, loaded as --set would load it: options that it leaves without a use go to their defaults.
 // Invariant: every remedy but more nodes keeps the global batch. Partitioned strategies come with their usual
 //            framework's defaults.
 // Cost:      a simulation of one iteration for each change.
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "sim/base/units.h"
-#include "sim/scenario/scenario.h"
+#include "sim/scenario/load.h"
 
 namespace lockstep {
 
 struct MemoryRemedy {
-  std::string change;  // as of --set: "training.recompute=full"; several joined by spaces
-  Bytes total;         // the peak of one GPU then
+  Overrides changes;          // as of --set, in order
+  Bytes total;                // the peak of one GPU then
   bool fits = false;
+  bool is_at_any_scale = false;  // it does not fit on any number of nodes; `total` is what none divides
 };
 
-std::vector<MemoryRemedy> find_memory_remedies(const Scenario& scenario);
+// The scenario as its file has it, with these changes on top. Throws ConfigError where they do not go together.
+using ChangedScenario = std::function<Scenario(const Overrides&)>;
+
+std::vector<MemoryRemedy> find_memory_remedies(const Scenario& scenario, const ChangedScenario& changed);
+
+// "training.recompute=full model.batch_per_gpu=4"
+std::string describe(const MemoryRemedy& remedy);
 
 // "fits in no layout ..." where no remedy helps; empty otherwise.
 std::string describe_hopelessness(const std::vector<MemoryRemedy>& remedies, Bytes capacity);

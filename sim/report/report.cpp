@@ -37,6 +37,7 @@ class RankView {
   Time end_of(std::size_t iteration) const { return ends_[iteration]; }
   Duration length(std::size_t iteration) const { return end_of(iteration) - start_of(iteration); }
   std::size_t representative() const { return representative_; }
+  LaneId compute_lane() const { return compute_; }
 
   std::vector<Stretch> busy(std::size_t iteration) const {
     const IterationOps& ops = run_.iterations[iteration];
@@ -447,7 +448,10 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   report.pushes = report_messages(run, view.representative(), Direction::sent, last_start);
   report.pulls = report_messages(run, view.representative(), Direction::received, last_start);
   report.servers = report_servers(run, simulation.job);
-  report.critical_path = find_critical_path(run, run.iterations.back(), view.start_of(view.iterations()));
+  report.critical_path = find_critical_path(run, run.iterations.back(),
+                                            {.lane = view.compute_lane(),
+                                             .start = view.start_of(view.iterations()),
+                                             .end = view.end_of(view.iterations())});
   report.warnings = scenario.warnings;
   if (simulation.timed_out)
     report.warnings.push_back(timeout_warning(*simulation.timed_out, scenario));

@@ -112,7 +112,12 @@ ordered_json write_memory(const MemoryReport& report) {
 ordered_json write_remedies(const std::vector<MemoryRemedy>& remedies) {
   ordered_json json = ordered_json::array();
   for (const MemoryRemedy& remedy : remedies) {
-    json.push_back({{"change", remedy.change}, {"total", remedy.total.count()}, {"fits", remedy.fits}});
+    ordered_json changes = ordered_json::array();
+    for (const auto& [path, value] : remedy.changes) changes.push_back(path + "=" + value);
+    json.push_back({{"change", describe(remedy)},
+                    {"set", changes},
+                    {"total", remedy.total.count()},
+                    {"fits", remedy.fits}});
   }
   return json;
 }

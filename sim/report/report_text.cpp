@@ -343,10 +343,10 @@ class TextReport {
     if (remedies.empty()) {
       return;
     }
-    write_heading("What would make it fit");
+    write_heading("What would make it fit (each part with --set)");
     TextTable table({Align::left, Align::right, Align::left});
     for (const MemoryRemedy& remedy : remedies) {
-      table.add_row({remedy.change, format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
+      table.add_row({describe(remedy), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
     }
     text_ += table.text(indent);
     if (const std::string hopeless = describe_hopelessness(remedies, report_.memory.capacity);
@@ -492,9 +492,10 @@ class TextReport {
     write_heading("Critical path: what the end of the iteration waits for");
     TextTable table({Align::left, Align::right, Align::right, Align::left});
     const std::vector<PathKind> kinds = path_kinds();
+    const Duration whole = report_.critical_path.back().end;  // the last iteration, which may be unlike the mean
     for (std::size_t kind = 0; kind < std::min(kinds.size(), path_kinds_shown); ++kind) {
       table.add_row({kinds[kind].name, format_duration(kinds[kind].total),
-                     percentage(kinds[kind].total.in_seconds(), report_.iteration.in_seconds()),
+                     percentage(kinds[kind].total.in_seconds(), whole.in_seconds()),
                      longest_of(kinds[kind])});
     }
     text_ += table.text(indent);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "sim/base/check.h"
 #include "sim/collectives/collective.h"
 #include "sim/report/memory_track.h"
+#include "sim/scenario/time_account.h"
 
 namespace lockstep {
 namespace {
@@ -111,14 +113,18 @@ class TraceStream {
 // What of a run is worth an event.
 class RunTrace {
  public:
-  RunTrace(const Scenario& scenario, const Simulation& simulation, const TextSink& sink)
-      : scenario_(scenario),
-        simulation_(simulation),
+  RunTrace(const Scenario& scenario, const Simulation& simulation, const TextSink& sink,
+           const TraceExtent& extent)
+      : simulation_(simulation),
         run_(simulation.steady),
+        first_iteration_(first_of(run_.iterations.size(), extent.iterations)),
+        ranks_(static_cast<std::size_t>(extent.ranks.value_or(std::numeric_limits<std::int64_t>::max()))),
         standing_(standing_memory(scenario, simulation)),
         stream_(sink),
-        ops_by_lane_(run_.plan.lanes.size()) {
-    for (std::uint32_t op = 0; op < run_.plan.size(); ++op) {
+        ops_by_lane_(run_.plan.lanes.size()),
+        spans_(run_.lanes.compute.size()) {
+    account_iterations();
+    for (std::uint32_t op = run_.iterations[first_iteration_].first.index; op < run_.plan.size(); ++op) {
       ops_by_lane_[run_.plan.lane[op]].push_back(OpId{op});
     }
     for (const LaneId lane : run_.plan.lanes.ids()) {
@@ -128,7 +134,7 @@ class RunTrace {
 
   void write() {
     const Roles& roles = simulation_.cluster->symmetry.roles;
-    for (std::size_t i = 0; i < roles.representatives.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(ranks_, roles.representatives.size()); ++i) {
       const std::string also =
           roles.members[i] > 1 ? fmt::format(" and {} like it", roles.members[i] - 1) : "";
       stream_.begin_process(roles.representatives[i],
@@ -143,8 +149,8 @@ class RunTrace {
     const std::vector<LaneId>& lanes = lanes_by_rank_[rank.index];
     for (const LaneId lane : lanes) {
       if (run_.plan.lanes[lane].kind == LaneKind::compute) {
-        write_iterations(lane);
-        write_compute(lane);
+        write_iterations(representative);
+        write_compute(representative);
       } else if (run_.plan.lanes[lane].kind == LaneKind::communication) {
         write_collectives(lane, representative);
       }
@@ -176,33 +182,29 @@ class RunTrace {
   }
 
   // From the end of the iteration before to its own, as the report measures it.
-  void write_iterations(LaneId compute) {
-    Time start;
-    for (std::size_t iteration = 0; iteration < run_.iterations.size(); ++iteration) {
-      Time end = start;
-      for (const OpId op : ops_by_lane_[compute]) {
-        end = op < run_.iterations[iteration].last ? std::max(end, end_of(op)) : end;
-      }
-      const std::string name = iteration == 0 ? "warm-up" : fmt::format("iteration {}", iteration);
+  void write_iterations(std::size_t representative) {
+    for (std::size_t iteration = first_iteration_; iteration < run_.iterations.size(); ++iteration)
       stream_.write_event(iteration_row, "iteration",
-                          {.name = name, .category = "iteration", .start = start, .end = end});
-      start = end;
-    }
+                          {.name = iteration == 0 ? "warm-up" : fmt::format("iteration {}", iteration),
+                           .category = "iteration",
+                           .start = iteration == 0 ? Time{} : ends_[iteration - 1][representative],
+                           .end = ends_[iteration][representative]});
   }
 
   // What ran, and in the gaps what was waited for.
-  void write_compute(LaneId lane) {
-    Time reached;
-    for (const OpId op : ops_by_lane_[lane]) {
-      const Section& section = section_of(run_.plan, op);
-      if (start_of(op) > reached) {
-        write_on_compute(waiting_name(section), "exposed_communication", reached, start_of(op));
-      }
-      if (end_of(op) > start_of(op)) {
-        write_on_compute(name_of(section), category_name(section.category), start_of(op), end_of(op));
-      }
-      reached = std::max(reached, end_of(op));
+  void write_compute(std::size_t representative) {
+    for (const TimeSpan& span : spans_[representative]) {
+      const Section& section = section_of(run_.plan, span.op);
+      const bool is_wait = span.to <= start_of(span.op);
+      write_on_compute(is_wait ? waiting_name(span, section) : name_of(section), charged_to(span), span.from,
+                       span.to);
     }
+  }
+
+  static std::string_view charged_to(const TimeSpan& span) {
+    if (span.waits_for_stragglers)
+      return "straggler_wait";
+    return span.category == Category::communication ? "exposed_communication" : category_name(span.category);
   }
 
   void write_on_compute(const std::string& name, std::string_view category, Time start, Time end) {
@@ -296,17 +298,41 @@ class RunTrace {
   Time end_of(OpId op) const { return run_.timeline.end[op.index]; }
   const std::string& name_of(const Section& section) const { return run_.plan.names[section.name]; }
 
-  std::string waiting_name(const Section& section) const {
+  std::string waiting_name(const TimeSpan& span, const Section& section) const {
     const std::string& name = name_of(section);
+    if (span.waits_for_stragglers)
+      return "wait for slower ranks";
     return name.starts_with("wait") ? name : "wait before " + name;
   }
 
-  const Scenario& scenario_;
+  static std::size_t first_of(std::size_t iterations, std::optional<std::int64_t> wanted) {
+    const auto most = static_cast<std::int64_t>(iterations);
+    return static_cast<std::size_t>(most - std::clamp<std::int64_t>(wanted.value_or(most), 1, most));
+  }
+
+  // The account that the report adds up, kept stretch by stretch.
+  void account_iterations() {
+    TimeKeeper keeper(run_.plan, run_.lanes);
+    std::vector<Time> ends(run_.lanes.compute.size());
+    std::vector<TimeSpan> spans;
+    for (std::size_t iteration = 0; iteration < run_.iterations.size(); ++iteration) {
+      spans.clear();
+      keeper.account(run_.timeline, run_.iterations[iteration], ends,
+                     iteration < first_iteration_ ? nullptr : &spans);
+      ends_.push_back(ends);
+      for (const TimeSpan& span : spans) spans_[span.representative].push_back(span);
+    }
+  }
+
   const Simulation& simulation_;
   const Run& run_;
+  std::size_t first_iteration_;
+  std::size_t ranks_;
   MemoryUse standing_;
   TraceStream stream_;
   IdVector<LaneId, std::vector<OpId>> ops_by_lane_;
+  std::vector<std::vector<TimeSpan>> spans_;  // by representative
+  std::vector<std::vector<Time>> ends_;       // by iteration and representative
   std::map<std::uint32_t, std::vector<LaneId>> lanes_by_rank_;
 };
 
@@ -340,8 +366,9 @@ std::string_view category_name(Category category) {
   return "other";
 }
 
-void write_trace(const Scenario& scenario, const Simulation& simulation, const TextSink& sink) {
-  RunTrace(scenario, simulation, sink).write();
+void write_trace(const Scenario& scenario, const Simulation& simulation, const TextSink& sink,
+                 const TraceExtent& extent) {
+  RunTrace(scenario, simulation, sink, extent).write();
 }
 
 }  // namespace lockstep

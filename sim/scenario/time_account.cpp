@@ -1,7 +1,6 @@
 #include "sim/scenario/time_account.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace lockstep {
 namespace {
@@ -14,12 +13,18 @@ Duration overlap(Time from, Time to, Time begin, Time end) {
   return last > first ? last - first : Duration::zero();
 }
 
-// When the last member has begun: of those that end at `end`, where that is given.
-Time latest_begin(const Timeline& timeline, const CollectiveOps& collective, std::optional<Time> end) {
-  Time latest;
-  for (std::size_t i = 0; i < collective.begin.size(); ++i)
-    if (!end || timeline.end[collective.end[i].index] == *end)
-      latest = std::max(latest, timeline.end[collective.begin[i].index]);
+std::size_t group_of(const Communication& communication, std::size_t representative) {
+  return communication.group.empty() ? 0 : communication.group[representative];
+}
+
+// When the last member of each group has begun.
+std::vector<Time> latest_begins(const Timeline& timeline, const Communication& communication) {
+  std::vector<Time> latest(1);
+  for (std::size_t i = 0; i < communication.collective.begin.size(); ++i) {
+    const std::size_t group = group_of(communication, i);
+    latest.resize(std::max(latest.size(), group + 1));
+    latest[group] = std::max(latest[group], timeline.end[communication.collective.begin[i].index]);
+  }
   return latest;
 }
 
@@ -58,7 +63,8 @@ TimeKeeper::TimeKeeper(const Plan& plan, const RankLanes& lanes, const Charges* 
 }
 
 std::vector<TimeAccount> TimeKeeper::account(const Timeline& timeline, const IterationOps& ops,
-                                             std::vector<Time>& ends) {
+                                             std::vector<Time>& ends, std::vector<TimeSpan>* spans) {
+  spans_ = spans;
   list_presences(timeline, ops);
   std::vector<TimeAccount> accounts(lanes_.compute.size());
   for (std::uint32_t op = ops.first.index; op < ops.last.index; ++op) {
@@ -66,10 +72,12 @@ std::vector<TimeAccount> TimeKeeper::account(const Timeline& timeline, const Ite
     if (i == no_representative)
       continue;
     if (timeline.start[op] > ends[i])
-      charge_idle(i, ends[i], timeline.start[op], OpId{op}, accounts[i]);
+      charge_idle({i, ends[i], timeline.start[op], OpId{op}}, accounts[i]);
     const Time from = std::max(timeline.start[op], ends[i]);
-    if (timeline.end[op] > from)
+    if (timeline.end[op] > from) {
       charge_busy(OpId{op}, timeline.end[op] - from, accounts[i]);
+      record({i, from, timeline.end[op], OpId{op}, category_of_[op], false});
+    }
     ends[i] = std::max(ends[i], timeline.end[op]);
   }
   for (std::size_t i = 0; i < accounts.size(); ++i) charge_communication(i, ends[i], accounts[i]);
@@ -81,17 +89,12 @@ void TimeKeeper::list_presences(const Timeline& timeline, const IterationOps& op
   std::fill(next_presence_.begin(), next_presence_.end(), 0);
   for (const Communication& communication : ops.communications) {
     const CollectiveOps& collective = communication.collective;
-    // In groups, the members of each end together.
-    const bool is_of_all = collective.begin.empty() ||
-                           plan_.lane[collective.begin.front().index] == lanes_.communication.front();
-    Time end;
-    Time latest;
+    const std::vector<Time> latest = latest_begins(timeline, communication);
     for (std::size_t i = 0; i < collective.begin.size(); ++i) {
-      const Time own_end = timeline.end[collective.end[i].index];
-      if (i == 0 || (!is_of_all && own_end != end))
-        latest = latest_begin(timeline, collective, is_of_all ? std::nullopt : std::optional(own_end));
-      end = own_end;
-      presences_[i].push_back({timeline.end[collective.begin[i].index], std::min(latest, end), end});
+      const Time end = timeline.end[collective.end[i].index];
+      presences_[i].push_back({.begin = timeline.end[collective.begin[i].index],
+                               .all_there = std::min(latest[group_of(communication, i)], end),
+                               .end = end});
     }
   }
   for (auto& presences : presences_)
@@ -106,24 +109,42 @@ Category TimeKeeper::waits_for(OpId op) const {
   return plan_.kind[op.index] == OpKind::join && is_named ? category : Category::communication;
 }
 
-void TimeKeeper::charge_idle(std::size_t representative, Time from, Time to, OpId until,
-                             TimeAccount& account) {
-  const std::vector<Presence>& presences = presences_[representative];
-  std::size_t& next = next_presence_[representative];
-  while (next < presences.size() && presences[next].end <= from) ++next;
-  Duration for_stragglers;
-  Duration communicating;
-  Time counted = from;  // collectives in flight at once count once
-  Time counted_late = from;
-  for (std::size_t i = next; i < presences.size() && presences[i].begin < to; ++i) {
-    for_stragglers += overlap(counted_late, to, presences[i].begin, presences[i].all_there);
-    communicating += overlap(counted, to, presences[i].begin, presences[i].end);
-    counted_late = std::max(counted_late, presences[i].all_there);
+void TimeKeeper::charge_idle(const Idle& idle, TimeAccount& account) {
+  const std::vector<Presence>& presences = presences_[idle.representative];
+  std::size_t& next = next_presence_[idle.representative];
+  while (next < presences.size() && presences[next].end <= idle.from) ++next;
+  Time counted = idle.from;  // collectives in flight at once count once
+  Time counted_late = idle.from;
+  for (std::size_t i = next; i < presences.size() && presences[i].begin < idle.to; ++i) {
+    const Time late_from = std::max(counted_late, presences[i].begin);
+    const Time late_to = std::min(idle.to, presences[i].all_there);
+    if (late_to > late_from) {
+      charge_wait(idle, counted_late, late_from, account);
+      charge_straggler(idle, late_from, late_to, account);
+      counted_late = late_to;
+    }
+    account.overlapped -= overlap(counted, idle.to, presences[i].begin, presences[i].end);
     counted = std::max(counted, presences[i].end);
   }
-  account.straggler_wait += for_stragglers;
-  account.of(waits_for(until)) += to - from - for_stragglers;
-  account.overlapped -= communicating;
+  charge_wait(idle, counted_late, idle.to, account);
+}
+
+void TimeKeeper::charge_straggler(const Idle& idle, Time from, Time to, TimeAccount& account) {
+  account.straggler_wait += to - from;
+  record({idle.representative, from, to, idle.until, Category::communication, true});
+}
+
+void TimeKeeper::charge_wait(const Idle& idle, Time from, Time to, TimeAccount& account) {
+  if (to <= from)
+    return;
+  const Category category = waits_for(idle.until);
+  account.of(category) += to - from;
+  record({idle.representative, from, to, idle.until, category, false});
+}
+
+void TimeKeeper::record(const TimeSpan& span) {
+  if (spans_ != nullptr)
+    spans_->push_back(span);
 }
 
 // Until the iteration ends, the compute lane is busy wherever it does not stand still.

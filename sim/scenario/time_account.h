@@ -54,15 +54,26 @@ struct Charges {
   }
 };
 
+// A stretch of a compute lane's time and what it is charged to: what `op` ran, or what was waited for until it
+// could start.
+struct TimeSpan {
+  std::size_t representative = 0;
+  Time from, to;
+  OpId op;
+  Category category = Category::other;
+  bool waits_for_stragglers = false;
+};
+
 class TimeKeeper {
  public:
   // All must outlive the keeper; `charges` may be null.
   TimeKeeper(const Plan& plan, const RankLanes& lanes, const Charges* charges = nullptr);
 
   // The accounts of the iteration `ops`, by representative. `ends`, likewise: where the iteration before
-  // ended, and afterwards where this one did.
-  std::vector<TimeAccount> account(const Timeline& timeline, const IterationOps& ops,
-                                   std::vector<Time>& ends);
+  // ended, and afterwards where this one did. What is charged is also appended to `spans`, in order of each
+  // representative's time; null: nobody asks.
+  std::vector<TimeAccount> account(const Timeline& timeline, const IterationOps& ops, std::vector<Time>& ends,
+                                   std::vector<TimeSpan>* spans = nullptr);
 
  private:
   // A rank in a collective: until `all_there` it may have to wait for others.
@@ -70,8 +81,18 @@ class TimeKeeper {
     Time begin, all_there, end;
   };
 
+  // A compute lane that stands still until `until` starts.
+  struct Idle {
+    std::size_t representative;
+    Time from, to;
+    OpId until;
+  };
+
   void list_presences(const Timeline& timeline, const IterationOps& ops);
-  void charge_idle(std::size_t representative, Time from, Time to, OpId until, TimeAccount& account);
+  void charge_idle(const Idle& idle, TimeAccount& account);
+  void charge_straggler(const Idle& idle, Time from, Time to, TimeAccount& account);
+  void charge_wait(const Idle& idle, Time from, Time to, TimeAccount& account);
+  void record(const TimeSpan& span);
   void charge_communication(std::size_t representative, Time end, TimeAccount& account) const;
   void charge_busy(OpId op, Duration time, TimeAccount& account) const;
   Category waits_for(OpId op) const;
@@ -83,6 +104,7 @@ class TimeKeeper {
   std::vector<Category> category_of_;             // by op
   std::vector<std::vector<Presence>> presences_;  // by representative, by begin
   std::vector<std::size_t> next_presence_;        // the first that a wait to come may overlap
+  std::vector<TimeSpan>* spans_ = nullptr;        // of the iteration at hand
 };
 
 }  // namespace lockstep

@@ -25,6 +25,10 @@ constexpr std::size_t longest_error_shown = 90;
 constexpr std::array<std::string_view, 5> not_columns{"schema", "name", "bottleneck_link", "scenario",
                                                       "engine"};
 
+// Of which more is better, beside rates.
+constexpr std::array<std::string_view, 4> gains{"scaling_efficiency", "mfu", "memory_bytes.fits",
+                                                "communication.overlapped_s"};
+
 void append_keys(const ordered_json& json, const std::string& prefix, std::vector<std::string>& keys) {
   for (const auto& [name, value] : json.items()) {
     if (prefix.empty() && std::find(not_columns.begin(), not_columns.end(), name) != not_columns.end()) {
@@ -112,30 +116,37 @@ std::string describe_keys(const std::string& wanted, const std::vector<std::stri
   return describe_choices(nearest ? keys[static_cast<std::size_t>(place)] : wanted, keys);
 }
 
-// The values of the minimised key, and how far each row is from the best.
+// The values of the goal's key, and how far each row is from the best.
 class Ranking {
  public:
-  Ranking(const SweepTable& table, std::size_t key)
-      : table_(table), key_(key), best_(find_best_row(table, key)) {
+  Ranking(const SweepTable& table, const SweepGoal& goal)
+      : table_(table), goal_(goal), best_(find_best_row(table, goal)) {
     for (std::size_t row = 0; best_ && row < table.rows.size(); ++row) {
       most_excess_ = std::max(most_excess_, is_number(row) ? excess(row) : 0);
     }
   }
 
   std::optional<std::size_t> best() const { return best_; }
-  bool is_number(std::size_t row) const { return table_.rows[row].results[key_].is_number(); }
-  double value(std::size_t row) const { return table_.rows[row].results[key_].get<double>(); }
+  bool is_number(std::size_t row) const { return table_.rows[row].results[goal_.key].is_number(); }
+  double value(std::size_t row) const { return table_.rows[row].results[goal_.key].get<double>(); }
+  bool is_choice(std::size_t row) const {
+    return goal_.allows_out_of_memory || fits_in_memory(table_, table_.rows[row]);
+  }
 
   std::string distance(std::size_t row) const {
     if (row == best_) {
       return "best";
     }
-    return value(*best_) > 0 ? fmt::format("{:+.1f} %", 100 * excess(row) / value(*best_))
-                             : fmt::format("{:+.4g}", excess(row));
+    if (!best_) {
+      return "";
+    }
+    const double signed_excess = goal_.is_largest ? -excess(row) : excess(row);
+    return value(*best_) > 0 ? fmt::format("{:+.1f} %", 100 * signed_excess / value(*best_))
+                             : fmt::format("{:+.4g}", signed_excess);
   }
   // Its length is the distance from the best row: what the choice would cost.
   std::string bar(std::size_t row) const {
-    const double part = most_excess_ > 0 ? excess(row) / most_excess_ : 0;
+    const double part = best_ && most_excess_ > 0 ? std::max(0.0, excess(row)) / most_excess_ : 0;
     const auto length = static_cast<std::size_t>(std::lround(part * static_cast<double>(widest_bar)));
     std::string bar;
     for (std::size_t step = 0; step < length; ++step) {
@@ -145,10 +156,14 @@ class Ranking {
   }
 
  private:
-  double excess(std::size_t row) const { return value(row) - value(*best_); }
+  // How much worse; below 0 where only memory stands against a better row.
+  double excess(std::size_t row) const {
+    const double above = value(row) - value(*best_);
+    return goal_.is_largest ? -above : above;
+  }
 
   const SweepTable& table_;
-  std::size_t key_;
+  SweepGoal goal_;
   std::optional<std::size_t> best_;
   double most_excess_ = 0;
 };
@@ -182,21 +197,24 @@ void add_text_row(TextTable& text, const SweepTable& table, const Ranking& ranki
     cells.emplace_back("-");
   } else {
     cells.insert(cells.end(),
-                 {fmt::format("{:.6g}", ranking.value(index)), ranking.distance(index), ranking.bar(index)});
+                 {fmt::format("{:.6g}", ranking.value(index)), ranking.distance(index),
+                  ranking.is_choice(index) ? ranking.bar(index) : "does not fit in memory"});
   }
   text.add_row(std::move(cells));
 }
 
-std::string verdict(const SweepTable& table, const Ranking& ranking, const std::string& key) {
+std::string verdict(const SweepTable& table, const Ranking& ranking, const SweepGoal& goal) {
+  const std::string& key = table.keys[goal.key];
   if (!ranking.best()) {
-    return fmt::format("\nno row has a value of {}\n", key);
+    return fmt::format("\nno row that fits in memory has a value of {}\n", key);
   }
   std::string choice;
   const std::vector<std::string> cells = varied_cells(table, table.rows[*ranking.best()]);
   for (std::size_t axis = 0; axis < cells.size(); ++axis) {
     choice += fmt::format("{}{}={}", axis == 0 ? "" : "  ", table.grid.axes()[axis].path, cells[axis]);
   }
-  return fmt::format("\nsmallest {}: {:.6g} at {}\n", key, ranking.value(*ranking.best()), choice);
+  return fmt::format("\n{} {}: {:.6g} at {}\n", goal.is_largest ? "largest" : "smallest", key,
+                     ranking.value(*ranking.best()), choice);
 }
 
 }  // namespace
@@ -220,20 +238,40 @@ std::vector<ordered_json> pick_results(const ordered_json& result, const std::ve
   return values;
 }
 
-std::size_t find_result_key(const std::string& key) {
+SweepGoal find_goal(const std::string& key, bool is_largest) {
+  const char* const option = is_largest ? "--maximize" : "--minimize";
   const std::vector<std::string> keys = result_keys();
   const auto found = std::find(keys.begin(), keys.end(), key);
   if (found == keys.end()) {
-    throw ConfigError(fmt::format("--minimize: found \"{}\", {}", key, describe_keys(key, keys)));
+    throw ConfigError(fmt::format("{}: found \"{}\", {}", option, key, describe_keys(key, keys)));
   }
-  return static_cast<std::size_t>(found - keys.begin());
+  const bool is_gain = key.ends_with("per_s") || std::find(gains.begin(), gains.end(), key) != gains.end();
+  const bool is_loss = key.ends_with("_s") && !is_gain;
+  if (is_largest ? is_loss : is_gain) {
+    throw ConfigError(fmt::format("{}: found \"{}\", of which the {} is best; expected {} {}", option, key,
+                                  is_largest ? "least" : "most", is_largest ? "--minimize" : "--maximize", key));
+  }
+  return {.key = static_cast<std::size_t>(found - keys.begin()), .is_largest = is_largest};
 }
 
-std::optional<std::size_t> find_best_row(const SweepTable& table, std::size_t key) {
+bool fits_in_memory(const SweepTable& table, const SweepRow& row) {
+  const auto found = std::find(table.keys.begin(), table.keys.end(), "memory_bytes.fits");
+  if (found == table.keys.end()) {
+    return true;
+  }
+  const ordered_json& fits = row.results[static_cast<std::size_t>(found - table.keys.begin())];
+  return !fits.is_boolean() || fits.get<bool>();
+}
+
+std::optional<std::size_t> find_best_row(const SweepTable& table, const SweepGoal& goal) {
+  const auto value = [&](std::size_t row) { return table.rows[row].results[goal.key].get<double>(); };
   std::optional<std::size_t> best;
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    const ordered_json& value = table.rows[row].results[key];
-    if (value.is_number() && (!best || value.get<double>() < table.rows[*best].results[key].get<double>())) {
+    if (!table.rows[row].results[goal.key].is_number() ||
+        !(goal.allows_out_of_memory || fits_in_memory(table, table.rows[row]))) {
+      continue;
+    }
+    if (!best || (goal.is_largest ? value(row) > value(*best) : value(row) < value(*best))) {
       best = row;
     }
   }
@@ -259,29 +297,29 @@ std::string to_csv(const SweepTable& table) {
   return text;
 }
 
-ordered_json to_json(const SweepTable& table, std::size_t minimized_key) {
+ordered_json to_json(const SweepTable& table, const SweepGoal& goal) {
   ordered_json json{{"schema", "lockstep.sweep/1"}, {"varied", ordered_json::array()}};
   for (const SweepAxis& axis : table.grid.axes()) {
     json["varied"].push_back(axis.path);
   }
-  json["minimize"] = table.keys[minimized_key];
+  json[goal.is_largest ? "maximize" : "minimize"] = table.keys[goal.key];
   json["rows"] = ordered_json::array();
   for (const SweepRow& row : table.rows) {
     json["rows"].push_back(row_json(table, row));
   }
-  const auto best = find_best_row(table, minimized_key);
+  const auto best = find_best_row(table, goal);
   json["best"] = best ? row_json(table, table.rows[*best]) : ordered_json(nullptr);
   return json;
 }
 
-std::string to_text(const SweepTable& table, std::size_t minimized_key) {
-  const Ranking ranking(table, minimized_key);
+std::string to_text(const SweepTable& table, const SweepGoal& goal) {
+  const Ranking ranking(table, goal);
   std::vector<Align> columns(table.grid.axes().size() + 2, Align::right);
   columns.push_back(Align::left);
   TextTable text(columns);
   std::vector<std::string> titles = header(table);
   titles.resize(table.grid.axes().size());
-  titles.insert(titles.end(), {table.keys[minimized_key], "above best"});
+  titles.insert(titles.end(), {table.keys[goal.key], goal.is_largest ? "below best" : "above best"});
   text.add_row(std::move(titles));
   for (std::size_t row = 0; row < std::min(table.rows.size(), most_rows_shown); ++row) {
     add_text_row(text, table, ranking, row);
@@ -289,7 +327,7 @@ std::string to_text(const SweepTable& table, std::size_t minimized_key) {
   if (table.rows.size() > most_rows_shown) {
     text.add_note(fmt::format("... and {} rows more in the CSV", table.rows.size() - most_rows_shown));
   }
-  return text.text(0) + verdict(table, ranking, table.keys[minimized_key]);
+  return text.text(0) + verdict(table, ranking, goal);
 }
 
 }  // namespace lockstep

@@ -39,14 +39,24 @@ std::vector<std::string> result_keys();
 std::vector<nlohmann::ordered_json> pick_results(const nlohmann::ordered_json& result,
                                                  const std::vector<std::string>& keys);
 
-// Where a key stands among result_keys(). Throws ConfigError, naming the nearest, when it is none of them.
-std::size_t find_result_key(const std::string& key);
-// The first row whose value is smallest; nothing when no row has a value.
-std::optional<std::size_t> find_best_row(const SweepTable& table, std::size_t key);
+// Which row is best. What does not fit into a GPU's memory is no choice, unless that is allowed.
+struct SweepGoal {
+  std::size_t key = 0;  // among result_keys()
+  bool is_largest = false;
+  bool allows_out_of_memory = false;
+};
+
+// Throws ConfigError where `key` is none of result_keys(), naming the nearest, and where less of it (for
+// `is_largest`: more) is worse: samples_per_s is not minimised by mistake.
+SweepGoal find_goal(const std::string& key, bool is_largest);
+// The first of the best; nothing where no row has a value, or none with a value fits.
+std::optional<std::size_t> find_best_row(const SweepTable& table, const SweepGoal& goal);
+// False where the row's step needs more memory than a GPU has.
+bool fits_in_memory(const SweepTable& table, const SweepRow& row);
 
 std::string to_csv(const SweepTable& table);
-nlohmann::ordered_json to_json(const SweepTable& table, std::size_t minimized_key);
-std::string to_text(const SweepTable& table, std::size_t minimized_key);
+nlohmann::ordered_json to_json(const SweepTable& table, const SweepGoal& goal);
+std::string to_text(const SweepTable& table, const SweepGoal& goal);
 
 // One field as RFC 4180 has it: quoted where it holds a comma, a quote or a line break.
 std::string csv_field(const std::string& text);

@@ -188,6 +188,8 @@ CollectiveOps write_in_groups(const StrategyContext& context, const Message& mes
                               std::span<const OpId> ready, Communication& entry) {
   const std::span<const LaneId> lanes = context.lanes.of_groups[message.group_set];
   CollectiveOps all{.begin = std::vector<OpId>(lanes.size()), .end = std::vector<OpId>(lanes.size())};
+  entry.group.resize(lanes.size());
+  std::uint32_t number = 0;
   for (const WrittenGroup& group : context.groups[message.group_set].groups) {
     const GroupScope scope(context.writer, group);
     const CollectiveOps ops = write_among(context, message, on_wire,
@@ -195,7 +197,9 @@ CollectiveOps write_in_groups(const StrategyContext& context, const Message& mes
     for (std::size_t i = 0; i < group.roles.size(); ++i) {
       all.begin[group.roles[i]] = ops.begin[i];
       all.end[group.roles[i]] = ops.end[i];
+      entry.group[group.roles[i]] = number;
     }
+    ++number;
   }
   return all;
 }

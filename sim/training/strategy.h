@@ -65,6 +65,7 @@ struct Communication {
   Direction direction = Direction::exchanged;
   std::uint32_t server = no_server;  // the other end of messages
   std::uint32_t messages = 1;        // alike, one for each rank or node
+  std::vector<std::uint32_t> group = {};  // which of its groups each is in; empty: all are in one
 };
 
 // Where a rehearsal looks; by representative.

@@ -111,18 +111,28 @@ TEST_CASE("A near miss of a unit is answered with what was probably meant") {
   CHECK(mentions(failure(parse_duration("3  us")), "not a unit"));
 }
 
-TEST_CASE("Tables show one decimal in the largest unit that fits") {
+TEST_CASE("Tables show sizes and rates with one decimal in the largest unit that fits") {
   CHECK(format_bytes(Bytes{512}) == "512 B");
   CHECK(format_bytes(Bytes{25 * mebi}) == "25.0 MiB");
   CHECK(format_bytes(Bytes{mebi - 1}) == "1.0 MiB");  // 1023.999 KiB
   CHECK(format_bytes(Bytes{-25 * mebi}) == "-25.0 MiB");
   CHECK(format_duration(Duration::microseconds(103'550)) == "103.6 ms");  // half rounds up
-  CHECK(format_duration(Duration::seconds(7'200)) == "7200.0 s");
+  CHECK(format_duration(Duration::seconds(7'200)) == "7200 s");
   CHECK(format_duration(Duration::zero()) == "0 ps");
   CHECK(format_bandwidth(Bandwidth{450 * giga}) == "450 GB/s");
   CHECK(format_bandwidth(Bandwidth{25 * giga / 2}) == "12.5 GB/s");
   CHECK(format_horizon(Horizon{86'400 * 123 / 10}) == "12.3 days");
-  CHECK(format_duration(Duration::picoseconds(INT64_MIN)) == "-9223372.0 s");
+  CHECK(format_duration(Duration::picoseconds(INT64_MIN)) == "-9223372 s");
+}
+
+TEST_CASE("Durations keep four significant digits, whatever their unit") {
+  CHECK(format_duration(Duration::microseconds(2'812'600)) == "2.813 s");
+  CHECK(format_duration(Duration::nanoseconds(28'126'000)) == "28.13 ms");
+  CHECK(format_duration(Duration::picoseconds(281'260'000)) == "281.3 us");
+  CHECK(format_duration(Duration::picoseconds(999)) == "999 ps");
+  CHECK(format_duration(Duration::picoseconds(1'500)) == "1.500 ns");
+  CHECK(format_duration(Duration::picoseconds(999'949'999)) == "999.9 us");
+  CHECK(format_duration(Duration::picoseconds(999'950'000)) == "1.000 ms");  // rounds up to a thousand of a unit
 }
 
 TEST_CASE("What a table shows reads back as what the table shows") {

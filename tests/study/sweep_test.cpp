@@ -117,8 +117,8 @@ TEST_CASE("A cell says what predict says of the same scenario") {
     const Report report = predict(load({.text = lab_text,
                                         .overrides = {{"training.bucket_cap_mb", cap}},
                                         .data_directory = LOCKSTEP_SOURCE_DIR}));
-    CHECK(row.results[find_result_key("iteration_time_s")] == report.iteration.in_seconds());
-    CHECK(row.results[find_result_key("communication.bytes_per_gpu")] == report.bytes_per_gpu.count());
+    CHECK(row.results[find_goal("iteration_time_s", false).key] == report.iteration.in_seconds());
+    CHECK(row.results[find_goal("communication.bytes_per_gpu", false).key] == report.bytes_per_gpu.count());
   }
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("A mistake in one cell is its error, and the others go on") {
   CHECK_FALSE(table.is_all_errors());
   const std::string line = lines_of(to_csv(table))[2];
   CHECK(line.starts_with("-1,,,,"));
-  CHECK(to_json(table, 0)["rows"][1]["iteration_time_s"].is_null());
+  CHECK(to_json(table, SweepGoal{})["rows"][1]["iteration_time_s"].is_null());
 }
 
 TEST_CASE("A path that no scenario has is an error of every cell, with the nearest name") {
@@ -323,27 +323,54 @@ SweepTable table_of(const std::vector<ordered_json>& times) {
 }
 
 TEST_CASE("The best row is the first of the smallest values") {
-  CHECK(find_best_row(table_of({3, 1.5, 1.5, nullptr, 2}), 0) == 1);
-  CHECK(find_best_row(table_of({nullptr, 7}), 0) == 1);
-  CHECK(find_best_row(table_of({nullptr, nullptr}), 0) == std::nullopt);
+  CHECK(find_best_row(table_of({3, 1.5, 1.5, nullptr, 2}), SweepGoal{}) == 1);
+  CHECK(find_best_row(table_of({nullptr, 7}), SweepGoal{}) == 1);
+  CHECK(find_best_row(table_of({nullptr, nullptr}), SweepGoal{}) == std::nullopt);
+}
+
+SweepTable table_with_memory(const std::vector<std::pair<double, bool>>& rows) {
+  SweepTable table{.grid = SweepGrid({{.path = "x", .values = std::vector<ordered_json>(rows.size(), 1)}}),
+                   .keys = {"time", "memory_bytes.fits"},
+                   .rows = {}};
+  for (const auto& [time, fits] : rows) table.rows.push_back({.cell = table.rows.size(), .results = {time, fits}});
+  return table;
+}
+
+TEST_CASE("What does not fit in memory is never the best, unless that is allowed") {
+  const SweepTable table = table_with_memory({{1, false}, {3, true}, {2, true}, {9, false}});
+  CHECK(find_best_row(table, {}) == 2);
+  CHECK(find_best_row(table, {.is_largest = true}) == 1);
+  CHECK(find_best_row(table, {.allows_out_of_memory = true}) == 0);
+  CHECK(find_best_row(table, {.is_largest = true, .allows_out_of_memory = true}) == 3);
+  CHECK(find_best_row(table_with_memory({{1, false}}), {}) == std::nullopt);
+  CHECK(contains(to_text(table, {}), "does not fit in memory"));
+  CHECK(contains(to_text(table_with_memory({{1, false}}), {}), "no row that fits in memory"));
+}
+
+TEST_CASE("What is best when it is most is not minimised by mistake, nor a time maximised") {
+  for (const char* gain : {"samples_per_s", "tokens_per_s", "scaling_efficiency", "mfu"}) {
+    CHECK_THROWS_WITH_AS(find_goal(gain, false), doctest::Contains("expected --maximize"), ConfigError);
+    CHECK(find_goal(gain, true).is_largest);
+  }
+  CHECK_THROWS_WITH_AS(find_goal("iteration_time_s", true), doctest::Contains("expected --minimize"), ConfigError);
 }
 
 TEST_CASE("The text marks the best row and measures the others by it") {
-  const std::string text = to_text(table_of({3, 2, 2.5}), 0);
+  const std::string text = to_text(table_of({3, 2, 2.5}), SweepGoal{});
   CHECK(contains(text, "+50.0 %"));  // (3 - 2) / 2
   CHECK(contains(text, "+25.0 %"));  // (2.5 - 2) / 2
   CHECK(contains(text, "smallest time: 2 at x=1"));
 }
 
 TEST_CASE("The text shows thirty rows and counts the rest") {
-  const std::string text = to_text(table_of(std::vector<ordered_json>(42, 1)), 0);
+  const std::string text = to_text(table_of(std::vector<ordered_json>(42, 1)), SweepGoal{});
   CHECK(contains(text, "... and 12 rows more in the CSV"));
 }
 
 TEST_CASE("A key that no result has is refused with the nearest, also by its last name") {
-  CHECK_THROWS_WITH_AS(find_result_key("iteration_times"),
+  CHECK_THROWS_WITH_AS(find_goal("iteration_times", false),
                        doctest::Contains("did you mean \"iteration_time_s\""), ConfigError);
-  CHECK_THROWS_WITH_AS(find_result_key("exposed_communications"),
+  CHECK_THROWS_WITH_AS(find_goal("exposed_communications", false),
                        doctest::Contains("breakdown_s.exposed_communication"), ConfigError);
 }
 
