@@ -22,15 +22,18 @@ find_or_build_gpu_program() {
       return 0
     fi
   done
-  if reason=$("$root/validate/build_harness_here" -o "$1" 2>&1 >/dev/null) && gpu_program_starts "$1"; then
-    echo "$1"
-    return 0
+  if reason=$("$root/validate/build_harness_here" -o "$1" 2>&1 >/dev/null); then
+    if gpu_program_starts "$1"; then
+      echo "$1"
+      return 0
+    fi
+    reason=$(why_it_does_not_start "$1")
   fi
-  echo "no GPU program: $(why_carried_does_not_start "$root/bin")$(echo "$reason" | tail -n 1)" >&2
+  echo "no GPU program: $(why_it_does_not_start "$root/bin")$(echo "$reason" | tail -n 1)" >&2
   return 4
 }
 
 # What the program of folder $1 says where it is there and does not start; nothing where it is not.
-why_carried_does_not_start() {
+why_it_does_not_start() {
   [ ! -x "$1/lockstep_ddp_cuda" ] || echo "$("$1/lockstep_ddp_cuda" --version 2>&1 >/dev/null | tail -n 1); "
 }

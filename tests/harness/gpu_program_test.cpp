@@ -1,5 +1,5 @@
-// How GPU programs start, are found, and are built on a machine that has nothing of ours: the scripts as they are, on
-// folders and compilers made for the test.
+// How GPU programs start, are found, and are built on a machine that has nothing of ours: the scripts as they
+// are, on folders and compilers made for the test.
 
 #include <doctest/doctest.h>
 

@@ -37,8 +37,8 @@ double gigabytes_of_gpu(const std::string& preset) {
   return gibibyte * (preset == "h100" ? 80 : preset == "a100" ? 40 : 8);
 }
 
-// A twentieth is left for CUDA's context, workspaces and NCCL's buffers. MLPs are left out: they are far from it
-// (five times their parameters), and drawing these takes seconds.
+// A twentieth is left for CUDA's context, workspaces and NCCL's buffers. MLPs are left out: they are far from
+// it (five times their parameters), and drawing these takes seconds.
 TEST_CASE("Every preset's models fit the memory of its GPU in fp32 with AdamW") {
   for (const Preset& preset : presets())
     for (const ModelSpec& spec : preset.models) {

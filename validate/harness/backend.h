@@ -15,8 +15,8 @@ namespace lockstep::harness {
 
 struct Backend {
   const char* name;  // "cpu", "cuda"
-  // Whether a rank that this program starts gets a core to itself, and no other. A rank on a GPU needs several:
-  // for the thread that launches, NCCL's proxies, the driver's.
+  // Whether a rank that this program starts gets a core to itself, and no other. A rank on a GPU needs
+  // several: for the thread that launches, NCCL's proxies, the driver's.
   bool pins_ranks;
   // Of this rank of its node. Throws EnvironmentError where there is none.
   std::unique_ptr<Device> (*make_device)(const World& world);

@@ -2,11 +2,11 @@
 
 // Sizes that keep a kind of machine busy, under one name.
 //
-// Problem:   a model's usual sizes suit a laptop; on a GPU a step of them lasts as long as its launches, and what
-//            is timed is the host.
-// Idea:      a preset is a table of sizes and a batch for each model, and how far the curve of all-reduces goes.
-//            What the user says himself wins over it.
-// Invariant: in fp32 with AdamW they fit the GPU of their name (80 and 40 GiB; small: 8), as a test weighs them.
+// Problem:   a model's usual sizes suit a laptop; on a GPU a step of them lasts as long as its launches, and
+//            what is timed is the host.
+// Idea:      a preset is a table of sizes and a batch for each model, and how far the curve of all-reduces
+//            goes. What the user says himself wins over it.
+// Invariant: in fp32 with AdamW they fit the GPU of their name (80 and 40 GiB; small: 8), as a test weighs.
 
 #include <cstdint>
 #include <string>

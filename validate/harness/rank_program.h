@@ -2,8 +2,8 @@
 
 // What one rank does from meeting the others to its result.
 //
-// Problem:   on the way out of a failure, memory is freed and communicators are aborted, and either may wait for
-//            a GPU that will never answer. The other ranks, and the user, must not wait with them.
+// Problem:   on the way out of a failure, memory is freed and communicators are aborted, and either may wait
+//            for a GPU that will never answer. The other ranks, and the user, must not wait with them.
 // Idea:      what waits when it is destroyed belongs to this function and outlives its catch block: there the
 //            reason is printed and told to the others first.
 // Errors:    FailedRank, with the exit code, for what has been told to everybody.

@@ -34,8 +34,8 @@ struct Launcher {
 constexpr Launcher srun{
     "srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr};
 
-// Hydra, the mpirun of MPICH and Intel MPI, sets PMI_RANK and PMI_SIZE, and so do srun --mpi=pmi2 and others that
-// say nothing of local ranks.
+// Hydra, the mpirun of MPICH and Intel MPI, sets PMI_RANK and PMI_SIZE, and so do srun --mpi=pmi2 and others
+// that say nothing of local ranks.
 constexpr Launcher hydra{
     "mpirun", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
 
@@ -125,7 +125,7 @@ std::optional<std::string> address_of(const Launcher& launcher, const Variables&
   return std::nullopt;
 }
 
-// Where MASTER_PORT is held by torchrun's own store, which it says by this variable, ranks meet one port above.
+// Where torchrun's own store holds MASTER_PORT, which it says by this variable, ranks meet one port above.
 int read_port(Variables& variables) {
   const int port = variables.number("MASTER_PORT", 1, most_port, World{}.port);
   if (variables.text("TORCHELASTIC_USE_AGENT_STORE") != "True")
@@ -158,8 +158,8 @@ World read_world_of(const Launcher& launcher, Variables& variables) {
   return world;
 }
 
-// Of two that are set, srun made the processes where their number is that of its step; elsewhere its variables
-// are those of the daemons through which mpirun makes them.
+// Of two that are set, srun made the processes where their number is that of its step; elsewhere its
+// variables are those of the daemons through which mpirun makes them.
 bool is_of_srun(const Variables& variables) {
   return variables.text(srun.started_by) && variables.text(srun.size) == variables.text(hydra.size);
 }
