@@ -1,5 +1,5 @@
-// The harness's own check of a training step, on the CUDA runtime, cuBLAS, cuDNN and NCCL as the harness calls
-// them, in orders that seeds draw.
+// The harness's own check of a training step, on CUDA, cuBLAS, cuDNN and NCCL as the harness calls them, in
+// orders that seeds draw.
 
 #include "validate/harness/measure/training_check.h"
 
@@ -31,7 +31,8 @@ void check_run(const CheckSettings& settings, int ranks, std::uint64_t seed) {
   const CheckRun run = run_check(machine, settings);
   INFO(settings.model.name, ", ", ranks, " ranks, seed ", seed);
   for (const std::string& finding : machine.findings()) CHECK_MESSAGE(false, finding);
-  for (const RankEnd& end : run.ends) CHECK_MESSAGE(end.exit_code == exit_done, fmt::format("{}", fmt::join(end.lines, "; ")));
+  for (const RankEnd& end : run.ends)
+    CHECK_MESSAGE(end.exit_code == exit_done, fmt::format("{}", fmt::join(end.lines, "; ")));
   for (const CheckLine& line : run.lines) CHECK_MESSAGE(line.holds, line.what);
   CHECK(run.is_good());
   CHECK(machine.leaks().empty());
@@ -95,7 +96,8 @@ TEST_CASE("a ResNet-50 makes steps on two GPUs without a race, and ranks keep eq
       CHECK(after.front() == after.back());
     });
   });
-  for (const RankEnd& end : ends) CHECK_MESSAGE(end.exit_code == exit_done, fmt::format("{}", fmt::join(end.lines, "; ")));
+  for (const RankEnd& end : ends)
+    CHECK_MESSAGE(end.exit_code == exit_done, fmt::format("{}", fmt::join(end.lines, "; ")));
   for (const std::string& finding : machine.findings()) CHECK_MESSAGE(false, finding);
   CHECK(machine.leaks().empty());
 }

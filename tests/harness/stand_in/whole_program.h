@@ -1,5 +1,4 @@
-// Everything that the harness asks of a GPU and of NCCL, once and small: what mutants and failing calls are tried
-// on.
+// Everything that the harness asks of a GPU and of NCCL, once and small: for mutants and calls that fail.
 #pragma once
 
 #include <vector>
@@ -128,8 +127,7 @@ inline void whole_program(Bench& bench) {
   exercise_convolution(bench.device);
   exercise_collectives(bench);
   exercise_end_of_runtime(bench.device);
-  for (const CheckLine& line : check_training(bench, whole_settings()))
-    expect(line.holds, line.what.c_str());
+  for (const CheckLine& line : check_training(bench, whole_settings())) expect(line.holds, line.what.c_str());
 }
 
 inline std::vector<RankEnd> run_whole_program(Machine& machine) {

@@ -25,7 +25,7 @@ Call::Call(const char* entry_point, const void* site, double host_seconds)
     machine_.remember_site(site_);
 }
 
-// A host that goes on may look at what has not come. Stricter than CUDA, which waits by itself where the memory
+// A host that goes on may look at what has not come. Stricter than CUDA, which waits by itself where memory
 // is not page-locked: no caller shall depend on that.
 void Call::check_downloads() {
   const std::string name = entry_point_;
@@ -90,8 +90,8 @@ std::vector<Place> Call::places_of(int gpu, const std::vector<Memory>& memories)
       continue;
     const std::optional<Place> place = machine_.memory().find(memory.begin, memory.bytes);
     if (!place) {
-      machine_.report(fmt::format("{} is given {} bytes that are not all of one allocation", entry_point_,
-                                  memory.bytes));
+      machine_.report(
+          fmt::format("{} is given {} bytes that are not all of one allocation", entry_point_, memory.bytes));
       continue;
     }
     const int owner = machine_.memory().at(place->allocation).gpu;
