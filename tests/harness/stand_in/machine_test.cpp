@@ -45,8 +45,7 @@ void write(cudaStream_t stream, float* to, float value) {
 }
 
 void copy(cudaStream_t stream, float* to, const float* from) {
-  enqueue(stream,
-          {.name = "a read", .reads = {{from, 4}}, .writes = {{to, 4}}, .run = [=] { *to = *from; }});
+  enqueue(stream, {.name = "a read", .reads = {{from, 4}}, .writes = {{to, 4}}, .run = [=] { *to = *from; }});
 }
 
 // What is found when one rank does this, in orders of many seeds: every finding, and "" for a run without.

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <memory>
 
 #include "tests/harness/models/tiny_models.h"
 #include "tests/harness/stand_in/stand_in_run.h"
@@ -30,8 +32,8 @@ ClockRates rates() {
           .link_bytes = 1e9};
 }
 
-// A run is a second or more of passes of known length; what its ends can add is a launch and one kernel that an
-// operation begins or ends within: 2 ms of a second.
+// A run is a second or more of passes of known length; what its ends can add is one kernel that an operation
+// begins or ends within, and launches: little more than 2 ms of a second.
 constexpr double tolerance = 0.005;
 
 void measure(const ClockRates& clock, int ranks, const std::function<void(Bench&, Trainer&)>& work) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,7 +87,8 @@ TEST_CASE("of the mutants of every wait, record, stream argument and guard of me
     if (!is_caught(mutant.mutant))
       missed.push_back(mutant.name);
   const std::size_t caught = mutants.size() - missed.size();
-  MESSAGE(fmt::format("{} of {} mutants caught; missed: {}", caught, mutants.size(), fmt::join(missed, ", ")));
+  MESSAGE(
+      fmt::format("{} of {} mutants caught; missed: {}", caught, mutants.size(), fmt::join(missed, ", ")));
   CHECK(mutants.size() > 40);
   CHECK(static_cast<double>(caught) >= share_that_must_be_caught * static_cast<double>(mutants.size()));
 }

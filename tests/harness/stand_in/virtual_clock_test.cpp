@@ -25,9 +25,9 @@ struct Stream {
   ~Stream() { cudaStreamDestroy(stream); }
 
   void run(double microseconds) const {
-    enqueue(stream, {.name = "a kernel",
-                     .run = [] {},
-                     .work = {.bytes = static_cast<std::int64_t>(microseconds * 1e6)}});
+    enqueue(
+        stream,
+        {.name = "a kernel", .run = [] {}, .work = {.bytes = static_cast<std::int64_t>(microseconds * 1e6)}});
   }
 };
 

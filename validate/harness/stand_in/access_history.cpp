@@ -38,9 +38,8 @@ void AccessHistory::remember(Piece& piece, const Access& access) {
     piece.reads.clear();
     return;
   }
-  const auto same = std::find_if(piece.reads.begin(), piece.reads.end(), [&](const Touch& read) {
-    return read.moment.line == access.moment.line;
-  });
+  const auto same = std::find_if(piece.reads.begin(), piece.reads.end(),
+                                 [&](const Touch& read) { return read.moment.line == access.moment.line; });
   if (same != piece.reads.end())
     *same = touch;
   else

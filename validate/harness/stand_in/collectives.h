@@ -5,7 +5,7 @@
 // Problem:   ranks that call different collectives hang on a GPU, without a word.
 // Idea:      the nth call of every rank of a group is one collective. Its parts are compared as they come; it
 //            may run when it is the first item of a stream on every rank.
-// Invariant: a sum is in the order of the ranks, rounded to its type after each, so all ranks hold equal bits.
+// Invariant: a sum is in the order of the ranks, rounded to its type after each: all ranks hold equal bits.
 // Errors:    calls that differ are reported with both sides.
 
 #include <nccl.h>

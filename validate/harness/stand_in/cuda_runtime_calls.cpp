@@ -53,11 +53,7 @@ void wait_for_gpu(Call& call) {
   const int gpu = call.gpu();
   call.wait_until([&streams, gpu] { return streams.is_idle(gpu); });
   call.see(streams.clock_of(gpu));
-}
-
-void wait_for_stream(Call& call, cudaStream_t stream) {
-  call.wait_until([stream] { return stream->items.empty(); });
-  call.see(stream->clock);
+  this_thread().downloading = nullptr;
 }
 
 bool is_stream(Call& call, cudaStream_t stream) {
@@ -104,8 +100,7 @@ cudaError_t release(Call& call, void* memory, bool is_page_locked, const char* n
 cudaError_t allocate(Call& call, void** memory, std::size_t bytes, int gpu) {
   if (call.must_fail())
     return failed(cudaErrorMemoryAllocation);
-  *memory = bytes == 0 ? nullptr
-                       : call.machine().memory().allocate(gpu, static_cast<std::int64_t>(bytes));
+  *memory = bytes == 0 ? nullptr : call.machine().memory().allocate(gpu, static_cast<std::int64_t>(bytes));
   return bytes > 0 && *memory == nullptr ? failed(cudaErrorMemoryAllocation) : cudaSuccess;
 }
 
@@ -179,13 +174,13 @@ cudaError_t cudaDeviceGetPCIBusId(char* bus_id, int length, int device) {
   return cudaSuccess;
 }
 
+// What reports the failure of earlier work has waited for it, here and below.
 cudaError_t cudaDeviceSynchronize() {
   Call call("cudaDeviceSynchronize", __builtin_return_address(0));
-  if (call.must_fail())
-    return failed(cudaErrorUnknown);
+  const bool fails = call.must_fail();
   if (!call.is_dropped())
     wait_for_gpu(call);
-  return call.result();
+  return fails ? failed(cudaErrorUnknown) : call.result();
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -241,8 +236,8 @@ cudaError_t cudaFreeHost(void* memory) {
   return fails ? failed(cudaErrorUnknown) : released;
 }
 
-// Memory of the host that is not page-locked is no allocation here. CUDA copies it before it returns, or waits
-// until the copy has come.
+// Memory of the host that is not page-locked is no allocation here. What is copied from it is taken at once;
+// what is copied to it must be waited for next.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t argument) {
   Call call("cudaMemcpyAsync", __builtin_return_address(0), launch_cost());
@@ -250,12 +245,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     return failed(cudaErrorInvalidValue);
   const auto size = static_cast<std::int64_t>(bytes);
   const cudaStream_t stream = call.stream(argument);
-  Operation copy{.name = name_of(kind), .run = [=] { std::memcpy(to, from, bytes); }, .work = {.bytes = 2 * size}};
-  const auto locked = kind == cudaMemcpyHostToDevice ? call.machine().memory().find(from, size) : std::nullopt;
+  Operation copy{
+      .name = name_of(kind), .run = [=] { std::memcpy(to, from, bytes); }, .work = {.bytes = 2 * size}};
+  const auto locked =
+      kind == cudaMemcpyHostToDevice ? call.machine().memory().find(from, size) : std::nullopt;
   if (kind != cudaMemcpyHostToDevice || locked)
     copy.reads.push_back({.begin = from, .bytes = size});
-  const bool is_pageable_target =
-      kind == cudaMemcpyDeviceToHost && !call.machine().memory().find(to, size);
+  const bool is_pageable_target = kind == cudaMemcpyDeviceToHost && !call.machine().memory().find(to, size);
   if (!is_pageable_target)
     copy.writes.push_back({.begin = to, .bytes = size});
   if (locked)
@@ -266,7 +262,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     };
   call.enqueue(stream, {.operation = std::move(copy), .is_copy = true});
   if (is_pageable_target)
-    wait_for_stream(call, stream);
+    this_thread().downloading = stream;
   return call.result();
 }
 
@@ -303,11 +299,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t argument) {
   Call call("cudaStreamSynchronize", __builtin_return_address(0));
-  if (call.must_fail() || !is_stream(call, argument))
-    return failed(cudaErrorUnknown);
+  const bool fails = call.must_fail();
+  if (!is_stream(call, argument))
+    return failed(cudaErrorInvalidResourceHandle);
   if (!call.is_dropped())
-    wait_for_stream(call, call.stream(argument));
-  return call.result();
+    call.wait_for(call.stream(argument));
+  return fails ? failed(cudaErrorUnknown) : call.result();
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t argument, cudaEvent_t event, unsigned /*flags*/) {
@@ -377,7 +374,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   Call call("cudaEventElapsedTime");
-  if (call.must_fail() || !is_event(call, from) || !is_event(call, to) || !from->tells_time || !to->tells_time)
+  if (call.must_fail() || !is_event(call, from) || !is_event(call, to) || !from->tells_time ||
+      !to->tells_time)
     return failed(cudaErrorInvalidResourceHandle);
   if (!from->recording || !to->recording)
     return failed(cudaErrorInvalidResourceHandle);

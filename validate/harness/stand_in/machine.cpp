@@ -44,15 +44,16 @@ Machine::Machine(MachineOptions options)
                 .new_line = [this] { return lines_++; }}),
       order_(options_.seed, streams_),
       counts_(options_.failing),
-      turns_(options_.ranks, {.choose = [this](const std::vector<int>& ready) { return choose(ready); },
-                              .move_world = [this](const std::vector<int>& ready) { return move_world(ready); },
-                              .woken =
-                                  [this](int rank) {
-                                    Host& host = hosts_[static_cast<std::size_t>(rank)];
-                                    if (clock_)
-                                      host.seconds = std::max(host.seconds, clock_->now());
-                                  },
-                              .hang = [this] { hang(); }}) {
+      turns_(options_.ranks,
+             {.choose = [this](const std::vector<int>& ready) { return choose(ready); },
+              .move_world = [this](const std::vector<int>& ready) { return move_world(ready); },
+              .woken =
+                  [this](int rank) {
+                    Host& host = hosts_[static_cast<std::size_t>(rank)];
+                    if (clock_)
+                      host.seconds = std::max(host.seconds, clock_->now());
+                  },
+              .hang = [this] { hang(); }}) {
   if (options_.clock)
     clock_.emplace(*options_.clock, streams_);
   for (int rank = 0; rank < options_.ranks; ++rank)
@@ -124,9 +125,8 @@ int Machine::choose(const std::vector<int>& ready) {
   if (!clock_)
     return ready[order_.draw(ready.size())];
   const double seconds = earliest(ready);
-  return *std::find_if(ready.begin(), ready.end(), [&](int rank) {
-    return hosts_[static_cast<std::size_t>(rank)].seconds <= seconds;
-  });
+  return *std::find_if(ready.begin(), ready.end(),
+                       [&](int rank) { return hosts_[static_cast<std::size_t>(rank)].seconds <= seconds; });
 }
 
 bool Machine::move_world(const std::vector<int>& ready) {

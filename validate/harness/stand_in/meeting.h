@@ -17,8 +17,8 @@ struct Meeting {
   using Round = std::vector<std::optional<std::string>>;  // by rank
 
   std::map<std::string, std::string> values;
-  std::map<std::pair<std::string, std::int64_t>, Round> rounds;             // by name and number
-  std::map<std::pair<std::string, int>, std::int64_t> rounds_begun;         // by name and rank
+  std::map<std::pair<std::string, std::int64_t>, Round> rounds;      // by name and number
+  std::map<std::pair<std::string, int>, std::int64_t> rounds_begun;  // by name and rank
   int goodbyes = 0;
 };
 

@@ -3,7 +3,7 @@
 // One small wrong in the code under test, made where it calls the stand-in.
 //
 // Problem:   a checker that was never seen to find anything may find nothing.
-// Idea:      every place that orders work (a wait, a record, a stream argument, the wait within cudaFree) is a
+// Idea:      every place that orders work (a wait, record or stream argument, the wait within cudaFree) is a
 //            call site, known by the address it returns to; a mutant drops that call's effect or gives it
 //            another stream, and a run with it must be caught.
 // Invariant: sites of a program are the same in each of its runs.

@@ -6,8 +6,8 @@
 // Idea:      streams have priorities that a seed draws, and draws anew now and then: the first that can go on
 //            goes on. One starves while others run ahead, which is what a missing wait needs to be seen. How
 //            eagerly work is done before anybody waits for it is drawn too: from never to at once.
-// Reference: Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS
-//            2010.
+// Reference: Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
+//            ASPLOS 2010.
 
 #include <cstdint>
 

@@ -77,9 +77,8 @@ void StandInDevice::add_bias(Tensor output, Tensor bias) {
 }
 
 void StandInDevice::sum_columns(Tensor sums, Tensor input, bool accumulates) {
-  const Saying saying(*this, {.name = "sum_columns",
-                              .reads = {input, accumulates ? sums : Tensor{}},
-                              .writes = {sums}});
+  const Saying saying(
+      *this, {.name = "sum_columns", .reads = {input, accumulates ? sums : Tensor{}}, .writes = {sums}});
   Base::sum_columns(sums, input, accumulates);
 }
 
@@ -116,8 +115,8 @@ void StandInDevice::layer_norm_backward(const Normalisation& norm, const Normali
                                         Tensor input_gradient, Tensor output_gradient, Tensor input) {
   const Saying saying(
       *this, {.name = "layer_norm_backward",
-              .reads = with_gradients(
-                  {norm.gain, norm.mean, norm.inverse_deviation, output_gradient, input}, gradients),
+              .reads = with_gradients({norm.gain, norm.mean, norm.inverse_deviation, output_gradient, input},
+                                      gradients),
               .writes = {gradients.gain, gradients.shift, input_gradient}});
   Base::layer_norm_backward(norm, gradients, input_gradient, output_gradient, input);
 }
@@ -135,8 +134,8 @@ void StandInDevice::batch_norm_backward(const Normalisation& norm, const Normali
                                         Tensor input_gradient, Tensor output_gradient, Tensor input) {
   const Saying saying(
       *this, {.name = "batch_norm_backward",
-              .reads = with_gradients(
-                  {norm.gain, norm.mean, norm.inverse_deviation, output_gradient, input}, gradients),
+              .reads = with_gradients({norm.gain, norm.mean, norm.inverse_deviation, output_gradient, input},
+                                      gradients),
               .writes = {gradients.gain, gradients.shift, input_gradient}});
   Base::batch_norm_backward(norm, gradients, input_gradient, output_gradient, input);
 }
@@ -148,9 +147,9 @@ void StandInDevice::causal_softmax(Tensor output, Tensor input, std::int64_t col
 
 void StandInDevice::causal_softmax_backward(Tensor input_gradient, Tensor output_gradient, Tensor output,
                                             std::int64_t columns) {
-  const Saying saying(*this, {.name = "causal_softmax_backward",
-                              .reads = {output_gradient, output},
-                              .writes = {input_gradient}});
+  const Saying saying(
+      *this,
+      {.name = "causal_softmax_backward", .reads = {output_gradient, output}, .writes = {input_gradient}});
   Base::causal_softmax_backward(input_gradient, output_gradient, output, columns);
 }
 
@@ -162,10 +161,9 @@ void StandInDevice::embed(Tensor output, Tensor tokens, Tensor words, Tensor pos
 
 void StandInDevice::embed_backward(Tensor words_gradient, Tensor positions_gradient, Tensor output_gradient,
                                    Tensor tokens, std::int64_t width, std::int64_t sequence) {
-  const Saying saying(*this,
-                      {.name = "embed_backward",
-                       .reads = {words_gradient, positions_gradient, output_gradient, tokens},
-                       .writes = {words_gradient, positions_gradient}});
+  const Saying saying(*this, {.name = "embed_backward",
+                              .reads = {words_gradient, positions_gradient, output_gradient, tokens},
+                              .writes = {words_gradient, positions_gradient}});
   Base::embed_backward(words_gradient, positions_gradient, output_gradient, tokens, width, sequence);
 }
 
@@ -201,8 +199,8 @@ void StandInDevice::average_pool_backward(Tensor input_gradient, Tensor output_g
 }
 
 void StandInDevice::sgd(Tensor value, Tensor gradient, Tensor velocity, const SgdStep& step) {
-  const Saying saying(
-      *this, {.name = "sgd", .reads = {value, gradient, velocity}, .writes = {value, velocity}});
+  const Saying saying(*this,
+                      {.name = "sgd", .reads = {value, gradient, velocity}, .writes = {value, velocity}});
   Base::sgd(value, gradient, velocity, step);
 }
 
@@ -237,8 +235,7 @@ void StandInDevice::convolution_weight_gradient(const Convolution& shape, Tensor
 }
 
 void StandInDevice::widen_gradient(Tensor to, Tensor from, bool accumulates) {
-  const Saying saying(
-      *this, {.name = "widen", .reads = {from, accumulates ? to : Tensor{}}, .writes = {to}});
+  const Saying saying(*this, {.name = "widen", .reads = {from, accumulates ? to : Tensor{}}, .writes = {to}});
   Base::widen_gradient(to, from, accumulates);
 }
 

@@ -2,9 +2,9 @@
 
 // The GPU's own device (gpu_device.h) on the stand-in: every part is the real one, kernels are queued loops.
 //
-// Idea:      before KernelDevice launches its loops, each call says what it reads and writes: its tensors, and
+// Idea:      before KernelDevice launches its loops, each call says what it reads and writes: its tensors and
 //            all scratch memory where it has some.
-// Invariant: what a call writes it says; what it reads of its own outputs it does not, for it has written them.
+// Invariant: what a call writes it says; what it reads of its own outputs it does not: it has written them.
 
 #include <vector>
 

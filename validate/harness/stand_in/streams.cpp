@@ -52,9 +52,8 @@ void Streams::push(cudaStream_t stream, Item item) {
 }
 
 bool Streams::is_idle(int gpu) const {
-  return std::all_of(streams_.begin(), streams_.end(), [&](const auto& stream) {
-    return stream->gpu != gpu || stream->items.empty();
-  });
+  return std::all_of(streams_.begin(), streams_.end(),
+                     [&](const auto& stream) { return stream->gpu != gpu || stream->items.empty(); });
 }
 
 VectorClock Streams::clock_of(int gpu) const {
@@ -113,7 +112,8 @@ void Streams::run_collective(const CollectiveCall& call) {
   bool is_sound = true;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     parts[rank].stream->clock.join(joined);
-    is_sound = check(*parts[rank].stream, parts[rank].name, items[rank].reads, items[rank].writes) && is_sound;
+    is_sound =
+        check(*parts[rank].stream, parts[rank].name, items[rank].reads, items[rank].writes) && is_sound;
   }
   Collectives::finish(call);
   if (is_sound && computes_)

@@ -91,8 +91,8 @@ double VirtualClock::own_factor(const CUstream_st& stream) const {
       factor = std::max(factor, is_collective(stream) ? rates_.collective_beside_compute
                                                       : rates_.compute_beside_collective);
     else if (!is_collective(stream) && stream.items.front().is_copy != other->items.front().is_copy)
-      factor = std::max(factor, stream.items.front().is_copy ? rates_.copy_beside_compute
-                                                             : rates_.compute_beside_copy);
+      factor = std::max(
+          factor, stream.items.front().is_copy ? rates_.copy_beside_compute : rates_.compute_beside_copy);
   }
   return factor;
 }
@@ -110,8 +110,7 @@ double VirtualClock::next_moment() const {
 
 void VirtualClock::move_to(double moment) {
   std::vector<double> factors;
-  for (const auto& stream : streams_.all())
-    factors.push_back(stream->is_running ? factor_of(*stream) : 1);
+  for (const auto& stream : streams_.all()) factors.push_back(stream->is_running ? factor_of(*stream) : 1);
   for (std::size_t index = 0; index < factors.size(); ++index) {
     CUstream_st& stream = *streams_.all()[index];
     if (stream.is_running)
