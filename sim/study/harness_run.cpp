@@ -133,6 +133,7 @@ void read_alone(const JsonReader& json, HarnessRun& run) {
                         .forward = read_statistics(json.required("forward_s")),
                         .backward = read_positive_statistics(json.required("backward_s")),
                         .optimizer = read_statistics(json.required("optimizer_s"))};
+  json.optional("marked_backward_s");  // for people
   const std::size_t parameters = run.model.parameters.size();
   run.layers = read_list<RunLayer>(json.required("layers"), [parameters](const JsonReader& layer) {
     return read_layer(layer, parameters);
@@ -140,9 +141,15 @@ void read_alone(const JsonReader& json, HarnessRun& run) {
   json.finish();
 }
 
+// How the harness timed a call, beside the time that counts.
+void pass_over_times(const JsonReader& json) {
+  for (const char* key : {"from_idle_s", "back_to_back_s"}) json.optional(key);
+}
+
 CurvePoint read_curve_point(const JsonReader& json) {
   CurvePoint point{.bytes = read_bytes(json.required("bytes")),
                    .time = read_positive_statistics(json.required("time_s"))};
+  pass_over_times(json);
   json.finish();
   return point;
 }
@@ -161,6 +168,7 @@ BucketCopyPoint read_bucket_copy(const JsonReader& json) {
   BucketCopyPoint point{.tensors = json.required("tensors").integer(1, most_count),
                         .bytes = read_bytes(json.required("bytes")),
                         .time = read_positive_statistics(json.required("time_s"))};
+  pass_over_times(json);
   json.finish();
   return point;
 }
@@ -172,6 +180,7 @@ InterferencePoint read_interference(const JsonReader& json) {
                           .collectives = json.required("collectives").number(0, 1e12, "a count"),
                           .collective_alone_s = read_positive_seconds(json.required("collective_alone_s")),
                           .collective_beside_s = read_positive_seconds(json.required("collective_beside_s"))};
+  json.optional("covered");
   json.finish();
   return point;
 }
@@ -184,6 +193,7 @@ MatmulPoint read_matmul(const JsonReader& json) {
                     .inner = json.required("inner").integer(1, longest_side),
                     .precision = json.required("precision").one_of(multiplied),
                     .time_s = read_positive_seconds(json.required("time_s"))};
+  pass_over_times(json);
   json.finish();
   return point;
 }
@@ -191,6 +201,7 @@ MatmulPoint read_matmul(const JsonReader& json) {
 MemoryCopyPoint read_memory_copy(const JsonReader& json) {
   MemoryCopyPoint point{.bytes = read_bytes(json.required("bytes")),
                         .time_s = read_positive_seconds(json.required("time_s"))};
+  pass_over_times(json);
   json.finish();
   return point;
 }
@@ -241,6 +252,7 @@ HarnessRun read_run(const JsonReader& root) {
     read_alone(*alone, run);
   read_microbenchmarks(root, run);
   run.iterations = read_list<MeasuredIteration>(root.required("iterations"), read_iteration);
+  root.optional("failed");  // what gave no number, and why: for people
   root.finish();
   if (run.ranks % run.nodes != 0)
     root.problem(fmt::format("found {} ranks on {} nodes, expected as many on each", run.ranks, run.nodes));

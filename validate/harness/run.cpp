@@ -9,6 +9,7 @@
 #include "sim/base/error.h"
 #include "sim/base/quantity_text.h"
 #include "validate/harness/measure/bucket_copies.h"
+#include "validate/harness/measure/gpu_record.h"
 #include "validate/harness/measure/kernel_agreement.h"
 
 namespace lockstep::harness {
@@ -80,15 +81,41 @@ RunFile describe_run(Bench& bench, const Options& options, const World& world, c
   return run;
 }
 
-void measure_kernels(Bench& bench, const Options& options, RunFile& run) {
-  bench.tell_progress("kernels");
-  run.matmuls = measure_matmuls(bench, Type::fp32);
-  if (options.precision == "tf32")
-    for (MatmulPoint& point : run.matmuls) point.precision = "tf32";
-  if (options.model.activations != Type::fp32)
-    for (const MatmulPoint& point : measure_matmuls(bench, options.model.activations))
-      run.matmuls.push_back(point);
-  run.memory_copies = measure_memory_copies(bench);
+// Measures what was chosen and watches the GPU meanwhile.
+class WatchedRun {
+ public:
+  WatchedRun(Bench& bench, const Options& options, RunFile& run)
+      : bench_(bench), options_(options), run_(run), monitor_(GpuMonitor::open(bench.device.pci_bus_id())) {}
+
+  void measure(TrainingModel& model);
+  // Of every rank; all ranks call it.
+  nlohmann::ordered_json gpus();
+
+ private:
+  void measure_kernels();
+  void measure_training(TrainingModel& model);
+  void watch_while(const std::string& name, const std::function<void()>& work) {
+    telemetry_.push_back(watch(monitor_.get(), name, work));
+  }
+
+  Bench& bench_;
+  const Options& options_;
+  RunFile& run_;
+  std::unique_ptr<GpuMonitor> monitor_;
+  std::vector<Telemetry> telemetry_;
+};
+
+void WatchedRun::measure_kernels() {
+  bench_.tell_progress("kernels");
+  watch_while("matmuls", [&] {
+    run_.matmuls = measure_matmuls(bench_, Type::fp32);
+    if (options_.precision == "tf32")
+      for (MatmulPoint& point : run_.matmuls) point.precision = "tf32";
+    if (options_.model.activations != Type::fp32)
+      for (const MatmulPoint& point : measure_matmuls(bench_, options_.model.activations))
+        run_.matmuls.push_back(point);
+  });
+  watch_while("memory_copies", [&] { run_.memory_copies = measure_memory_copies(bench_); });
 }
 
 // Between the first bucket and DDP's usual cap.
@@ -100,21 +127,49 @@ std::vector<std::int64_t> interference_sizes(std::int64_t most_bytes) {
   return sizes;
 }
 
-void measure_training(Bench& bench, const Options& options, TrainingModel& model, RunFile& run) {
-  Trainer trainer(bench.device, bench.communicator, model,
-                  {.optimizer = options.optimizer, .micro_batches = options.gradient_accumulation});
-  run.kernel_choices = agree_on_kernels(bench, trainer);
-  if (options.chosen.step) {
-    run.step = time_steps(bench, trainer, options.iterations.counts);
-    bench.tell_progress(
-        fmt::format("step without communication: {:.4g} ms", run.step->step.iteration.median * 1e3));
+void WatchedRun::measure(TrainingModel& model) {
+  if (options_.chosen.kernels)
+    measure_kernels();
+  if (options_.chosen.copies)
+    watch_while("bucket_copies", [&] { run_.copies = measure_bucket_copies(bench_); });
+  if (options_.chosen.curve && bench_.ranks.size() > 1)
+    watch_while("collective_curve",
+                [&] { run_.curve = measure_collective_curve(bench_, options_.most_curve_bytes); });
+  measure_training(model);
+}
+
+void WatchedRun::measure_training(TrainingModel& model) {
+  Trainer trainer(bench_.device, bench_.communicator, model,
+                  {.optimizer = options_.optimizer, .micro_batches = options_.gradient_accumulation});
+  run_.kernel_choices = agree_on_kernels(bench_, trainer);
+  if (options_.chosen.step) {
+    watch_while("without_communication",
+                [&] { run_.step = time_steps(bench_, trainer, options_.iterations.counts); });
+    bench_.tell_progress(
+        fmt::format("step without communication: {:.4g} ms", run_.step->step.iteration.median * 1e3));
   }
-  if (options.chosen.interference && bench.ranks.size() > 1)
-    run.interference = measure_interference(bench, trainer, interference_sizes(options.most_curve_bytes));
-  if (options.chosen.interference)
-    run.copy_interference = measure_copy_interference(bench, trainer);
-  if (options.chosen.iterations)
-    run.iterations = time_iterations(bench, trainer, options.iterations);
+  if (options_.chosen.interference && bench_.ranks.size() > 1)
+    watch_while("interference", [&] {
+      run_.interference =
+          measure_interference(bench_, trainer, interference_sizes(options_.most_curve_bytes));
+    });
+  if (options_.chosen.interference)
+    watch_while("copy_interference",
+                [&] { run_.copy_interference = measure_copy_interference(bench_, trainer); });
+  if (options_.chosen.iterations)
+    watch_while("iterations",
+                [&] { run_.iterations = time_iterations(bench_, trainer, options_.iterations); });
+}
+
+nlohmann::ordered_json WatchedRun::gpus() {
+  using Json = nlohmann::ordered_json;
+  Json gpus = Json::array();
+  if (bench_.device.pci_bus_id().empty())
+    return gpus;
+  for (const std::string& text :
+       bench_.ranks.exchange(gpu_record(bench_.ranks.rank(), monitor_.get(), telemetry_).dump()))
+    gpus.push_back(Json::parse(text));
+  return gpus;
 }
 
 }  // namespace
@@ -124,13 +179,11 @@ RunFile measure_run(Bench& bench, const Options& options, const World& world, co
   // First of all: a model that does not exist, or fits no memory, is told before anything is measured.
   const std::unique_ptr<TrainingModel> model = make_model(bench.device, options.model);
   describe_model(run, *model);
-  if (options.chosen.kernels)
-    measure_kernels(bench, options, run);
-  if (options.chosen.copies)
-    run.copies = measure_bucket_copies(bench);
-  if (options.chosen.curve && bench.ranks.size() > 1)
-    run.curve = measure_collective_curve(bench, options.most_curve_bytes);
-  measure_training(bench, options, *model, run);
+  WatchedRun watched(bench, options, run);
+  watched.measure(*model);
+  run.machine.gpus = watched.gpus();
+  run.machine.gpus_shared = bench.gpus_shared;
+  run.failures = bench.failures;
   run.machine.after = look_at_state(bench.device);
   return run;
 }

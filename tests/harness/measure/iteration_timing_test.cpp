@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/harness/measure/virtual_bench.h"
+
 namespace lockstep::harness {
 namespace {
 
@@ -28,6 +30,20 @@ TEST_CASE("blocks give at least the iterations asked for, and fewer where there 
   const double block_seconds = 1.0 * static_cast<double>(steps_of_block + 1);
   CHECK(count_blocks({.measured = 100, .most_seconds = 2.5 * block_seconds}, 1.0) == 2);
   CHECK(count_blocks({.measured = 100, .most_seconds = 0.1}, 1.0) == 1);
+}
+
+TEST_CASE("iteration 1 is warm, and no later one waits for a mark to be made") {
+  // Loading a kernel takes the host 20 ms; making a mark 10 ms, longer than an iteration.
+  const VirtualTimes times{.event_creation = 10e-3, .cold_launches = 60, .cold_launch = 20e-3};
+  VirtualBench virtual_bench(times);
+  const auto timings = time_iterations(virtual_bench.bench, virtual_bench.trainer,
+                                       {.bucket_caps_mb = {25},
+                                        .overlaps = {true},
+                                        .counts = {.warm_up = 1, .measured = 5, .most_seconds = 60}});
+  const Statistics& iteration = timings.at(0).step.iteration;
+  CHECK(iteration.p90 == doctest::Approx(iteration.least).epsilon(1e-6));
+  // Its marks are made in it, one for each of 10 ms; no kernel is loaded.
+  CHECK(timings[0].first_iteration < times.cold_launch + 20 * times.event_creation);
 }
 
 }  // namespace

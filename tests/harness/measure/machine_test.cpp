@@ -19,5 +19,12 @@ TEST_CASE("what cpuinfo does not say is not made up") {
   CHECK_FALSE(mean_in_cpuinfo("", "cpu MHz").has_value());
 }
 
+TEST_CASE("variables of NCCL are kept, of names of hosts only that they are set") {
+  const char* const environment[] = {"HOME=/root", "NCCL_ALGO=Ring", "NCCL_HOSTID=box-rank1", "NCCL_DEBUG",
+                                     nullptr};
+  CHECK(nccl_variables(environment) ==
+        std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"}, {"NCCL_HOSTID", "set"}});
+}
+
 }  // namespace
 }  // namespace lockstep::harness

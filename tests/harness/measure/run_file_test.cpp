@@ -19,7 +19,7 @@ RunFile small_run() {
   run.step = StepTiming{.step = {.iteration = summarise({1, 2, 3})},
                         .gradient_ready = {0.25},
                         .layers = {{.name = "0", .parameters = {0}, .forward = 0.1, .backward = 0.2}}};
-  run.curve = {{.bytes = 1024, .time = summarise({1e-3})}};
+  run.curve = {{.bytes = 1024, .time = {.from_idle = summarise({1e-3})}}};
   run.iterations = {{.bucket_cap_mb = 25,
                      .first_iteration = 0.5,
                      .buckets = {{.bytes = 256, .parameters = {0}, .ready = 0.1, .start = 0.2, .end = 0.3}}}};
@@ -55,6 +55,41 @@ TEST_CASE("what was not measured or cannot be known is null or an empty list") {
   CHECK(json["machine"]["gpu"].is_null());
   CHECK(json["interference"].empty());
   CHECK(json["interference"].is_array());
+}
+
+TEST_CASE(
+    "the time that counts is that among others where a device works behind its host, and both are told") {
+  RunFile run = small_run();
+  run.curve = {{.bytes = 1024, .time = {.from_idle = summarise({3e-3}), .back_to_back = summarise({1e-3})}}};
+  run.matmuls = {{.size = 64, .precision = "fp32", .time = run.curve[0].time}};
+  run.memory_copies = {{.bytes = 64, .time = {.from_idle = summarise({2e-3})}}};
+  const nlohmann::ordered_json json = to_json(run);
+  CHECK(json["collective_curve"][0]["time_s"]["median"] == 1e-3);
+  CHECK(json["collective_curve"][0]["from_idle_s"]["median"] == 3e-3);
+  CHECK(json["collective_curve"][0]["back_to_back_s"]["median"] == 1e-3);
+  CHECK(json["matmuls"][0]["time_s"] == 1e-3);
+  CHECK(json["matmuls"][0]["from_idle_s"] == 3e-3);
+  CHECK(json["memory_copies"][0]["time_s"] == 2e-3);
+  CHECK(json["memory_copies"][0]["back_to_back_s"].is_null());
+}
+
+TEST_CASE("what failed is told with its reason, in the file and in the table") {
+  RunFile run = small_run();
+  run.failures = {{.measurement = "interference", .bytes = 1024, .reason = "it stood still"}};
+  const nlohmann::ordered_json json = to_json(run);
+  CHECK(json["failed"][0]["measurement"] == "interference");
+  CHECK(json["failed"][0]["bytes"] == 1024);
+  CHECK(json["failed"][0]["reason"] == "it stood still");
+  CHECK(to_table(run).find("it stood still") != std::string::npos);
+}
+
+TEST_CASE("the file tells that ranks shared a GPU, and what NCCL was told") {
+  RunFile run = small_run();
+  CHECK(to_json(run)["machine"]["gpus_shared"] == false);
+  run.machine.gpus_shared = true;
+  run.machine.environment = {{"NCCL_ALGO", "Ring"}};
+  CHECK(to_json(run)["machine"]["gpus_shared"] == true);
+  CHECK(to_json(run)["machine"]["environment"]["NCCL_ALGO"] == "Ring");
 }
 
 TEST_CASE("a shaped link carries its rate less the headers of IP, TCP with timestamps, and Ethernet") {

@@ -21,13 +21,16 @@ inline World world_of(const Machine& machine, int rank) {
   return {.rank = rank, .size = size, .local_rank = rank, .local_size = size};
 }
 
-// What main does of one rank: device, communicator, work; a failure is told to the others.
+// What the program does of one rank (rank_program.cpp): device, communicator, work; a failure is told to the
+// others before either is destroyed.
 inline void run_with_bench(Machine& machine, int rank, const std::function<void(Bench&)>& work) {
   Rendezvous rendezvous({.world = world_of(machine, rank)});
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Communicator> communicator;
   try {
     Ranks ranks(rendezvous);
-    const std::unique_ptr<Device> device = linked_backend().make_device(rendezvous.world());
-    const std::unique_ptr<Communicator> communicator = linked_backend().make_communicator(rendezvous, *device);
+    device = linked_backend().make_device(rendezvous.world());
+    communicator = linked_backend().make_communicator(rendezvous, *device);
     Bench bench{.device = *device,
                 .communicator = *communicator,
                 .ranks = ranks,

@@ -72,11 +72,11 @@ inline void exercise_release(Device& device) {
 }
 
 // A runtime of its own ends right after an upload.
-inline void exercise_end_of_runtime(const Device& /*device*/) {
+inline void exercise_end_of_runtime(Device& device) {
   static constexpr float value = 1;
-  void* memory = allocate_on_gpu(4);
+  void* const memory = allocate_on_gpu(4);
   {
-    CudaRuntime runtime(0);
+    CudaRuntime runtime(runtime_of(device).device());
     runtime.upload({memory, 1, Type::fp32}, &value);
   }
   ignore_failure(cudaFree(memory));
@@ -104,7 +104,7 @@ inline CheckSettings whole_settings() {
 
 inline void whole_program(Bench& bench) {
   expect(!bench.device.name().empty() && !bench.device.libraries().empty(), "a GPU has a name");
-  bench.device.clock_mhz();
+  bench.device.pci_bus_id();
   bench.communicator.library();
   exercise_uploads(bench.device);
   exercise_beside(bench.device);

@@ -38,11 +38,16 @@ class Communicator {
   virtual std::string library() const = 0;  // "Gloo 0.5.0", "NCCL 2.28.9", "none"
 
   virtual Ticket start_all_reduce(Tensor values) = 0;
+  // The same without waiting for the computing asked for so far: traffic beside it, in memory of its own.
+  virtual Ticket start_all_reduce_beside(Tensor values) { return start_all_reduce(values); }
   virtual Ticket start_broadcast(Tensor values, int root) = 0;
   virtual void wait(Ticket ticket) = 0;
+  virtual bool has_ended(Ticket ticket) = 0;  // asks, never waits
+  // Makes room for so many tickets, so that none has to be made while something is timed.
+  virtual void reserve_tickets(std::int64_t /*count*/) {}
   // All tickets have been waited for: their indices may be used again.
   virtual void forget_tickets() = 0;
-  // After `wait` and `synchronize`.
+  // After `wait`; waits until the collective has ended.
   virtual CollectiveTimes times_of(Ticket ticket, Mark since) = 0;
 };
 

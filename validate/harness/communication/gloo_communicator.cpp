@@ -234,6 +234,11 @@ void GlooCommunicator::wait(Ticket ticket) {
   throw EnvironmentError(fmt::format("Gloo: {}", error));
 }
 
+bool GlooCommunicator::has_ended(Ticket ticket) {
+  const std::lock_guard lock(mutex_);
+  return collectives_.at(ticket.index).is_done;
+}
+
 void GlooCommunicator::forget_tickets() {
   const std::lock_guard lock(mutex_);
   for (const Collective& collective : collectives_)

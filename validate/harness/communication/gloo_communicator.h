@@ -43,6 +43,7 @@ class GlooCommunicator : public Communicator {
   Ticket start_all_reduce(Tensor values) override;
   Ticket start_broadcast(Tensor values, int root) override;
   void wait(Ticket ticket) override;
+  bool has_ended(Ticket ticket) override;
   void forget_tickets() override;
   CollectiveTimes times_of(Ticket ticket, Mark since) override;
 

@@ -94,8 +94,11 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return size_; }
   std::string library() const override;
   Ticket start_all_reduce(Tensor values) override;
+  Ticket start_all_reduce_beside(Tensor values) override;
   Ticket start_broadcast(Tensor values, int root) override;
   void wait(Ticket ticket) override;
+  bool has_ended(Ticket ticket) override;
+  void reserve_tickets(std::int64_t count) override;
   void forget_tickets() override { events_.forget(); }
   CollectiveTimes times_of(Ticket ticket, Mark since) override;
 
@@ -103,6 +106,8 @@ class NcclCommunicator final : public Communicator {
   // Of one collective; a ticket's index is that of the first.
   static constexpr std::uint32_t events_per_collective = 2;
 
+  ncclResult_t all_reduce(Tensor values);
+  void order_after_computing();
   template <class Launch>
   Ticket start(const char* call, Launch launch);
   void watch(const std::stop_token& stop);
@@ -113,7 +118,7 @@ class NcclCommunicator final : public Communicator {
   CudaRuntime& runtime_;
   CudaStream stream_;
   CudaEvents events_;
-  cudaEvent_t computed_ = nullptr;
+  CudaEvent computed_;
   int exceptions_ = std::uncaught_exceptions();
   ncclComm_t communicator_ = nullptr;
   std::mutex mutex_;  // of what follows, and of calls into NCCL
@@ -125,8 +130,6 @@ class NcclCommunicator final : public Communicator {
 
 NcclCommunicator::NcclCommunicator(const World& world, const ncclUniqueId& id, CudaRuntime& runtime)
     : rank_(world.rank), size_(world.size), runtime_(runtime) {
-  lockstep::harness::check_call(cudaEventCreateWithFlags(&computed_, cudaEventDisableTiming),
-                                "cudaEventCreateWithFlags");
   // Blocks until all ranks are there; should one never come, the rendezvous ends this process.
   ncclConfig_t configuration = NCCL_CONFIG_INITIALIZER;
   configuration.blocking = 1;
@@ -142,7 +145,6 @@ NcclCommunicator::~NcclCommunicator() {
     ncclCommAbort(communicator_);
   else if (!is_aborted_)
     ncclCommDestroy(communicator_);
-  ignore_failure(cudaEventDestroy(computed_));
 }
 
 std::string NcclCommunicator::library() const {
@@ -174,12 +176,15 @@ void NcclCommunicator::throw_if_broken() {
     throw EnvironmentError(failure_);
 }
 
+void NcclCommunicator::order_after_computing() {
+  lockstep::harness::check_call(cudaEventRecord(computed_.get(), runtime_.stream()), "cudaEventRecord");
+  lockstep::harness::check_call(cudaStreamWaitEvent(stream_.get(), computed_.get(), 0), "cudaStreamWaitEvent");
+}
+
 template <class Launch>
 Ticket NcclCommunicator::start(const char* call, Launch launch) {
   const std::lock_guard lock(mutex_);
   throw_if_broken();
-  lockstep::harness::check_call(cudaEventRecord(computed_, runtime_.stream()), "cudaEventRecord");
-  lockstep::harness::check_call(cudaStreamWaitEvent(stream_.get(), computed_, 0), "cudaStreamWaitEvent");
   const Ticket ticket{events_.record(stream_.get()) / events_per_collective};
   const ncclResult_t code = launch();
   if (code != ncclSuccess)
@@ -188,14 +193,22 @@ Ticket NcclCommunicator::start(const char* call, Launch launch) {
   return ticket;
 }
 
+ncclResult_t NcclCommunicator::all_reduce(Tensor values) {
+  return ncclAllReduce(values.data, values.data, static_cast<std::size_t>(values.elements),
+                       data_type_of(values.type), ncclSum, communicator_, stream_.get());
+}
+
 Ticket NcclCommunicator::start_all_reduce(Tensor values) {
-  return start("ncclAllReduce", [&] {
-    return ncclAllReduce(values.data, values.data, static_cast<std::size_t>(values.elements),
-                         data_type_of(values.type), ncclSum, communicator_, stream_.get());
-  });
+  order_after_computing();
+  return start_all_reduce_beside(values);
+}
+
+Ticket NcclCommunicator::start_all_reduce_beside(Tensor values) {
+  return start("ncclAllReduce", [&] { return all_reduce(values); });
 }
 
 Ticket NcclCommunicator::start_broadcast(Tensor values, int root) {
+  order_after_computing();
   return start("ncclBroadcast", [&] {
     return ncclBroadcast(values.data, values.data, static_cast<std::size_t>(values.elements),
                          data_type_of(values.type), root, communicator_, stream_.get());
@@ -207,6 +220,14 @@ void NcclCommunicator::wait(Ticket ticket) {
   throw_if_broken();
   const cudaEvent_t end = events_.at(ticket.index * events_per_collective + 1);
   lockstep::harness::check_call(cudaStreamWaitEvent(runtime_.stream(), end, 0), "cudaStreamWaitEvent");
+}
+
+bool NcclCommunicator::has_ended(Ticket ticket) {
+  return events_.has_passed(ticket.index * events_per_collective + 1);
+}
+
+void NcclCommunicator::reserve_tickets(std::int64_t count) {
+  events_.reserve(count * events_per_collective);
 }
 
 CollectiveTimes NcclCommunicator::times_of(Ticket ticket, Mark since) {

@@ -134,6 +134,7 @@ class CpuDevice : public KernelDevice<SerialExecutor> {
   double seconds_between(Mark from, Mark to) override {
     return std::chrono::duration<double>(marks_.at(to.index) - marks_.at(from.index)).count();
   }
+  void reserve_marks(std::int64_t count) override { marks_.reserve(static_cast<std::size_t>(count)); }
   void forget_marks() override { marks_.clear(); }
   void synchronize() override {}
 

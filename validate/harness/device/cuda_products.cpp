@@ -27,20 +27,23 @@ cudaDataType_t data_type_of(Type type) {
 
 }  // namespace
 
-CudaProducts::CudaProducts(cudaStream_t stream) {
+CudaProducts::Library::Library() {
   check_call(cublasCreate(&handle_), "cublasCreate");
-  check_call(cublasSetStream(handle_, stream), "cublasSetStream");
-  // Without it, parts of one sum may be added in the half type of the output.
-  check_call(
-      cublasSetMathMode(handle_, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
-                                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
-      "cublasSetMathMode");
-  check_call(cublasSetWorkspace(handle_, workspace_.at_least(workspace_bytes), workspace_bytes),
-             "cublasSetWorkspace");
 }
 
-CudaProducts::~CudaProducts() {
+CudaProducts::Library::~Library() {
   cublasDestroy(handle_);
+}
+
+CudaProducts::CudaProducts(cudaStream_t stream) {
+  check_call(cublasSetStream(library_.get(), stream), "cublasSetStream");
+  // Without it, parts of one sum may be added in the half type of the output.
+  check_call(
+      cublasSetMathMode(library_.get(), static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+      "cublasSetMathMode");
+  check_call(cublasSetWorkspace(library_.get(), workspace_.at_least(workspace_bytes), workspace_bytes),
+             "cublasSetWorkspace");
 }
 
 void CudaProducts::multiply(const Matmul& matmul) {
@@ -53,7 +56,7 @@ void CudaProducts::multiply(const Matmul& matmul) {
   LOCKSTEP_CHECK(output == Type::fp32 || output == factors, "a product has its factors' type or fp32");
   const bool rounds_factors = uses_tf32_ && factors == Type::fp32;
   check_call(cublasGemmStridedBatchedEx_64(
-                 handle_, operation_of(gemm.first), operation_of(gemm.second), gemm.m, gemm.n, gemm.k,
+                 library_.get(), operation_of(gemm.first), operation_of(gemm.second), gemm.m, gemm.n, gemm.k,
                  &gemm.alpha, gemm.first.tensor.data, data_type_of(factors), gemm.first.leading_dimension,
                  gemm.first.batch_stride, gemm.second.tensor.data, data_type_of(factors),
                  gemm.second.leading_dimension, gemm.second.batch_stride, &gemm.beta, gemm.output.tensor.data,

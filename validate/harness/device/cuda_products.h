@@ -19,16 +19,24 @@ namespace lockstep::harness {
 class CudaProducts {
  public:
   explicit CudaProducts(cudaStream_t stream);
-  CudaProducts(const CudaProducts&) = delete;
-  CudaProducts& operator=(const CudaProducts&) = delete;
-  ~CudaProducts();
-
   void multiply(const Matmul& matmul);
   void use_tf32() { uses_tf32_ = true; }
   std::string version() const;
 
  private:
-  cublasHandle_t handle_ = nullptr;
+  class Library {
+   public:
+    Library();
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+    ~Library();
+    cublasHandle_t get() const { return handle_; }
+
+   private:
+    cublasHandle_t handle_ = nullptr;
+  };
+
+  Library library_;
   CudaScratch workspace_;
   bool uses_tf32_ = false;
 };

@@ -9,7 +9,6 @@
 #include "sim/base/check.h"
 #include "sim/base/error.h"
 #include "validate/harness/device/cuda_check.h"
-#include "validate/harness/device/cuda_clock.h"
 
 namespace lockstep::harness {
 namespace {
@@ -75,15 +74,33 @@ CudaStream::~CudaStream() {
   ignore_failure(cudaStreamDestroy(stream_));
 }
 
+CudaEvent::CudaEvent() {
+  check_call(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+}
+
+CudaEvent::~CudaEvent() {
+  ignore_failure(cudaEventDestroy(event_));
+}
+
 CudaEvents::~CudaEvents() {
   for (const cudaEvent_t event : events_) ignore_failure(cudaEventDestroy(event));
 }
 
+void CudaEvents::add() {
+  cudaEvent_t event = nullptr;
+  check_call(cudaEventCreate(&event), "cudaEventCreate");
+  events_.push_back(event);
+}
+
+void CudaEvents::reserve(std::int64_t count) {
+  const std::size_t wanted = used_ + static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
+  events_.reserve(wanted);
+  while (events_.size() < wanted) add();
+}
+
 std::uint32_t CudaEvents::record(cudaStream_t stream) {
-  if (used_ == events_.size()) {
-    events_.push_back(nullptr);
-    check_call(cudaEventCreate(&events_.back()), "cudaEventCreate");
-  }
+  if (used_ == events_.size())
+    add();
   check_call(cudaEventRecord(events_[used_], stream), "cudaEventRecord");
   return used_++;
 }
@@ -91,6 +108,16 @@ std::uint32_t CudaEvents::record(cudaStream_t stream) {
 cudaEvent_t CudaEvents::at(std::uint32_t index) const {
   LOCKSTEP_CHECK(index < used_, "only moments that were recorded and not forgotten are asked for");
   return events_[index];
+}
+
+bool CudaEvents::has_passed(std::uint32_t index) const {
+  const cudaError_t code = cudaEventQuery(at(index));
+  if (code == cudaErrorNotReady) {
+    ignore_failure(cudaGetLastError());  // the next launch shall not report it
+    return false;
+  }
+  check_call(code, "cudaEventQuery");
+  return true;
 }
 
 double seconds_between_events(cudaEvent_t from, cudaEvent_t to) {
@@ -116,20 +143,18 @@ void* CudaScratch::at_least(std::int64_t bytes) {
   return memory_;
 }
 
-CudaRuntime::CudaRuntime(int device) : device_(made_current(device)) {
-  for (Staging& staging : staging_) {
-    check_call(cudaMallocHost(&staging.memory, staging_bytes), "cudaMallocHost");
-    check_call(cudaEventCreateWithFlags(&staging.is_free, cudaEventDisableTiming),
-               "cudaEventCreateWithFlags");
-  }
+CudaRuntime::Staging::Staging() {
+  check_call(cudaMallocHost(&memory, staging_bytes), "cudaMallocHost");
 }
+
+CudaRuntime::Staging::~Staging() {
+  ignore_failure(cudaFreeHost(memory));
+}
+
+CudaRuntime::CudaRuntime(int device) : device_(made_current(device)) {}
 
 CudaRuntime::~CudaRuntime() {
   ignore_failure(cudaDeviceSynchronize());
-  for (const Staging& staging : staging_) {
-    ignore_failure(cudaFreeHost(staging.memory));
-    ignore_failure(cudaEventDestroy(staging.is_free));
-  }
 }
 
 std::string CudaRuntime::name() const {
@@ -152,11 +177,11 @@ std::string CudaRuntime::uuid() const {
   return text;
 }
 
-std::optional<double> CudaRuntime::clock_mhz() const {
+std::string CudaRuntime::pci_bus_id() const {
   std::array<char, 32> bus_id{};
   check_call(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device_),
              "cudaDeviceGetPCIBusId");
-  return multiprocessor_clock_mhz(bus_id.data());
+  return bus_id.data();
 }
 
 void CudaRuntime::upload(Tensor to, const void* host) {
@@ -164,11 +189,11 @@ void CudaRuntime::upload(Tensor to, const void* host) {
     const auto size = static_cast<std::size_t>(std::min(staging_bytes, to.bytes() - done));
     const Staging& staging = staging_[next_staging_];
     next_staging_ = (next_staging_ + 1) % staging_.size();
-    check_call(cudaEventSynchronize(staging.is_free), "cudaEventSynchronize");
+    check_call(cudaEventSynchronize(staging.is_free.get()), "cudaEventSynchronize");
     std::memcpy(staging.memory, static_cast<const char*>(host) + done, size);
     check_call(cudaMemcpyAsync(to.as<char>() + done, staging.memory, size, cudaMemcpyHostToDevice, stream()),
                "cudaMemcpyAsync to the GPU");
-    check_call(cudaEventRecord(staging.is_free, stream()), "cudaEventRecord");
+    check_call(cudaEventRecord(staging.is_free.get(), stream()), "cudaEventRecord");
   }
 }
 

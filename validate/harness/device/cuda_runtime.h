@@ -13,7 +13,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +38,19 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
+// For order alone: it tells no time.
+class CudaEvent {
+ public:
+  CudaEvent();
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent();
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 // Events in the order they were recorded, used again after `forget`.
 class CudaEvents {
  public:
@@ -49,9 +61,14 @@ class CudaEvents {
 
   std::uint32_t record(cudaStream_t stream);
   cudaEvent_t at(std::uint32_t index) const;
+  bool has_passed(std::uint32_t index) const;
+  // So many more can be recorded without one being made.
+  void reserve(std::int64_t count);
   void forget() { used_ = 0; }
 
  private:
+  void add();
+
   std::vector<cudaEvent_t> events_;
   std::uint32_t used_ = 0;
 };
@@ -68,13 +85,14 @@ class CudaRuntime {
 
   int device() const { return device_; }
   cudaStream_t stream() const { return stream_.get(); }
+  cudaStream_t stream_beside() const { return beside_.get(); }
   CudaScratch& scratch() { return scratch_; }
   CudaEvents& marks() { return marks_; }
 
   std::string name() const;
   std::string versions() const;  // of CUDA and the driver
   std::string uuid() const;      // of this GPU alone, wherever it is
-  std::optional<double> clock_mhz() const;
+  std::string pci_bus_id() const;
 
   void upload(Tensor to, const void* host);
   void download(void* host, Tensor from);
@@ -85,8 +103,13 @@ class CudaRuntime {
 
  private:
   struct Staging {
+    Staging();
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
+    ~Staging();
+
+    CudaEvent is_free;
     void* memory = nullptr;
-    cudaEvent_t is_free = nullptr;
   };
 
   int device_;

@@ -11,7 +11,6 @@
 // Errors:    EnvironmentError where the device fails or its memory is used up.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -122,8 +121,10 @@ class Device {
   // "cpu" or the GPU's own name; of what machine and with what libraries, for the measurement file.
   virtual std::string name() const = 0;
   virtual std::string libraries() const = 0;
-  // As the device runs now; nothing where it cannot tell.
-  virtual std::optional<double> clock_mhz() const { return std::nullopt; }
+  // Where a GPU sits in its machine, as its management library knows it; empty where there is no GPU.
+  virtual std::string pci_bus_id() const { return {}; }
+  // Whether work is queued and the host goes on: a time on an idle device then includes the work's launch.
+  virtual bool runs_ahead() const { return false; }
   // From now on products of fp32 may round their factors to TF32; false where the device has no such thing.
   virtual bool use_tf32() { return false; }
   // Which of a library's kernels were found fastest so far, as a JSON list; nothing where none are tried. A
@@ -142,7 +143,12 @@ class Device {
   virtual bool copy_beside(Tensor /*to*/, Tensor /*from*/) { return false; }
 
   virtual Mark mark() = 0;
+  // In the order of the copies beside the work.
+  virtual Mark mark_beside() { return mark(); }
   virtual double seconds_between(Mark from, Mark to) = 0;
+  virtual bool has_passed(Mark /*mark*/) { return true; }  // asks, never waits
+  // Makes room for so many marks, so that none has to be made while something is timed.
+  virtual void reserve_marks(std::int64_t /*count*/) {}
   virtual void forget_marks() = 0;  // their indices may be used again
   virtual void synchronize() = 0;
 

@@ -9,7 +9,6 @@
 // Invariant: all parts work on the runtime's one stream.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "validate/harness/device/cuda_check.h"
@@ -63,7 +62,7 @@ class GpuDevice : public GpuParts, public KernelDevice<Executor> {
 #endif
     return text;
   }
-  std::optional<double> clock_mhz() const override { return runtime.clock_mhz(); }
+  std::string pci_bus_id() const override { return runtime.pci_bus_id(); }
   bool use_tf32() override {
     products.use_tf32();
 #ifdef LOCKSTEP_HAS_CUDNN
@@ -83,7 +82,11 @@ class GpuDevice : public GpuParts, public KernelDevice<Executor> {
     return true;
   }
 
+  bool runs_ahead() const override { return true; }
   Mark mark() override { return {runtime.marks().record(runtime.stream())}; }
+  Mark mark_beside() override { return {runtime.marks().record(runtime.stream_beside())}; }
+  bool has_passed(Mark mark) override { return runtime.marks().has_passed(mark.index); }
+  void reserve_marks(std::int64_t count) override { runtime.marks().reserve(count); }
   double seconds_between(Mark from, Mark to) override {
     return seconds_between_events(runtime.marks().at(from.index), runtime.marks().at(to.index));
   }

@@ -1,7 +1,5 @@
 #include "validate/harness/measure/bucket_copies.h"
 
-#include <algorithm>
-
 namespace lockstep::harness {
 namespace {
 
@@ -26,18 +24,15 @@ class CopyTiming {
   }
 
   TensorTiming measure(const Shape& shape) {
-    copy(shape);
-    bench_.device.synchronize();
     bench_.ranks.barrier();
-    const double once = bench_.ranks.slowest(time_of(bench_.device, [&] { copy(shape); }));
-    const std::int64_t calls = count_repeats({.seconds = 0.3, .least = 5, .most = 200}, once);
-    std::vector<double> times;
-    bench_.ranks.barrier();
-    for (std::int64_t call = 0; call < calls; ++call)
-      times.push_back(time_of(bench_.device, [&] { copy(shape); }));
+    const auto run = [&](std::int64_t calls) {
+      for (std::int64_t call = 0; call < calls; ++call) copy(shape);
+    };
     return {.tensors = shape.tensors,
             .bytes = shape.tensors * shape.bytes_each,
-            .time = summarise(bench_.ranks.medians(times))};
+            .time = time_calls(bench_, {.run = run,
+                                        .meet = [] {},  // that once is enough
+                                        .repeats = {.seconds = 0.3, .least = 5, .most = 200}})};
   }
 
  private:

@@ -10,23 +10,21 @@ namespace lockstep::harness {
 namespace {
 
 constexpr std::int64_t least_bytes = 1024;
-constexpr int warm_up_calls = 2;
+constexpr std::int64_t most_calls = 256;  // in a row, and the one before it
 
-double time_once(Bench& bench, CloseBarrier& barrier, Tensor values) {
-  barrier.wait();
-  const double seconds =
-      time_of(bench.device, [&] { bench.communicator.wait(bench.communicator.start_all_reduce(values)); });
-  bench.communicator.forget_tickets();
-  return seconds;
+// Asks for all before it waits for any: the library works on them one after the other.
+void all_reduce(Bench& bench, Tensor values, std::int64_t calls) {
+  std::vector<Ticket> tickets;
+  for (std::int64_t call = 0; call < calls; ++call)
+    tickets.push_back(bench.communicator.start_all_reduce_beside(values));
+  for (const Ticket ticket : tickets) bench.communicator.wait(ticket);
 }
 
 CollectivePoint measure_point(Bench& bench, CloseBarrier& barrier, Tensor values) {
-  double seconds = 0;
-  for (int call = 0; call < warm_up_calls; ++call) seconds = time_once(bench, barrier, values);
-  const std::int64_t calls = count_repeats({}, bench.ranks.slowest(seconds));
-  std::vector<double> times;
-  for (std::int64_t call = 0; call < calls; ++call) times.push_back(time_once(bench, barrier, values));
-  return {.bytes = values.bytes(), .time = summarise(bench.ranks.slowest(times))};
+  return {.bytes = values.bytes(),
+          .time = time_calls(bench, {.run = [&](std::int64_t calls) { all_reduce(bench, values, calls); },
+                                     .meet = [&] { barrier.wait(); },
+                                     .takes_slowest_rank = true})};
 }
 
 }  // namespace
@@ -35,12 +33,14 @@ std::vector<CollectivePoint> measure_collective_curve(Bench& bench, std::int64_t
   CloseBarrier barrier(bench);
   const Buffer memory(bench.device, std::max(most_bytes, least_bytes) / 4, Type::fp32);
   bench.device.fill_zero(memory.tensor());
+  bench.communicator.reserve_tickets(most_calls);
   std::vector<CollectivePoint> points;
   for (std::int64_t bytes = least_bytes; bytes <= most_bytes; bytes *= 2) {
     points.push_back(measure_point(bench, barrier, memory.tensor().part(0, bytes / 4)));
     bench.tell_progress(fmt::format("all-reduce of {}: {:.3g} ms", format_bytes(Bytes{bytes}),
-                                    points.back().time.median * 1e3));
+                                    points.back().time.time().median * 1e3));
   }
+  bench.communicator.forget_tickets();
   return points;
 }
 

@@ -1,76 +1,53 @@
 #include "validate/harness/measure/copy_interference.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "validate/harness/measure/beside.h"
 
 namespace lockstep::harness {
 namespace {
 
 constexpr std::int64_t copied_bytes = 256 << 20;
-constexpr double seconds_of_a_run = 1.0;
 
-class CopyTiming {
+class Copies : public Traffic {
  public:
-  CopyTiming(Bench& bench, Trainer& trainer)
+  explicit Copies(Bench& bench)
       : bench_(bench),
-        trainer_(trainer),
         from_(bench.device, copied_bytes / 4, Type::fp32),
         to_(bench.device, copied_bytes / 4, Type::fp32) {
     bench.device.fill_zero(from_.tensor());
+    bench.device.synchronize();
   }
 
-  CopyInterference measure() {
-    CopyInterference result{.bytes = copied_bytes};
-    result.copy_alone = seconds_until_done([&] { copy(1); });
-    const auto passes = std::max<std::int64_t>(1, std::llround(seconds_of_a_run / compute(1)));
-    result.compute_alone = compute(passes);
-    const double computing = result.compute_alone * static_cast<double>(passes);
-    auto copies = static_cast<std::int64_t>(std::ceil(2 * computing / result.copy_alone));
-    while (!compute_beside(passes, copies, result)) copies *= 2;
-    return result;
+  std::int64_t marks_of_one() const override { return 2; }
+  void reserve(std::int64_t count) override { copies_.reserve(static_cast<std::size_t>(count)); }
+  void start_one() override {
+    const Mark begin = bench_.device.mark_beside();
+    bench_.device.copy_beside(to_.tensor(), from_.tensor());
+    copies_.push_back({.begin = begin, .end = bench_.device.mark_beside()});
   }
+  bool has_ended(std::int64_t index) override {
+    return bench_.device.has_passed(copies_[static_cast<std::size_t>(index)].end);
+  }
+  CollectiveTimes times_of(std::int64_t index, Mark since) override {
+    const Copy& copy = copies_[static_cast<std::size_t>(index)];
+    return {.start = bench_.device.seconds_between(since, copy.begin),
+            .end = bench_.device.seconds_between(since, copy.end)};
+  }
+  void forget() override { copies_.clear(); }
 
  private:
-  void copy(std::int64_t count) {
-    for (std::int64_t index = 0; index < count; ++index)
-      bench_.device.copy_beside(to_.tensor(), from_.tensor());
-  }
-
-  double compute(std::int64_t passes) {
-    return time_of(bench_.device, [&] { run(passes); }) / static_cast<double>(passes);
-  }
-
-  void run(std::int64_t passes) {
-    StepObserver nobody;
-    for (std::int64_t pass = 0; pass < passes; ++pass) trainer_.pass(nobody);
-  }
-
-  // False where the copies were done before the computing was.
-  bool compute_beside(std::int64_t passes, std::int64_t copies, CopyInterference& result) {
-    double computing = 0;
-    const double both = seconds_until_done([&] {
-      copy(copies);
-      computing = time_of(bench_.device, [&] { run(passes); });
-    });
-    result.compute_beside = computing / static_cast<double>(passes);
-    return both > 1.02 * computing;
-  }
-
-  // By the host's clock: marks stand in the order of the work, and the copies are beside it.
-  template <class Work>
-  double seconds_until_done(const Work& work) {
-    bench_.device.synchronize();
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    bench_.device.synchronize();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
+  struct Copy {
+    Mark begin;
+    Mark end;
+  };
 
   Bench& bench_;
-  Trainer& trainer_;
   Buffer from_;
   Buffer to_;
+  std::vector<Copy> copies_;
 };
 
 bool has_second_queue(Device& device) {
@@ -85,7 +62,22 @@ bool has_second_queue(Device& device) {
 std::optional<CopyInterference> measure_copy_interference(Bench& bench, Trainer& trainer) {
   if (!has_second_queue(bench.device))
     return std::nullopt;
-  return CopyTiming(bench, trainer).measure();
+  Copies copies(bench);
+  const BesideResult result = measure_beside(bench, trainer, copies);
+  if (!result.failed.empty()) {
+    bench.tell_failure({.measurement = "copy_interference", .bytes = copied_bytes, .reason = result.failed});
+    return std::nullopt;
+  }
+  const BesideTimes& times = result.times;
+  bench.tell_progress(fmt::format("beside copies: computing {:.2f} x, copies {:.2f} x",
+                                  times.compute_beside / times.compute_alone,
+                                  times.operation_beside / times.operation_alone));
+  return CopyInterference{.bytes = copied_bytes,
+                          .copy_alone = times.operation_alone,
+                          .copy_beside = times.operation_beside,
+                          .compute_alone = times.compute_alone,
+                          .compute_beside = times.compute_beside,
+                          .covered = times.covered};
 }
 
 }  // namespace lockstep::harness

@@ -3,10 +3,10 @@
 // What computing and communication cost each other.
 //
 // Problem:   a collective takes cores, memory and GPU multiprocessors from backward, and the other way round.
-// Idea:      time forward and backward alone, all-reduces alone with two in flight (as many as Gloo's threads
-//            work on), then both at once, and count what got done. Enough all-reduces are queued that they
-//            never run out while the computing that is timed lasts.
-// Invariant: all ranks compute and communicate at the same time, equally often.
+// Idea:      forward and backward alone, all-reduces alone (two in flight on Gloo, as many as its threads work
+//            on), then both at once (beside.h).
+// Invariant: all ranks compute and communicate at the same time, equally often. A size whose all-reduces did
+//            not run throughout is a failure with its reason, never a number.
 
 #include <cstdint>
 #include <vector>
@@ -23,6 +23,7 @@ struct Interference {
   double collectives = 0;       // completed during one compute_beside
   double collective_alone = 0;  // seconds per all-reduce, back to back
   double collective_beside = 0;
+  double covered = 0;  // share of compute_beside in which one ran
 };
 
 std::vector<Interference> measure_interference(Bench& bench, Trainer& trainer,

@@ -12,15 +12,13 @@ constexpr double longest_call = 0.15;  // seconds; larger ones tell nothing new
 constexpr std::int64_t most_matrix = 16384;
 constexpr std::int64_t most_copy = 1 << 30;
 
-// Median seconds of a call, over calls and then over ranks.
-double time_call(Bench& bench, const std::function<void()>& work) {
-  time_of(bench.device, work);
+// The ranks begin together and go on each by itself.
+CallTimes time_call(Bench& bench, const std::function<void()>& work) {
   bench.ranks.barrier();
-  const double once = bench.ranks.slowest(time_of(bench.device, work));
-  const std::int64_t calls = count_repeats({.seconds = 0.3, .least = 3, .most = 100}, once);
-  std::vector<double> times;
-  for (std::int64_t call = 0; call < calls; ++call) times.push_back(time_of(bench.device, work));
-  return bench.ranks.medians({median(times)}).front();
+  const auto run = [&](std::int64_t calls) {
+    for (std::int64_t call = 0; call < calls; ++call) work();
+  };
+  return time_calls(bench, {.run = run, .meet = [] {}, .repeats = {.seconds = 0.3, .least = 3, .most = 100}});
 }
 
 // Zeros multiply faster than numbers on GPUs, which then draw less power.
@@ -34,7 +32,7 @@ void fill_with_numbers(Bench& bench, Tensor to) {
   bench.device.synchronize();
 }
 
-double time_matmul(Bench& bench, std::int64_t size, Type type) {
+CallTimes time_matmul(Bench& bench, std::int64_t size, Type type) {
   const Buffer a(bench.device, size * size, type);
   const Buffer b(bench.device, size * size, type);
   const Buffer output(bench.device, size * size, type);
@@ -49,7 +47,7 @@ double time_matmul(Bench& bench, std::int64_t size, Type type) {
   return time_call(bench, [&] { bench.device.matmul(matmul); });
 }
 
-double time_copy(Bench& bench, std::int64_t bytes) {
+CallTimes time_copy(Bench& bench, std::int64_t bytes) {
   const Buffer from(bench.device, bytes / 4, Type::fp32);
   const Buffer to(bench.device, bytes / 4, Type::fp32);
   bench.device.fill_zero(from.tensor());
@@ -61,8 +59,8 @@ double time_copy(Bench& bench, std::int64_t bytes) {
 std::vector<MatmulPoint> measure_matmuls(Bench& bench, Type type) {
   std::vector<MatmulPoint> points;
   for (std::int64_t size = 64; size <= most_matrix; size *= 2) {
-    points.push_back({.size = size, .precision = name_of(type), .seconds = time_matmul(bench, size, type)});
-    if (points.back().seconds > longest_call / 8)  // the next one takes eight times as long
+    points.push_back({.size = size, .precision = name_of(type), .time = time_matmul(bench, size, type)});
+    if (points.back().time.time().median > longest_call / 8)  // the next one takes eight times as long
       break;
   }
   return points;
@@ -71,8 +69,8 @@ std::vector<MatmulPoint> measure_matmuls(Bench& bench, Type type) {
 std::vector<CopyPoint> measure_memory_copies(Bench& bench) {
   std::vector<CopyPoint> points;
   for (std::int64_t bytes = 64 << 10; bytes <= most_copy; bytes *= 4) {
-    points.push_back({.bytes = bytes, .seconds = time_copy(bench, bytes)});
-    if (points.back().seconds > longest_call / 4)
+    points.push_back({.bytes = bytes, .time = time_copy(bench, bytes)});
+    if (points.back().time.time().median > longest_call / 4)
       break;
   }
   return points;

@@ -15,11 +15,11 @@ namespace lockstep::harness {
 struct MatmulPoint {
   std::int64_t size = 0;  // rows, columns and inner
   std::string precision;
-  double seconds = 0;
+  CallTimes time = {};
 };
 struct CopyPoint {
   std::int64_t bytes = 0;
-  double seconds = 0;
+  CallTimes time = {};
 };
 
 std::vector<MatmulPoint> measure_matmuls(Bench& bench, Type type);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -71,16 +72,31 @@ std::optional<double> mean_in_cpuinfo(const std::string& text, const std::string
 
 MachineState look_at_state(const Device& device) {
   const bool is_processor = device.name() == "cpu";
-  return {.clock_mhz =
-              is_processor ? mean_in_cpuinfo(text_of_file("/proc/cpuinfo"), "cpu MHz") : device.clock_mhz(),
-          .load_average = load_average()};
+  return {
+      .clock_mhz = is_processor ? mean_in_cpuinfo(text_of_file("/proc/cpuinfo"), "cpu MHz") : std::nullopt,
+      .load_average = load_average()};
+}
+
+std::map<std::string, std::string> nccl_variables(const char* const* environment) {
+  std::map<std::string, std::string> variables;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string line = *environment;
+    const std::size_t equals = line.find('=');
+    const std::string name = line.substr(0, equals);
+    if (!name.starts_with("NCCL_") || equals == line.npos)
+      continue;
+    const bool names_a_host = name == "NCCL_HOSTID" || name == "NCCL_COMM_ID";
+    variables[name] = names_a_host ? "set" : line.substr(equals + 1);
+  }
+  return variables;
 }
 
 Machine look_at_machine(const Device& device) {
   Machine machine{.processor = value_in_cpuinfo(text_of_file("/proc/cpuinfo"), "model name"),
                   .cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency()),
                   .cores_per_rank = usable_cores(),
-                  .before = look_at_state(device)};
+                  .before = look_at_state(device),
+                  .environment = nccl_variables(environ)};
   machine.name = fmt::format("{}-core {} machine{}{}", machine.cores, architecture(),
                              machine.processor.empty() ? "" : ", ", machine.processor);
   return machine;

@@ -6,6 +6,8 @@
 // Idea:      read what the system tells of itself before and after; what cannot be found stays empty.
 
 #include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -14,7 +16,7 @@
 namespace lockstep::harness {
 
 struct MachineState {
-  std::optional<double> clock_mhz;  // the GPU's own, or the mean of the processor's cores
+  std::optional<double> clock_mhz;  // the mean of the processor's cores; a GPU's clock is in `gpus`
   std::optional<double> load_average;
 };
 
@@ -25,8 +27,13 @@ struct Machine {
   std::int64_t cores_per_rank = 1;
   MachineState before;
   MachineState after = {};
+  bool gpus_shared = false;
+  nlohmann::ordered_json gpus = nlohmann::ordered_json::array();  // gpu_record of each rank
+  std::map<std::string, std::string> environment = {};            // variables of NCCL
 };
 
+// Of "NAME=value" lines those that NCCL reads. Of what names a host or an address only that it is set.
+std::map<std::string, std::string> nccl_variables(const char* const* environment);
 Machine look_at_machine(const Device& device);
 MachineState look_at_state(const Device& device);
 // "processor : ..." lines of /proc/cpuinfo.

@@ -36,6 +36,19 @@ Json to_json(const Statistics& statistics) {
           {"least", rounded(statistics.least)},   {"count", statistics.count}};
 }
 
+// What a call costs among others comes first, under the name that every run file has; then how it was timed.
+void add_times(Json& object, const CallTimes& times) {
+  object["time_s"] = to_json(times.time());
+  object["from_idle_s"] = to_json(times.from_idle);
+  object["back_to_back_s"] = times.back_to_back ? to_json(*times.back_to_back) : Json(nullptr);
+}
+
+void add_medians(Json& object, const CallTimes& times) {
+  object["time_s"] = rounded(times.time().median);
+  object["from_idle_s"] = rounded(times.from_idle.median);
+  object["back_to_back_s"] = times.back_to_back ? Json(rounded(times.back_to_back->median)) : Json(nullptr);
+}
+
 Json to_json(const Programs& programs) {
   return {{"version", programs.version},
           {"backend", programs.backend},
@@ -56,7 +69,10 @@ Json to_json(const Machine& machine, const Programs& programs) {
       {"clock_mhz",
        {{"before", or_null(machine.before.clock_mhz)}, {"after", or_null(machine.after.clock_mhz)}}},
       {"load_average",
-       {{"before", or_null(machine.before.load_average)}, {"after", or_null(machine.after.load_average)}}}};
+       {{"before", or_null(machine.before.load_average)}, {"after", or_null(machine.after.load_average)}}},
+      {"gpus_shared", machine.gpus_shared},
+      {"gpus", machine.gpus},
+      {"environment", machine.environment}};
 }
 
 Json to_json(const Network& network) {
@@ -107,6 +123,7 @@ Json to_json(const LayerTiming& layer) {
 Json to_json(const StepTiming& timing) {
   Json object;
   add_parts(object, timing.step);
+  object["marked_backward_s"] = to_json(timing.marked_backward);
   object["layers"] = list_of(timing.layers, [](const LayerTiming& layer) { return to_json(layer); });
   return object;
 }
@@ -117,14 +134,46 @@ Json to_json(const Interference& entry) {
           {"compute_beside_s", rounded(entry.compute_beside)},
           {"collectives", rounded(entry.collectives)},
           {"collective_alone_s", rounded(entry.collective_alone)},
-          {"collective_beside_s", rounded(entry.collective_beside)}};
+          {"collective_beside_s", rounded(entry.collective_beside)},
+          {"covered", rounded(entry.covered)}};
 }
 
 Json to_json(const CopyInterference& entry) {
   return {{"bytes", entry.bytes},
           {"copy_alone_s", rounded(entry.copy_alone)},
+          {"copy_beside_s", rounded(entry.copy_beside)},
           {"compute_alone_s", rounded(entry.compute_alone)},
-          {"compute_beside_s", rounded(entry.compute_beside)}};
+          {"compute_beside_s", rounded(entry.compute_beside)},
+          {"covered", rounded(entry.covered)}};
+}
+
+Json to_json(const FailedMeasurement& failure) {
+  return {{"measurement", failure.measurement}, {"bytes", failure.bytes}, {"reason", failure.reason}};
+}
+
+Json to_json(const CollectivePoint& point) {
+  Json object = {{"bytes", point.bytes}};
+  add_times(object, point.time);
+  return object;
+}
+
+Json to_json(const TensorTiming& point) {
+  Json object = {{"tensors", point.tensors}, {"bytes", point.bytes}};
+  add_times(object, point.time);
+  return object;
+}
+
+Json to_json(const MatmulPoint& point) {
+  Json object = {
+      {"rows", point.size}, {"columns", point.size}, {"inner", point.size}, {"precision", point.precision}};
+  add_medians(object, point.time);
+  return object;
+}
+
+Json to_json(const CopyPoint& point) {
+  Json object = {{"bytes", point.bytes}};
+  add_medians(object, point.time);
+  return object;
 }
 
 Json to_json(const BucketTiming& bucket) {
@@ -148,25 +197,13 @@ Json iteration_of(const RunFile& run, const IterationTiming& timing) {
 }
 
 void add_curves(Json& object, const RunFile& run) {
-  object["collective_curve"] = list_of(run.curve, [](const CollectivePoint& point) {
-    return Json{{"bytes", point.bytes}, {"time_s", to_json(point.time)}};
-  });
-  object["bucket_copies"] = list_of(run.copies, [](const TensorTiming& point) {
-    return Json{{"tensors", point.tensors}, {"bytes", point.bytes}, {"time_s", to_json(point.time)}};
-  });
-  object["interference"] =
-      list_of(run.interference, [](const Interference& entry) { return to_json(entry); });
+  const auto convert = [](const auto& entry) { return to_json(entry); };
+  object["collective_curve"] = list_of(run.curve, convert);
+  object["bucket_copies"] = list_of(run.copies, convert);
+  object["interference"] = list_of(run.interference, convert);
   object["copy_interference"] = run.copy_interference ? to_json(*run.copy_interference) : Json();
-  object["matmuls"] = list_of(run.matmuls, [](const MatmulPoint& point) {
-    return Json{{"rows", point.size},
-                {"columns", point.size},
-                {"inner", point.size},
-                {"precision", point.precision},
-                {"time_s", rounded(point.seconds)}};
-  });
-  object["memory_copies"] = list_of(run.memory_copies, [](const CopyPoint& point) {
-    return Json{{"bytes", point.bytes}, {"time_s", rounded(point.seconds)}};
-  });
+  object["matmuls"] = list_of(run.matmuls, convert);
+  object["memory_copies"] = list_of(run.memory_copies, convert);
 }
 
 std::string line_of(const std::string& what, const Statistics& seconds) {
@@ -207,6 +244,7 @@ Json to_json(const RunFile& run) {
   add_curves(object, run);
   object["iterations"] =
       list_of(run.iterations, [&](const IterationTiming& timing) { return iteration_of(run, timing); });
+  object["failed"] = list_of(run.failures, [](const FailedMeasurement& failure) { return to_json(failure); });
   return object;
 }
 
@@ -215,11 +253,13 @@ std::string to_table(const RunFile& run) {
   if (run.step)
     text += step_table(run.step->step);
   for (const CollectivePoint& point : run.curve)
-    text += line_of(fmt::format("all-reduce, {} B", point.bytes), point.time);
+    text += line_of(fmt::format("all-reduce, {} B", point.bytes), point.time.time());
   for (const Interference& entry : run.interference)
     text += fmt::format("beside all-reduces of {} B: computing {:.2f} x, communication {:.2f} x\n",
                         entry.bytes, entry.compute_beside / entry.compute_alone,
                         entry.collective_beside / entry.collective_alone);
+  for (const FailedMeasurement& failure : run.failures)
+    text += fmt::format("{}, {} B: {}\n", failure.measurement, failure.bytes, failure.reason);
   for (const IterationTiming& timing : run.iterations)
     text += line_of(
         fmt::format("iteration, cap {} MB{}", timing.bucket_cap_mb, timing.overlaps ? "" : ", no overlap"),

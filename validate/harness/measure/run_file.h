@@ -72,6 +72,7 @@ struct RunFile {
   std::vector<MatmulPoint> matmuls = {};
   std::vector<CopyPoint> memory_copies = {};
   std::vector<IterationTiming> iterations = {};
+  std::vector<FailedMeasurement> failures = {};
 };
 
 nlohmann::ordered_json to_json(const RunFile& run);

@@ -1,32 +1,38 @@
 #include "validate/harness/measure/step_timing.h"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "sim/base/check.h"
 
 namespace lockstep::harness {
 namespace {
 
+// Begin, forward, backward and its end, optimizer and end.
+constexpr std::int64_t marks_of_step = 6;
+
+using Columns = std::vector<std::vector<double>>;  // by quantity, one value a step
+using Rows = std::vector<std::vector<double>>;     // by step, one value a quantity
+
 // Remembers when each gradient was complete.
 class GradientMarks : public StepObserver {
  public:
   GradientMarks(Device& device, std::size_t parameters) : device_(device), marks_(parameters) {}
-  void begin_block() { steps_.clear(); }
-  void end_step() { steps_.push_back(marks_); }
   void gradient_ready(std::uint32_t parameter) override { marks_[parameter] = device_.mark(); }
-  const std::vector<Mark>& of_step(std::size_t step) const { return steps_[step]; }
+  const std::vector<Mark>& of_last_step() const { return marks_; }
 
  private:
   Device& device_;
   std::vector<Mark> marks_;
-  std::vector<std::vector<Mark>> steps_;
 };
 
-// Remembers when each layer began and ended; a layer may be called several times in a pass.
+// Remembers when each layer began and ended, of all steps since it was asked; a layer may be called several
+// times in a pass.
 class LayerMarks : public StepObserver {
  public:
   LayerMarks(Device& device, std::size_t layers) : device_(device), layers_(layers) {}
+
+  void end_step() { steps_.push_back(std::exchange(spans_, {})); }
 
   void layer_begins(std::uint32_t layer, Pass /*pass*/) override {
     begun_.push_back({layer, device_.mark()});
@@ -37,14 +43,11 @@ class LayerMarks : public StepObserver {
     begun_.pop_back();
   }
 
-  // Seconds of each layer since the last call: all forwards, then all backwards.
-  std::vector<double> take_seconds() {
-    std::vector<double> seconds(2 * layers_, 0.0);
-    for (const Span& span : spans_)
-      seconds[span.layer + (span.pass == Pass::backward ? layers_ : 0)] +=
-          device_.seconds_between(span.begin, span.end);
-    spans_.clear();
-    return seconds;
+  // Of each step the seconds of each layer: all forwards, then all backwards.
+  Rows take_steps() {
+    Rows steps;
+    for (const std::vector<Span>& spans : std::exchange(steps_, {})) steps.push_back(seconds_of(spans));
+    return steps;
   }
 
  private:
@@ -58,13 +61,20 @@ class LayerMarks : public StepObserver {
     Mark begin;
     Mark end;
   };
+  std::vector<double> seconds_of(const std::vector<Span>& spans) {
+    std::vector<double> seconds(2 * layers_, 0.0);
+    for (const Span& span : spans)
+      seconds[span.layer + (span.pass == Pass::backward ? layers_ : 0)] +=
+          device_.seconds_between(span.begin, span.end);
+    return seconds;
+  }
+
   Device& device_;
   std::size_t layers_;
   std::vector<Begun> begun_;
   std::vector<Span> spans_;
+  std::vector<std::vector<Span>> steps_;
 };
-
-using Columns = std::vector<std::vector<double>>;  // by quantity, one value a step
 
 void append(Columns& columns, const std::vector<double>& row) {
   columns.resize(row.size());
@@ -85,30 +95,59 @@ double warm_up(Bench& bench, Trainer& trainer, const IterationCounts& counts) {
   return bench.ranks.slowest(seconds);
 }
 
+// Plain and marked steps in turns. An event costs the device a little, and there is one for every parameter:
+// what a step takes is the plain one's to say, the marked one says when within backward each gradient is ready.
 class AloneTiming {
  public:
   AloneTiming(Bench& bench, Trainer& trainer)
       : bench_(bench), trainer_(trainer), gradients_(bench.device, trainer.parameters().size()) {}
 
-  void run_block() {
+  void run_plain_block() {
     std::vector<StepRecord> records;
-    gradients_.begin_block();
-    bench_.ranks.barrier();
+    begin_block(marks_of_step);
+    for (std::int64_t step = 0; step <= steps_of_block; ++step)
+      records.push_back(trainer_.step_alone(nobody_, Samples::kept));
+    bench_.device.synchronize();
+    for (std::size_t step = 1; step < records.size(); ++step)
+      steps_.push_back(step_times(bench_.device, records[step]));
+    bench_.device.forget_marks();
+  }
+
+  void run_marked_block() {
+    std::vector<StepRecord> records;
+    std::vector<std::vector<Mark>> gradients;
+    begin_block(marks_of_step + static_cast<std::int64_t>(trainer_.parameters().size()));
     for (std::int64_t step = 0; step <= steps_of_block; ++step) {
       records.push_back(trainer_.step_alone(gradients_, Samples::kept));
-      gradients_.end_step();
+      gradients.push_back(gradients_.of_last_step());
     }
     bench_.device.synchronize();
-    for (std::size_t step = 1; step < records.size(); ++step) read(records[step], gradients_.of_step(step));
+    for (std::size_t step = 1; step < records.size(); ++step) read_marked(records[step], gradients[step]);
     bench_.device.forget_marks();
   }
 
   const std::vector<StepTimes>& steps() const { return steps_; }
-  std::vector<double> gradient_ready() const { return medians(ready_); }
+  const std::vector<double>& marked_backwards() const { return marked_backwards_; }
+
+  // As if the marks had cost nothing: in proportion to the two backwards.
+  std::vector<double> gradient_ready() const {
+    std::vector<double> backwards;
+    for (const StepTimes& step : steps_) backwards.push_back(step.backward);
+    const double marked = median(marked_backwards_);
+    const double scale = marked > 0 ? median(backwards) / marked : 1;
+    std::vector<double> ready = medians(ready_);
+    for (double& seconds : ready) seconds *= scale;
+    return ready;
+  }
 
  private:
-  void read(const StepRecord& record, const std::vector<Mark>& gradients) {
-    steps_.push_back(step_times(bench_.device, record));
+  void begin_block(std::int64_t marks_each) {
+    bench_.device.reserve_marks((steps_of_block + 1) * marks_each);
+    bench_.ranks.barrier();
+  }
+
+  void read_marked(const StepRecord& record, const std::vector<Mark>& gradients) {
+    marked_backwards_.push_back(step_times(bench_.device, record).backward);
     std::vector<double> ready;
     for (const Mark mark : gradients)
       ready.push_back(bench_.device.seconds_between(record.micro_batches.back().backward, mark));
@@ -117,22 +156,35 @@ class AloneTiming {
 
   Bench& bench_;
   Trainer& trainer_;
+  StepObserver nobody_;
   GradientMarks gradients_;
   std::vector<StepTimes> steps_;
+  std::vector<double> marked_backwards_;
   Columns ready_;
 };
 
-std::vector<LayerTiming> time_layers(Bench& bench, Trainer& trainer, std::int64_t steps) {
+// A block of steps whose layers are marked; the first is left out.
+Rows run_layer_block(Bench& bench, Trainer& trainer, LayerMarks& marks) {
+  const auto layers = static_cast<std::int64_t>(trainer.model().layers().size());
+  bench.device.reserve_marks((steps_of_block + 1) * (marks_of_step + 4 * layers));
+  bench.ranks.barrier();
+  for (std::int64_t step = 0; step <= steps_of_block; ++step) {
+    trainer.step_alone(marks, Samples::kept);
+    marks.end_step();
+  }
+  bench.device.synchronize();
+  Rows rows = marks.take_steps();
+  bench.device.forget_marks();
+  rows.erase(rows.begin());
+  return rows;
+}
+
+std::vector<LayerTiming> time_layers(Bench& bench, Trainer& trainer, std::int64_t blocks) {
   const std::vector<LayerRecord>& layers = trainer.model().layers();
   LayerMarks marks(bench.device, layers.size());
   Columns columns;
-  bench.ranks.barrier();
-  for (std::int64_t step = 0; step < steps; ++step) {
-    trainer.step_alone(marks, Samples::kept);
-    bench.device.synchronize();
-    append(columns, marks.take_seconds());
-    bench.device.forget_marks();
-  }
+  for (std::int64_t block = 0; block < blocks; ++block)
+    for (const std::vector<double>& row : run_layer_block(bench, trainer, marks)) append(columns, row);
   const std::vector<double> seconds = bench.ranks.medians(medians(columns));
   std::vector<LayerTiming> timings;
   for (std::size_t layer = 0; layer < layers.size(); ++layer)
@@ -181,11 +233,14 @@ StepTiming time_steps(Bench& bench, Trainer& trainer, const IterationCounts& cou
   const double seconds_each = warm_up(bench, trainer, counts);
   const std::int64_t blocks = count_blocks(counts, seconds_each);
   AloneTiming timing(bench, trainer);
-  for (std::int64_t block = 0; block < blocks; ++block) timing.run_block();
-  StepTiming result{.step = combine_steps(bench.ranks, timing.steps()),
-                    .gradient_ready = bench.ranks.medians(timing.gradient_ready())};
-  result.layers = time_layers(bench, trainer, blocks * steps_of_block);
-  return result;
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    timing.run_plain_block();
+    timing.run_marked_block();
+  }
+  return {.step = combine_steps(bench.ranks, timing.steps()),
+          .marked_backward = summarise(bench.ranks.medians(timing.marked_backwards())),
+          .gradient_ready = bench.ranks.medians(timing.gradient_ready()),
+          .layers = time_layers(bench, trainer, blocks)};
 }
 
 }  // namespace lockstep::harness

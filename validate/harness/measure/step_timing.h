@@ -6,8 +6,9 @@
 //            told the answer.
 // Idea:      every rank does the whole step at the same time, so that memory and cores are shared as they
 //            will be, and nothing is reduced. Steps follow each other in blocks without a wait between; the
-//            first of a block, which brings ranks into step, is not counted. Layers are marked in steps of
-//            their own.
+//            first of a block, which brings ranks into step, is not counted. Marks cost a device time: what a
+//            step takes is told by steps with few of them. In steps of their own gradients are marked, their
+//            times scaled by the ratio of the two backwards, and layers. All marks are made before.
 // Invariant: the times of one rank are medians over steps; those of all are medians over ranks.
 
 #include <string>
@@ -45,8 +46,9 @@ struct LayerTiming {
 };
 
 struct StepTiming {
-  StepStatistics step;
-  std::vector<double> gradient_ready;  // after backward began, by parameter
+  StepStatistics step = {};
+  Statistics marked_backward = {};          // of the steps that gradient_ready was read from
+  std::vector<double> gradient_ready = {};  // after backward began, by parameter; scaled to `step`
   std::vector<LayerTiming> layers = {};
 };
 

@@ -65,12 +65,23 @@ double Call::not_before() const {
   return clock == nullptr ? 0 : this_thread().host->seconds + clock->rates().delay;
 }
 
-std::optional<Place> Call::place_of(const Memory& memory) {
-  const std::optional<Place> place = machine_.memory().find(memory.begin, memory.bytes);
-  if (!place)
-    machine_.report(fmt::format("{} is given {} bytes that are not all of one allocation", entry_point_,
-                                memory.bytes));
-  return place;
+std::vector<Place> Call::places_of(int gpu, const std::vector<Memory>& memories) {
+  std::vector<Place> places;
+  for (const Memory& memory : memories) {
+    if (memory.bytes <= 0)
+      continue;
+    const std::optional<Place> place = machine_.memory().find(memory.begin, memory.bytes);
+    if (!place) {
+      machine_.report(fmt::format("{} is given {} bytes that are not all of one allocation", entry_point_,
+                                  memory.bytes));
+      continue;
+    }
+    const int owner = machine_.memory().at(place->allocation).gpu;
+    if (owner != gpu && owner != DeviceMemory::of_host)
+      machine_.report(fmt::format("{} is given memory of another GPU", entry_point_));
+    places.push_back(*place);
+  }
+  return places;
 }
 
 void Call::enqueue(cudaStream_t stream, Item item) {
@@ -80,12 +91,8 @@ void Call::enqueue(cudaStream_t stream, Item item) {
   }
   item.issued = issue();
   item.not_before = not_before();
-  for (const Memory& memory : item.operation.reads)
-    if (const auto place = memory.bytes > 0 ? place_of(memory) : std::nullopt)
-      item.reads.push_back(*place);
-  for (const Memory& memory : item.operation.writes)
-    if (const auto place = memory.bytes > 0 ? place_of(memory) : std::nullopt)
-      item.writes.push_back(*place);
+  item.reads = places_of(stream->gpu, item.operation.reads);
+  item.writes = places_of(stream->gpu, item.operation.writes);
   if (!machine_.is_broken())
     machine_.streams().push(stream, std::move(item));
 }

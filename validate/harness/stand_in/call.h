@@ -6,8 +6,7 @@
 // Invariant: while it lives nothing else of the machine moves, but within `wait_until`. A thread that is no
 //            rank (NCCL's watcher) takes no turn and may not queue work.
 
-#include <optional>
-#include <string>
+#include <vector>
 
 #include "validate/harness/stand_in/machine.h"
 
@@ -48,12 +47,12 @@ class Call {
   double not_before() const;
   // Queues it, waiting for room first where the clock says so.
   void enqueue(cudaStream_t stream, Item item);
-  std::optional<Place> place_of(const Memory& memory);
 
   // Success, or what is wrong since the machine broke.
   cudaError_t result() const { return machine_.is_broken() ? cudaErrorLaunchFailure : cudaSuccess; }
 
  private:
+  std::vector<Place> places_of(int gpu, const std::vector<Memory>& memories);
   void wait(const Turns::Condition& condition);
 
   Machine& machine_;

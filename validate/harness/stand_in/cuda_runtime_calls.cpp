@@ -28,6 +28,11 @@ double launch_cost() {
   return clock == nullptr ? no_time : clock->rates().launch;
 }
 
+double question_cost() {
+  const auto* const clock = Machine::current().clock();
+  return clock == nullptr ? no_time : clock->rates().question;
+}
+
 double event_cost() {
   const auto* const clock = Machine::current().clock();
   return clock == nullptr ? no_time : clock->rates().event;
@@ -342,6 +347,19 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t argument) {
     return call.result();
   event->recording = call.machine().streams().new_recording();
   call.enqueue(call.stream(argument), {.kind = Item::Kind::record, .recording = *event->recording});
+  return call.result();
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  Call call("cudaEventQuery", nullptr, question_cost());
+  if (call.must_fail() || !is_event(call, event))
+    return failed(cudaErrorInvalidResourceHandle);
+  if (!event->recording)
+    return call.result();
+  const auto& recording = call.machine().streams().recording(*event->recording);
+  if (!recording.is_done && !call.machine().is_broken())
+    return failed(cudaErrorNotReady);
+  call.see(recording.clock);
   return call.result();
 }
 

@@ -22,6 +22,7 @@ struct ClockRates {
   double launch = 0;  // of a kernel, a copy or a fill
   double event = 0;   // recorded, or waited for by a stream
   double collective = 0;
+  double question = 1e-6;  // whether an event has passed: a host that asks on and on comes to an end
   std::int64_t queue = 1024;  // launches that a GPU holds before the host waits
 
   double delay = 0;  // from a call until its work may begin
