@@ -11,6 +11,7 @@
 // Errors:    EnvironmentError where the device fails or its memory is used up.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
