@@ -20,7 +20,7 @@ inline void expect(bool holds, const char* what) {
 }
 
 inline void exercise_uploads(Device& device) {
-  constexpr std::int64_t elements = (5 << 20) + 3;  // five pieces of page-locked memory and a rest
+  constexpr std::int64_t elements = (3 << 20) + 3;  // three pieces of page-locked memory, in turn, and a rest
   std::vector<float> values(elements);
   for (std::size_t index = 0; index < values.size(); ++index) values[index] = static_cast<float>(index);
   const Buffer buffer(device, elements, Type::fp32);
@@ -48,11 +48,13 @@ inline void exercise_beside(Device& device) {
 inline void exercise_marks(Device& device) {
   constexpr int steps = 9;
   const Buffer memory(device, 8, Type::fp32);
+  device.reserve_marks(3);
   const Mark begin = device.mark();
   for (int step = 0; step < steps; ++step) device.fill_zero(memory.tensor());
   const Mark end = device.mark();
   expect(device.seconds_between(end, begin) < 0, "time went backwards");
   expect(device.seconds_between(begin, end) > 0, "no time went by");
+  expect(device.has_passed(end), "a mark that was waited for has not passed");
   device.fill_zero(memory.tensor());
   const Mark last = device.mark();
   expect(device.seconds_between(last, end) < 0, "time went backwards");
@@ -74,16 +76,28 @@ inline void exercise_release(Device& device) {
 // A runtime of its own ends right after an upload.
 inline void exercise_end_of_runtime(Device& device) {
   static constexpr float value = 1;
-  void* const memory = allocate_on_gpu(4);
-  {
-    CudaRuntime runtime(runtime_of(device).device());
-    runtime.upload({memory, 1, Type::fp32}, &value);
-  }
-  ignore_failure(cudaFree(memory));
+  const Buffer memory(device, 1, Type::fp32);
+  CudaRuntime runtime(runtime_of(device).device());
+  runtime.upload(memory.tensor(), &value);
+}
+
+inline void exercise_convolution(Device& device) {
+  const Convolution shape{.batch = 1, .height = 4, .width = 4, .inputs = 2, .outputs = 3};
+  const Buffer input(device, 4 * 4 * 2, Type::fp32);
+  const Buffer weight(device, 3 * 2, Type::fp32);
+  const Buffer output(device, 4 * 4 * 3, Type::fp32);
+  device.fill_zero(input.tensor());
+  device.fill_zero(weight.tensor());
+  device.convolution(shape, output.tensor(), input.tensor(), weight.tensor());
+  device.relu(output.tensor(), output.tensor());
+  std::vector<float> values(4 * 4 * 3, 1);
+  device.download(values.data(), output.tensor());
+  expect(values == std::vector<float>(4 * 4 * 3, 0), "a convolution of nothing is something");
 }
 
 inline void exercise_collectives(Bench& bench) {
   const Buffer memory(bench.device, 8, Type::fp32);
+  bench.communicator.reserve_tickets(1);
   const Mark begin = bench.device.mark();
   bench.device.fill_zero(memory.tensor());
   const Ticket ticket = bench.communicator.start_all_reduce(memory.tensor());
@@ -92,6 +106,7 @@ inline void exercise_collectives(Bench& bench) {
   if (bench.communicator.size() > 1)
     expect(bench.communicator.times_of(ticket, begin).end > 0, "a collective took no time");
   bench.device.synchronize();
+  expect(bench.communicator.has_ended(ticket), "a collective that was waited for has not ended");
   bench.communicator.forget_tickets();
   bench.device.forget_marks();
 }
@@ -110,6 +125,7 @@ inline void whole_program(Bench& bench) {
   exercise_beside(bench.device);
   exercise_marks(bench.device);
   exercise_release(bench.device);
+  exercise_convolution(bench.device);
   exercise_collectives(bench);
   exercise_end_of_runtime(bench.device);
   for (const CheckLine& line : check_training(bench, whole_settings()))

@@ -9,6 +9,7 @@
 // Invariant: all parts work on the runtime's one stream.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "validate/harness/device/cuda_check.h"

@@ -52,6 +52,8 @@ class Copies : public Traffic {
 
 bool has_second_queue(Device& device) {
   const Buffer probe(device, 2, Type::fp32);
+  device.fill_zero(probe.tensor());
+  device.synchronize();
   const bool has = device.copy_beside(probe.tensor().part(0, 1), probe.tensor().part(1, 1));
   device.synchronize();
   return has;

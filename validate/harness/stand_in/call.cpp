@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -18,9 +19,26 @@ Call::Call(const char* entry_point, const void* site, double host_seconds)
   if (host == nullptr)
     return;
   host->seconds += host_seconds;
+  check_downloads();
   machine_.turns().pass(lock_, host->rank);
   if (site != nullptr)
     machine_.remember_site(site_);
+}
+
+// A host that goes on may look at what has not come. Stricter than CUDA, which waits by itself where the memory
+// is not page-locked: no caller shall depend on that.
+void Call::check_downloads() {
+  const std::string name = entry_point_;
+  const bool waits = name == "cudaStreamSynchronize" || name == "cudaDeviceSynchronize";
+  if (this_thread().downloading != nullptr && !waits && !machine_.is_broken())
+    machine_.report(name + " is called before a copy from the GPU was waited for");
+}
+
+void Call::wait_for(cudaStream_t stream) {
+  wait_until([stream] { return stream->items.empty(); });
+  see(stream->clock);
+  if (this_thread().downloading == stream)
+    this_thread().downloading = nullptr;
 }
 
 Host& Call::host() {

@@ -17,6 +17,8 @@ struct ThreadState {
   Host* host = nullptr;  // null: no rank
   int gpu = 0;
   cudaError_t last_error = cudaSuccess;
+  // What copies into the host's memory and has not been waited for.
+  cudaStream_t downloading = nullptr;
 };
 ThreadState& this_thread();
 
@@ -41,6 +43,7 @@ class Call {
   void wait_until(Condition condition) {
     wait([this, condition] { return machine_.is_broken() || condition(); });
   }
+  void wait_for(cudaStream_t stream);
   // From here on the host has seen it.
   void see(const VectorClock& clock) { host().clock.join(clock); }
   VectorClock issue();  // what work asked for now has seen
@@ -54,6 +57,7 @@ class Call {
  private:
   std::vector<Place> places_of(int gpu, const std::vector<Memory>& memories);
   void wait(const Turns::Condition& condition);
+  void check_downloads();
 
   Machine& machine_;
   const char* entry_point_;

@@ -53,11 +53,7 @@ void wait_for_gpu(Call& call) {
   const int gpu = call.gpu();
   call.wait_until([&streams, gpu] { return streams.is_idle(gpu); });
   call.see(streams.clock_of(gpu));
-}
-
-void wait_for_stream(Call& call, cudaStream_t stream) {
-  call.wait_until([stream] { return stream->items.empty(); });
-  call.see(stream->clock);
+  this_thread().downloading = nullptr;
 }
 
 bool is_stream(Call& call, cudaStream_t stream) {
@@ -179,13 +175,13 @@ cudaError_t cudaDeviceGetPCIBusId(char* bus_id, int length, int device) {
   return cudaSuccess;
 }
 
+// What reports the failure of earlier work has waited for it, here and below.
 cudaError_t cudaDeviceSynchronize() {
   Call call("cudaDeviceSynchronize", __builtin_return_address(0));
-  if (call.must_fail())
-    return failed(cudaErrorUnknown);
+  const bool fails = call.must_fail();
   if (!call.is_dropped())
     wait_for_gpu(call);
-  return call.result();
+  return fails ? failed(cudaErrorUnknown) : call.result();
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -241,8 +237,8 @@ cudaError_t cudaFreeHost(void* memory) {
   return fails ? failed(cudaErrorUnknown) : released;
 }
 
-// Memory of the host that is not page-locked is no allocation here. CUDA copies it before it returns, or waits
-// until the copy has come.
+// Memory of the host that is not page-locked is no allocation here. What is copied from it is taken at once; what
+// is copied to it must be waited for next.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t argument) {
   Call call("cudaMemcpyAsync", __builtin_return_address(0), launch_cost());
@@ -266,7 +262,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     };
   call.enqueue(stream, {.operation = std::move(copy), .is_copy = true});
   if (is_pageable_target)
-    wait_for_stream(call, stream);
+    this_thread().downloading = stream;
   return call.result();
 }
 
@@ -303,11 +299,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t argument) {
   Call call("cudaStreamSynchronize", __builtin_return_address(0));
-  if (call.must_fail() || !is_stream(call, argument))
-    return failed(cudaErrorUnknown);
+  const bool fails = call.must_fail();
+  if (!is_stream(call, argument))
+    return failed(cudaErrorInvalidResourceHandle);
   if (!call.is_dropped())
-    wait_for_stream(call, call.stream(argument));
-  return call.result();
+    call.wait_for(call.stream(argument));
+  return fails ? failed(cudaErrorUnknown) : call.result();
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t argument, cudaEvent_t event, unsigned /*flags*/) {
