@@ -33,6 +33,15 @@ TEST_CASE("no slice is empty, and grids stay within what a GPU launches") {
   }
 }
 
+// A block takes 256 threads times two chunks.
+TEST_CASE("a map has a block for what it has chunks for, and never more than keep a GPU busy") {
+  CHECK(blocks_for_map(1, 8) == 1);
+  CHECK(blocks_for_map(512 * 8, 8) == 1);
+  CHECK(blocks_for_map(512 * 8 + 1, 8) == 2);
+  CHECK(blocks_for_map(512 * 4 * 100, 4) == 100);
+  CHECK(blocks_for_map(std::int64_t{1} << 40, 8) == 8 * blocks_enough);
+}
+
 TEST_CASE("many rows of few columns, and one long row, are spread over as many blocks as a large GPU holds") {
   // ResNet-50's first BatchNorm, 64 images of 112 x 112 and 64 channels: two tiles of 32.
   const ColumnPlan norm = plan_columns(64 * 112 * 112, 64);

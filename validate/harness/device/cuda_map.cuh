@@ -3,7 +3,8 @@
 // Formulas of elements on a GPU, 16 bytes a thread and load.
 //
 // Problem:   a thread that moves one number of 2 bytes at a time has too few bytes under way for memory's speed:
-//            an H100 needs some 18 KiB a multiprocessor, and 2,048 threads with 2 bytes each are 4.
+//            an H100 (3.35 TB/s, some 0.7 us, 132 multiprocessors) needs 18 kB each, and 2,048 threads with 2
+//            bytes each are 4.
 // Idea:      a thread takes chunks of neighbours, as many as fill 16 bytes of the narrowest operand, and loads
 //            several of them before it computes with any. What belongs to a column comes out of the cache and
 //            is loaded when it is needed. Elements after the last chunk are taken one by one; where an operand
