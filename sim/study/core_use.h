@@ -6,8 +6,8 @@
 //            before each step of its ring; small all-reduces show the wait, large ones the share.
 // Idea:      the simulator plays the benchmark with one pair of constants after another: a scan over all there
 //            may be, then a compass search, keep the pair that meets the measured paces best.
-// Invariant: constants are rounded as a profile holds them; the search uses no function of the C library, so
-//            that every machine finds the same.
+// Invariant: constants are rounded as a profile holds them; the search uses only what every machine rounds
+//            alike, so that all find the same.
 // Cost:      some three hundred plans of fifty collectives for each size.
 // Reference: Kolda, Lewis and Torczon, "Optimization by Direct Search" (SIAM Review 2003).
 
