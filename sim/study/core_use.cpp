@@ -20,8 +20,8 @@ constexpr int shares = 20;  // that the scan tells apart
 // From the scan's best pair on.
 constexpr CoreUse first_stride{.share = 0.5 / shares, .wait_s = 0.00025};
 constexpr int halvings = 5;
-// What is no better than this is no better: a wire that is full tells nothing of a core, and then a larger share
-// after a longer wait comes to the same. Waits are scanned upwards, so the shortest is kept.
+// What is no better than this is no better: a wire that is full tells nothing of a core, and then a larger
+// share after a longer wait comes to the same. Waits are scanned upwards, so the shortest is kept.
 constexpr double least_gain = 1e-5;
 
 class CompassSearch {
