@@ -60,9 +60,9 @@ class Router {
     return core_units_per_byte() > 0 && input_.calibration.core_wait > Duration::zero() ? finest_weight : 1;
   }
 
-  // Beside a kernel, a message that takes c of the core at a share s of it is moved in c / s; after a wait of w
-  // it is in c / s + w, as if its share were the smaller s' = c / (c / s + w). Of two that want more of a core
-  // than there is, each gets what its weight says: s' / (1 - s') of what s / (1 - s) would be.
+  // Beside a kernel, a message that takes c of the core at a share s of it is moved in c / s; after a wait of
+  // w it is in c / s + w, as if its share were the smaller s' = c / (c / s + w). Of two that want more of a
+  // core than there is, each gets what its weight says: s' / (1 - s') of what s / (1 - s) would be.
   std::int64_t message_weight(const Path& path) const {
     const std::int64_t bytes = path.shape.bytes_per_step;
     if (weight_scale() == 1 || bytes == 0)

@@ -16,12 +16,12 @@ constexpr CoreUse most{.share = 0.97, .wait_s = 0.1};
 constexpr std::array no_wait{0.0};
 constexpr std::array waits_s{0.0,   0.0005, 0.001, 0.0015, 0.002, 0.003, 0.004,
                              0.006, 0.008,  0.012, 0.016,  0.024, 0.032};
-constexpr double share_apart = 0.05;
+constexpr int shares = 20;  // that the scan tells apart
 // From the scan's best pair on.
-constexpr CoreUse first_stride{.share = share_apart / 2, .wait_s = 0.00025};
+constexpr CoreUse first_stride{.share = 0.5 / shares, .wait_s = 0.00025};
 constexpr int halvings = 5;
-// What is no better than this is no better: a wire that is full tells nothing of a core, and then a larger share
-// after a longer wait comes to the same. Waits are scanned upwards, so the shortest is kept.
+// What is no better than this is no better: a wire that is full tells nothing of a core, and then a larger
+// share after a longer wait comes to the same. Waits are scanned upwards, so the shortest is kept.
 constexpr double least_gain = 1e-5;
 
 class CompassSearch {
@@ -33,7 +33,7 @@ class CompassSearch {
   // Where nothing is held up the error is flat: a search that starts there must first look further.
   void scan(std::span<const double> waits) {
     for (const double wait_s : waits)
-      for (double share = most.share; share > least.share; share -= share_apart) try_at({share, wait_s});
+      for (int part = shares - 1; part > 0; --part) try_at({static_cast<double>(part) / shares, wait_s});
   }
   void move_share() {
     descend([](const CoreUse& stride) { return std::array{CoreUse{stride.share, 0}}; });
@@ -54,13 +54,14 @@ class CompassSearch {
     for (int halving = 0; halving < halvings; ++halving) {
       const auto moves = directions(stride);
       while (
-          std::any_of(moves.begin(), moves.end(), [&](const CoreUse& move) { return try_both_ways(move); }))
-        ;
+          std::any_of(moves.begin(), moves.end(), [&](const CoreUse& move) { return goes_better(move); })) {
+      }
       stride = {stride.share / 2, stride.wait_s / 2};
     }
   }
 
-  bool try_both_ways(const CoreUse& move) {
+  // Forth or back.
+  bool goes_better(const CoreUse& move) {
     return try_at({best_.share + move.share, best_.wait_s + move.wait_s}) ||
            try_at({best_.share - move.share, best_.wait_s - move.wait_s});
   }

@@ -26,7 +26,7 @@ struct RunFigures {
   std::optional<double> copy_per_tensor_s;
   std::optional<double> copy_per_byte_s;
   std::optional<double> core_per_byte_s;  // core time of a sent byte
-  std::optional<double> core_share;       // most of a core that all-reduces get while it computes
+  std::optional<double> core_share;       // what all-reduces, two in flight, got of a core that held them up
   double core_taken = 0;                  // the most they were seen to take, limited or not
   std::optional<double> rank_variation;   // of one rank's step alone: standard deviation over mean
   std::optional<double> slowdown;         // of computing beside all-reduces, as a factor

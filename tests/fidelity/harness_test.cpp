@@ -67,8 +67,9 @@ TEST_CASE("the cap predicted best for the MLP is measured within 2 % of the best
 TEST_CASE("the cap predicted best for GPT over 200 Mbit/s is measured within 2 % of the best") {
   for (const char* name : {"gpt_2_ranks_200mbit", "gpt_4_ranks_200mbit"}) check_best_cap(name);
 }
-// Missed (5 and 3 %): caps of 1 and 2 MiB are predicted alike within 0.5 % and were measured 5 and 3 % apart, with
-// iterations of one cap up to 18 % apart. Buckets come as fast as they can be reduced, and no delays are drawn.
+// Missed (5 and 3 %): caps of 1 and 2 MiB are predicted alike within 0.5 % and were measured 5 and 3 % apart,
+// with iterations of one cap up to 18 % apart. Buckets come as fast as they can be reduced, and no delays are
+// drawn.
 TEST_CASE("the cap predicted best for GPT on 2 ranks over 1 Gbit/s is measured within 2 % of the best" *
           doctest::should_fail(true)) {
   check_best_cap("gpt_2_ranks_1gbit");

@@ -116,8 +116,8 @@ TEST_CASE("Crossings count the hops of all rings over each link") {
   }
 }
 
-// A message of 1000 bytes takes 2 us of the core, half of it left to others at a share of a half; it waits 4 us,
-// of which the share's half counts: 1 part in 3. A hop says the same as the chain it is a step of.
+// A message of 1000 bytes takes 2 us of the core, half of it left to others at a share of a half; it waits 4
+// us, of which the share's half counts: 1 part in 3. A hop says the same as the chain it is a step of.
 TEST_CASE("A message weighs less the longer it waits for a core than it needs it") {
   Calibration calibration;
   calibration.core_time_per_byte_ps = 2'000;

@@ -38,7 +38,8 @@ TEST_CASE("the share and the wait that a benchmark was made with are found again
   CHECK(found.wait_s == doctest::Approx(core.wait_s).epsilon(0.05));
 }
 
-// At 3 ns of a core a byte the wire is full beside any share of 0.3 and more: no wait is needed to explain it.
+// At 3 ns of a core a byte the wire is full beside any share of 0.3 and more: no wait is needed to explain
+// it.
 TEST_CASE("where computing holds nothing up, no wait is found") {
   const Core core{.per_byte_s = 3e-9, .share = 0.5};
   const std::vector<InterferencePoint> points{point_of(core, mebibyte), point_of(core, 16 * mebibyte)};

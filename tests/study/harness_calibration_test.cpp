@@ -64,8 +64,8 @@ TEST_CASE("how much one rank's step varies is read off the spread of the ranks' 
   CHECK(calibrated({harness_run()}).calibration.rank_variation_ppm == 0);
 }
 
-// Alone on the core a copy takes 0.1 ns a byte; where a neighbour shares it, copies longer than the scheduler's
-// slice take twice that, shorter ones seem not to. In a step all share.
+// Alone on the core a copy takes 0.1 ns a byte; where a neighbour shares it, copies longer than the
+// scheduler's slice take twice that, shorter ones seem not to. In a step all share.
 TEST_CASE("copies long enough to share their core tell what copying takes") {
   json file = harness_run({.copy_per_tensor_s = 0});
   file["bucket_copies"] = json::array();
@@ -78,8 +78,8 @@ TEST_CASE("copies long enough to share their core tell what copying takes") {
   CHECK(1 / static_cast<double>(bandwidth->count()) == doctest::Approx(0.2e-9).epsilon(0.03));
 }
 
-// 8 ns of 10.2 ns a byte is 0.78 of a core, of which all-reduces get 0.4: two in flight, each a quarter against
-// the rest.
+// 8 ns of 10.2 ns a byte is 0.78 of a core, of which all-reduces get 0.4: two in flight, each a quarter
+// against the rest.
 TEST_CASE("where computing holds all-reduces up, their share of the core shows") {
   const KnownRun known{.core_per_byte_s = 8e-9, .core_share = 0.4};
   const HarnessCalibration report = calibrated({harness_run(known)});

@@ -58,8 +58,8 @@ TEST_CASE("an iteration is predicted from the step without communication and the
   CHECK(found.predicted_s == doctest::Approx(predicted_s).epsilon(0.001));
 }
 
-// The slower of two ranks lies 0.564 deviations above their mean, of which the spread of the ranks' median shows
-// sqrt(1 / 2). Forward, backward and the optimizer are longer by that.
+// The slower of two ranks lies 0.564 deviations above their mean, of which the spread of the ranks' median
+// shows sqrt(1 / 2). Forward, backward and the optimizer are longer by that.
 TEST_CASE("an iteration waits for the slowest of ranks that vary from step to step") {
   json run = simple_run();
   const double deviation = 0.0005;

@@ -1,5 +1,5 @@
-// Computing beside all-reduces of two ranks over 100 MB/s: every message of them is half the buffer, and a byte
-// takes 10 ns on the wire.
+// Computing beside all-reduces of two ranks over 100 MB/s: every message of them is half the buffer, and a
+// byte takes 10 ns on the wire.
 
 #include "sim/study/interference_bench.h"
 
@@ -39,8 +39,8 @@ TEST_CASE("where all want more of the core than there is, each in flight has its
   CHECK(found.slowdown == doctest::Approx(1 / (1 - 0.4)).epsilon(0.001));
 }
 
-// A message of half a mebibyte takes c = 8 ns a byte of the core, at a share of 0.4 so c / 0.4. With a wait as
-// long as that its share is 0.2, one part to four: two in flight have two of six.
+// A message of half a mebibyte takes c = 8 ns a byte of the core, at a share of 0.4 so c / 0.4. With a wait
+// as long as that its share is 0.2, one part to four: two in flight have two of six.
 TEST_CASE("a wait before each step takes from short messages what it would cost them") {
   const double moving_s = mebibyte / 2 * 8e-9 / 0.4;
   const Core core{.per_byte_s = 8e-9, .share = 0.4, .wait_s = moving_s};
