@@ -163,8 +163,8 @@ TEST_CASE("TF32 rounds the factors and not the sum") {
   CHECK(dot(singles, wide, small, CUBLAS_COMPUTE_32F_FAST_TF32) == 1 + 0x1p-20);
 }
 
-// In fp16 numbers from 1 on are 2^-10 apart. 1 + 2^-12 and 2^-11, each rounded, make 1 + 2^-11: a tie, and 1 is
-// even. Unrounded they are nearer to 1 + 2^-10.
+// In fp16 numbers from 1 on are 2^-10 apart. 1 + 2^-12 and 2^-11, each rounded, make 1 + 2^-11: a tie, and 1
+// is even. Unrounded they are nearer to 1 + 2^-10.
 TEST_CASE("sums are kept in fp32, unless parts of them may be kept in the output's type") {
   const Numbers terms{1, 0x1p-12, 0x1p-11, 0};
   const Numbers ones(4, 1);
@@ -240,15 +240,16 @@ TEST_CASE("the harness's products of row-major matrices, through cuBLAS, are tho
     for (int bits = 0; bits < 8; ++bits) {
       const bool turns_a = (bits & 1) != 0;
       const bool turns_b = (bits & 2) != 0;
-      Matmul matmul{.a = {.tensor = {}, .is_transposed = turns_a, .stride = turns_a ? 6 : 9, .batch_stride = 60},
-                    .b = {.tensor = {}, .is_transposed = turns_b, .stride = turns_b ? 7 : 4, .batch_stride = 60},
-                    .output = {.tensor = {}, .stride = 5, .batch_stride = 40},
-                    .rows = 6,
-                    .columns = 4,
-                    .inner = 7,
-                    .batches = 2,
-                    .scale = 0.5F,
-                    .accumulates = (bits & 4) != 0};
+      Matmul matmul{
+          .a = {.tensor = {}, .is_transposed = turns_a, .stride = turns_a ? 6 : 9, .batch_stride = 60},
+          .b = {.tensor = {}, .is_transposed = turns_b, .stride = turns_b ? 7 : 4, .batch_stride = 60},
+          .output = {.tensor = {}, .stride = 5, .batch_stride = 40},
+          .rows = 6,
+          .columns = 4,
+          .inner = 7,
+          .batches = 2,
+          .scale = 0.5F,
+          .accumulates = (bits & 4) != 0};
       matmul.a.tensor = gpu.tensor_of(whole_numbers(120, 1), types.factors);
       matmul.b.tensor = gpu.tensor_of(whole_numbers(120, 2), types.factors);
       matmul.output.tensor = gpu.tensor_of(whole_numbers(80, 3), types.output);

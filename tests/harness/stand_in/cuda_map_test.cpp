@@ -154,8 +154,8 @@ TEST_CASE("operands of two types are moved by whole vectors of each") {
   CHECK(moves.smaller == 0);
 }
 
-// Each of 4,096 numbers is read and written, in bf16; four numbers of a column are read for each, 8 at a time by
-// two vectors.
+// Each of 4,096 numbers is read and written, in bf16; four numbers of a column are read for each, 8 at a time
+// by two vectors.
 TEST_CASE("BatchNorm's output is moved 16 bytes at a time, and what is of a column as well") {
   const Numbered input(4096, Type::bf16, 1);
   const Numbered output(4096, Type::bf16, 2);

@@ -15,7 +15,8 @@
 namespace lockstep::harness::stand_in {
 namespace {
 
-// ResNet-50's kinds: 7x7 by 2 with padding 3, 3x3, 3x3 by 2, 1x1, 1x1 by 2; sizes that differ in all directions.
+// ResNet-50's kinds: 7x7 by 2 with padding 3, 3x3, 3x3 by 2, 1x1, 1x1 by 2; sizes that differ in all
+// directions.
 const std::vector<Convolution> shapes = {
     {.batch = 2, .height = 9, .width = 11, .inputs = 3, .outputs = 4, .kernel = 7, .stride = 2, .padding = 3},
     {.batch = 2, .height = 5, .width = 4, .inputs = 3, .outputs = 2, .kernel = 3, .stride = 1, .padding = 1},
@@ -49,7 +50,8 @@ Results by_cudnn(GpuNumbers& gpu, CudaConvolutions& convolutions, const Convolut
   return {gpu.numbers_in(output), gpu.numbers_in(input_gradient), gpu.numbers_in(weight_gradient)};
 }
 
-// Patches and products of KernelDevice. The weights' gradient is fp32 here, and rounded once in the comparison.
+// Patches and products of KernelDevice. The weights' gradient is fp32 here, and rounded once in the
+// comparison.
 Results by_products(const Convolution& shape, Type type) {
   const std::unique_ptr<Device> device = make_tested_device();
   const Buffer input = on_device(*device, whole_numbers(input_elements(shape), 1), type);

@@ -2,8 +2,8 @@
 
 // Which algorithm computes a convolution, in words.
 //
-// Problem:   a library that finds its fastest algorithm by trying finds another one on each GPU, and ranks that
-//            compute differently wait for each other; what was chosen belongs to what was measured.
+// Problem:   a library that finds its fastest algorithm by trying finds another one on each GPU, and ranks
+//            that compute differently wait for each other; what was chosen belongs to what was measured.
 // Idea:      choices are a list that is written into the measurement file, and that another rank can read and
 //            follow. Algorithms are called what the library calls them.
 // Errors:    EnvironmentError where a text is no such list: it came from another rank.

@@ -2,13 +2,13 @@
 
 // Formulas of elements on a GPU, 16 bytes a thread and load.
 //
-// Problem:   a thread that moves one number of 2 bytes at a time has too few bytes under way for memory's speed:
-//            an H100 (3.35 TB/s, some 0.7 us, 132 multiprocessors) needs 18 kB each, and 2,048 threads with 2
-//            bytes each are 4.
-// Idea:      a thread takes chunks of neighbours, as many as fill 16 bytes of the narrowest operand, and loads
-//            several of them before it computes with any. What belongs to a column comes out of the cache and
-//            is loaded when it is needed. Elements after the last chunk are taken one by one; where an operand
-//            does not begin at 16 bytes, or a column's would not, all are: chunks of one.
+// Problem:   a thread that moves one number of 2 bytes at a time has too few bytes under way for memory's
+//            speed: an H100 (3.35 TB/s, some 0.7 us, 132 multiprocessors) needs 18 kB each, and 2,048 threads
+//            with 2 bytes each are 4.
+// Idea:      a thread takes chunks of neighbours, as many as fill 16 bytes of the narrowest operand, and
+//            loads several of them before it computes with any. What belongs to a column comes out of the
+//            cache and is loaded when it is needed. Elements after the last chunk are taken one by one; where
+//            an operand does not begin at 16 bytes, or a column's would not, all are: chunks of one.
 // Invariant: a chunk may cross the end of a row; it lies within one where an operand is of columns.
 // Cost:      one division a chunk; registers for the chunks under way.
 // Reference: NVIDIA, "CUDA C++ Best Practices Guide", 10.2 (memory throughput); Little's law.

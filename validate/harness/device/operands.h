@@ -2,8 +2,8 @@
 
 // What a formula of elements reads and writes.
 //
-// Problem:   a GPU reaches memory's speed when each thread moves 16 bytes at a time, several times at once; how
-//            many elements that is depends on their types, and a formula shall know of neither.
+// Problem:   a GPU reaches memory's speed when each thread moves 16 bytes at a time, several times at once;
+//            how many elements that is depends on their types, and a formula shall know of neither.
 // Idea:      a kernel names its operands and a formula of floats, one for each operand, in that order; the
 //            executor loads, calls and stores: one element at a time (SerialExecutor) or a vector
 //            (cuda_map.cuh).

@@ -3,9 +3,10 @@
 // Convolutions of images stored [batch, height, width, channels], straight from their definition.
 //
 // Problem:   the convolutions a fake cuDNN computes must not share the harness's patches, which they test.
-// Idea:      the pairs of an output pixel and the input pixel a tap of the kernel sees there are walked in one
-//            order or its reverse; at each, channels are multiplied. Forward adds to outputs, by data to inputs,
-//            by weights to the tap. The two orders are two algorithms: the same numbers but for their last bits.
+// Idea:      the pairs of an output pixel and the input pixel a tap of the kernel sees there are walked in
+//            one order or its reverse; at each, channels are multiplied. Forward adds to outputs, by data to
+//            inputs, by weights to the tap. The two orders are two algorithms: the same numbers but for their
+//            last bits.
 // Cost:      one product a tap, pixel and pair of channels; inner loops run along channels.
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // cuDNN in host memory: convolutions described by their operands, as operations on the handle's stream.
 //
-// Problem:   a descriptor that does not fit, a workspace that is too small or a result that a search has written
-//            over shows on a GPU alone.
-// Idea:      operands are judged against each other as cuDNN judges them. Each direction has three algorithms of
-//            its many: they differ in the order of sums, in the workspace they want and, the third, in the shapes
-//            they are for. A search writes no number over output and workspace, as a real one leaves what its
-//            last attempt did.
+// Problem:   a descriptor that does not fit, a workspace that is too small or a result that a search has
+//            written over shows on a GPU alone.
+// Idea:      operands are judged against each other as cuDNN judges them. Each direction has three algorithms
+//            of its many: they differ in the order of sums, in the workspace they want and, the third, in the
+//            shapes they are for. A search writes no number over output and workspace, as a real one leaves
+//            what its last attempt did.
 // Invariant: NHWC images and KRSC weights of one type, sums in fp32; all else is CUDNN_STATUS_NOT_SUPPORTED.
 // Reference: NVIDIA, cuDNN 9 API, "cudnn_cnn": convolutions by descriptors.
 

@@ -3,7 +3,8 @@
 // What a fake cuDNN remembers of its handles and descriptors.
 //
 // Idea:      a descriptor holds what it was last told; whether it fits the others is judged where they meet.
-// Invariant: what an entry point refuses, it explains in the last error of the calling thread, which is a rank.
+// Invariant: what an entry point refuses, it explains in the last error of the calling thread, which is a
+//            rank.
 
 #include <cudnn.h>
 

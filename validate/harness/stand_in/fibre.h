@@ -2,11 +2,11 @@
 
 // A function that can stop in its middle and go on later, on a stack of its own.
 //
-// Problem:   the threads of a GPU's block wait for each other in the middle of a kernel; a thousand threads of
-//            the operating system a block would be far too slow.
+// Problem:   the threads of a GPU's block wait for each other in the middle of a kernel; a thousand threads
+//            of the operating system a block would be far too slow.
 // Idea:      stacks are made by makecontext and changed by _setjmp and _longjmp, which save registers and
-//            nothing else: swapcontext asks the kernel for its signal mask at every turn. Part of the C library,
-//            so that the tests need no package for it.
+//            nothing else: swapcontext asks the kernel for its signal mask at every turn. Part of the C
+//            library, so that the tests need no package for it.
 // Invariant: `resume` is called from outside, `pause` from within, on one thread of the operating system. The
 //            body never returns. A fibre that is destroyed in its middle drops its stack and unwinds nothing.
 // Cost:      some 20 ns a turn; a page that cannot be written ends each stack.

@@ -2,8 +2,8 @@
 
 // The handles and descriptors a fake library has given out.
 //
-// Idea:      whoever holds one holds a pointer, as with the real library; the object belongs to this list until
-//            it is ended, so that one that was ended, or never made, is told from one that lives.
+// Idea:      whoever holds one holds a pointer, as with the real library; the object belongs to this list
+//            until it is ended, so that one that was ended, or never made, is told from one that lives.
 // Invariant: what lives is counted under its kind: what is left at the end is a leak.
 
 #include <cstdint>

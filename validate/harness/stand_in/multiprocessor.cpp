@@ -92,8 +92,8 @@ class Multiprocessor {
   std::vector<Fibre*> free_fibres_;
 };
 
-// One for each thread of the operating system: where a kernel's thread is must be known to functions that take no
-// argument, as it is on a GPU.
+// One for each thread of the operating system: where a kernel's thread is must be known to functions that
+// take no argument, as it is on a GPU.
 Multiprocessor& multiprocessor() {
   static thread_local Multiprocessor own;
   return own;

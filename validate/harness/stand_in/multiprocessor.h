@@ -2,11 +2,11 @@
 
 // Runs the blocks of a grid as a GPU may: threads in any order that barriers and shuffles allow.
 //
-// Problem:   a kernel whose threads miss a barrier, or part at one, is right on one GPU and hangs or lies on the
-//            next.
+// Problem:   a kernel whose threads miss a barrier, or part at one, is right on one GPU and hangs or lies on
+//            the next.
 // Idea:      every thread of a block is a fibre; which one runs next is drawn from a seed, and a thread runs
-//            until it waits. A block has passed a barrier when all its threads stand at it, a warp a shuffle when
-//            all its lanes do. Blocks run one after another, in an order that is drawn too.
+//            until it waits. A block has passed a barrier when all its threads stand at it, a warp a shuffle
+//            when all its lanes do. Blocks run one after another, in an order that is drawn too.
 // Invariant: threads that wait at two places at once, or for one that has ended, are an error (CUDA calls it
 //            undefined; a GPU may hang). The same seed gives the same order.
 // Cost:      two turns of a fibre for each thread, and for each wait of it.
@@ -25,8 +25,8 @@ struct dim3 {
   unsigned z = 1;
 };
 
-// CUDA's own names for where a thread is: those of the thread that runs, on the thread of the operating system
-// that runs it.
+// CUDA's own names for where a thread is: those of the thread that runs, on the thread of the operating
+// system that runs it.
 inline thread_local dim3 threadIdx;
 inline thread_local dim3 blockIdx;
 inline thread_local dim3 blockDim;

@@ -2,7 +2,8 @@
 
 // Numbers as the fake libraries read and write them: fp32 inside, fp32, fp16 or bf16 in memory.
 //
-// Invariant: what a tensor core does to its factors is done here: TF32 keeps ten bits behind the binary point.
+// Invariant: what a tensor core does to its factors is done here: TF32 keeps ten bits behind the binary
+//            point.
 // Reference: NVIDIA, "Accelerating AI training with NVIDIA TF32 Tensor Cores", 2021.
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 // The words of CUDA's kernels, for a compiler that knows none of them.
 //
 // Problem:   cuda_executor.cuh is the code that runs on a GPU; a copy of its logic on a CPU tests the copy.
-// Idea:      what that header uses of CUDA (attributes, indices, barrier, shuffle, atomic sum, launch) means here
-//            what it means there, on a block of fibres (multiprocessor.h). Included before it, this makes it
-//            plain C++.
+// Idea:      what that header uses of CUDA (attributes, indices, barrier, shuffle, atomic sum, launch) means
+//            here what it means there, on a block of fibres (multiprocessor.h). Included before it, this
+//            makes it plain C++.
 // Invariant: shared memory belongs to the block that runs, of which there is one at a time on a thread of the
 //            operating system; what the block before it left is still in it, as on a GPU.
 //
@@ -57,8 +57,8 @@ void store_number(T* to, const T& value) {
   *to = value;
 }
 
-// On the legacy stream, which the harness never uses, at once: tests without a GPU have no other. What a kernel
-// reads and writes is hidden in its functions; whoever needs races found states it around the call.
+// On the legacy stream, which the harness never uses, at once: tests without a GPU have no other. What a
+// kernel reads and writes is hidden in its functions; whoever needs races found states it around the call.
 template <class... Parameters>
 void launch(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, cudaStream_t stream,
             std::type_identity_t<Parameters>... arguments) {
