@@ -62,7 +62,8 @@ class QueueWriter {
                                                                  .fidelity = scenario_.simulation.fidelity,
                                                                  .protocol = choice.protocol,
                                                                  .channels = choice.channels,
-                                                                 .lanes = lanes_});
+                                                                 .lanes = lanes_,
+                                                                 .after = {}});
     return writer_.join(writer_.new_channel_lane(writer_.representatives().front()), ops.end);
   }
 

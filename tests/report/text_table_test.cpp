@@ -30,7 +30,7 @@ TEST_CASE("a part of nothing is no percentage") {
 
 TEST_CASE("a time of no length is a dash") {
   CHECK(time_cell(Duration::zero()) == "-");
-  CHECK(time_cell(Duration::microseconds(5)) == "5.0 us");
+  CHECK(time_cell(Duration::microseconds(5)) == "5.000 us");
 }
 
 }  // namespace
