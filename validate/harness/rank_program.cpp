@@ -104,6 +104,7 @@ int run(const RankProgram& program, Parts& parts) {
     return print_checks(check_training(bench, check_settings(options)), world.rank == 0);
   RunFile result = measure_run(bench, options, world, program.backend.name);
   result.gpus_shared = gpus_shared;
+  ranks.barrier();  // no file of a run that a rank did not come to the end of
   if (world.rank == 0)
     write_result(options, result);
   return exit_done;

@@ -31,17 +31,19 @@ Residual::Residual(ModuleFactory& factory, Options options)
 Tensor Residual::forward(Step& step, Tensor input) {
   const Tensor along = path_->forward(step, input);
   const Tensor around = shortcut_ ? shortcut_->forward(step, input) : input;
-  const LayerScope scope(step, layer_, Pass::forward);
-  step.device.add(output_.tensor(), along, around);
-  return output_.tensor();
+  return within_layer(step, layer_, Pass::forward, [&] {
+    step.device.add(output_.tensor(), along, around);
+    return output_.tensor();
+  });
 }
 
 Tensor Residual::backward(Step& step, Tensor output_gradient) {
   const Tensor around = shortcut_ ? shortcut_->backward(step, output_gradient) : output_gradient;
   const Tensor along = path_->backward(step, output_gradient);
-  const LayerScope scope(step, layer_, Pass::backward);
-  step.device.add(input_gradient_.tensor(), along, around);
-  return input_gradient_.tensor();
+  return within_layer(step, layer_, Pass::backward, [&] {
+    step.device.add(input_gradient_.tensor(), along, around);
+    return input_gradient_.tensor();
+  });
 }
 
 }  // namespace lockstep::harness

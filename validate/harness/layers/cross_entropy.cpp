@@ -10,14 +10,15 @@ CrossEntropy::CrossEntropy(ModuleFactory& factory, const std::string& name, std:
       logits_gradient_(factory.make_activation(rows * classes)) {}
 
 void CrossEntropy::forward(Step& step, Tensor logits, Tensor targets) {
-  const LayerScope scope(step, layer_, Pass::forward);
-  step.device.cross_entropy(loss_.tensor(), logits_gradient_.tensor(), logits, targets, classes_,
-                            step.loss_scale);
+  within_layer(step, layer_, Pass::forward, [&] {
+    step.device.cross_entropy(loss_.tensor(), logits_gradient_.tensor(), logits, targets, classes_,
+                              step.loss_scale);
+    return loss_.tensor();
+  });
 }
 
 Tensor CrossEntropy::backward(Step& step) {
-  const LayerScope scope(step, layer_, Pass::backward);
-  return logits_gradient_.tensor();
+  return within_layer(step, layer_, Pass::backward, [&] { return logits_gradient_.tensor(); });
 }
 
 }  // namespace lockstep::harness

@@ -4,7 +4,7 @@
 //
 // Problem:   if each layer told the observer by itself, one of them would forget.
 // Idea:      a Leaf computes; its base class records it with the factory and surrounds both passes with
-//            marks. Residual connections and the loss, which are no leaves, use the same LayerScope.
+//            marks. Residual connections and the loss, which are no leaves, use the same within_layer.
 // Invariant: layers are made in forward order. `completed` stands in autograd's order: the bias of a linear
 //            layer before its weight, the weight of a norm or convolution before its bias.
 
@@ -15,21 +15,15 @@
 
 namespace lockstep::harness {
 
-class LayerScope {
- public:
-  LayerScope(Step& step, std::uint32_t layer, Pass pass)
-      : observer_(step.observer), layer_(layer), pass_(pass) {
-    observer_.layer_begins(layer_, pass_);
-  }
-  ~LayerScope() { observer_.layer_ends(layer_, pass_); }
-  LayerScope(const LayerScope&) = delete;
-  LayerScope& operator=(const LayerScope&) = delete;
-
- private:
-  StepObserver& observer_;
-  std::uint32_t layer_;
-  Pass pass_;
-};
+// work() between the layer's marks. Marks may fail as any call to a device may: this is no scope whose end would
+// have to be silent, and a layer that fails has no end.
+template <class Work>
+Tensor within_layer(Step& step, std::uint32_t layer, Pass pass, Work work) {
+  step.observer.layer_begins(layer, pass);
+  const Tensor result = work();
+  step.observer.layer_ends(layer, pass);
+  return result;
+}
 
 class Leaf : public Module {
  public:
