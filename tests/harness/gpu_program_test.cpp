@@ -224,7 +224,8 @@ TEST_CASE("cuDNN is found in a Python environment") {
 }
 
 // The link in PATH lies in another environment than the packages.
-TEST_CASE("Where the toolkit is the compiler alone, cuBLAS is found where Python says that its packages are") {
+TEST_CASE(
+    "Where the toolkit is the compiler alone, cuBLAS is found where Python says that its packages are") {
   const FakeToolkit toolkit;
   fs::remove(toolkit.path("cuda/lib64/libcublas.so"));
   const std::string package = toolkit.path("deep/nvidia/cu13");
@@ -234,7 +235,8 @@ TEST_CASE("Where the toolkit is the compiler alone, cuBLAS is found where Python
   const Answer answer = toolkit.build("FAILS_ON=nothing PATH=" + toolkit.path("bin") + ":$PATH");
   CAPTURE(answer.diagnostics);
   REQUIRE(answer.exit_code == 0);
-  testing::check_says(toolkit.calls(), {package + "/lib/libcublas.so.13", "-isystem " + package + "/include"});
+  testing::check_says(toolkit.calls(),
+                      {package + "/lib/libcublas.so.13", "-isystem " + package + "/include"});
 }
 
 TEST_CASE("The GPUs to build for may be named") {

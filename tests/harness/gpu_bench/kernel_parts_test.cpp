@@ -212,7 +212,8 @@ TEST_CASE(
   CHECK(small.file().find(",bwd_data,PRODUCTS,") != std::string::npos);
 }
 
-TEST_CASE("convolutions that a library has no algorithm for are left out, however many, and the rest is timed") {
+TEST_CASE(
+    "convolutions that a library has no algorithm for are left out, however many, and the rest is timed") {
   SmallBench small(convolution_table_layout());
   ProductConvolver works(small.device());
   ProductConvolver unable(small.device());
