@@ -223,6 +223,22 @@ TEST_CASE("cuDNN is found in a Python environment") {
                                         toolkit.path(package + "lib/libcudnn.so.9")});
 }
 
+// The link in PATH lies in another environment than the packages.
+TEST_CASE(
+    "Where the toolkit is the compiler alone, cuBLAS is found where Python says that its packages are") {
+  const FakeToolkit toolkit;
+  fs::remove(toolkit.path("cuda/lib64/libcublas.so"));
+  const std::string package = toolkit.path("deep/nvidia/cu13");
+  write(package + "/lib/libcublas.so.13", "");
+  write(package + "/include/cublas_v2.h", "");
+  write_script(toolkit.path("bin/python3"), "echo " + toolkit.path("deep/nvidia"));
+  const Answer answer = toolkit.build("FAILS_ON=nothing PATH=" + toolkit.path("bin") + ":$PATH");
+  CAPTURE(answer.diagnostics);
+  REQUIRE(answer.exit_code == 0);
+  testing::check_says(toolkit.calls(),
+                      {package + "/lib/libcublas.so.13", "-isystem " + package + "/include"});
+}
+
 TEST_CASE("The GPUs to build for may be named") {
   const FakeToolkit toolkit;
   REQUIRE(toolkit.build("FAILS_ON=nothing CUDA_ARCHITECTURES='75 120'").exit_code == 0);

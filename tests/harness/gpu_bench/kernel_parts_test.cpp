@@ -92,6 +92,8 @@ class ProductConvolver final : public Convolver {
  public:
   explicit ProductConvolver(Device& device) : device_(device) {}
   bool run(const ConvolutionCase& one, Tensor output, Tensor input, Tensor weight) override {
+    if (is_broken)
+      throw EnvironmentError("the GPU is gone");
     if (!has_algorithm)
       return false;
     if (one.pass == ConvolutionPass::forward)
@@ -104,6 +106,7 @@ class ProductConvolver final : public Convolver {
   }
   std::string algorithm(const ConvolutionCase& /*convolution*/) override { return "PRODUCTS"; }
   bool has_algorithm = true;
+  bool is_broken = false;
 
  private:
   Device& device_;
@@ -193,7 +196,7 @@ TEST_CASE(
   SmallBench small(convolution_table_layout());
   ProductConvolver works(small.device());
   ProductConvolver fails(small.device());
-  fails.has_algorithm = false;
+  fails.is_broken = true;
   std::vector<ConvolutionCase> cases(3, small_convolution(ConvolutionPass::forward));
   for (std::size_t i = 0; i < cases.size(); ++i) {
     cases[i].precision = i < 2 ? "tf32" : "fp32";  // the first two go to the one that fails
@@ -207,6 +210,22 @@ TEST_CASE(
   cases[3].precision = "tf32";
   CHECK_THROWS_AS(measure_convolutions(small.bench(), works, fails, cases), EnvironmentError);
   CHECK(small.file().find(",bwd_data,PRODUCTS,") != std::string::npos);
+}
+
+TEST_CASE(
+    "convolutions that a library has no algorithm for are left out, however many, and the rest is timed") {
+  SmallBench small(convolution_table_layout());
+  ProductConvolver works(small.device());
+  ProductConvolver unable(small.device());
+  unable.has_algorithm = false;
+  std::vector<ConvolutionCase> cases(4, small_convolution(ConvolutionPass::forward));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].precision = i < 3 ? "tf32" : "fp32";  // the first three go to the one that has none
+    cases[i].shape.batch += static_cast<std::int64_t>(i);
+  }
+  const PartResult result = measure_convolutions(small.bench(), works, unable, cases);
+  CHECK(result.left_out == 3);
+  CHECK(result.measured == 1);
 }
 
 TEST_CASE("attention is timed forward and backward") {

@@ -62,7 +62,7 @@ class FakeMachine {
     write("tools/timeout", timeout_text);
     write("tools/nvidia-smi", unable_text);
     write("tools/python3", "#!/bin/sh\ntest \"$TORCH\" = there && echo '{\"runs\": 1}'\n");
-    write("tools/compute-sanitizer", "#!/bin/sh\nshift 4\nexec \"$@\"\n");
+    write("tools/compute-sanitizer", "#!/bin/sh\nshift 6\nexec \"$@\"\n");
   }
 
   // `settings`: GPUS=2 and the like, over those of a sound machine with one GPU.
@@ -307,6 +307,28 @@ TEST_CASE("a dry run shows the order and shares that add up to the minutes, and 
   }
   CHECK(machine.calls().empty());
   CHECK_FALSE(std::filesystem::exists(machine.output()));
+}
+
+// A step of training takes 60 seconds whatever it is given, and writes its file at the end. Nine minutes are
+// enough for the first and not for all, five minutes for none.
+TEST_CASE("what cannot be told when to end gets the seconds that it needs in a short run too, or none") {
+  const FakeMachine machine;
+  const auto seconds_of = [&](const std::string& step, int minutes) {
+    std::istringstream text(machine.measure("--dry-run --minutes " + std::to_string(minutes)).out);
+    for (std::string line; std::getline(text, line);) {
+      std::istringstream words(line);
+      std::string name;
+      int seconds = 0;
+      words >> name >> seconds;
+      if (name == step)
+        return seconds;
+    }
+    return -1;
+  };
+  CHECK(seconds_of("step_gpt_bf16", 25) == 60);
+  CHECK(seconds_of("step_gpt_bf16", 9) == 60);
+  CHECK(seconds_of("step_gpt_fp16", 9) == 0);
+  CHECK(seconds_of("step_gpt_bf16", 5) == 0);
 }
 
 }  // namespace lockstep::harness

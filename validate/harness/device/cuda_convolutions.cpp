@@ -88,23 +88,38 @@ void check_convolution(cudnnStatus_t code, const char* call, const Choice<Algori
                   call, cudnnGetErrorString(code), name_of(choice.algorithm)));
 }
 
+// The fastest that works. A search may try TF32 beside what was allowed, and its workspace is not that of FMA.
+template <class Tried>
+const Tried* best_of(const std::vector<Tried>& tried, cudnnMathType_t allowed) {
+  const Tried* best = nullptr;
+  for (const Tried& one : tried) {
+    if (one.status != CUDNN_STATUS_SUCCESS)
+      continue;
+    if (allowed != CUDNN_FMA_MATH || one.mathType == CUDNN_FMA_MATH)
+      return &one;
+    best = best == nullptr ? &one : best;
+  }
+  return best;
+}
+
 // find(how many at most, how many, what was tried, workspace, its size): tries all, the fastest come first
 // and failures last. A choice that does not exist is told once: it is slow, and not what was meant to be
 // measured.
 template <class Tried, std::size_t most, class Find>
-auto choose(const char* call, CudaScratch& workspace, Find find) {
+auto choose(const char* call, cudnnMathType_t allowed, CudaScratch& workspace, Find find) {
   Choice<decltype(Tried::algo)> choice{.is_made = true};
-  std::array<Tried, most> tried{};
+  std::vector<Tried> tried(2 * most);  // each with tensor cores and without
   int count = 0;
-  const cudnnStatus_t code = find(static_cast<int>(most), &count, tried.data(),
+  const cudnnStatus_t code = find(static_cast<int>(tried.size()), &count, tried.data(),
                                   workspace.at_least(most_workspace_bytes), most_workspace_bytes);
   if (code != CUDNN_STATUS_NOT_SUPPORTED)
     check_call(code, call);
-  if (count > 0 && tried[0].status == CUDNN_STATUS_SUCCESS) {
+  tried.resize(static_cast<std::size_t>(count));
+  if (const Tried* const best = best_of(tried, allowed)) {
     choice.exists = true;
-    choice.algorithm = tried[0].algo;
-    choice.math = tried[0].mathType;
-    choice.workspace_bytes = tried[0].memory;
+    choice.algorithm = best->algo;
+    choice.math = best->mathType;
+    choice.workspace_bytes = best->memory;
     return choice;
   }
   fmt::print(stderr, "lockstep_ddp: {} found no algorithm: these convolutions are products of matrices\n",
@@ -192,6 +207,13 @@ struct CudaConvolutions::State {
                                 : plans.emplace(key, plan_of(shape, type, uses_tf32)).first->second;
   }
 
+  // All that is allowed is tried, also where another direction's choice was narrower.
+  template <class Tried, std::size_t most, class Find>
+  auto search(const char* call, const Plan& plan, Find find) {
+    check_call(cudnnSetConvolutionMathType(plan.operation.get(), plan.math), "cudnnSetConvolutionMathType");
+    return choose<Tried, most>(call, plan.math, workspace, find);
+  }
+
   // A choice without tensor cores may be the faster of two that are allowed; one with TF32 never stands in
   // for one without.
   template <class Algorithm>
@@ -218,8 +240,8 @@ bool CudaConvolutions::forward(const Convolution& shape, Tensor output, Tensor i
   Plan& plan = state_->plan(shape, input.type);
   auto& choice = plan.forward;
   if (!choice.is_made)
-    choice = choose<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT>(
-        "cudnnFindConvolutionForwardAlgorithmEx", state_->workspace,
+    choice = state_->search<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT>(
+        "cudnnFindConvolutionForwardAlgorithmEx", plan,
         [&](int most, int* count, auto* tried, void* workspace, std::size_t bytes) {
           return cudnnFindConvolutionForwardAlgorithmEx(
               library, plan.input.get(), input.data, plan.weight.get(), weight.data, plan.operation.get(),
@@ -241,8 +263,8 @@ bool CudaConvolutions::input_gradient(const Convolution& shape, Tensor input_gra
   Plan& plan = state_->plan(shape, output_gradient.type);
   auto& choice = plan.input_gradient;
   if (!choice.is_made)
-    choice = choose<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT>(
-        "cudnnFindConvolutionBackwardDataAlgorithmEx", state_->workspace,
+    choice = state_->search<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT>(
+        "cudnnFindConvolutionBackwardDataAlgorithmEx", plan,
         [&](int most, int* count, auto* tried, void* workspace, std::size_t bytes) {
           return cudnnFindConvolutionBackwardDataAlgorithmEx(
               library, plan.weight.get(), weight.data, plan.output.get(), output_gradient.data,
@@ -267,8 +289,8 @@ bool CudaConvolutions::weight_gradient(const Convolution& shape, Tensor weight_g
   Plan& plan = state_->plan(shape, input.type);
   auto& choice = plan.weight_gradient;
   if (!choice.is_made)
-    choice = choose<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>(
-        "cudnnFindConvolutionBackwardFilterAlgorithmEx", state_->workspace,
+    choice = state_->search<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>(
+        "cudnnFindConvolutionBackwardFilterAlgorithmEx", plan,
         [&](int most, int* count, auto* tried, void* workspace, std::size_t bytes) {
           return cudnnFindConvolutionBackwardFilterAlgorithmEx(
               library, plan.input.get(), input.data, plan.output.get(), output_gradient.data,

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "validate/harness/measure/kernel_agreement.h"
+
 namespace lockstep::harness {
 namespace {
 
@@ -153,6 +155,7 @@ GradientSteps step_twice(Bench& bench, const CheckSettings& settings, float loss
   Training training(bench, settings, {.optimizer = none,
                                       .micro_batches = settings.micro_batches,
                                       .loss_scale = {.initial_scale = loss_scale}});
+  agree_on_kernels(bench, training.trainer);  // other algorithms of a convolution round otherwise
   std::unique_ptr<SingleProcess> single;
   if (bench.ranks.rank() == 0)
     single = std::make_unique<SingleProcess>(bench.device, settings, training.trainer, bench.ranks.size());
