@@ -101,6 +101,8 @@ struct Rendezvous::State {
   Options options;
   asio::io_context io;
   asio::steady_timer farewell{io};         // of a rank that failed
+  // The thread stays when the others have left: a rank may fail after them.
+  asio::executor_work_guard<asio::io_context::executor_type> is_needed{io.get_executor()};
   std::optional<RendezvousServer> server;  // rank 0's
   std::chrono::steady_clock::time_point deadline;
   Connection* connection = nullptr;
@@ -146,6 +148,7 @@ Rendezvous::State::State(Options given) : options(std::move(given)) {
 
 Rendezvous::State::~State() {
   asio::post(io, [this] { farewell.cancel(); });
+  is_needed.reset();
   if (thread.joinable())
     thread.join();
 }
@@ -378,13 +381,17 @@ void Rendezvous::check_same(const std::string& what, const std::string& text) {
 void Rendezvous::report_failure(const std::string& why, int exit_code) {
   if (world().size == 1)
     return;
+  bool is_heard = false;
   {
     const std::lock_guard lock(state_->mutex);
-    if (state_->has_left || state_->phase != State::Phase::together)
+    if (state_->has_left)
       return;
-    state_->has_left = state_->ignores_losses = true;
+    is_heard = state_->phase == State::Phase::together;
+    state_->has_left = is_heard;
+    state_->ignores_losses = true;
   }
-  state_->send({Message::Kind::failure, static_cast<std::uint32_t>(exit_code), {}, why}, true);
+  if (is_heard)
+    state_->send({Message::Kind::failure, static_cast<std::uint32_t>(exit_code), {}, why}, true);
   state_->watch_farewell(exit_code);
 }
 
