@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,20 +13,12 @@
 #include "sim/report/report_json.h"
 #include "sim/report/trace.h"
 #include "tests/support/scenarios.h"
+#include "tests/support/shipped_scenarios.h"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
-
-std::vector<std::string> shipped_scenarios() {
-  std::vector<std::string> files;
-  for (const auto& file : std::filesystem::directory_iterator(std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios"))
-    if (file.path().extension() == ".json")
-      files.push_back(file.path().string());
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 struct Told {
   Scenario scenario;
