@@ -57,6 +57,7 @@ struct CollectiveTable {
   const Scenario& scenario;
   const std::vector<CollectiveRow>& rows;
   std::vector<std::string> warnings;
+  std::optional<MeshCycles> mesh_cycles;  // where GPUs are joined pair by pair
 };
 
 std::vector<std::string> warnings_of(const Scenario& scenario, const std::vector<CollectiveRow>& rows) {
@@ -69,6 +70,11 @@ std::vector<std::string> warnings_of(const Scenario& scenario, const std::vector
                     scenario.cluster.calibration.name));
   }
   return warnings;
+}
+
+std::optional<MeshCycles> mesh_cycles_of(const Scenario& scenario, const Communicator& world) {
+  const bool is_mesh = scenario.cluster.machine.gpu_links.kind == GpuLinkKind::mesh;
+  return is_mesh && world.gpus_per_node > 1 ? std::optional(world.mesh_cycles) : std::nullopt;
 }
 
 double gigabytes_per_second(Bandwidth bandwidth) {
@@ -96,6 +102,13 @@ ordered_json to_json(const CollectiveRow& row) {
           {"channels", row.channels}};
 }
 
+ordered_json to_json(const std::optional<MeshCycles>& cycles) {
+  if (!cycles) {
+    return nullptr;
+  }
+  return {{"found", cycles->found}, {"bound", cycles->bound}, {"proven", cycles->are_most}};
+}
+
 ordered_json to_json(const CollectiveTable& table) {
   ordered_json rows = ordered_json::array();
   for (const CollectiveRow& row : table.rows) {
@@ -107,6 +120,7 @@ ordered_json to_json(const CollectiveTable& table) {
           {"ranks", table.scenario.cluster.ranks()},
           {"nodes", table.scenario.cluster.nodes},
           {"gpus_per_node", table.scenario.cluster.gpus_per_node},
+          {"mesh_cycles", to_json(table.mesh_cycles)},
           {"warnings", table.warnings},
           {"rows", rows}};
 }
@@ -154,6 +168,9 @@ std::string to_text(const CollectiveTable& table) {
     sum += gigabytes_per_second(row.busbw);
   }
   text += fmt::format("# Avg bus bandwidth    : {:.4f}\n", sum / static_cast<double>(table.rows.size()));
+  if (table.mesh_cycles) {
+    text += fmt::format("# rings                : {}\n", describe(*table.mesh_cycles));
+  }
   for (const std::string& warning : table.warnings) {
     text += fmt::format("# warning: {}\n", warning);
   }
@@ -167,8 +184,10 @@ int run_collective(const CollectiveArguments& arguments, const CommandContext& c
   setting.fidelity = parse_fidelity(arguments.fidelity);
   const ProfileStore store(context.data_directory);
   const Scenario scenario = load_collective_setting(setting, store);
-  const std::vector<CollectiveRow> rows = CollectiveBench(scenario).predict(op, range);
-  const CollectiveTable table{op, scenario, rows, warnings_of(scenario, rows)};
+  const CollectiveBench bench(scenario);
+  const std::vector<CollectiveRow> rows = bench.predict(op, range);
+  const CollectiveTable table{op, scenario, rows, warnings_of(scenario, rows),
+                              mesh_cycles_of(scenario, bench.world())};
   if (arguments.wants_json) {
     print_json(to_json(table));
   } else {

@@ -58,10 +58,11 @@ Bytes CollectiveFrame::on_the_wire(std::int64_t data) const {
   return Bytes{data / payload_ppm * million + divided_up(data % payload_ppm * million, payload_ppm)};
 }
 
-PathId CollectiveFrame::hop(Rank source, Rank destination, std::uint32_t channel, Bytes message) {
-  return writer_.hop_path({.source = source,
-                           .destination = destination,
-                           .channel = channel,
+PathId CollectiveFrame::hop(const Flow& flow, Bytes message) {
+  return writer_.hop_path({.source = flow.source,
+                           .destination = flow.destination,
+                           .channel = flow.channel,
+                           .exit = flow.exit,
                            .protocol = request_.protocol,
                            .algorithm = algorithm_,
                            .message = world().waits_for_cores ? message : Bytes{0}});

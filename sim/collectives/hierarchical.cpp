@@ -121,7 +121,7 @@ class HierarchicalWriter {
     for (std::int64_t step = 0; step < turning.steps; ++step) {
       for (std::size_t i = 0; i < flows.size(); ++i) {
         const OpId arrived = step == 0 ? done_at(flows[i].source) : before[feeding[i]];
-        const PathId path = frame_.hop(flows[i].source, flows[i].destination, flows[i].channel);
+        const PathId path = frame_.hop(flows[i]);
         sent[i] = writer_.transfer(lanes[i], path, turning.chunk, std::span(&arrived, 1));
       }
       std::swap(before, sent);

@@ -53,8 +53,7 @@ class ExchangeWriter {
   OpId write_message(const Flow& message) {
     const std::array both_ends{done_[writer_.representative_index(message.source)],
                                done_[writer_.representative_index(message.destination)]};
-    return writer_.transfer(writer_.new_channel_lane(message.source, message.channel),
-                            frame_.hop(message.source, message.destination, message.channel),
+    return writer_.transfer(writer_.new_channel_lane(message.source, message.channel), frame_.hop(message),
                             exchange_.block * message.weight, both_ends);
   }
 

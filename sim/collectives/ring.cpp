@@ -86,8 +86,7 @@ class RingWriter {
     for (std::uint32_t ring = 0; ring < world_.rings.size() && !hides_chain; ++ring) {
       std::vector<Flow>& round = traffic.rounds.emplace_back();
       for (const std::uint32_t local : world_.rings[ring].local_order)
-        round.push_back(
-            {.source = Rank{local}, .destination = world_.next(ring, Rank{local}), .channel = ring});
+        round.push_back(world_.flow(ring, Rank{local}));
     }
     return traffic;
   }
@@ -113,7 +112,7 @@ class RingWriter {
     std::vector<std::size_t> sender;  // index of the representative that stands for the previous rank
     for (const Rank rank : frame_.ranks()) {
       lanes.push_back(writer_.new_channel_lane(rank, ring));
-      paths.push_back(frame_.hop(rank, world_.next(ring, rank), ring, steps.bytes));
+      paths.push_back(frame_.hop(world_.flow(ring, rank), steps.bytes));
       sender.push_back(writer_.representative_index(world_.previous(ring, rank)));
     }
     std::vector<OpId> before(lanes.size());

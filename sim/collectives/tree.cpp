@@ -193,8 +193,8 @@ class TreeWriter {
     for (const RankEdge& edge : tree.edges)
       ops.push_back({.up_lane = writer_.new_channel_lane(edge.lower, channel),
                      .down_lane = writer_.new_channel_lane(edge.upper, channel),
-                     .up_path = frame_.hop(edge.lower, edge.upper, channel),
-                     .down_path = frame_.hop(edge.upper, edge.lower, channel)});
+                     .up_path = hop(edge.lower, edge.upper, channel),
+                     .down_path = hop(edge.upper, edge.lower, channel)});
     const Chunks cut = chunks();
     for (std::int64_t chunk = 0; chunk < cut.count; ++chunk) {
       write_up(tree, cut.at(chunk), ops);
@@ -204,6 +204,10 @@ class TreeWriter {
       for (const Rank end : {tree.edges[edge].lower, tree.edges[edge].upper})
         for (const OpId message : {ops[edge].up, ops[edge].down})
           frame_.wait_for(writer_.representative_index(end), message);
+  }
+
+  PathId hop(Rank source, Rank destination, std::uint32_t channel) {
+    return frame_.hop({.source = source, .destination = destination, .channel = channel});
   }
 
   void write_up(const RankTree& tree, Bytes chunk, std::vector<EdgeOps>& ops) {

@@ -28,6 +28,13 @@ std::uint32_t FairShareProblem::add_flow(std::span<const ShareUse> uses, std::in
   return static_cast<std::uint32_t>(use_begin_.size() - 1);
 }
 
+std::optional<std::uint32_t> FairShareProblem::starved_link() const {
+  for (std::uint32_t link = 0; link < links_.size(); ++link)
+    if (links_[link].remaining < links_[link].crossing)
+      return link;
+  return std::nullopt;
+}
+
 std::int64_t FairShareProblem::least_offer() const {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const LinkState& link : links_)
@@ -42,7 +49,7 @@ bool FairShareProblem::is_full(std::uint32_t link, std::int64_t offer) const {
 
 void FairShareProblem::freeze(std::uint32_t flow, std::int64_t offer) {
   const std::int64_t weight = weights_[flow];
-  rates_[flow] = std::max<std::int64_t>(offer * weight, 1);
+  rates_[flow] = offer * weight;
   for (std::uint32_t use = use_begin_[flow]; use < use_begin_[flow + 1]; ++use) {
     LinkState& link = links_[uses_[use].link];
     link.remaining -= offer * weight * uses_[use].multiplicity;
@@ -72,7 +79,11 @@ std::span<const std::int64_t> FairShareProblem::solve() {
   const std::size_t flows = use_begin_.size();
   use_begin_.push_back(static_cast<std::uint32_t>(uses_.size()));
   rates_.assign(flows, 0);
-  for (std::size_t frozen = 0; frozen < flows;) frozen += freeze_flows_on_full_links(least_offer());
+  for (std::size_t frozen = 0; frozen < flows;) {
+    const std::int64_t offer = least_offer();
+    LOCKSTEP_CHECK(offer > 0, "every share of a link is at least one unit per second");
+    frozen += freeze_flows_on_full_links(offer);
+  }
   return rates_;
 }
 

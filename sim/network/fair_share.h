@@ -15,6 +15,7 @@
 // Reference: Bertsekas and Gallager, "Data Networks" (1992), 6.5.2.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,8 +35,12 @@ class FairShareProblem {
   std::uint32_t add_link(std::int64_t capacity);
   // Flows are numbered likewise. `uses` is copied. A flow that crosses no link is an error.
   std::uint32_t add_flow(std::span<const ShareUse> uses, std::int64_t weight = 1);
-  // Rates in units per second, one a flow. Every rate is at least 1: a link is never asked to share
-  // less than one unit per second (`load` refuses such scenarios).
+  // A link that has less than one unit per second for each share that crosses it, so that no rate above
+  // zero is fair: the caller must refuse it.
+  std::optional<std::uint32_t> starved_link() const;
+  std::int64_t shares_on(std::uint32_t link) const { return links_[link].crossing; }
+  // Rates in units per second, one a flow, none below 1; no link may be starved. What a link offers never
+  // falls: freezing a flow at the least offer leaves the others of its links as much or more.
   std::span<const std::int64_t> solve();
 
  private:

@@ -1,14 +1,25 @@
 #include "sim/network/flow_network.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
 #include "sim/base/check.h"
+#include "sim/base/error.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::int64_t million = 1'000'000;
+
+// What is left to each transfer would be nothing: no plan can go on.
+[[noreturn]] void refuse_starved(std::int64_t capacity, std::int64_t shares) {
+  throw ConfigError(
+      fmt::format("/cluster: found {} B/s on a link that is shared by {} at once, expected at "
+                  "least 1 B/s for each; look for a bandwidth that is far too low",
+                  capacity, shares));
+}
 
 }  // namespace
 
@@ -140,9 +151,13 @@ void FlowNetwork::collect_component(std::uint32_t link) {
 
 std::int64_t FlowNetwork::rate_alone(const Flow& flow) const {
   std::int64_t rate = std::numeric_limits<std::int64_t>::max();
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
-    rate = std::min(rate, open_capacity(links_[uses_[use].link]) / uses_[use].multiplicity);
-  return std::max<std::int64_t>(rate, 1);
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
+    const std::int64_t capacity = open_capacity(links_[uses_[use].link]);
+    if (capacity < uses_[use].multiplicity)
+      refuse_starved(capacity, uses_[use].multiplicity);
+    rate = std::min(rate, capacity / uses_[use].multiplicity);
+  }
+  return rate;
 }
 
 void FlowNetwork::set_rate(std::uint32_t slot, std::int64_t rate, Time now) {
@@ -160,8 +175,7 @@ void FlowNetwork::set_rate(std::uint32_t slot, std::int64_t rate, Time now) {
 
 void FlowNetwork::solve_component(Time now) {
   if (component_flows_.size() == 1) {
-    const std::uint32_t slot = component_flows_.front();
-    set_rate(slot, rate_alone(flows_[slot]), now);
+    set_rate(component_flows_.front(), rate_alone(flows_[component_flows_.front()]), now);
     return;
   }
   problem_.clear();
@@ -173,6 +187,8 @@ void FlowNetwork::solve_component(Time now) {
       share_uses_.push_back({links_[uses_[use].link].local, uses_[use].multiplicity});
     problem_.add_flow(share_uses_, routes_.weight(flows_[slot].route));
   }
+  if (const auto starved = problem_.starved_link())
+    refuse_starved(open_capacity(links_[component_links_[*starved]]), problem_.shares_on(*starved));
   const std::span<const std::int64_t> rates = problem_.solve();
   for (std::size_t i = 0; i < component_flows_.size(); ++i) set_rate(component_flows_[i], rates[i], now);
 }

@@ -8,7 +8,7 @@
 // Invariant: these figures choose and never time, but for what a channel moves where a user forces too few.
 // Reference: NVIDIA/nccl, src/graph/topo.h and src/graph/search.cc.
 
-#include "sim/network/topology.h"
+#include "sim/network/ring_search.h"
 
 namespace lockstep {
 

@@ -1,98 +1,33 @@
 #include "sim/network/ring_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 
+#include "sim/network/hamilton.h"
 #include "sim/network/planning.h"
 #include "sim/network/routing.h"
-#include "sim/network/topology.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::int64_t million = 1'000'000;
 
-using Cycle = std::vector<std::uint32_t>;
+// A library has at most so many (MAXCHANNELS in NVIDIA/nccl, src/include/device.h).
+constexpr std::uint32_t most_channels = 64;
+static_assert(most_channels == 2 * most_cycles, "each cycle makes a ring for either direction");
 
-class CycleSearch {
- public:
-  explicit CycleSearch(const LinkMatrix& matrix) : free_(matrix), size_(matrix.size()) {
-    for (const auto& row : matrix) {
-      const std::int64_t degree = std::accumulate(row.begin(), row.end(), std::int64_t{0});
-      bound_ = std::min(bound_, static_cast<std::size_t>(degree / 2));
-    }
-  }
-
-  std::vector<Cycle> run() {
-    if (bound_ > 0)
-      extend_set();
-    return best_;
-  }
-
- private:
-  // Tries every next cycle; true once the bound is reached.
-  bool extend_set() {
-    if (found_.size() > best_.size())
-      best_ = found_;
-    if (best_.size() == bound_ || ++tries_ > most_tries)
-      return true;
-    Cycle cycle{0};
-    return extend_cycle(cycle, 1u);
-  }
-
-  bool extend_cycle(Cycle& cycle, std::uint32_t visited) {
-    const std::uint32_t last = cycle.back();
-    if (cycle.size() == size_)
-      return close_cycle(cycle);
-    for (std::uint32_t next = 1; next < size_; ++next) {
-      if ((visited >> next & 1u) != 0 || free_[last][next] == 0)
-        continue;
-      take(last, next, -1);
-      cycle.push_back(next);
-      const bool is_done = extend_cycle(cycle, visited | 1u << next);
-      cycle.pop_back();
-      take(last, next, +1);
-      if (is_done)
-        return true;
-    }
-    return false;
-  }
-
-  bool close_cycle(const Cycle& cycle) {
-    if (free_[cycle.back()][0] == 0)
-      return false;
-    take(cycle.back(), 0, -1);
-    found_.push_back(cycle);
-    const bool is_done = extend_set();
-    found_.pop_back();
-    take(cycle.back(), 0, +1);
-    return is_done;
-  }
-
-  void take(std::uint32_t a, std::uint32_t b, std::int64_t change) {
-    free_[a][b] += change;
-    free_[b][a] += change;
-  }
-
-  static constexpr std::size_t most_tries = 20'000;
-
-  LinkMatrix free_;
-  std::size_t size_;
-  std::size_t bound_ = 64;
-  std::size_t tries_ = 0;
-  std::vector<Cycle> found_;
-  std::vector<Cycle> best_;
-};
-
-Cycle natural_order(std::uint32_t gpus) {
-  Cycle order(gpus);
+GpuOrder natural_order(std::uint32_t gpus) {
+  GpuOrder order(gpus);
   std::iota(order.begin(), order.end(), 0u);
   return order;
 }
 
-Cycle rotated_to_start_at(Cycle order, std::uint32_t gpu) {
+GpuOrder rotated_to_start_at(GpuOrder order, std::uint32_t gpu) {
   std::rotate(order.begin(), std::find(order.begin(), order.end(), gpu), order.end());
   return order;
 }
@@ -119,14 +54,29 @@ LinkMatrix part_of(const LinkMatrix& matrix, const std::vector<std::uint32_t>& g
   return part;
 }
 
-// The cycles rings may follow inside a node: on a mesh those its links allow, else any order will do.
-std::vector<Cycle> node_cycles(const Seats& seats, const MachineSpec& machine) {
-  if (machine.gpu_links.kind == GpuLinkKind::mesh && seats.gpus.size() > 1) {
-    const auto found = find_disjoint_cycles(part_of(machine.gpu_links.matrix, seats.gpus));
-    if (!found.empty())
-      return found;
+bool is_mesh(const MachineSpec& machine) {
+  return machine.gpu_links.kind == GpuLinkKind::mesh;
+}
+
+// The cycles rings may follow inside a node.
+struct NodeCycles {
+  std::vector<GpuOrder> orders;
+  MeshCycles on_mesh;
+};
+
+// On a mesh those its links allow, else any order will do.
+NodeCycles node_cycles(const Seats& seats, const MachineSpec& machine) {
+  NodeCycles cycles;
+  if (is_mesh(machine) && seats.gpus.size() > 1) {
+    CycleSet set = find_disjoint_cycles(part_of(machine.gpu_links.matrix, seats.gpus));
+    cycles.on_mesh = {.found = static_cast<std::uint32_t>(set.cycles.size()),
+                      .bound = static_cast<std::uint32_t>(set.bound),
+                      .are_most = set.is_largest};
+    cycles.orders = std::move(set.cycles);
   }
-  return {natural_order(static_cast<std::uint32_t>(seats.gpus.size()))};
+  if (cycles.orders.empty())
+    cycles.orders = {natural_order(static_cast<std::uint32_t>(seats.gpus.size()))};
+  return cycles;
 }
 
 // NCCL runs two channels along each ring it finds, and up to 24 over a switch (NVIDIA/nccl
@@ -137,16 +87,17 @@ std::uint32_t channels_of(const MachineSpec& machine, bool has_one_node) {
   return machine.gpu_links.kind == GpuLinkKind::nvswitch && has_one_node ? 24 : 2;
 }
 
-void add_ring(std::vector<RingPattern>& rings, const Cycle& order, std::uint32_t channels) {
+void add_ring(std::vector<RingPattern>& rings, const GpuOrder& order, std::uint32_t channels) {
   rings.push_back(ring_pattern(order, channels));
 }
 
-std::vector<RingPattern> rings_in_node(const Seats& seats, const MachineSpec& machine) {
+std::vector<RingPattern> rings_in_node(const std::vector<GpuOrder>& cycles, const MachineSpec& machine) {
   std::vector<RingPattern> rings;
-  const std::uint32_t channels = channels_of(machine, true);
-  for (const Cycle& cycle : node_cycles(seats, machine)) {
+  const auto each_at_most = most_channels / (2 * static_cast<std::uint32_t>(cycles.size()));
+  const std::uint32_t channels = std::min(channels_of(machine, true), each_at_most);
+  for (const GpuOrder& cycle : cycles) {
     add_ring(rings, cycle, channels);
-    if (machine.gpu_links.kind == GpuLinkKind::mesh && cycle.size() > 2)
+    if (is_mesh(machine) && cycle.size() > 2)
       add_ring(rings, {cycle.rbegin(), cycle.rend()}, channels);
   }
   return rings;
@@ -211,7 +162,7 @@ std::uint32_t partner_beside_nic(const Topology& topology, const Seats& seats, s
 }
 
 // The cycle from `entry` round to `partner`, over a switch where any order will do.
-Cycle from_entry_to_partner(Cycle cycle, std::uint32_t entry, std::uint32_t partner) {
+GpuOrder from_entry_to_partner(GpuOrder cycle, std::uint32_t entry, std::uint32_t partner) {
   cycle = rotated_to_start_at(std::move(cycle), entry);
   if (partner != entry) {
     cycle.erase(std::find(cycle.begin(), cycle.end(), partner));
@@ -222,16 +173,16 @@ Cycle from_entry_to_partner(Cycle cycle, std::uint32_t entry, std::uint32_t part
 
 // On a mesh: `usual`, turned to end at `partner` if it passes it first; but where another ring leaves the
 // node by the same GPU, another cycle, so that no two share a GPU's way to the network.
-Cycle cycle_on_mesh(const std::vector<Cycle>& cycles, const Cycle& usual, std::uint32_t entry,
-                    std::uint32_t partner, const std::vector<RingPattern>& rings) {
+GpuOrder cycle_on_mesh(const std::vector<GpuOrder>& cycles, const GpuOrder& usual, std::uint32_t entry,
+                       std::uint32_t partner, const std::vector<RingPattern>& rings) {
   const auto is_exit = [&](std::uint32_t gpu) {
     return std::any_of(rings.begin(), rings.end(),
                        [&](const RingPattern& ring) { return ring.local_order.back() == gpu; });
   };
-  Cycle chosen = rotated_to_start_at(usual, entry);
+  GpuOrder chosen = rotated_to_start_at(usual, entry);
   if (chosen.size() > 1 && chosen[1] == partner)
     std::reverse(chosen.begin() + 1, chosen.end());
-  for (const Cycle& cycle : cycles) {
+  for (const GpuOrder& cycle : cycles) {
     if (!is_exit(chosen.back()))
       break;
     chosen = rotated_to_start_at(cycle, entry);
@@ -240,27 +191,49 @@ Cycle cycle_on_mesh(const std::vector<Cycle>& cycles, const Cycle& usual, std::u
 }
 
 // Each cycle again the other way round: links carry as much in both directions.
-void append_reversed(std::vector<Cycle>& cycles) {
+void append_reversed(std::vector<GpuOrder>& cycles) {
   const std::size_t count = cycles.size();
   for (std::size_t i = 0; i < count; ++i) cycles.emplace_back(cycles[i].rbegin(), cycles[i].rend());
 }
 
-// Between nodes each NIC carries one ring, which enters the node at the GPU beside it.
-std::vector<RingPattern> rings_across_nodes(const Topology& topology, const MachineSpec& machine,
-                                            const Seats& seats) {
-  std::vector<Cycle> cycles = node_cycles(seats, machine);
-  if (machine.gpu_links.kind == GpuLinkKind::mesh)
+// Each NIC carries one ring, which enters the node at the GPU beside it and leaves by it again.
+std::vector<RingPattern> rings_that_keep_to_nics(const Topology& topology, const MachineSpec& machine,
+                                                 const Seats& seats, std::vector<GpuOrder> cycles) {
+  if (is_mesh(machine))
     append_reversed(cycles);
   std::vector<RingPattern> rings;
   for (const std::uint32_t nic : seats.nics) {
     const std::uint32_t beside = gpu_beside_nic(topology, machine, seats, nic);
     const std::uint32_t entry = seats.place_of(beside);
     const std::uint32_t partner = seats.place_of(partner_beside_nic(topology, seats, nic, beside));
-    const Cycle& usual = cycles[rings.size() % cycles.size()];
+    const GpuOrder& usual = cycles[rings.size() % cycles.size()];
     add_ring(rings,
-             machine.gpu_links.kind == GpuLinkKind::mesh ? cycle_on_mesh(cycles, usual, entry, partner, rings)
-                                                         : from_entry_to_partner(usual, entry, partner),
+             is_mesh(machine) ? cycle_on_mesh(cycles, usual, entry, partner, rings)
+                              : from_entry_to_partner(usual, entry, partner),
              channels_of(machine, false));
+  }
+  return rings;
+}
+
+// Each NIC takes in one ring and lets out another: a path from the GPU beside the one NIC to that beside the
+// other makes a ring, and the way back a second. Empty where there are no such paths, or NICs share a GPU.
+std::vector<RingPattern> rings_from_nic_to_nic(const Topology& topology, const MachineSpec& machine,
+                                               const Seats& seats) {
+  std::vector<std::uint32_t> ends;  // by NIC
+  for (const std::uint32_t nic : seats.nics)
+    ends.push_back(seats.place_of(gpu_beside_nic(topology, machine, seats, nic)));
+  if (std::set<std::uint32_t>(ends.begin(), ends.end()).size() < ends.size())
+    return {};
+  const auto nic_beside = [&](std::uint32_t gpu) {
+    return static_cast<std::uint32_t>(std::find(ends.begin(), ends.end(), gpu) - ends.begin());
+  };
+  std::vector<GpuOrder> paths = find_disjoint_paths(part_of(machine.gpu_links.matrix, seats.gpus), ends);
+  append_reversed(paths);
+  std::vector<RingPattern> rings(paths.size());
+  for (const GpuOrder& path : paths) {
+    RingPattern& ring = rings[nic_beside(path.front())];
+    ring = ring_pattern(path, channels_of(machine, false));
+    ring.exit = nic_beside(path.back());
   }
   return rings;
 }
@@ -280,9 +253,7 @@ HopClasses classify_hops(const Topology& topology, const Seats& seats, const Com
   for (std::uint32_t local = 0; local < world.gpus_per_node && world.ranks() > 1; ++local) {
     const Rank next = world.next(0, Rank{local});
     const bool stays = world.node_of(next) == 0;
-    const Flow flow = in_cluster(seats.group, {.source = Rank{local}, .destination = next});
-    const LinkClass hop =
-        topology.hop(flow.source, flow.destination, nic_of_ring(topology, flow.channel)).slowest_class;
+    const LinkClass hop = topology.hop(in_cluster(seats.group, world.flow(0, Rank{local}))).slowest_class;
     classes.across = std::max(classes.across, hop);
     if (stays)
       classes.in_node = std::max(classes.in_node, hop);
@@ -290,7 +261,7 @@ HopClasses classify_hops(const Topology& topology, const Seats& seats, const Com
   return classes;
 }
 
-// What the narrowest hop leaves to one ring.
+// What the narrowest hop leaves to each of the rings.
 Bandwidth narrowest_hop(const Topology& topology, const Seats& seats, const Communicator& world) {
   Bandwidth narrowest{std::numeric_limits<std::int64_t>::max()};
   if (world.ranks() < 2)
@@ -299,8 +270,29 @@ Bandwidth narrowest_hop(const Topology& topology, const Seats& seats, const Comm
       count_crossings(topology, in_cluster(seats.group, ring_flows(world)));
   for (const LinkId link : topology.links().ids())
     if (crossings[link.index] > 0)
-      narrowest = std::min(narrowest, share(topology.links()[link].bandwidth, crossings[link.index]));
+      narrowest = std::min(narrowest, topology.share_of(link, crossings[link.index]));
   return narrowest;
+}
+
+// What all rings carry together.
+Bandwidth carried_by(const Topology& topology, const Seats& seats, const std::vector<RingPattern>& rings) {
+  Communicator world;
+  world.nodes = seats.nodes;
+  world.gpus_per_node = static_cast<std::uint32_t>(seats.gpus.size());
+  world.rings = rings;
+  return narrowest_hop(topology, seats, world) * static_cast<std::int64_t>(rings.size());
+}
+
+// Rings that change NICs are taken where they carry more.
+std::vector<RingPattern> rings_across_nodes(const Topology& topology, const MachineSpec& machine,
+                                            const Seats& seats, const std::vector<GpuOrder>& cycles) {
+  std::vector<RingPattern> keeping = rings_that_keep_to_nics(topology, machine, seats, cycles);
+  if (!is_mesh(machine) || seats.nics.size() < 2)
+    return keeping;
+  std::vector<RingPattern> changing = rings_from_nic_to_nic(topology, machine, seats);
+  const bool carries_more =
+      !changing.empty() && carried_by(topology, seats, changing) > carried_by(topology, seats, keeping);
+  return carries_more ? changing : keeping;
 }
 
 // The part of the wire's bytes that is data: less than the protocol's own where what was measured, or a limit
@@ -350,8 +342,10 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
   Communicator world;
   world.nodes = seats.nodes;
   world.gpus_per_node = static_cast<std::uint32_t>(seats.gpus.size());
-  world.rings =
-      seats.nodes == 1 ? rings_in_node(seats, machine) : rings_across_nodes(topology, machine, seats);
+  const NodeCycles cycles = node_cycles(seats, machine);
+  world.mesh_cycles = cycles.on_mesh;
+  world.rings = seats.nodes == 1 ? rings_in_node(cycles.orders, machine)
+                                 : rings_across_nodes(topology, machine, seats, cycles.orders);
   if (options.channels)
     limit_channels(world.rings, static_cast<std::uint32_t>(*options.channels));
   world.ring_bandwidth = narrowest_hop(topology, seats, world);
@@ -367,9 +361,9 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
         {.name = algorithm.name, .launch = algorithm.launch, .efficiency_ppm = algorithm.efficiency_ppm});
   world.switch_multicasts = has_multicast(machine, options.compute_capability);
   world.network_reduces = topology.fabric().in_network_reduction;
-  const std::size_t both_ways = machine.gpu_links.kind == GpuLinkKind::mesh ? 2 : 1;
+  const std::size_t both_ways = is_mesh(machine) ? 2 : 1;
   world.planning = plan_as_nccl(topology, options,
-                                {.rings = node_cycles(seats, machine).size() * both_ways,
+                                {.rings = cycles.orders.size() * both_ways,
                                  .nics = nics_of(topology, machine, seats),
                                  .gpus_per_node = world.gpus_per_node});
   world.channel_start = calibration.channel_start;
@@ -383,12 +377,13 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
 
 }  // namespace
 
-std::vector<Cycle> find_disjoint_cycles(const LinkMatrix& matrix) {
-  if (matrix.size() < 2)
-    return {};
-  if (matrix.size() == 2)
-    return std::vector<Cycle>(static_cast<std::size_t>(matrix[0][1]), natural_order(2));
-  return CycleSearch(matrix).run();
+std::string describe(const MeshCycles& cycles) {
+  const std::string found = fmt::format("{} cycle{} through the GPUs' links that share none", cycles.found,
+                                        cycles.found == 1 ? "" : "s");
+  if (cycles.are_most)
+    return found + ", the most there are";
+  return fmt::format("{}, the best that a search of limited length found; there may be up to {}", found,
+                     cycles.bound);
 }
 
 Communicator find_world(const Topology& topology, const WorldOptions& options) {

@@ -1,24 +1,44 @@
 #pragma once
 
-// Rings on the links between the GPUs of a node.
+// The rings a library would run over the ranks of a communicator.
 //
-// Problem:   a ring is as fast as its slowest hop, so on a mesh such as the DGX-1's cube it must follow
-//            NVLinks, and several rings must not lean on the same ones.
-// Idea:      find as many Hamiltonian cycles as share no link, by depth-first search with backtracking; each
-//            gives two rings, one for each direction of its (full-duplex) links.
-// Invariant: no cycle uses a link more often than the matrix has it.
-// Cost:      exponential in GPUs in principle; a node's mesh has at most 16 and the search stops at the
-//            bound that degrees allow, reached at once on the known machines.
+// Problem:   a ring is as fast as its slowest hop. On a mesh such as the DGX-1's cube it must follow NVLinks,
+//            and several rings must not lean on the same ones; between nodes each NIC should carry one.
+// Idea:      inside a node the cycles that share no link (hamilton.h), each in both directions of its
+//            full-duplex links; round a switch one order will do. Between nodes every NIC has a ring that
+//            comes in by it. A ring leaves by the same NIC where the links bear it; on a mesh whose links do
+//            not, it leaves by another, so that it needs a path through the mesh only and not a cycle.
+// Invariant: a ring passes every GPU of a node once; every NIC in use takes in one ring and lets out one.
+// Cost:      the search of hamilton.h, twice a communicator at most.
+// Reference: NVIDIA/nccl src/graph/search.cc: rings that keep to a NIC are tried first, and others taken if
+//            these are faster (NCCL_CROSS_NIC=2, its default). ROCm/rccl src/graph/rome_models.cc: on the
+//            MI300X eight rings that enter by one NIC and leave by another.
 
 #include <cstdint>
-#include <vector>
+#include <optional>
+#include <string>
+
+#include "sim/network/topology.h"
+#include "sim/plan/communicator.h"
+#include "sim/plan/group.h"
 
 namespace lockstep {
 
-using LinkMatrix = std::vector<std::vector<std::int64_t>>;
+struct WorldOptions {
+  const MachineSpec& machine;
+  const Calibration& calibration;
+  std::int64_t compute_capability = 0;        // 90 is 9.0
+  std::optional<std::int64_t> channels = {};  // as NCCL_MAX_NCHANNELS and NCCL_MIN_NCHANNELS force it
+};
 
-// The largest set found of link-disjoint Hamiltonian cycles over GPUs 0..n-1, each starting at GPU 0. Two
-// GPUs: one cycle per link. No cycle exists: empty.
-std::vector<std::vector<std::uint32_t>> find_disjoint_cycles(const LinkMatrix& matrix);
+// All ranks, and what the chooser of their library may know.
+Communicator find_world(const Topology& topology, const WorldOptions& options);
+
+// The groups of a layout that cuts nodes into alike parts, or takes whole ones, each with the communicator its
+// members would form.
+GroupSet find_groups(const Topology& topology, const WorldOptions& options, const GroupLayout& layout);
+
+// How many cycles were found, and whether there can be more, for people.
+std::string describe(const MeshCycles& cycles);
 
 }  // namespace lockstep

@@ -1,9 +1,13 @@
 #include "sim/network/routing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
+#include "sim/base/error.h"
 #include "sim/network/traffic_route.h"
 
 namespace lockstep {
@@ -44,15 +48,15 @@ class Router {
   }
 
   // Core time taken by a byte sent, in the compute link's own units.
-  std::uint32_t core_units_per_byte() const {
-    return input_.takes_core_time ? static_cast<std::uint32_t>(input_.calibration.core_time_per_byte_ps) : 0;
+  std::int64_t core_units_per_byte() const {
+    return input_.takes_core_time ? input_.calibration.core_time_per_byte_ps : 0;
   }
 
   // Where communication wants more of a core than its share, kernel and bytes are offered alike: the kernel
   // must then get the rest of the core for what the bytes' share allows them.
   std::int64_t kernel_weight() const {
     const std::int64_t share_ppm = input_.calibration.core_share_ppm;
-    return std::max<std::int64_t>(std::int64_t{core_units_per_byte()} * (million - share_ppm) / share_ppm, 1);
+    return std::max<std::int64_t>(core_units_per_byte() * (million - share_ppm) / share_ppm, 1);
   }
 
   // Weights of messages are parts of this; 1 where all get their share, which keeps offers exact.
@@ -79,19 +83,19 @@ class Router {
   // A host's own link is its memory, not a core.
   void add_core_use(Rank rank, std::uint32_t times, std::vector<LinkUse>& uses) const {
     if (core_units_per_byte() > 0 && rank.index < input_.topology.ranks())
-      uses.push_back(
-          {.link = input_.topology.compute_link(rank), .multiplicity = core_units_per_byte() * times});
+      uses.push_back({.link = input_.topology.compute_link(rank),
+                      .multiplicity = checked_multiplicity(core_units_per_byte(), times)});
   }
 
   void add_hop(const Path& path) {
-    const HopRoute hop =
-        input_.topology.hop(path.rank, path.destination, nic_of_ring(input_.topology, path.channel));
+    const HopRoute hop = input_.topology.hop(
+        {.source = path.rank, .destination = path.destination, .channel = path.channel, .exit = path.exit});
     std::vector<LinkUse> uses;
     for (const LinkId link : hop.links) {
       const LinkId stand_in = input_.symmetry.representative(link);
       const std::uint32_t members = member_crossings(path.rank, path.channel, stand_in);
       if (std::none_of(uses.begin(), uses.end(), [&](const LinkUse& use) { return use.link == stand_in; }))
-        uses.push_back({.link = stand_in, .multiplicity = members * path.multiplicity});
+        uses.push_back({.link = stand_in, .multiplicity = checked_multiplicity(members, path.multiplicity)});
     }
     add_core_use(path.rank, path.multiplicity, uses);
     // Where nothing is modelled on the way, a byte takes the receiver a picosecond.
@@ -128,7 +132,10 @@ class Router {
     if (core_units_per_byte() == 0)
       return;
     std::vector<std::uint32_t> sends(input_.topology.ranks());
-    for (const Flow& flow : traffic.flows) sends[flow.source.index] += flow.weight;
+    for (const Flow& flow : traffic.flows) {
+      std::uint32_t& sent = sends[flow.source.index];
+      sent = checked_multiplicity(std::int64_t{sent} + flow.weight, 1);
+    }
     // Folded, a rank stands for all of its role: the busiest counts.
     const Roles& roles = input_.symmetry.roles;
     std::vector<std::uint32_t> busiest(roles.representatives.size());
@@ -140,7 +147,7 @@ class Router {
   }
 
   HopRoute hop_of(std::uint32_t ring, Rank rank) const {
-    return input_.topology.hop(rank, input_.world.next(ring, rank), nic_of_ring(input_.topology, ring));
+    return input_.topology.hop(input_.world.flow(ring, rank));
   }
 
   std::uint32_t member_crossings(Rank rank, std::uint32_t ring, LinkId link) {
@@ -167,16 +174,24 @@ class Router {
 
 }  // namespace
 
-std::uint32_t nic_of_ring(const Topology& topology, std::uint32_t ring) {
-  return topology.nics_per_node() > 0 ? topology.nic_of_ring(ring) : 0;
+std::uint32_t checked_multiplicity(std::int64_t a, std::int64_t b) {
+  constexpr auto most = std::numeric_limits<std::uint32_t>::max();
+  const Unsigned128 product = static_cast<Unsigned128>(a) * static_cast<Unsigned128>(b);
+  if (product > most)
+    throw ConfigError(
+        fmt::format("/cluster: found more than {} shares of one link for one collective, expected "
+                    "fewer ranks, or less core time per byte",
+                    most));
+  return static_cast<std::uint32_t>(product);
 }
 
 std::vector<std::uint32_t> count_crossings(const Topology& topology, std::span<const Flow> flows) {
   std::vector<std::uint32_t> crossings(topology.links().size());
   for (const Flow& flow : flows)
-    for (const LinkId link :
-         topology.hop(flow.source, flow.destination, nic_of_ring(topology, flow.channel)).links)
-      crossings[link.index] += flow.weight;
+    for (const LinkId link : topology.hop(flow).links) {
+      std::uint32_t& crossing = crossings[link.index];
+      crossing = checked_multiplicity(std::int64_t{crossing} + flow.weight, 1);
+    }
   return crossings;
 }
 

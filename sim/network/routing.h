@@ -44,10 +44,10 @@ struct RoutingInput {
 // One route for every path of the plan, in the same order.
 RouteTable route_paths(const RoutingInput& input);
 
+// `a` * `b` as how often a transfer counts against a link; ConfigError where that is beyond 2^32 - 1.
+std::uint32_t checked_multiplicity(std::int64_t a, std::int64_t b);
+
 // How often `flows` cross each link, by weight: by link.
 std::vector<std::uint32_t> count_crossings(const Topology& topology, std::span<const Flow> flows);
-
-// The NIC that ring `ring` leaves a node by.
-std::uint32_t nic_of_ring(const Topology& topology, std::uint32_t ring);
 
 }  // namespace lockstep

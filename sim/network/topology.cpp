@@ -1,8 +1,12 @@
 #include "sim/network/topology.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 
 #include "sim/base/check.h"
+#include "sim/base/error.h"
 
 namespace lockstep {
 namespace {
@@ -34,6 +38,15 @@ Bandwidth slowed_by(Bandwidth wire, std::int64_t extra_ps_per_byte) {
   const Unsigned128 stretched =
       static_cast<Unsigned128>(second) + wide * static_cast<Unsigned128>(extra_ps_per_byte);
   return Bandwidth{static_cast<std::int64_t>(wide * static_cast<Unsigned128>(second) / stretched)};
+}
+
+// Links have numbers of 32 bits.
+void check_size(std::uint32_t machines, std::size_t links_of_each) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  if (std::uint64_t{machines} * links_of_each > most)
+    throw ConfigError(fmt::format(
+        "/cluster/nodes: found {} machines of {} links each, expected at most {} links altogether", machines,
+        links_of_each, most));
 }
 
 }  // namespace
@@ -69,7 +82,9 @@ Bandwidth Topology::effective(LinkClass link_class, Bandwidth wire) const {
 }
 
 void Topology::add_node_links() {
-  links_.reserve(machines_ * (node_.links().size() + 2 * nics_per_node() + gpus_per_node_));
+  const std::size_t links_of_each = node_.links().size() + 2 * nics_per_node() + 2 * gpus_per_node_;
+  check_size(machines_, links_of_each);
+  links_.reserve(machines_ * links_of_each);
   for (std::uint32_t node = 0; node < machines_; ++node)
     for (const NodeLink& link : node_.links())
       links_.push_back({effective(link.link_class, link.bandwidth), link.latency, link.link_class});
@@ -155,27 +170,37 @@ Topology::Place Topology::place_of(Rank rank) const {
   return {host.machine, node_.host(host.socket)};
 }
 
-HopRoute Topology::hop(Rank source, Rank destination, std::uint32_t nic) const {
+void Topology::append_way_out(Place from, std::uint32_t nic, HopRoute& route) const {
+  const std::uint32_t beside = vertex_beside_nic(from.vertex, nic);
+  append_node_path(from.machine, from.vertex, beside, route);
+  append_node_path(from.machine, beside, node_.nic(nic), route);
+  route.links.push_back(egress({from.machine, nic}));
+  route.latency += nic_links_[nic].latency;
+}
+
+void Topology::append_way_in(Place to, std::uint32_t nic, HopRoute& route) const {
+  route.links.push_back(ingress({to.machine, nic}));
+  const std::uint32_t arrives = vertex_beside_nic(to.vertex, nic);
+  append_node_path(to.machine, node_.nic(nic), arrives, route);
+  append_node_path(to.machine, arrives, to.vertex, route);
+}
+
+HopRoute Topology::hop(const Flow& flow) const {
   HopRoute route;
   route.links.reserve(usual_links_of_a_hop);
-  if (first_sending_link_ && source.index < ranks())
-    route.links.push_back(LinkId{*first_sending_link_ + source.index});
-  const auto [from_node, from] = place_of(source);
-  const auto [to_node, to] = place_of(destination);
-  if (from_node == to_node) {
-    append_node_path(from_node, from, to, route);
+  if (first_sending_link_ && flow.source.index < ranks())
+    route.links.push_back(LinkId{*first_sending_link_ + flow.source.index});
+  const Place from = place_of(flow.source);
+  const Place to = place_of(flow.destination);
+  if (from.machine == to.machine) {
+    append_node_path(from.machine, from.vertex, to.vertex, route);
     return route;
   }
-  const std::uint32_t beside = vertex_beside_nic(from, nic);
-  append_node_path(from_node, from, beside, route);
-  append_node_path(from_node, beside, node_.nic(nic), route);
-  route.links.push_back(egress({from_node, nic}));
-  route.latency += nic_links_[nic].latency;
-  fabric_kind_->route(*this, {from_node, nic}, {to_node, nic}, route.links, route.latency);
-  route.links.push_back(ingress({to_node, nic}));
-  const std::uint32_t arrives = vertex_beside_nic(to, nic);
-  append_node_path(to_node, node_.nic(nic), arrives, route);
-  append_node_path(to_node, arrives, to, route);
+  const std::uint32_t nic_in = nic_of_channel(flow.channel);
+  const std::uint32_t nic_out = flow.exit == own_channel ? nic_in : nic_of_channel(flow.exit);
+  append_way_out(from, nic_out, route);
+  fabric_kind_->route(*this, {from.machine, nic_out}, {to.machine, nic_in}, route.links, route.latency);
+  append_way_in(to, nic_in, route);
   route.slowest_class = LinkClass::network;
   return route;
 }
@@ -185,6 +210,16 @@ std::vector<Bandwidth> Topology::capacities() const {
   result.reserve(links_.size());
   for (const Link& link : links_) result.push_back(link.bandwidth);
   return result;
+}
+
+Bandwidth Topology::share_of(LinkId link, std::int64_t crossings) const {
+  const Bandwidth each = share(links_[link].bandwidth, crossings);
+  if (each == Bandwidth{0})
+    throw ConfigError(
+        fmt::format("/cluster/machine: found {} B/s for what crosses {} {} times at once, expected at least "
+                    "1 B/s for each",
+                    links_[link].bandwidth.count(), link_name(link), crossings));
+  return each;
 }
 
 std::string Topology::link_name(LinkId link) const {

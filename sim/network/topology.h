@@ -24,9 +24,8 @@
 #include "sim/network/machine.h"
 #include "sim/network/node_graph.h"
 #include "sim/network/route_table.h"
-#include "sim/plan/communicator.h"
-#include "sim/plan/group.h"
 #include "sim/plan/host.h"
+#include "sim/plan/plan.h"
 
 namespace lockstep {
 
@@ -100,6 +99,8 @@ class Topology {
   const IdVector<LinkId, Link>& links() const { return links_; }
   // What the engine shares out, by link.
   std::vector<Bandwidth> capacities() const;
+  // What each of so many that cross a link at once gets of it; ConfigError where that is less than 1 B/s.
+  Bandwidth share_of(LinkId link, std::int64_t crossings) const;
   // "node 3: gpu1 -> nvswitch", for people.
   std::string link_name(LinkId link) const;
 
@@ -107,9 +108,10 @@ class Topology {
   bool is_compute(LinkId link) const {
     return link.index >= first_compute_link_ && link.index < first_compute_link_ + ranks_and_hosts();
   }
-  // NIC 0.. of the node that serves a ring: rings are dealt round the NICs.
-  std::uint32_t nic_of_ring(std::uint32_t ring) const { return ring % nics_per_node(); }
-  HopRoute hop(Rank source, Rank destination, std::uint32_t nic) const;
+  HopRoute hop(const Flow& flow) const;
+  HopRoute hop(Rank source, Rank destination, std::uint32_t nic) const {
+    return hop({.source = source, .destination = destination, .channel = nic});
+  }
 
   // For fabrics: adds an inner link; `first_fabric_link` is where theirs begin.
   LinkId add_fabric_link(const Link& link, std::string name);
@@ -121,23 +123,27 @@ class Topology {
   Bandwidth effective(LinkClass link_class, Bandwidth wire) const;
 
  private:
-  void add_node_links();
-  void add_nic_links(const MachineSpec& machine, const std::vector<std::int64_t>& slowdown_ppm);
-  void add_compute_links(const std::vector<std::int64_t>& slowdown_ppm);
-  void add_sending_links(Bandwidth limit);
-  void append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to, HopRoute& route) const;
   // Where a rank is: a machine, and a vertex of its graph.
   struct Place {
     std::uint32_t machine;
     std::uint32_t vertex;
   };
+  void add_node_links();
+  void add_nic_links(const MachineSpec& machine, const std::vector<std::int64_t>& slowdown_ppm);
+  void add_compute_links(const std::vector<std::int64_t>& slowdown_ppm);
+  void add_sending_links(Bandwidth limit);
+  void append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to, HopRoute& route) const;
   Place place_of(Rank rank) const;
   std::uint32_t vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const;
+  // NIC 0.. of its node that serves a channel: channels are dealt round the NICs.
+  std::uint32_t nic_of_channel(std::uint32_t channel) const { return channel % nics_per_node(); }
+  void append_way_out(Place from, std::uint32_t nic, HopRoute& route) const;
+  void append_way_in(Place to, std::uint32_t nic, HopRoute& route) const;
   LinkId egress(Port port) const;
   LinkId ingress(Port port) const;
 
   NodeGraph node_;
-  const FabricSpec& fabric_;
+  FabricSpec fabric_;
   const FabricKind* fabric_kind_;
   std::map<LinkClass, std::int64_t> efficiency_ppm_;
   std::int64_t unhidden_per_byte_ps_;
@@ -154,17 +160,5 @@ class Topology {
   std::vector<std::string> fabric_link_names_;
   FabricGraph fabric_graph_;  // empty unless the fabric is drawn as one
 };
-
-// The rings a library would run over all ranks (ring_search.cpp), and what its chooser may know.
-struct WorldOptions {
-  const MachineSpec& machine;
-  const Calibration& calibration;
-  std::int64_t compute_capability = 0;        // 90 is 9.0
-  std::optional<std::int64_t> channels = {};  // as NCCL_MAX_NCHANNELS and NCCL_MIN_NCHANNELS force it
-};
-Communicator find_world(const Topology& topology, const WorldOptions& options);
-// The groups of a layout that cuts nodes into alike parts, or takes whole ones, each with the communicator its
-// members would form.
-GroupSet find_groups(const Topology& topology, const WorldOptions& options, const GroupLayout& layout);
 
 }  // namespace lockstep

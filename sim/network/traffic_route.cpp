@@ -17,7 +17,7 @@ class TrafficRouter {
     TrafficRoute route{
         .uses = uses(crossings_), .narrowest = {}, .rounds = {}, .rounds_drift = rounds_drift()};
     for (const LinkUse& use : route.uses) {
-      const Bandwidth share_of_one = share(input_.topology.links()[use.link].bandwidth, use.multiplicity);
+      const Bandwidth share_of_one = input_.topology.share_of(use.link, use.multiplicity);
       route.narrowest = std::min(route.narrowest.value_or(share_of_one), share_of_one);
     }
     // Alike groups take their part of a link, but are no links of this one's chain.
@@ -33,7 +33,8 @@ class TrafficRouter {
     std::vector<std::uint32_t> crossings = count_crossings(input_.topology, traffic_.flows);
     if (!alike.empty()) {
       const std::vector<std::uint32_t> others = count_crossings(input_.topology, alike);
-      for (std::size_t link = 0; link < others.size(); ++link) crossings[link] += others[link];
+      for (std::size_t link = 0; link < others.size(); ++link)
+        crossings[link] = checked_multiplicity(std::int64_t{crossings[link]} + others[link], 1);
     }
     for (std::uint32_t link = 0; link < crossings.size(); ++link) {
       std::uint32_t& busiest = crossings[input_.symmetry.representative(LinkId{link}).index];
@@ -80,7 +81,7 @@ class TrafficRouter {
 
   void find_kind(const Flow& flow, HopKind& kind) const {
     const Topology& topology = input_.topology;
-    const HopRoute hop = topology.hop(flow.source, flow.destination, nic_of_ring(topology, flow.channel));
+    const HopRoute hop = topology.hop(flow);
     kind.latency = hop.latency;
     kind.slowest_class = hop.slowest_class;
     kind.loads.clear();

@@ -32,6 +32,10 @@ Rank Communicator::previous(std::uint32_t ring, Rank rank) const {
   return rank_at((node_of(rank) + nodes - 1) % nodes, pattern.local_order.back());
 }
 
+Flow Communicator::flow(std::uint32_t ring, Rank rank) const {
+  return {.source = rank, .destination = next(ring, rank), .channel = ring, .exit = rings[ring].exit};
+}
+
 std::uint8_t Communicator::algorithm_index(std::string_view name) const {
   for (std::uint8_t index = 0; index < algorithms.size(); ++index)
     if (algorithms[index].name == name)
@@ -45,8 +49,7 @@ std::vector<Flow> ring_flows(const Communicator& world) {
     return flows;
   flows.reserve(world.rings.size() * world.ranks());
   for (std::uint32_t ring = 0; ring < world.rings.size(); ++ring)
-    for (std::uint32_t rank = 0; rank < world.ranks(); ++rank)
-      flows.push_back({.source = Rank{rank}, .destination = world.next(ring, Rank{rank}), .channel = ring});
+    for (std::uint32_t rank = 0; rank < world.ranks(); ++rank) flows.push_back(world.flow(ring, Rank{rank}));
   return flows;
 }
 

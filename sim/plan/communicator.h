@@ -17,11 +17,13 @@
 namespace lockstep {
 
 // A ring visits the ranks of a node in `local_order`, then goes on to the next node. Each ring carries an
-// equal part of the bytes; `channels` is how many of the library's channels run along it.
+// equal part of the bytes; `channels` is how many of the library's channels run along it. It comes into a node
+// by its own NIC, and leaves by that of ring `exit`.
 struct RingPattern {
   std::vector<std::uint32_t> local_order;
   std::vector<std::uint32_t> position;  // inverse of local_order
   std::uint32_t channels = 1;
+  std::uint32_t exit = own_channel;
   bool operator==(const RingPattern&) const = default;
 };
 
@@ -66,10 +68,19 @@ struct PlanningFacts {
   bool operator==(const PlanningFacts&) const = default;
 };
 
+// Cycles through a node's mesh that share no link: how many the search found, and how many there can be.
+struct MeshCycles {
+  std::uint32_t found = 0;
+  std::uint32_t bound = 0;
+  bool are_most = true;  // proven; else the best within the search's budget of steps
+  bool operator==(const MeshCycles&) const = default;
+};
+
 struct Communicator {
   std::uint32_t nodes = 1;
   std::uint32_t gpus_per_node = 1;
   std::vector<RingPattern> rings;
+  MeshCycles mesh_cycles;          // where GPUs are joined pair by pair
   bool switch_multicasts = false;  // the node's NVSwitch adds and multicasts (NVLink SHARP)
   bool network_reduces = false;    // the switches between nodes add (SHARP)
   std::vector<ProtocolFacts> protocols;
@@ -90,6 +101,8 @@ struct Communicator {
   Rank rank_at(std::uint32_t node, std::uint32_t local) const { return Rank{node * gpus_per_node + local}; }
   Rank next(std::uint32_t ring, Rank rank) const;
   Rank previous(std::uint32_t ring, Rank rank) const;
+  // What `rank` sends to the next on the ring.
+  Flow flow(std::uint32_t ring, Rank rank) const;
   bool operator==(const Communicator&) const = default;
 };
 

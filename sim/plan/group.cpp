@@ -48,8 +48,11 @@ std::vector<std::vector<Rank>> members_of(const GroupLayout& layout, std::uint32
 Flow in_cluster(const Group& group, Flow flow) {
   flow.source = group.members[flow.source.index];
   flow.destination = group.members[flow.destination.index];
-  if (!group.channels.empty())
-    flow.channel = group.channels[flow.channel % group.channels.size()];
+  if (group.channels.empty())
+    return flow;
+  flow.channel = group.channels[flow.channel % group.channels.size()];
+  if (flow.exit != own_channel)
+    flow.exit = group.channels[flow.exit % group.channels.size()];
   return flow;
 }
 

@@ -76,12 +76,16 @@ enum class PathKind : std::uint8_t {
   coupled,  // a whole collective: every hop at once (fidelity `flow`)
 };
 
-// What one rank sends another while a coupled transfer moves its amount once, `weight` times that amount.
+inline constexpr std::uint32_t own_channel = 0xffffffff;
+
+// What one rank sends another while a coupled transfer moves its amount once, `weight` times that amount. It
+// reaches another node by the NIC of its channel, and leaves by that of `exit`.
 struct Flow {
   Rank source{};
   Rank destination{};
   std::uint32_t channel = 0;
   std::uint32_t weight = 1;
+  std::uint32_t exit = own_channel;
 };
 
 // Everything a coupled transfer moves at once, all ranks together, and the rounds of hops that its chains of
@@ -109,6 +113,7 @@ struct Path {
   Rank rank{};                            // kernel: whose compute; hop: the source
   Rank destination{};                     // hop
   std::uint32_t channel = 0;              // hop: which ring
+  std::uint32_t exit = own_channel;       // hop: the channel by whose NIC it leaves its node
   std::uint32_t held_channels = 0;        // kernel: of a collective that holds it; 0: those of the world
   std::uint32_t multiplicity = 1;         // identical channels folded into one op
   TrafficId traffic = no_traffic;         // coupled

@@ -22,13 +22,14 @@ PathId PlanWriter::kernel_path(Rank rank) {
 }
 
 PathId PlanWriter::hop_path(const Hop& hop) {
-  Flow flow{.source = hop.source, .destination = hop.destination, .channel = hop.channel};
+  Flow flow{.source = hop.source, .destination = hop.destination, .channel = hop.channel, .exit = hop.exit};
   if (group_ != nullptr)
     flow = in_cluster(*group_->group, flow);
   return find_path({.kind = PathKind::hop,
                     .rank = flow.source,
                     .destination = flow.destination,
                     .channel = flow.channel,
+                    .exit = flow.exit,
                     .shape = {.bytes_per_step = hop.message.count()},
                     .protocol = hop.protocol,
                     .algorithm = hop.algorithm});

@@ -29,6 +29,7 @@ struct Hop {
   Rank source{};
   Rank destination{};
   std::uint32_t channel = 0;
+  std::uint32_t exit = own_channel;
   std::uint8_t protocol = 0;
   std::uint8_t algorithm = no_algorithm;
   Bytes message = {};  // where its length matters to who carries it

@@ -90,9 +90,9 @@ class Refinement {
   void find_hops() {
     for (std::uint32_t ring = 0; ring < world_.rings.size(); ++ring)
       for (std::uint32_t rank = 0; rank < world_.ranks(); ++rank) {
-        const Rank next = world_.next(ring, Rank{rank});
-        hops_.push_back({next.index, world_.previous(ring, Rank{rank}).index,
-                         topology_.hop(Rank{rank}, next, nic_of_ring(topology_, ring)).links});
+        const Flow flow = world_.flow(ring, Rank{rank});
+        hops_.push_back(
+            {flow.destination.index, world_.previous(ring, Rank{rank}).index, topology_.hop(flow).links});
       }
   }
 
@@ -162,9 +162,7 @@ class GroupRefinement {
   void add(std::size_t number, const GroupSet& set, const Group& group) {
     std::map<LinkId, std::uint32_t> times;
     for (const Flow& flow : ring_flows(set, group))
-      for (const LinkId link :
-           topology_.hop(flow.source, flow.destination, nic_of_ring(topology_, flow.channel)).links)
-        times[link] += flow.weight;
+      for (const LinkId link : topology_.hop(flow).links) times[link] += flow.weight;
     ColouredGroup& added = groups_.emplace_back(&group, mixed(number, group.shape), std::vector<Crossing>{});
     for (const auto& [link, count] : times) added.crossings.push_back({link, count});
   }
@@ -213,9 +211,7 @@ bool have_links_of_their_own(const Topology& topology, std::span<const GroupSet>
     for (const Group& group : set.groups) {
       const std::vector<Flow> flows = ring_flows(set, group);
       for (const Flow& flow : flows)
-        for (const LinkId link :
-             topology.hop(flow.source, flow.destination, nic_of_ring(topology, flow.channel)).links)
-          takes[link.index] = true;
+        for (const LinkId link : topology.hop(flow).links) takes[link.index] = true;
     }
     for (std::size_t link = 0; link < takes.size(); ++link) {
       if (takes[link] && is_taken[link])

@@ -17,6 +17,7 @@
 
 #include "sim/network/routing.h"
 #include "sim/plan/fidelity.h"
+#include "sim/plan/group.h"
 
 namespace lockstep {
 

@@ -495,6 +495,8 @@ Simulation simulate(const Scenario& scenario) {
   const auto run = [&](const PlanExtent& extent) {
     return run_plan(write_plan(simulation.job, cluster, extent), scenario, simulation.job, cluster);
   };
+  if (!cluster.world.mesh_cycles.are_most)
+    simulation.notes.push_back("rings: " + describe(cluster.world.mesh_cycles));
   simulation.first = run({.is_first = true});
   const bool is_long = is_long_run(scenario);
   const std::int64_t shown = is_long ? 1 : scenario.simulation.iterations;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "sim/network/ring_search.h"
 #include "sim/network/routing.h"
 #include "sim/plan/timeline.h"
 #include "sim/scenario/long_run.h"

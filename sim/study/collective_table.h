@@ -71,6 +71,7 @@ class CollectiveBench {
   std::vector<CollectiveRow> predict(std::span<const CollectiveQuery> queries) const;
   std::vector<CollectiveRow> predict(CollectiveOp op, const SizeRange& range) const;
   CollectiveRow predict(CollectiveOp op, Bytes bytes) const;
+  const Communicator& world() const { return cluster_->world; }
 
  private:
   struct Asked {

@@ -104,10 +104,24 @@ TEST_CASE("A weighted flow of multiplicity m loads a link m times its rate") {
   CHECK(rates[1] == 1300 / (w * m + 1));
 }
 
-// 2 units among 3 flows are 0 each; the rate is held up at 1 so that nothing stands still (load refuses
-// scenarios that come here).
-TEST_CASE("A rate is at least one") {
-  CHECK(shares({2}, {over({0}), over({0}), over({0})}) == std::vector<std::int64_t>{1, 1, 1});
+// 3 units among 3 flows are 1 each; 2 would be 0 each, and 1 each would be more than there is.
+TEST_CASE("A link with less than one unit for each share is told, and not shared") {
+  CHECK(shares({3}, {over({0}), over({0}), over({0})}) == std::vector<std::int64_t>{1, 1, 1});
+  CHECK_THROWS_AS(shares({2}, {over({0}), over({0}), over({0})}), InternalError);
+  FairShareProblem problem;
+  problem.add_link(100);
+  const ShareUse use{problem.add_link(11), 4};
+  problem.add_flow(std::span(&use, 1), 2);
+  CHECK(!problem.starved_link());
+  problem.add_flow(std::span(&use, 1));
+  CHECK(problem.starved_link() == 1u);
+  CHECK(problem.shares_on(1) == 4 * 2 + 4);
+}
+
+// Rounding down leaves what it takes to those that are frozen later, so that none of them falls below.
+TEST_CASE("Whatever flows there are, those that get a unit first get no less at last") {
+  CHECK(shares({5, 7}, {over({0}), over({0, 1}), over({0, 1}), over({1})}) ==
+        std::vector<std::int64_t>{1, 1, 1, 5});
 }
 
 TEST_CASE("A flow that crosses no link is a mistake") {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/error.h"
 #include "sim/engine/event_queue.h"
 
 namespace lockstep {
@@ -253,6 +254,17 @@ TEST_CASE("A busy link finishes when it has carried every byte") {
   const Duration byte = time_to_move(Bytes{1}, Bandwidth{giga});
   CHECK(last >= all);
   CHECK(last <= all + byte * (2 * flows * flows));
+}
+
+// Two at once on 1 B/s, or one that counts twice, would have half a byte per second each.
+TEST_CASE("A link too narrow for what crosses it at once is refused as the user's mistake") {
+  Harness two({Bandwidth{1}}, {{{.link = LinkId{0}}}});
+  two.start_at(Duration::zero(), 0, 10);
+  two.start_at(Duration::zero(), 0, 10);
+  CHECK_THROWS_AS(two.run(), ConfigError);
+  Harness one({Bandwidth{1}}, {{{.link = LinkId{0}, .multiplicity = 2}}});
+  one.start_at(Duration::zero(), 0, 10);
+  CHECK_THROWS_AS(one.run(), ConfigError);
 }
 
 }  // namespace

@@ -2,75 +2,30 @@
 
 #include <doctest/doctest.h>
 
-#include <numeric>
+#include <algorithm>
 #include <set>
 
 #include "sim/network/routing.h"
 #include "tests/support/clusters.h"
+#include "tests/support/link_matrices.h"
 
 namespace lockstep {
 namespace {
 
-using Cycles = std::vector<std::vector<std::uint32_t>>;
-
-// How often each pair is joined by the cycles.
-LinkMatrix used_links(const Cycles& cycles, std::size_t gpus) {
-  LinkMatrix used(gpus, std::vector<std::int64_t>(gpus));
-  for (const auto& cycle : cycles)
-    for (std::size_t place = 0; place < cycle.size(); ++place) {
-      const std::uint32_t a = cycle[place];
-      const std::uint32_t b = cycle[(place + 1) % cycle.size()];
-      ++used[a][b];
-      ++used[b][a];
-    }
-  return used;
+// GPUs joined one to one, each with a NIC of its own below its PCIe switch, as in a node of MI300X.
+MachineSpec mesh_with_nics(std::size_t gpus, Bandwidth link, Bandwidth nic) {
+  MachineSpec machine = mesh_machine(complete_mesh(gpus), wire(LinkClass::nvlink, link));
+  std::vector<std::vector<std::int64_t>> switches;
+  for (std::int64_t gpu = 0; std::cmp_less(gpu, gpus); ++gpu) switches.push_back({gpu});
+  machine.host = pcie_machine(static_cast<std::int64_t>(gpus), switches).host;
+  machine.host.pcie->bandwidth = nic * 2;
+  for (std::int64_t gpu = 0; std::cmp_less(gpu, gpus); ++gpu)
+    machine.nics.push_back({wire(LinkClass::network, nic), {gpu}});
+  return machine;
 }
 
-void check_cycles(const Cycles& cycles, const LinkMatrix& matrix) {
-  const LinkMatrix used = used_links(cycles, matrix.size());
-  for (std::size_t a = 0; a < matrix.size(); ++a)
-    for (std::size_t b = 0; b < matrix.size(); ++b) CHECK(used[a][b] <= matrix[a][b]);
-  for (const auto& cycle : cycles) {
-    CHECK(cycle.front() == 0);
-    CHECK(std::set<std::uint32_t>(cycle.begin(), cycle.end()).size() == matrix.size());
-  }
-}
-
-// Every GPU of a DGX-1V has 6 links and a cycle takes 2 of each: at most 3 cycles, and 3 x 8 cycle edges are
-// all 24 links of the cube mesh, so each is used exactly once.
-TEST_CASE("A DGX-1V holds three cycles that use every NVLink once") {
-  const LinkMatrix matrix = dgx1v_matrix();
-  const Cycles cycles = find_disjoint_cycles(matrix);
-  REQUIRE(cycles.size() == std::accumulate(matrix[0].begin(), matrix[0].end(), std::int64_t{0}) / 2);
-  check_cycles(cycles, matrix);
-  CHECK(used_links(cycles, 8) == matrix);
-}
-
-// Four GPUs, two links between each pair: degree 6, so 3 cycles, and 3 x 4 edges are all 12 links.
-TEST_CASE("Four GPUs joined twice each hold three cycles") {
-  const LinkMatrix matrix{{0, 2, 2, 2}, {2, 0, 2, 2}, {2, 2, 0, 2}, {2, 2, 2, 0}};
-  const Cycles cycles = find_disjoint_cycles(matrix);
-  CHECK(cycles.size() == 3 * 2 / 2);
-  check_cycles(cycles, matrix);
-  CHECK(used_links(cycles, 4) == matrix);
-}
-
-// A single K4 has degree 3: one cycle, and a perfect matching is left over.
-TEST_CASE("Four GPUs joined once each hold one cycle") {
-  const LinkMatrix matrix{{0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}, {1, 1, 1, 0}};
-  const Cycles cycles = find_disjoint_cycles(matrix);
-  CHECK(cycles.size() == 3 / 2);
-  check_cycles(cycles, matrix);
-}
-
-TEST_CASE("Between two GPUs every link is a ring of its own") {
-  CHECK(find_disjoint_cycles({{0, 4}, {4, 0}}) == Cycles(4, {0, 1}));
-}
-
-TEST_CASE("Where no cycle exists none is found") {
-  CHECK(find_disjoint_cycles({{0, 1, 0}, {1, 0, 1}, {0, 1, 0}}).empty());  // a path
-  CHECK(find_disjoint_cycles({{0, 0}, {0, 0}}).empty());
-  CHECK(find_disjoint_cycles({{0}}).empty());
+Bandwidth carried(const Communicator& world) {
+  return world.ring_bandwidth * static_cast<std::int64_t>(world.rings.size());
 }
 
 TEST_CASE("On a mesh each cycle is a ring in both directions") {
@@ -109,6 +64,73 @@ TEST_CASE("A ring can carry what its narrowest hop leaves to it") {
   machine.nics = {{wire(LinkClass::network, gigabytes_per_second(10)), {0, 1}}};
   CHECK(TestCluster(machine, 1).world().ring_bandwidth == gigabytes_per_second(100));
   CHECK(TestCluster(machine, 2).world().ring_bandwidth == gigabytes_per_second(10));
+}
+
+// Eight rings that keep to their NIC are closed inside the node: 8 x 8 hops on 8 x 7 links of one direction, so
+// that some link has two. A path from NIC to NIC has 7 hops, and 8 of these use every link once: what a link
+// carries is more than a NIC's, so that the NICs are what binds.
+TEST_CASE(
+    "On a complete mesh with a NIC a GPU all NICs are full, by rings that leave by another than they enter") {
+  const Bandwidth link = gigabytes_per_second(52);
+  const Bandwidth nic = gigabytes_per_second(45);
+  const std::size_t gpus = 8;
+  const TestCluster cluster(mesh_with_nics(gpus, link, nic), 2);
+  const Communicator& world = cluster.world();
+  CHECK(carried(world) == nic * static_cast<std::int64_t>(gpus));
+  std::set<std::uint32_t> exits;
+  for (std::uint32_t ring = 0; ring < world.rings.size(); ++ring) {
+    CHECK(world.rings[ring].local_order.front() == ring);
+    CHECK(world.rings[ring].local_order.back() == world.rings[ring].exit);
+    exits.insert(world.rings[ring].exit);
+  }
+  CHECK(exits.size() == gpus);
+  for (const std::uint32_t crossings : count_crossings(cluster.topology(), ring_flows(world)))
+    CHECK(crossings <= 1);
+}
+
+// Twice a NIC's bandwidth on every link bears the two rings that meet on one.
+TEST_CASE("Rings keep to their NIC where the links between GPUs bear it") {
+  const Bandwidth nic = gigabytes_per_second(45);
+  const TestCluster cluster(mesh_with_nics(8, nic * 2, nic), 2);
+  CHECK(carried(cluster.world()) == nic * 8);
+  for (const RingPattern& ring : cluster.world().rings) CHECK(ring.exit == own_channel);
+}
+
+TEST_CASE("Round a switch rings keep to their NIC, whatever its links carry") {
+  MachineSpec machine = switch_machine(4, wire(LinkClass::nvlink, gigabytes_per_second(1)));
+  for (const std::int64_t gpu : {0, 1, 2, 3})
+    machine.nics.push_back({wire(LinkClass::network, gigabytes_per_second(100)), {gpu}});
+  for (const RingPattern& ring : TestCluster(machine, 2).world().rings) CHECK(ring.exit == own_channel);
+}
+
+// A group of GPUs 4-7 of each node has the NICs 4-7: its ring 0 goes by NIC 4 and leaves by another of these.
+TEST_CASE("A group's rings change among the NICs beside its own GPUs") {
+  const TestCluster cluster(mesh_with_nics(8, gigabytes_per_second(52), gigabytes_per_second(45)), 2);
+  GroupSet set =
+      find_groups(cluster.topology(), {.machine = cluster.machine(), .calibration = cluster.calibration()},
+                  {.name = "pairs", .block = 8, .is_across = true});
+  for (const Group& group : set.groups) {
+    const Communicator& shape = set.shapes[group.shape];
+    for (const Flow& flow : in_cluster(group, ring_flows(shape)))
+      CHECK(flow.channel == flow.source.index % 8);
+  }
+}
+
+TEST_CASE("A mesh of 256 GPUs makes no more rings than a library has channels") {
+  const TestCluster cluster(
+      mesh_machine(complete_mesh(256), wire(LinkClass::nvlink, gigabytes_per_second(1))), 1);
+  CHECK(cluster.world().rings.size() == 64);
+  CHECK(cluster.world().channels() == 64);
+  CHECK(cluster.world().mesh_cycles == MeshCycles{.found = 32, .bound = 32, .are_most = true});
+}
+
+TEST_CASE("What was found of cycles is told with what there may be") {
+  CHECK(describe({.found = 3, .bound = 3, .are_most = true}) ==
+        "3 cycles through the GPUs' links that share none, the most there are");
+  CHECK(describe({.found = 1, .bound = 4, .are_most = false}) ==
+        "1 cycle through the GPUs' links that share none, the best that a search of limited length found; "
+        "there "
+        "may be up to 4");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "sim/base/error.h"
 #include "sim/plan/plan_writer.h"
 #include "sim/scenario/roles.h"
 #include "tests/support/clusters.h"
@@ -156,6 +157,24 @@ TEST_CASE("A collective reserves an SM of its rank for every channel") {
                                          .interference = interference});
   CHECK(routes.uses(RouteId{0})[0].reserved_sms == cluster.world().channels());
   CHECK(routes.interference() == interference);
+}
+
+TEST_CASE("A multiplicity beyond 32 bits is refused, not cut short") {
+  constexpr std::int64_t most = 0xffffffff;
+  CHECK(checked_multiplicity(most, 1) == most);
+  CHECK_THROWS_AS(checked_multiplicity(most, 2), ConfigError);
+  CHECK_THROWS_AS(checked_multiplicity(std::int64_t{1} << 62, std::int64_t{1} << 62), ConfigError);
+}
+
+// A million picoseconds of a core for a byte, 5,000 of which rank 0 sends: 5 x 10^9 is more than 2^32.
+TEST_CASE("Core time of more bytes at once than can be counted is refused") {
+  Calibration calibration;
+  calibration.core_time_per_byte_ps = 1'000'000;
+  const TestCluster cluster(switch_machine(2, nvlink), 1, {}, calibration);
+  Plan plan = plan_with_path({.kind = PathKind::coupled, .traffic = TrafficId{0}});
+  plan.traffics.push_back(
+      {.flows = {{.source = Rank{0}, .destination = Rank{1}, .channel = 0, .weight = 5'000}}, .rounds = {}});
+  CHECK_THROWS_AS(routes_of(cluster, plan, no_symmetry(cluster.topology())), ConfigError);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sim/base/check.h"
+#include "sim/base/error.h"
 #include "tests/support/clusters.h"
 
 namespace lockstep {
@@ -149,6 +150,63 @@ TEST_CASE("Every link has a name of its own") {
       names.insert(cluster.topology().link_name(link));
     CHECK(names.size() == cluster.topology().links().size());
   }
+}
+
+// A ring that comes in by NIC 1 and leaves by NIC 0.
+TEST_CASE("A message may leave by another NIC than it comes in by") {
+  MachineSpec machine = switch_machine(2, nvlink);
+  machine.nics = {{nic_link, {0}}, {nic_link, {1}}};
+  const TestCluster cluster(machine, 2);
+  const HopRoute hop =
+      cluster.topology().hop({.source = Rank{0}, .destination = Rank{3}, .channel = 1, .exit = 0});
+  std::vector<std::string> names;
+  for (const LinkId link : hop.links) names.push_back(cluster.topology().link_name(link));
+  CHECK(names == std::vector<std::string>{"node0: nic0 out", "node1: nic1 in"});
+}
+
+// The name is too long to stand inside the string itself.
+TEST_CASE("A topology outlives all that it was made of") {
+  const auto make = [] {
+    const MachineSpec machine = two_gpus_one_nic();
+    FabricSpec fabric;
+    fabric.name = "a fabric whose name is kept on the heap and not beside it";
+    fabric.kind = "fat_tree";
+    fabric.ports_per_leaf = 1;
+    fabric.hop_latency = Duration::nanoseconds(300);
+    const Calibration calibration;
+    return Topology({.machine = machine,
+                     .fabric = fabric,
+                     .calibration = calibration,
+                     .nodes = 2,
+                     .gpus_per_node = 2,
+                     .slowdown_ppm = {}});
+  };
+  const Topology topology = make();
+  CHECK(topology.fabric().name == "a fabric whose name is kept on the heap and not beside it");
+  // From leaf to leaf: the wire, and three switches.
+  CHECK(topology.hop(Rank{0}, Rank{2}, 0).latency == nic_link.latency + Duration::nanoseconds(3 * 300));
+}
+
+TEST_CASE("A share of less than one byte per second is refused by the name of the link") {
+  MachineSpec machine = two_gpus_one_nic();
+  machine.nics.front().link.bandwidth = Bandwidth{3};
+  const TestCluster cluster(machine, 2);
+  const LinkId out = cluster.topology().hop(Rank{0}, Rank{2}, 0).links.back();
+  CHECK(cluster.topology().share_of(out, 3) == Bandwidth{1});
+  CHECK_THROWS_WITH_AS(cluster.topology().share_of(out, 4), doctest::Contains("node1: nic0 in"), ConfigError);
+}
+
+TEST_CASE("More links than have numbers are refused") {
+  const MachineSpec machine = mesh_machine(std::vector(100, std::vector<std::int64_t>(100, 1)), nvlink);
+  const FabricSpec fabric;
+  const Calibration calibration;
+  CHECK_THROWS_AS(Topology({.machine = machine,
+                            .fabric = fabric,
+                            .calibration = calibration,
+                            .nodes = 1'000'000,
+                            .gpus_per_node = 100,
+                            .slowdown_ppm = {}}),
+                  ConfigError);
 }
 
 TEST_CASE("A fabric kind that is not registered is a mistake of load") {

@@ -22,6 +22,18 @@ Bandwidth first_link(const Cluster& cluster) {
   return cluster.topology.links()[cluster.topology.hop(Rank{0}, Rank{1}, 0).links.front()].bandwidth;
 }
 
+// The scenario has gone when its result is looked at.
+TEST_CASE("What a simulation returns outlives the scenario") {
+  const Simulation simulation = [] {
+    const Scenario scenario = cluster_scenario("v100_4gpu_nvlink", 2);
+    return simulate(scenario);
+  }();
+  const Topology& topology = simulation.cluster->topology;
+  const std::string kind = cluster_scenario("v100_4gpu_nvlink", 2).cluster.fabric.kind;
+  CHECK(topology.fabric().kind == kind);
+  CHECK(!topology.hop(simulation.cluster->world.flow(0, Rank{3})).links.empty());
+}
+
 // Half of the 25 GB/s, or 50, from which NCCL runs a ring of its search twice: each runs on two channels.
 TEST_CASE("Forced channels move 12.5 GB/s each up to compute capability 8.0, and 25 past it") {
   for (const auto& [machine, each] :

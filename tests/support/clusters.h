@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/network/ring_search.h"
 #include "sim/network/topology.h"
 
 namespace lockstep {
@@ -112,6 +113,7 @@ class TestCluster {
   const Topology& topology() const { return topology_; }
   const Communicator& world() const { return world_; }
   const Calibration& calibration() const { return calibration_; }
+  const MachineSpec& machine() const { return machine_; }
 
   // The names of what a message from rank to rank crosses.
   std::vector<std::string> links_between(std::uint32_t from, std::uint32_t to, std::uint32_t nic = 0) const {
