@@ -20,7 +20,11 @@ void ScenarioArguments::add_to(CLI::App& command) {
   command.add_option("scenario", path, "a scenario file (JSON; comments allowed)")
       ->type_name("SCENARIO")
       ->required();
-  command.add_option("--set", changes, "change one value, e.g. cluster.nodes=4; may be repeated")
+  command
+      .add_option("--set", changes,
+                  "change one value, also inside what is named, e.g. cluster.nodes=4 or "
+                  "cluster.machine.nics.count=4; "
+                  "may be repeated")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
 }

@@ -50,6 +50,17 @@ void label_source(const std::vector<ChangedValue>& changes, ordered_json& value)
   }
 }
 
+// A machine that states no calibration has the one of its name, if there is one.
+ordered_json with_own_calibration(ordered_json machine, const ProfileStore& store) {
+  const std::vector<std::string> names = store.names(ProfileKind::calibration);
+  const auto name = machine.find("name");
+  if (!machine.contains("calibration") && name != machine.end() && name->is_string() &&
+      std::binary_search(names.begin(), names.end(), name->get_ref<const std::string&>())) {
+    machine["calibration"] = *name;
+  }
+  return machine;
+}
+
 std::vector<std::string> keys_of(const ordered_json& object) {
   std::vector<std::string> keys;
   for (const auto& item : object.items()) {
@@ -108,7 +119,10 @@ ordered_json changes_in(const JsonReader& json) {
 std::optional<JsonDocument> change_profile(const JsonReader& json, const ProfileChange& change,
                                            const Place& place) {
   const auto& [kind, name, profile, changes] = change;
-  ChangedDocument changed = lay_over(profile, changes);
+  const ordered_json base = kind == ProfileKind::machine && changes.contains("calibration")
+                                ? with_own_calibration(profile, place.context.store)
+                                : profile;
+  ChangedDocument changed = lay_over(base, changes);
   forget_plans(changes, kind, changed.value);
   for (const std::string& problem : changed.problems) {
     place.context.add_problems({fmt::format("{}: {}{}", json.file_name(), json.pointer(), problem)});

@@ -66,7 +66,12 @@ nlohmann::ordered_json changes_in(const JsonReader& json);
 template <class T>
 T read_changed(const JsonReader& json, const Place& place, ProfileKind kind,
                T (*read)(const JsonReader&, const Place&)) {
-  std::optional<JsonDocument> profile = open_profile(json.required(base_key), place, kind);
+  const JsonReader name = json.required(base_key);
+  if (!name.is_string()) {
+    name.expected(std::string("the name of a ") + std::string(noun_of(kind)) + " or a path");
+    return T{};
+  }
+  std::optional<JsonDocument> profile = open_profile(name, place, kind);
   if (!profile) {
     return T{};
   }
@@ -77,12 +82,9 @@ T read_changed(const JsonReader& json, const Place& place, ProfileKind kind,
     place.context.add_problems(apart.problems);
     return T{};
   }
-  std::optional<JsonDocument> document = change_profile(json,
-                                                        {.kind = kind,
-                                                         .name = json.required(base_key).text(),
-                                                         .profile = profile->value(),
-                                                         .changes = changes_in(json)},
-                                                        place);
+  std::optional<JsonDocument> document = change_profile(
+      json, {.kind = kind, .name = name.text(), .profile = profile->value(), .changes = changes_in(json)},
+      place);
   if (!document) {
     return T{};
   }

@@ -280,7 +280,7 @@ class Reader {
     const std::vector<CollectiveOp> possible = possible_collectives(log, *log.ranks);
     const auto nothing_fits = describe_other_collective(log, CollectiveOp::all_reduce, *log.ranks);
     if (possible.empty() && nothing_fits)
-      throw ConfigError(*nothing_fits + "; are there as many ranks?");
+      throw ConfigError(*nothing_fits + ", or another number of ranks");
     if (possible.size() > 1)
       throw ConfigError(fmt::format(
           "{}: found no name of a collective, and busbw and algbw of {} ranks are alike for {}; expected "

@@ -19,19 +19,21 @@ double factor_of(CollectiveOp op, std::int64_t ranks) {
   return static_cast<double>(factor.numerator) / static_cast<double>(factor.denominator);
 }
 
-// Both figures were rounded when they were printed.
-bool is_possible(const CollectiveLogRow& row, double factor) {
+// By how much a row misses a factor, beyond what was rounded away when both figures were printed.
+double miss_of(const CollectiveLogRow& row, double factor) {
   if (!row.algbw_gbs || !row.busbw_gbs) {
-    return true;
+    return 0;
   }
-  const double slack = row.bandwidth_rounding * (1 + factor) * (1 + 1e-9) + 1e-9 * *row.busbw_gbs;
-  return std::abs(*row.busbw_gbs - *row.algbw_gbs * factor) <= slack;
+  const double rounded = row.bandwidth_rounding * (1 + factor) * (1 + 1e-9) + 1e-9 * *row.busbw_gbs;
+  return std::max(0.0, std::abs(*row.busbw_gbs - *row.algbw_gbs * factor) - rounded);
 }
 
-const CollectiveLogRow* first_contradiction(const CollectiveLog& log, double factor) {
-  const auto found = std::find_if(log.rows.begin(), log.rows.end(),
-                                  [&](const CollectiveLogRow& row) { return !is_possible(row, factor); });
-  return found == log.rows.end() ? nullptr : &*found;
+// The row that tells it most plainly; null: none does.
+const CollectiveLogRow* plainest_contradiction(const CollectiveLog& log, double factor) {
+  const auto found = std::max_element(
+      log.rows.begin(), log.rows.end(),
+      [&](const auto& left, const auto& right) { return miss_of(left, factor) < miss_of(right, factor); });
+  return found == log.rows.end() || miss_of(*found, factor) == 0 ? nullptr : &*found;
 }
 
 bool reduces(CollectiveOp op) {
@@ -59,17 +61,21 @@ std::vector<CollectiveOp> narrowed_by_words(const std::vector<CollectiveOp>& ops
   return narrowed.empty() ? ops : narrowed;
 }
 
-// "1.75 (all_reduce), 0.875 (all_gather, ...) or 1 (broadcast, ...)" of so many ranks.
+// "all_reduce 1.75, all_gather 0.875, ..." of so many ranks.
 std::string known_factors(std::int64_t ranks) {
   std::string text;
-  for (const CollectiveOp shown :
-       {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::broadcast}) {
-    std::vector<CollectiveOp> alike;
-    std::copy_if(all_ops.begin(), all_ops.end(), std::back_inserter(alike),
-                 [&](CollectiveOp op) { return factor_of(op, 1'000) == factor_of(shown, 1'000); });
-    text += fmt::format("{}{:.4g} ({})", text.empty() ? "" : ", ", factor_of(shown, ranks), names_of(alike));
+  for (const CollectiveOp op : all_ops) {
+    text +=
+        fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", collective_op_name(op), factor_of(op, ranks));
   }
   return text;
+}
+
+// Whose figures these are, as far as anything of so many ranks has them.
+std::string owners_of(const CollectiveLog& log, std::int64_t ranks) {
+  const std::vector<CollectiveOp> possible = possible_collectives(log, ranks);
+  return possible.empty() ? fmt::format("as nothing of {} ranks prints ({})", ranks, known_factors(ranks))
+                          : fmt::format("as {} of {} ranks prints", names_of(possible), ranks);
 }
 
 }  // namespace
@@ -77,24 +83,22 @@ std::string known_factors(std::int64_t ranks) {
 std::vector<CollectiveOp> possible_collectives(const CollectiveLog& log, std::int64_t ranks) {
   std::vector<CollectiveOp> possible;
   std::copy_if(all_ops.begin(), all_ops.end(), std::back_inserter(possible),
-               [&](CollectiveOp op) { return first_contradiction(log, factor_of(op, ranks)) == nullptr; });
+               [&](CollectiveOp op) { return plainest_contradiction(log, factor_of(op, ranks)) == nullptr; });
   return possible.size() == all_ops.size() ? std::vector<CollectiveOp>{} : narrowed_by_words(possible, log);
 }
 
 std::optional<std::string> describe_other_collective(const CollectiveLog& log, CollectiveOp op,
                                                      std::int64_t ranks) {
-  const CollectiveLogRow* row = first_contradiction(log, factor_of(op, ranks));
+  const CollectiveLogRow* row = plainest_contradiction(log, factor_of(op, ranks));
   if (row == nullptr) {
     return std::nullopt;
   }
-  const std::string found =
-      *row->algbw_gbs > 0 ? fmt::format(", {:.4g} times", *row->busbw_gbs / *row->algbw_gbs) : "";
+  const std::string times =
+      *row->algbw_gbs > 0 ? fmt::format(" ({:.4g} times)", *row->busbw_gbs / *row->algbw_gbs) : "";
   return fmt::format(
-      "{}:{}: found a busbw of {} GB/s beside an algbw of {} GB/s{}; expected {:.4g} times for {} of {} "
-      "ranks; of "
-      "as many ranks are printed {}",
-      log.file, row->line, *row->busbw_gbs, *row->algbw_gbs, found, factor_of(op, ranks),
-      collective_op_name(op), ranks, known_factors(ranks));
+      "{}:{}: found a busbw of {} GB/s beside an algbw of {} GB/s{}, {}; expected {:.4g} times for {}",
+      log.file, row->line, *row->busbw_gbs, *row->algbw_gbs, times, owners_of(log, ranks),
+      factor_of(op, ranks), collective_op_name(op));
 }
 
 std::string names_of(const std::vector<CollectiveOp>& ops) {

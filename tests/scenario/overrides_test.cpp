@@ -74,10 +74,13 @@ TEST_CASE("NICs are counted however the profile lists them") {
   CHECK(text_of(short_form.changes) == "machine dgx_a100_80gb with nics.count 4 (8)");
   for (const std::string& name : shipped_machine_names()) {
     CAPTURE(name);
-    const Scenario whole = load_llama({{"cluster.machine", name}});
+    const Overrides of_machine{{"cluster.machine", name}, {"model.precision", "fp32"}};
+    const Scenario whole = load_llama(of_machine);
     if (whole.cluster.machine.nics.empty())
       continue;
-    const Scenario one = load_llama({{"cluster.machine", name}, {"cluster.machine.nics.count", "1"}});
+    Overrides of_one = of_machine;
+    of_one.emplace_back("cluster.machine.nics.count", "1");
+    const Scenario one = load_llama(of_one);
     REQUIRE(one.cluster.machine.nics.size() == 1);
     CHECK(one.cluster.machine.nics.front().link.bandwidth ==
           whole.cluster.machine.nics.front().link.bandwidth);
@@ -86,7 +89,7 @@ TEST_CASE("NICs are counted however the profile lists them") {
 }
 
 TEST_CASE("one NIC of a list is changed by its index, and one that is not there is refused") {
-  const Overrides dgx1{{"cluster.machine", "dgx1_v100"}, {"cluster.nodes", "2"}};
+  const Overrides dgx1{{"cluster.machine", "dgx1_v100"}, {"model.precision", "fp32"}};
   Overrides faster = dgx1;
   faster.emplace_back("cluster.machine.nics.0.link.bandwidth", "50 GB/s");
   CHECK(load_llama(faster).cluster.machine.nics[0].link.bandwidth == Bandwidth{50'000'000'000});
