@@ -69,7 +69,8 @@ void check_outputs(const CalibrateArguments& arguments, std::vector<std::string>
     throw ConfigError("--output: is required (-o PROFILE.json), or --gpu-output for computing alone");
   }
   inputs.push_back(arguments.request.machine);
-  require_files_of_their_own({{"--output", arguments.output}, {"--gpu-output", arguments.gpu_output}}, inputs);
+  require_files_of_their_own({{"--output", arguments.output}, {"--gpu-output", arguments.gpu_output}},
+                             inputs);
   for (const std::string& output : {arguments.output, arguments.gpu_output})
     if (!output.empty())
       static_cast<void>(AtomicFile(output));
@@ -232,7 +233,9 @@ int run_calibrate(const CalibrateArguments& arguments, const CommandContext& con
 }
 
 void add_log_options(CLI::App& command, LogFacts& facts) {
-  command.add_option("--collective", facts.collective, "what was measured, where a log does not say it")
+  command
+      .add_option("--collective", facts.collective,
+                  "what was measured, where neither a log's words nor its busbw say it")
       ->type_name("OP");
   command.add_option("--nodes", facts.nodes, "on how many nodes, where a log does not say it")
       ->type_name("N");
@@ -258,7 +261,8 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
           "log", request.files,
           "logs of nccl-tests or rccl-tests, CSV, or indexes of tables "
           "(.json, lockstep.collective_tables/1); or harness runs (.json, lockstep.run/1) and tables "
-          "of timed kernels (gemm.csv memory_bound.csv launches.csv ...), or folders of these")
+          "of timed kernels (gemm.csv memory_bound.csv launches.csv ...), or folders of these; - is a log "
+          "on standard input")
       ->type_name("LOG")
       ->required();
   command->add_option("--machine", request.machine, "a machine's name or file")->type_name("M")->required();

@@ -23,6 +23,7 @@ using nlohmann::ordered_json;
 struct CollectiveArguments {
   std::string operation;
   CollectiveSetting setting;
+  LibraryChoice library;
   std::string first = "8";
   std::string last = "8G";
   std::int64_t factor = 2;
@@ -181,6 +182,8 @@ int run_collective(const CollectiveArguments& arguments, const CommandContext& c
   const CollectiveOp op = parse_operation(arguments.operation);
   const SizeRange range = parse_range(arguments);
   CollectiveSetting setting = arguments.setting;
+  setting.calibration = arguments.library.calibration;
+  setting.library_version = arguments.library.library_version;
   setting.fidelity = parse_fidelity(arguments.fidelity);
   const ProfileStore store(context.data_directory);
   const Scenario scenario = load_collective_setting(setting, store);
@@ -206,12 +209,7 @@ void add_setting_options(CLI::App& command, CollectiveArguments& arguments) {
   command.add_option("--protocol", setting.protocol, "auto, ll, ll128 or simple")->type_name("P");
   command.add_option("--channels", setting.channels, "force this many channels")->type_name("C");
   command.add_option("--library", setting.library, "nccl, gloo or rccl (the machine's)")->type_name("L");
-  command
-      .add_option("--calibration", setting.calibration, "a fitted profile's name or file (the machine's own)")
-      ->type_name("NAME");
-  command
-      .add_option("--library-version", setting.library_version, "choose as this release does, e.g. 2.18.3")
-      ->type_name("V");
+  add_library_options(command, arguments.library);
   command.add_option("--fidelity", arguments.fidelity, "flow (default) or step")->type_name("F");
 }
 

@@ -151,6 +151,7 @@ void add_explain_command(CLI::App& app, CommandContext& context) {
                    "the iteration time with this change; may be repeated, each on its own")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
+  arguments->scenario.add_library_options(*command);
   arguments->scenario.add_simulation_options(*command);
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->callback([arguments, &context] {

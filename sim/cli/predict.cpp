@@ -46,11 +46,13 @@ void write_trace_file(AtomicFile& file, const Scenario& stated, const TraceExten
   const Scenario scenario = solve_anchor(stated);
   const Simulation simulation = simulate(scenario);
   std::size_t bytes = 0;
-  write_trace(scenario, simulation, [&](std::string_view text) { bytes += text.size(); }, extent);
+  write_trace(
+      scenario, simulation, [&](std::string_view text) { bytes += text.size(); }, extent);
   if (bytes > large_trace)
-    print_diagnostic(fmt::format("lockstep: the trace is {} MB; --trace-iterations and --trace-ranks limit it\n",
-                                 bytes / 1'000'000));
-  write_trace(scenario, simulation, [&](std::string_view text) { file.write(text); }, extent);
+    print_diagnostic(fmt::format(
+        "lockstep: the trace is {} MB; --trace-iterations and --trace-ranks limit it\n", bytes / 1'000'000));
+  write_trace(
+      scenario, simulation, [&](std::string_view text) { file.write(text); }, extent);
   file.commit();
 }
 
@@ -80,10 +82,9 @@ void check_plot(const PredictArguments& arguments, const Scenario& scenario) {
 int run_predict(const PredictArguments& arguments, const CommandContext& context) {
   const Stopwatch since_start;
   const Scenario scenario = load(arguments.scenario.request(context));
-  require_files_of_their_own({{"--trace", arguments.trace_path},
-                              {"--report", arguments.report_path},
-                              {"--plot", arguments.picture}},
-                             scenario.files);
+  require_files_of_their_own(
+      {{"--trace", arguments.trace_path}, {"--report", arguments.report_path}, {"--plot", arguments.picture}},
+      scenario.files);
   const std::unique_ptr<AtomicFile> trace = open_output(arguments.trace_path);
   const std::unique_ptr<AtomicFile> page = open_output(arguments.report_path);
   check_plot(arguments, scenario);
@@ -133,7 +134,8 @@ void add_predict_command(CLI::App& app, CommandContext& context) {
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   command
-      ->add_option("--trace-ranks", arguments->trace_extent.ranks, "in the trace, the first N simulated (all)")
+      ->add_option("--trace-ranks", arguments->trace_extent.ranks,
+                   "in the trace, the first N simulated (all)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   command->add_option("--report", arguments->report_path, "write a self-contained page")
@@ -142,6 +144,7 @@ void add_predict_command(CLI::App& app, CommandContext& context) {
       ->add_option("--plot", arguments->picture,
                    "draw what `compare` compares (needs python3 with matplotlib)")
       ->type_name("FILE.svg|FILE.png");
+  arguments->scenario.add_library_options(*command);
   arguments->scenario.add_simulation_options(*command);
   command->add_flag("--stats", arguments->wants_statistics, "print the simulator's own speed to stderr");
   command->callback([arguments, &context] {

@@ -7,12 +7,24 @@
 #include "sim/scenario/spelling.h"
 
 namespace lockstep {
+namespace {
+
+// An empty one would be as good as none: what a script forgot to fill in.
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? std::string("found an empty text") : ""; }, ""};
+}
+
+}  // namespace
 
 void ScenarioArguments::add_to(CLI::App& command) {
   command.add_option("scenario", path, "a scenario file (JSON; comments allowed)")
       ->type_name("SCENARIO")
       ->required();
-  command.add_option("--set", changes, "change one value, e.g. cluster.nodes=4; may be repeated")
+  command
+      .add_option("--set", changes,
+                  "change one value, also inside what is named, e.g. cluster.nodes=4 or "
+                  "cluster.machine.nics.count=4; "
+                  "may be repeated")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
 }
@@ -25,13 +37,41 @@ void ScenarioArguments::add_simulation_options(CLI::App& command) {
   command.add_flag("--no-fold", is_unfolded, "simulate every rank, not one of each kind; changes no result");
 }
 
+void ScenarioArguments::add_library_options(CLI::App& command) {
+  lockstep::add_library_options(command, library);
+}
+
 LoadRequest ScenarioArguments::request(const CommandContext& context) const {
   LoadRequest request{.path = path, .data_directory = context.data_directory, .fold = !is_unfolded};
   for (const std::string& change : changes) {
     request.overrides.push_back(parse_change(change, "--set"));
+    refuse_said_twice(library, request.overrides.back().first, "--set");
   }
+  const Overrides chosen = overrides_of(library);
+  request.overrides.insert(request.overrides.end(), chosen.begin(), chosen.end());
   request.fidelity = parse_fidelity(fidelity);
   return request;
+}
+
+void add_library_options(CLI::App& command, LibraryChoice& choice) {
+  command
+      .add_option("--calibration", choice.calibration, "a fitted profile's name or file (the machine's own)")
+      ->type_name("NAME")
+      ->check(not_empty());
+  command.add_option("--library-version", choice.library_version, "choose as this release does, e.g. 2.18.3")
+      ->type_name("V")
+      ->check(not_empty());
+}
+
+void refuse_said_twice(const LibraryChoice& choice, std::string_view path, std::string_view option) {
+  const auto refuse = [&](const std::string& given, std::string_view flag, std::string_view its_path) {
+    const bool is_same =
+        path.starts_with(its_path) && (path.size() == its_path.size() || path[its_path.size()] == '.');
+    if (!given.empty() && is_same)
+      throw ConfigError(fmt::format("{}: is given beside {} {}; expected one of them", flag, option, path));
+  };
+  refuse(choice.calibration, "--calibration", calibration_path);
+  refuse(choice.library_version, "--library-version", library_version_path);
 }
 
 std::pair<std::string, std::string> parse_change(const std::string& text, const std::string& option) {

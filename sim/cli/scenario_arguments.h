@@ -1,12 +1,13 @@
 #pragma once
 
-// The arguments every verb about one scenario shares: the file, --set, and how finely to simulate.
+// The arguments every verb about one scenario shares: the file, --set, whose library, and how finely to simulate.
 //
 // Idea: declared once, so that predict, explain, check and sweep spell and describe them alike.
 
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/cli/commands.h"
@@ -19,13 +20,24 @@ struct ScenarioArguments {
   std::vector<std::string> changes = {};  // "PATH=VALUE"
   std::string fidelity = {};
   bool is_unfolded = false;
+  LibraryChoice library = {};
 
   void add_to(CLI::App& command);
   // --fidelity and --no-fold, for verbs that simulate.
   void add_simulation_options(CLI::App& command);
 
+  // --calibration and --library-version, for the same.
+  void add_library_options(CLI::App& command);
+
+  // Throws ConfigError where two options say the same value.
   LoadRequest request(const CommandContext& context) const;
 };
+
+// As every verb that asks a library spells them.
+void add_library_options(CLI::App& command, LibraryChoice& choice);
+
+// Throws ConfigError when a change of `path` by `option` is one that `choice` makes as well.
+void refuse_said_twice(const LibraryChoice& choice, std::string_view path, std::string_view option);
 
 // "cluster.nodes=4" to path and value; `option` names the flag in the ConfigError when there is no '='.
 std::pair<std::string, std::string> parse_change(const std::string& text, const std::string& option);

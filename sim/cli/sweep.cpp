@@ -36,8 +36,11 @@ struct SweepArguments {
 };
 
 SweepOptions read_options(const SweepArguments& arguments, const CommandContext& context) {
+  SweepGrid grid = SweepGrid::parse(arguments.varied);
+  for (const SweepAxis& axis : grid.axes())
+    refuse_said_twice(arguments.scenario.library, axis.path, "--vary");
   return {.base = arguments.scenario.request(context),
-          .grid = SweepGrid::parse(arguments.varied),
+          .grid = std::move(grid),
           .shard = parse_shard(arguments.shard),
           .jobs = arguments.jobs,
           .output = arguments.output,
@@ -88,8 +91,9 @@ std::vector<std::string> plot_arguments(const SweepTable& table, const SweepGoal
 }
 
 std::string how_to_go_on(const SweepArguments& arguments) {
-  return fmt::format("lockstep: interrupted; finished cells are in {}: the same command with --resume goes on",
-                     partial_of(arguments.output));
+  return fmt::format(
+      "lockstep: interrupted; finished cells are in {}: the same command with --resume goes on",
+      partial_of(arguments.output));
 }
 
 int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
@@ -130,7 +134,8 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
   command
       .add_option("--minimize", arguments.minimized, "a result to find the smallest of (iteration_time_s)")
       ->type_name("KEY");
-  command.add_option("--maximize", arguments.maximized, "a result to find the largest of, e.g. samples_per_s")
+  command
+      .add_option("--maximize", arguments.maximized, "a result to find the largest of, e.g. samples_per_s")
       ->type_name("KEY");
   command.add_flag("--allow-oom", arguments.allows_out_of_memory,
                    "what does not fit in memory may be the best, too");
@@ -153,6 +158,7 @@ void add_sweep_command(CLI::App& app, CommandContext& context) {
   const auto arguments = std::make_shared<SweepArguments>();
   arguments->scenario.add_to(*command);
   add_sweep_options(*command, *arguments);
+  arguments->scenario.add_library_options(*command);
   arguments->scenario.add_simulation_options(*command);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_sweep(*arguments, context); };

@@ -28,8 +28,8 @@ Scenario solve_anchor(const Scenario& scenario) {
   Scenario probe = scenario.compute.anchor->there.front();
   probe.simulation.iterations = std::min(probe.simulation.iterations, most_iterations);
   if (iteration_at_scale(probe, least_scale_ppm) > wanted)
-    throw ConfigError("/compute/anchor/iteration_time: found " + format_duration(wanted) +
-                      ", expected more than communication alone takes there");
+    throw ConfigError(in_file(scenario, "/compute/anchor/iteration_time: found " + format_duration(wanted) +
+                                            ", expected more than communication alone takes there"));
   std::int64_t low = least_scale_ppm;
   std::int64_t high = 2'000'000;
   while (high < largest_scale_ppm && iteration_at_scale(probe, high) < wanted) high *= 4;

@@ -86,31 +86,37 @@ Microseconds best_simulated(const FailureModel& model, const Lifetimes& lifetime
   return best;
 }
 
-void refuse_hopeless(const Checkpointing& checkpointing, Duration iteration) {
+// Why the run would get nowhere; empty where it gets on.
+std::string describe_hopelessness(const Checkpointing& checkpointing, Duration iteration) {
   const FailureModel& model = checkpointing.failures;
   if (model.mtbf <= in_microseconds(iteration))
-    throw ConfigError(
-        fmt::format("/cluster/faults/mtbf_per_node: the cluster fails every {} and an iteration takes {}: a "
-                    "failure in each; "
-                    "expected fewer nodes or a longer mtbf_per_node",
-                    text_of(model.mtbf), format_duration(iteration)));
+    return fmt::format(
+        "/cluster/faults/mtbf_per_node: the cluster fails every {} and an iteration takes {}: a failure in "
+        "each; "
+        "expected fewer nodes or a longer mtbf_per_node",
+        text_of(model.mtbf), format_duration(iteration));
   if (gets_nowhere(model, checkpointing.interval))
-    throw ConfigError(fmt::format(
+    return fmt::format(
         "/cluster/faults: the cluster fails every {}, restarts in {} and saves in {} after {} of work: it "
         "would "
         "get nowhere; expected a longer mtbf_per_node, fewer nodes, a faster checkpoint_bandwidth, a shorter "
         "restart or a checkpoint_interval near {}",
         text_of(model.mtbf), text_of(model.restart), text_of(model.checkpoint),
-        text_of(checkpointing.interval), text_of(daly_interval(model))));
-  if (checkpointing.interval < in_microseconds(iteration))
-    throw ConfigError(
-        fmt::format("/cluster/faults/checkpoint_interval: found {}, shorter than the iteration of {}; "
-                    "expected at least one "
-                    "iteration{}",
-                    text_of(checkpointing.interval), format_duration(iteration),
-                    daly_interval(model) > in_microseconds(iteration)
-                        ? "; " + text_of(daly_interval(model)) + " is optimal"
-                        : ""));
+        text_of(checkpointing.interval), text_of(daly_interval(model)));
+  if (checkpointing.interval >= in_microseconds(iteration))
+    return "";
+  const bool is_optimum_longer = daly_interval(model) > in_microseconds(iteration);
+  return fmt::format(
+      "/cluster/faults/checkpoint_interval: found {}, shorter than the iteration of {}; expected at least "
+      "one "
+      "iteration{}",
+      text_of(checkpointing.interval), format_duration(iteration),
+      is_optimum_longer ? "; " + text_of(daly_interval(model)) + " is optimal" : "");
+}
+
+void refuse_hopeless(const Scenario& scenario, const Checkpointing& checkpointing, Duration iteration) {
+  if (const std::string problem = describe_hopelessness(checkpointing, iteration); !problem.empty())
+    throw ConfigError(in_file(scenario, problem));
 }
 
 }  // namespace
@@ -136,7 +142,7 @@ Duration amortised(const Checkpointing& checkpointing, Duration iteration) {
 
 Goodput find_goodput(const Scenario& scenario, const Job& job, Duration iteration) {
   const Checkpointing checkpointing = plan_checkpoints(scenario, job, iteration);
-  refuse_hopeless(checkpointing, iteration);
+  refuse_hopeless(scenario, checkpointing, iteration);
   const FailureModel& model = checkpointing.failures;
   const Microseconds horizon = in_microseconds(scenario.cluster.faults->horizon);
   const Lifetimes lifetimes = draw_histories(model.mtbf, horizon, scenario.simulation.seed);

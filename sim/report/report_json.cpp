@@ -229,6 +229,20 @@ ordered_json tokens_per_second(const Report& report) {
              : ordered_json(nullptr);
 }
 
+ordered_json write_changes(const std::vector<ChangedProfile>& profiles) {
+  ordered_json json = ordered_json::array();
+  for (const ChangedProfile& profile : profiles) {
+    for (const ChangedValue& value : profile.values) {
+      json.push_back({{"kind", profile.noun},
+                      {"name", profile.name},
+                      {"path", value.path},
+                      {"value", value.value},
+                      {"before", value.before}});
+    }
+  }
+  return json;
+}
+
 }  // namespace
 
 std::vector<BreakdownPart> parts_of(const Breakdown& breakdown) {
@@ -308,6 +322,9 @@ ordered_json to_json(const Report& report, const Scenario& scenario) {
   json["critical_path"] = write_critical_path(report.critical_path);
   json["bottleneck_link"] =
       report.bottleneck_link.empty() ? ordered_json(nullptr) : ordered_json(report.bottleneck_link);
+  if (const ordered_json changes = write_changes(scenario.changes); !changes.empty()) {
+    json["changes"] = changes;
+  }
   json["warnings"] = report.warnings;
   json["scenario"] = scenario.resolved;
   json["engine"] = {{"events", report.events}, {"ranks_simulated", report.ranks_simulated}};

@@ -492,7 +492,8 @@ class TextReport {
     write_heading("Critical path: what the end of the iteration waits for");
     TextTable table({Align::left, Align::right, Align::right, Align::left});
     const std::vector<PathKind> kinds = path_kinds();
-    const Duration whole = report_.critical_path.back().end;  // the last iteration, which may be unlike the mean
+    const Duration whole =
+        report_.critical_path.back().end;  // the last iteration, which may be unlike the mean
     for (std::size_t kind = 0; kind < std::min(kinds.size(), path_kinds_shown); ++kind) {
       table.add_row({kinds[kind].name, format_duration(kinds[kind].total),
                      percentage(kinds[kind].total.in_seconds(), whole.in_seconds()),
@@ -537,10 +538,11 @@ std::string model_name(const ModelUse& model) {
 std::string summary_of(const Scenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const std::string nodes = cluster.nodes == 1 ? "one node" : fmt::format("{} nodes", cluster.nodes);
-  return fmt::format("{} of {} ({}, batch {} a GPU) on {} of {} x {} ({})", scenario.training.strategy,
+  const std::string changes = text_of(scenario.changes);
+  return fmt::format("{} of {} ({}, batch {} a GPU) on {} of {} x {} ({}){}", scenario.training.strategy,
                      model_name(scenario.model), name_of(scenario.model.precision, precision_spellings),
                      scenario.model.batch_per_gpu, nodes, cluster.gpus_per_node, cluster.gpu.name,
-                     cluster.machine.name);
+                     cluster.machine.name, changes.empty() ? "" : "; changed: " + changes);
 }
 
 std::string to_text(const Report& report, const Scenario& scenario, const TextStyle& style) {

@@ -566,7 +566,7 @@ std::vector<std::string> find_limit_problems(const Scenario& scenario) {
 
 void check_memory(const Scenario& scenario, const SimulatedSize& size) {
   if (const Problem problem = memory_problem(scenario, size)) {
-    throw ConfigError(*problem);
+    throw ConfigError(in_file(scenario, *problem));
   }
 }
 

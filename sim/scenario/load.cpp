@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
@@ -27,20 +29,6 @@ using nlohmann::ordered_json;
 
 constexpr std::int64_t most_nodes = 1'000'000;
 constexpr std::int64_t most_ranks = 1'000'000;
-
-void apply_overrides(JsonDocument& document, const Overrides& overrides) {
-  std::vector<std::string> problems;
-  for (const auto& [path, value] : overrides) {
-    try {
-      document.set(path, value);
-    } catch (const ConfigError& error) {
-      problems.insert(problems.end(), error.problems.begin(), error.problems.end());
-    }
-  }
-  if (!problems.empty()) {
-    throw ConfigError(problems);
-  }
-}
 
 // Sections that may be left out are there and empty from here on.
 void add_empty_sections(JsonDocument& document) {
@@ -78,15 +66,34 @@ void read_node_counts(const JsonReader& json, const Place& place, ClusterSpec& c
   }
 }
 
-void read_fabric_of(const JsonReader& json, const Place& place, std::optional<FabricSpec> of_machine,
+// Without a kind of its own it changes the machine's.
+FabricSpec read_stated_fabric(const JsonReader& json, const Place& place, const std::string& of_machine) {
+  const bool is_whole = !json.is_object() || json.value().contains("kind") || json.value().contains(base_key);
+  if (is_whole || of_machine.empty()) {
+    return read_named(json, place, ProfileKind::fabric, read_fabric);
+  }
+  ordered_json based = json.value();
+  based[std::string(base_key)] = of_machine;
+  JsonDocument document = JsonDocument::from_value(based, json.file_name(), json.pointer());
+  FabricSpec fabric = read_named(document.root(), place, ProfileKind::fabric, read_fabric);
+  place.context.add_problems(document.problems());
+  return fabric;
+}
+
+struct MachineFabric {
+  std::optional<FabricSpec> fabric = {};
+  std::string name = {};
+};
+
+void read_fabric_of(const JsonReader& json, const Place& place, MachineFabric of_machine,
                     ClusterSpec& cluster) {
   const Place fabric_place = place / "fabric";
   if (const auto fabric = json.optional("fabric")) {
     std::erase_if(place.context.origins,
                   [&](const auto& entry) { return entry.first.starts_with(fabric_place.pointer); });
-    cluster.fabric = read_named(*fabric, fabric_place, ProfileKind::fabric, read_fabric);
-  } else if (of_machine) {
-    cluster.fabric = *std::move(of_machine);
+    cluster.fabric = read_stated_fabric(*fabric, fabric_place, of_machine.name);
+  } else if (of_machine.fabric) {
+    cluster.fabric = *std::move(of_machine.fabric);
   } else {
     fabric_place.note("default (one switch that adds nothing)");
   }
@@ -101,9 +108,9 @@ ClusterSpec read_cluster(const JsonReader& json, const Place& place,
     cluster.machine = std::move(reading.machine);
     cluster.gpu = std::move(reading.gpu);
     calibration = std::move(reading.calibration);
-    read_fabric_of(json, place, std::move(reading.fabric), cluster);
+    read_fabric_of(json, place, {std::move(reading.fabric), reading.fabric_name}, cluster);
   } else {
-    read_fabric_of(json, place, std::nullopt, cluster);
+    read_fabric_of(json, place, {}, cluster);
   }
   read_node_counts(json, place, cluster);
   read_disturbances(json, cluster);
@@ -119,6 +126,18 @@ std::optional<bool> stated_overlap(const JsonReader& json) {
   const JsonReader communication = json.required("communication");
   const auto overlap = communication.is_object() ? communication.optional("overlap") : std::nullopt;
   return overlap && overlap->is_bool() ? std::optional(overlap->boolean()) : std::nullopt;
+}
+
+// Whether a change of this should change how long a model computes, but not what it states itself.
+bool leaves_stated_times(std::string_view path) {
+  constexpr std::array times{"name",    "layers",   "measured",  "forward_time",  "backward_time",
+                             "forward", "backward", "optimizer", "gradient_ready"};
+  const std::string_view last = path.substr(path.rfind('.') + 1);
+  const bool is_of_gpu =
+      path == "cluster.machine" || path.starts_with("cluster.machine.gpu.") || path == "cluster.machine.gpu";
+  const bool is_of_model =
+      path.starts_with("model.") && std::find(times.begin(), times.end(), last) == times.end();
+  return is_of_gpu || is_of_model;
 }
 
 bool has_block(const ModelUse& use, std::optional<LayerKind> kind) {
@@ -164,6 +183,36 @@ void drop_notes_about_given(const ordered_json& given, LoadContext& context) {
   });
 }
 
+// A calibration belongs to the machine as its file states it.
+void warn_of_borrowing(const ChangedProfile* machine, const Calibration& calibration, LoadContext& context) {
+  constexpr std::array fitted_keys{"gpu", "gpus", "gpu_links", "host", "nics"};
+  const auto is_changed = [&](const char* key) { return machine->changes_key(key); };
+  if (machine != nullptr && std::any_of(fitted_keys.begin(), fitted_keys.end(), is_changed)) {
+    context.warnings.push_back(fmt::format(
+        "calibration {} is borrowed: it holds for {} without these changes, and nothing was measured "
+        "with them",
+        calibration.name, machine->name));
+  }
+}
+
+// What the machine's profile names holds for the machine's own library; what the user names, for any.
+Calibration choose_calibration(const Place& root, std::optional<Calibration> stated,
+                               const Scenario& scenario) {
+  const MachineSpec& machine = scenario.cluster.machine;
+  const LibraryKind library = scenario.communication.library;
+  const ChangedProfile* changes = root.context.changes_at("/cluster/machine");
+  const bool is_asked_for = changes != nullptr && changes->changes_key("calibration");
+  if (stated && (machine.library == library || is_asked_for)) {
+    if (!is_asked_for) {
+      warn_of_borrowing(changes, *stated, root.context);
+    }
+    return *std::move(stated);
+  }
+  Calibration found = find_calibration(machine, library, root / "cluster" / "machine" / "calibration");
+  warn_of_borrowing(changes, found, root.context);
+  return found;
+}
+
 void read_sections(const JsonReader& json, const Place& root, Scenario& scenario) {
   scenario.name = text_or(json, "name", "scenario");
   text_or(json, "description", "");
@@ -192,13 +241,24 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
     scenario.comparison = read_comparison(*compare, root / "compare");
   }
   json.finish();
-  const LibraryKind library = scenario.communication.library;
-  scenario.cluster.calibration =
-      calibration && machine.library == library
-          ? *std::move(calibration)
-          : find_calibration(machine, library, root / "cluster" / "machine" / "calibration");
+  scenario.cluster.calibration = choose_calibration(root, std::move(calibration), scenario);
   if (scenario.communication.library_version == 0) {
     scenario.communication.library_version = scenario.cluster.calibration.library_version;
+  }
+}
+
+// A model that states its times does not answer to what they depend on.
+void warn_of_unchanged_times(const Overrides& overrides, const Scenario& scenario, LoadContext& context) {
+  const auto is_stated = [](const auto& times) { return times.has_value(); };
+  const auto& stated = scenario.model.stated;
+  if (!scenario.model.measured && std::none_of(stated.begin(), stated.end(), is_stated)) {
+    return;
+  }
+  for (const auto& [path, value] : overrides) {
+    if (leaves_stated_times(path)) {
+      context.warnings.push_back(fmt::format(
+          "{} is changed, but the times that model {} states stay as they are", path, scenario.model.name));
+    }
   }
 }
 
@@ -253,10 +313,13 @@ Scenario load_value(const ordered_json& value, const LoadOptions& options) {
   throw_if_any(document.problems(), context.problems);
   scenario.simulation.fold = options.fold;
   scenario.simulation.fidelity = options.fidelity.value_or(scenario.simulation.fidelity);
+  scenario.file_name = options.file_name;
   check_limits(scenario, options.file_name);
+  warn_of_unchanged_times(options.overrides, scenario, context);
   load_anchor(scenario, options);
   load_compared(scenario, options);
   scenario.warnings = std::move(context.warnings);
+  scenario.changes = std::move(context.changes);
   scenario.resolved = resolved_scenario(scenario);
   drop_notes_about_given(scenario.given, context);
   scenario.provenance = provenance_of(scenario, context.origins);
@@ -268,16 +331,14 @@ Scenario load(const LoadRequest& request) {
   const std::string name = request.text ? "scenario" : request.path;
   const JsonDocument document =
       request.text ? JsonDocument::from_text(*request.text, name) : JsonDocument::from_file(name);
-  Scenario scenario =
-      load_value(document.value(),
-                 {.store = store,
-                  .file_name = name,
-                  .folder = request.text ? "" : std::filesystem::path(name).parent_path().string(),
-                  .overrides = request.overrides,
-                  .fold = request.fold,
-                  .fidelity = request.fidelity});
-  for (const ReadFile& read : store.files_read())
-    scenario.files.push_back(read.file);
+  Scenario scenario = load_value(
+      document.value(), {.store = store,
+                         .file_name = name,
+                         .folder = request.text ? "" : std::filesystem::path(name).parent_path().string(),
+                         .overrides = request.overrides,
+                         .fold = request.fold,
+                         .fidelity = request.fidelity});
+  for (const ReadFile& read : store.files_read()) scenario.files.push_back(read.file);
   if (!request.text)
     scenario.files.push_back(name);
   return scenario;

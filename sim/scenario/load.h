@@ -12,16 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "sim/scenario/overrides.h"
 #include "sim/scenario/profile_store.h"
 #include "sim/scenario/scenario.h"
 
 namespace lockstep {
-
-using Overrides =
-    std::vector<std::pair<std::string, std::string>>;  // dotted path and value, as --set has them
 
 struct LoadRequest {
   std::string path = {};  // of the scenario, or

@@ -313,6 +313,7 @@ MachineReading read_machine(const JsonReader& json, const Place& place) {
   if (const auto fabric = json.optional("fabric")) {
     const Place where{place.context, "/cluster/fabric"};
     where.note("the machine's");
+    reading.fabric_name = fabric->is_string() ? fabric->text() : "";
     reading.fabric = read_named(*fabric, where, ProfileKind::fabric, read_fabric);
   }
   if (const auto calibration = json.optional("calibration")) {

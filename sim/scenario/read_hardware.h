@@ -27,6 +27,7 @@ struct MachineReading {
   MachineSpec machine;
   GpuSpec gpu;
   std::optional<FabricSpec> fabric;
+  std::string fabric_name;  // where it is stated by one
   std::optional<Calibration> calibration;
 };
 

@@ -17,6 +17,8 @@
 namespace lockstep {
 namespace {
 
+using nlohmann::ordered_json;
+
 constexpr std::int64_t most_elements = 1'000'000'000'000;
 constexpr std::int64_t most_parameters = 100'000'000'000'000;  // keeps every sum of bytes within 64 bits
 constexpr std::int64_t most_samples = 1'000'000;
@@ -219,8 +221,48 @@ Definition read_named_definition(const JsonReader& name, const Place& place, con
   return definition;
 }
 
+constexpr std::array use_keys{"name", "batch_per_gpu", "precision", "sequence_length", "summary"};
+
+// What an object with a name says besides how the model is used.
+ordered_json changes_of_model(const JsonReader& json) {
+  ordered_json changes = json.value();
+  for (const char* key : use_keys) {
+    changes.erase(key);
+  }
+  return changes;
+}
+
+// The model by that name with these changes. What is said of its use is as well known here as its own keys.
+Definition read_changed_definition(const JsonReader& json, const Place& place, const Use& use,
+                                   const ordered_json& changes) {
+  const JsonReader name = json.required("name");
+  if (!name.is_string()) {
+    return read_named_definition(name, place, use);
+  }
+  std::optional<JsonDocument> profile = open_profile(name, place / "summary", ProfileKind::model);
+  if (!profile) {
+    return {};
+  }
+  std::optional<JsonDocument> document = change_profile(
+      json,
+      {.kind = ProfileKind::model, .name = name.text(), .profile = profile->value(), .changes = changes},
+      place);
+  if (!document) {
+    return {};
+  }
+  const JsonReader root = document->root();
+  for (const char* key : use_keys) {
+    root.optional(key);
+  }
+  Definition definition = read_definition(root, use);
+  place.context.add_problems(document->problems());
+  return definition;
+}
+
 bool has_definition(const JsonReader& json) {
-  return is_family(json) || json.optional("layers").has_value() || json.optional("measured").has_value();
+  const bool is_stated =
+      is_family(json) || json.optional("layers").has_value() || json.optional("measured").has_value();
+  return is_stated && defines_model(json.value());
 }
 
 std::int64_t read_batch(const JsonReader& json) {
@@ -267,6 +309,15 @@ Use read_use(const JsonReader& json) {
 
 }  // namespace
 
+bool defines_model(const ordered_json& model) {
+  const auto stated = [&](const char* key) { return model.contains(key) && !model[key].is_null(); };
+  if (!stated("name") || stated("family")) {
+    return stated("family") || stated("layers") || stated("measured");
+  }
+  return (stated("layers") && model["layers"].is_array()) ||
+         (stated("measured") && model["measured"].is_object() && model["measured"].contains("parameters"));
+}
+
 ModelUse read_model(const JsonReader& json, const Place& place) {
   ModelUse use;
   const Use reading = read_use(json);
@@ -276,6 +327,9 @@ ModelUse read_model(const JsonReader& json, const Place& place) {
   Definition definition;
   if (has_definition(json)) {
     definition = read_definition(json, reading);
+  } else if (const ordered_json changes = changes_of_model(json);
+             json.value().contains("name") && !changes.empty()) {
+    definition = read_changed_definition(json, place, reading, changes);
   } else {
     const JsonReader name = json.required("name");
     if (!name.is_missing()) {

@@ -300,6 +300,11 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
   }
   if (const auto version = json.optional("library_version")) {
     communication.library_version = read_library_version(*version);
+    if (communication.library == LibraryKind::gloo) {
+      version->problem(
+          fmt::format("found {}, but Gloo chooses alike in every release; valid with nccl and rccl",
+                      describe_value(version->value())));
+    }
   }
   communication.algorithm = name_or(json, "algorithm", "auto", valid_algorithms());
   communication.protocol = name_or(json, "protocol", "auto", valid_protocols());

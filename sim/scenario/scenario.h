@@ -19,6 +19,7 @@
 #include "sim/network/calibration.h"
 #include "sim/network/machine.h"
 #include "sim/plan/model.h"
+#include "sim/scenario/changed_profile.h"
 #include "sim/scenario/comparison_spec.h"
 #include "sim/training/options.h"
 
@@ -155,12 +156,19 @@ struct Scenario {
   ComputeSpec compute;
   SimulationSpec simulation;
   std::optional<ComparisonSpec> comparison;  // `compare`
-  nlohmann::ordered_json given;       // what the user wrote, with --set applied: to load variants of it
-  std::vector<std::string> warnings;  // raised while loading: uncalibrated machine, ...
-  nlohmann::ordered_json resolved;    // the whole scenario with every default filled in
-  nlohmann::ordered_json provenance;  // JSON pointer -> where the value comes from
-  std::vector<std::string> files;     // that `load` read for it
+  nlohmann::ordered_json given;         // what the user wrote, with --set applied: to load variants of it
+  std::vector<std::string> warnings;    // raised while loading: uncalibrated machine, ...
+  nlohmann::ordered_json resolved;      // the whole scenario with every default filled in
+  nlohmann::ordered_json provenance;    // JSON pointer -> where the value comes from
+  std::vector<std::string> files;       // that `load` read for it
+  std::string file_name;                // for messages alone: no result holds a path
+  std::vector<ChangedProfile> changes;  // of the profiles that it names
 };
+
+// A problem that shows only after loading, with the file that it is of; none where a scenario was made in memory.
+inline std::string in_file(const Scenario& scenario, const std::string& problem) {
+  return scenario.file_name.empty() ? problem : scenario.file_name + ": " + problem;
+}
 
 // The most iterations that one plan holds.
 inline constexpr std::int64_t iterations_of_a_plan = 64;

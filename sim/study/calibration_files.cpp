@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "sim/base/error.h"
+#include "sim/study/collective_log.h"
 #include "sim/study/harness_run.h"
 #include "sim/study/measurement_files.h"
 
@@ -34,7 +35,9 @@ void sort_folder(const std::string& folder, CalibrationFiles& files) {
 }
 
 void sort_file(const std::string& file, CalibrationFiles& files) {
-  if (!find_kernel_tables({file}).empty())
+  if (file == standard_input)
+    files.logs.push_back(file);
+  else if (!find_kernel_tables({file}).empty())
     files.kernel_tables.push_back(file);
   else if (!find_launch_tables({file}).empty())
     files.launch_tables.push_back(file);
@@ -67,7 +70,7 @@ CalibrationFiles sort_calibration_files(const std::vector<std::string>& named) {
   CalibrationFiles files;
   for (const std::string& name : named) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(name, ignored))
+    if (name != standard_input && std::filesystem::is_directory(name, ignored))
       sort_folder(name, files);
     else
       sort_file(name, files);

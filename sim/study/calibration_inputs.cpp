@@ -10,6 +10,7 @@
 #include "sim/base/nearest_name.h"
 #include "sim/base/quantity_text.h"
 #include "sim/collectives/nccl_tuner.h"
+#include "sim/study/collective_of_table.h"
 #include "sim/study/collective_table.h"
 
 namespace lockstep {
@@ -255,6 +256,7 @@ class Reader {
                                           machine_.name, machine_.gpu));
     complete_collective(log, op_);
     complete_ranks(log, request_.facts);
+    complete_collective_by_ratio(log);
     complete_version(log, request_.facts.library_version);
     MeasuredTable table = table_of_log(log, machine_.asked);
     table.group = group_of_logs;
@@ -264,6 +266,31 @@ class Reader {
     if (!request_.facts.protocol.empty())
       table.protocol = request_.facts.protocol;
     add(std::move(table), file);
+  }
+
+  // From busbw and algbw, where the log does not say it; else they must agree with what is said.
+  void complete_collective_by_ratio(CollectiveLog& log) {
+    if (!log.ranks || *log.ranks < 2 || (!log.op && !log.op_name.empty()))
+      return;
+    if (log.op) {
+      if (const auto contradiction = describe_other_collective(log, *log.op, *log.ranks))
+        doubt(*contradiction);
+      return;
+    }
+    const std::vector<CollectiveOp> possible = possible_collectives(log, *log.ranks);
+    const auto nothing_fits = describe_other_collective(log, CollectiveOp::all_reduce, *log.ranks);
+    if (possible.empty() && nothing_fits)
+      throw ConfigError(*nothing_fits + ", or another number of ranks");
+    if (possible.size() > 1)
+      throw ConfigError(fmt::format(
+          "{}: found no name of a collective, and busbw and algbw of {} ranks are alike for {}; expected "
+          "--collective with one of them",
+          log.file, *log.ranks, names_of(possible)));
+    if (possible.size() == 1) {
+      log.op = possible.front();
+      inputs_.notes.push_back(fmt::format("{}: is taken for {}, by its busbw beside algbw", log.file,
+                                          collective_op_name(*log.op)));
+    }
   }
 
   void check_sound(const CollectiveLog& log) {
@@ -277,12 +304,14 @@ class Reader {
         doubt(place, *sentence + "; expected times in microseconds and sizes in bytes");
   }
 
+  void doubt(const std::string& place, const std::string& sentence) { doubt(place + ": " + sentence); }
+
   // A problem, unless broken runs are accepted.
-  void doubt(const std::string& place, const std::string& sentence) {
+  void doubt(const std::string& sentence) {
     if (request_.accepts_broken_runs)
-      inputs_.notes.push_back(fmt::format("{}: {}; accepted all the same", place, sentence));
+      inputs_.notes.push_back(sentence + "; accepted all the same");
     else
-      problems_.push_back(fmt::format("{}: {} (--accept-broken takes it all the same)", place, sentence));
+      problems_.push_back(sentence + " (--accept-broken takes it all the same)");
   }
 
   void add(MeasuredTable table, const std::string& place) {

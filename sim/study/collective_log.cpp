@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iostream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -34,10 +35,18 @@ std::string shown(std::string_view text) {
   return result + (text.size() > longest ? "..." : "");
 }
 
+// As messages say it.
+std::string name_of(const fs::path& file) {
+  return file == standard_input ? "standard input" : file.string();
+}
+
 // A file's lines, one in memory at a time; of a longer one than the longest its end is passed over.
 class LogLines {
  public:
-  explicit LogLines(const fs::path& file) : file_(file.string()), buffer_(longest_line) {
+  explicit LogLines(const fs::path& file) : file_(name_of(file)), buffer_(longest_line) {
+    if (file == standard_input) {
+      return;
+    }
     std::error_code error;
     const fs::file_status status = fs::status(file, error);
     if (status.type() == fs::file_type::not_found) {
@@ -50,26 +59,27 @@ class LogLines {
       const std::uintmax_t size = fs::file_size(file, error);
       refuse_above_largest(error ? 0 : size);
     }
-    stream_.open(file, std::ios::binary);
-    if (!stream_.is_open()) {
+    opened_.open(file, std::ios::binary);
+    if (!opened_.is_open()) {
       refuse("cannot be read");
     }
+    stream_ = &opened_;
   }
 
   std::int64_t number() const { return number_; }
   std::int64_t bytes() const { return bytes_; }
 
   std::optional<std::string_view> next() {
-    stream_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    stream_->getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
     std::size_t length = count_taken();
     if (length == 0) {
       return std::nullopt;
     }
-    if (stream_.fail()) {
-      stream_.clear();
-      stream_.ignore(largest_file + 1, '\n');
+    if (stream_->fail()) {
+      stream_->clear();
+      stream_->ignore(largest_file + 1, '\n');
       count_taken();
-    } else if (!stream_.eof()) {
+    } else if (!stream_->eof()) {
       --length;  // the newline
     }
     ++number_;
@@ -78,12 +88,12 @@ class LogLines {
 
  private:
   std::size_t count_taken() {
-    if (stream_.bad()) {
+    if (stream_->bad()) {
       refuse("cannot be read");
     }
-    bytes_ += stream_.gcount();
+    bytes_ += stream_->gcount();
     refuse_above_largest(static_cast<std::uintmax_t>(bytes_));
-    return static_cast<std::size_t>(stream_.gcount());
+    return static_cast<std::size_t>(stream_->gcount());
   }
   void refuse_above_largest(std::uintmax_t bytes) const {
     if (bytes > static_cast<std::uintmax_t>(largest_file)) {
@@ -95,7 +105,8 @@ class LogLines {
   }
 
   std::string file_;
-  std::ifstream stream_;
+  std::ifstream opened_;
+  std::istream* stream_ = &std::cin;
   std::vector<char> buffer_;
   std::int64_t number_ = 0;
   std::int64_t bytes_ = 0;
@@ -268,7 +279,7 @@ std::vector<std::string> describe_skipped_lines(const CollectiveLog& log) {
 
 CollectiveLog read_collective_log(const fs::path& file) {
   LogLines lines(file);
-  LogReader reader(file.string());
+  LogReader reader(name_of(file));
   bool gave_up = false;
   while (!gave_up) {
     const auto line = lines.next();

@@ -31,8 +31,11 @@ struct CollectiveLogRow {
   std::optional<double> algbw_gbs = {};
   std::optional<double> in_place_algbw_gbs = {};
   std::optional<std::int64_t> count = {};  // elements, as printed
+  double bandwidth_rounding = 0;           // half of the coarsest last digit that those were printed with
   std::string data_type = {};
-  std::int64_t wrong = 0;  // elements with wrong values, out of place and in place
+  std::string reduction = {};             // "sum", "none"; empty: not printed
+  std::optional<std::int64_t> root = {};  // -1: none
+  std::int64_t wrong = 0;                 // elements with wrong values, out of place and in place
 };
 
 // A line that looked like a row and was skipped, and why.
@@ -54,6 +57,9 @@ struct CollectiveLog {
   std::vector<CollectiveLogNote> notes = {};  // of the first 20 lines that were skipped
   std::int64_t skipped_lines = 0;
 };
+
+// Standard input by name, as on a command line.
+inline constexpr const char* standard_input = "-";
 
 // Takes the tables that nccl-tests and rccl-tests print, and CSV with any of these columns (empty: not
 // printed): size_bytes,time_us,algbw_gbs,busbw_gbs,inplace_time_us,inplace_algbw_gbs,inplace_busbw_gbs.

@@ -248,9 +248,24 @@ bool fill_in_place_time(CollectiveLogRow& row, std::string_view text) {
   return row.in_place_time || text == "N/A";
 }
 
-bool fill_bandwidth(std::optional<double>& bandwidth, std::string_view text) {
+// "12.30" was rounded to 0.01, and 1.2e+03 to 100.
+double rounding_of(std::string_view text) {
+  const std::size_t letter = text.find_first_of("eE");
+  const std::string_view mantissa = text.substr(0, letter);
+  const std::size_t point = mantissa.find('.');
+  const auto decimals = static_cast<std::int64_t>(point == mantissa.npos ? 0 : mantissa.size() - point - 1);
+  const bool has_plus = letter != text.npos && text.substr(letter + 1).starts_with('+');
+  const auto exponent =
+      letter == text.npos ? 0 : parse_integer(text.substr(letter + (has_plus ? 2 : 1))).value_or(0);
+  return 0.5 * std::pow(10.0, static_cast<double>(exponent - decimals));
+}
+
+bool fill_bandwidth(CollectiveLogRow& row, std::optional<double>& bandwidth, std::string_view text) {
   const auto number = parse_number(text);
   bandwidth = number && std::isfinite(*number) ? number : std::nullopt;
+  if (bandwidth) {
+    row.bandwidth_rounding = std::max(row.bandwidth_rounding, rounding_of(text));
+  }
   return number || text == "N/A";
 }
 
@@ -287,13 +302,13 @@ bool fill(CollectiveLogRow& row, LogColumn column, std::string_view text) {
     case LogColumn::time:
       return fill_time(row.time, text);
     case LogColumn::algbw:
-      return fill_bandwidth(row.algbw_gbs, text);
+      return fill_bandwidth(row, row.algbw_gbs, text);
     case LogColumn::busbw:
-      return fill_bandwidth(row.busbw_gbs, text);
+      return fill_bandwidth(row, row.busbw_gbs, text);
     case LogColumn::in_place_time:
       return fill_in_place_time(row, text);
     case LogColumn::in_place_algbw:
-      return fill_bandwidth(row.in_place_algbw_gbs, text);
+      return fill_bandwidth(row, row.in_place_algbw_gbs, text);
     case LogColumn::in_place_busbw:
       return parse_number(text).has_value() || text == "N/A";
     case LogColumn::wrong:
@@ -302,7 +317,11 @@ bool fill(CollectiveLogRow& row, LogColumn column, std::string_view text) {
     case LogColumn::in_place_error:
       return fill_wrong(row, column, text);
     case LogColumn::redop:
+      row.reduction = text;
+      return true;
     case LogColumn::root:
+      row.root = parse_integer(text);
+      return true;
     case LogColumn::other:
       return true;
   }

@@ -81,24 +81,10 @@ ordered_json communication_of(const CollectiveSetting& setting) {
   if (!setting.library.empty()) {
     communication["library"] = setting.library;
   }
-  if (!setting.library_version.empty()) {
-    communication["library_version"] = setting.library_version;
-  }
   if (setting.channels) {
     communication["channels"] = *setting.channels;
   }
   return communication;
-}
-
-// The machine's own profile with another calibration named in it; left to `load` where there is no such
-// machine.
-ordered_json machine_with_calibration(const CollectiveSetting& setting, const ProfileStore& store) {
-  const auto profile = store.open(ProfileKind::machine, setting.machine);
-  if (!profile)
-    return setting.machine;
-  ordered_json machine = *profile->value;
-  machine["calibration"] = setting.calibration;
-  return machine;
 }
 
 // Collectives one after another in one plan, each from when all ranks have ended the one before it.
@@ -161,11 +147,13 @@ class CollectiveSeries {
 Scenario load_collective_setting(const CollectiveSetting& setting, const ProfileStore& store) {
   ordered_json scenario;
   scenario["cluster"] = cluster_of(setting);
-  if (!setting.calibration.empty())
-    scenario["cluster"]["machine"] = machine_with_calibration(setting, store);
   scenario["model"] = idle_model();
   scenario["communication"] = communication_of(setting);
-  return load_value(scenario, {.store = store, .file_name = "command line", .fidelity = setting.fidelity});
+  return load_value(scenario, {.store = store,
+                               .file_name = "command line",
+                               .overrides = overrides_of({.calibration = setting.calibration,
+                                                          .library_version = setting.library_version}),
+                               .fidelity = setting.fidelity});
 }
 
 CollectiveBench::CollectiveBench(const Scenario& scenario)

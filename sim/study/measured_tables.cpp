@@ -8,6 +8,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/scenario/fields.h"
+#include "sim/study/collective_of_table.h"
 
 namespace lockstep {
 namespace {
@@ -61,8 +62,14 @@ std::vector<MeasuredTable> read_measured_tables(const std::string& index_file) {
     MeasuredTable table = read_table(element);
     const std::string file = element.required("file").text();
     element.finish();
-    if (!file.empty())
-      read_rows(table, read_collective_log(folder / file));
+    if (!file.empty()) {
+      const CollectiveLog log = read_collective_log(folder / file);
+      const auto other =
+          table.healthy ? describe_other_collective(log, table.op, table.ranks()) : std::nullopt;
+      if (other)
+        element.problem(*other);
+      read_rows(table, log);
+    }
     tables.push_back(std::move(table));
   }
   root.finish();

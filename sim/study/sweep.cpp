@@ -18,6 +18,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/report/report_json.h"
+#include "sim/scenario/spelling.h"
 #include "sim/study/sweep_journal.h"
 
 namespace lockstep {
@@ -61,6 +62,15 @@ std::string hash_of_program() {
   return hash_of({std::istreambuf_iterator<char>(program), std::istreambuf_iterator<char>()});
 }
 
+// As --set would say it.
+std::string said(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string fidelity_of(const LoadRequest& request) {
+  return request.fidelity ? name_of(*request.fidelity, fidelity_spellings) : "";
+}
+
 // What all cells share.
 class Cells {
  public:
@@ -92,7 +102,8 @@ class Cells {
   // the scenario and the arguments.
   std::string fingerprint() const {
     ordered_json text{{"program", hash_of_program()}, {"scenario", document_}, {"keys", keys_}};
-    text["options"] = {options_.shard.index, options_.shard.count, options_.base.fold};
+    text["options"] = {options_.shard.index, options_.shard.count, options_.base.fold,
+                       fidelity_of(options_.base)};
     for (const auto& [path, value] : options_.base.overrides) {
       text["set"].push_back({path, value});
     }
@@ -128,7 +139,9 @@ class Cells {
     load_options.overrides = options_.base.overrides;
     const std::vector<ordered_json> values = options_.grid.values_at(cell);
     for (std::size_t axis = 0; axis < values.size(); ++axis) {
-      load_options.overrides.emplace_back(options_.grid.axes()[axis].path, values[axis].dump());
+      const std::string& path = options_.grid.axes()[axis].path;
+      load_options.overrides.emplace_back(path, values[axis].dump());
+      load_options.file_name += fmt::format("{}{}={}", axis == 0 ? " with " : ", ", path, said(values[axis]));
     }
     return load_value(document_, load_options);
   }

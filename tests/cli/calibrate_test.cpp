@@ -110,6 +110,18 @@ TEST_CASE("an output that cannot be written is refused before anything is fitted
   check_refused("calibrate " + logs.path("run.log") + " -o x.json", {"--machine"});
 }
 
+// An all_reduce's busbw is 2 x 7/8 of its algbw on 8 ranks, a broadcast's is its algbw.
+TEST_CASE("a log may come from standard input, once") {
+  const LogFolder logs;
+  const std::string from = " < " + logs.path("run.log");
+  const std::string command = "calibrate --machine dgx1_v100 -o " + logs.path("mine.json");
+  check_refused(command + " --collective broadcast -" + from,
+                {"standard input", "--collective", "broadcast"});
+  check_refused(command + " - -" + from, {"-: is given twice"});
+  check_refused(command + " - < /dev/null", {"standard input: found an empty file"});
+  CHECK(text_of(logs.path("mine.json")).empty());
+}
+
 TEST_CASE("a log is never overwritten by its own calibration") {
   const LogFolder logs;
   const std::string before = text_of(logs.path("run.log"));

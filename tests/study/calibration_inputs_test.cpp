@@ -1,6 +1,7 @@
 #include "sim/study/calibration_inputs.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/support/program.h"
 #include "tests/support/scenarios.h"
@@ -97,6 +98,42 @@ TEST_CASE("what a log says is not overruled") {
   check_refused(request_of(file, {.gpus_per_node = 8}), {"2 ranks", "--gpus-per-node", "8 ranks"});
   check_refused(request_of(file, {.library_version = "2.20"}), {"2.18.3", "--library-version", "2.20"});
   CHECK(refusal_of(request_of(file, {.collective = "allreduce", .gpus_per_node = 2})).empty());
+}
+
+// 20 sizes with the busbw of an operation whose factor this is; algbw is size over time.
+std::string rows_with_factor(double factor) {
+  std::string text = "size_bytes,time_us,algbw_gbs,busbw_gbs\n";
+  for (int power = 3; power < 23; ++power) {
+    const double time = 10 + (1 << power) / 20'000;
+    const double algbw = (1 << power) / time / 1e3;
+    text += fmt::format("{},{},{:.2f},{:.2f}\n", 1 << power, time, algbw, algbw * factor);
+  }
+  return text;
+}
+
+// 16 ranks: 2 x 15/16 = 1.875 and 15/16 = 0.9375.
+TEST_CASE("a table without a name is of the collective that its busbw is of") {
+  const Folder folder;
+  const std::string reduced = folder.write("a.csv", rows_with_factor(1.875));
+  const CalibrationInputs inputs = read(request_of(reduced, {.nodes = 2, .gpus_per_node = 8}));
+  CHECK(inputs.tables.front().op == CollectiveOp::all_reduce);
+  testing::check_says(inputs.notes.front(), {"a.csv: is taken for all_reduce"});
+  const std::string gathered = folder.write("b.csv", rows_with_factor(0.9375));
+  check_refused(request_of(gathered, {.nodes = 2, .gpus_per_node = 8}),
+                {"b.csv: ", "all_gather, reduce_scatter, all_to_all", "--collective"});
+  CHECK(refusal_of(request_of(gathered, all_facts())).empty());
+  check_refused(request_of(reduced, {.nodes = 1, .gpus_per_node = 8}),
+                {"1.875 times", "as nothing of 8 ranks prints"});
+}
+
+TEST_CASE("a collective that the figures contradict is refused with the line") {
+  const Folder folder;
+  const std::string file = folder.write("a.csv", rows_with_factor(1.875));
+  CalibrationRequest request = request_of(file, all_facts());
+  check_refused(request, {"a.csv:", "beside an algbw of", "as all_reduce of 16 ranks prints",
+                          "expected 0.9375 times for all_gather"});
+  request.accepts_broken_runs = true;
+  CHECK(refusal_of(request).empty());
 }
 
 TEST_CASE("repeats of a run share their cell") {

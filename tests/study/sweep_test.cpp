@@ -280,7 +280,7 @@ TEST_CASE("Shards together are the whole") {
 TEST_CASE("A mistake in one cell is its error, and the others go on") {
   const SweepTable table = sweep(lab_sweep({"training.bucket_cap_mb=1,-1,25"}));
   CHECK(table.rows[0].error.empty());
-  CHECK(contains(table.rows[1].error, "scenario: /training/bucket_cap_mb: found -1"));
+  CHECK(contains(table.rows[1].error, "scenario with training.bucket_cap_mb=-1: /training/bucket_cap_mb: found -1"));
   CHECK(table.rows[2].error.empty());
   CHECK_FALSE(table.is_all_errors());
   const std::string line = lines_of(to_csv(table))[2];

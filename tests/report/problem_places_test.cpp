@@ -1,0 +1,66 @@
+// What shows only while a scenario is simulated is still said of its file.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "sim/report/report.h"
+#include "sim/scenario/limits.h"
+#include "tests/scenario/lab.h"
+#include "tests/support/program.h"
+
+namespace lockstep {
+namespace {
+
+std::string problem_of(const Overrides& overrides) {
+  try {
+    predict(testing::load_resnet(overrides));
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+Overrides faults(const std::string& mtbf, const std::string& interval) {
+  return {{"cluster.faults", R"({"mtbf_per_node": ")" + mtbf +
+                                 R"(", "restart": "1 s", "checkpoint_interval": ")" + interval +
+                                 R"(", "checkpoint_bandwidth": "10 GB/s"})"}};
+}
+
+// An iteration takes 0.11 s, a checkpoint of ResNet-50 and SGD 0.02 s.
+TEST_CASE("a run that gets nowhere is refused by its file") {
+  CHECK(problem_of(faults("1 s", "1 s")).starts_with("scenario: /cluster/faults"));
+  CHECK(problem_of(faults("1 year", "50 ms")).starts_with("scenario: /cluster/faults/checkpoint_interval"));
+}
+
+TEST_CASE("an anchor that cannot be met is refused by its file") {
+  const Overrides overrides{{"compute", R"({"anchor": {"set": {}, "iteration_time": "1 us"}})"}};
+  CHECK(problem_of(overrides).starts_with("scenario: /compute/anchor/iteration_time: found 1.000 us"));
+}
+
+TEST_CASE("what needs too much memory is refused by its file") {
+  try {
+    check_memory(testing::load_resnet(), {.ranks = 1e9});
+    FAIL("was accepted");
+  } catch (const ConfigError& error) {
+    CHECK(std::string(error.what()).starts_with("scenario: /"));
+  }
+}
+
+// The rooms below the readers know a scenario and no file: in_file names it.
+TEST_CASE("every problem that is found after loading is given its file") {
+  const std::filesystem::path sources = LOCKSTEP_SOURCE_DIR "/sim";
+  for (const char* folder : {"report", "engine", "network", "training", "collectives", "compute", "plan"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(sources / folder)) {
+      if (!entry.is_regular_file())
+        continue;
+      const std::string text = testing::text_of(entry.path().string());
+      CAPTURE(entry.path().string());
+      for (std::size_t at = text.find("throw ConfigError("); at != text.npos;
+           at = text.find("throw ConfigError(", at + 1))
+        CHECK(text.compare(at, 26, "throw ConfigError(in_file(") == 0);
+    }
+}
+
+}  // namespace
+}  // namespace lockstep
