@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
+#include "sim/base/printable.h"
 #include "sim/report/report_json.h"
 #include "sim/report/text_table.h"
 
@@ -58,6 +60,17 @@ std::string plain_text(const ordered_json& value) {
 // A value that was varied: here null is a choice, and must look like one.
 std::string varied_text(const ordered_json& value) {
   return value.is_null() ? "null" : plain_text(value);
+}
+
+bool is_number_text(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// What a spreadsheet would compute instead of showing it (OWASP, "CSV Injection"). A number is only shown.
+bool is_formula(std::string_view text) {
+  return !text.empty() && std::string_view("=+-@\t").find(text.front()) != text.npos && !is_number_text(text);
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {
@@ -278,7 +291,8 @@ std::optional<std::size_t> find_best_row(const SweepTable& table, const SweepGoa
   return best;
 }
 
-std::string csv_field(const std::string& text) {
+std::string csv_field(const std::string& content) {
+  const std::string text = (is_formula(content) ? "'" : "") + printable(content);
   if (text.find_first_of(",\"\r\n") == std::string::npos) {
     return text;
   }
