@@ -140,6 +140,7 @@ class Ranking {
   }
 
   std::optional<std::size_t> best() const { return best_; }
+  const SweepGoal& goal() const { return goal_; }
   bool is_number(std::size_t row) const { return table_.rows[row].results[goal_.key].is_number(); }
   double value(std::size_t row) const { return table_.rows[row].results[goal_.key].get<double>(); }
   bool is_choice(std::size_t row) const {
@@ -201,13 +202,22 @@ std::vector<std::string> varied_cells(const SweepTable& table, const SweepRow& r
   return cells;
 }
 
+// Why there is no value, where the result says it.
+std::string reason_of(const SweepTable& table, const SweepRow& row, const SweepGoal& goal) {
+  const auto found = std::find(table.keys.begin(), table.keys.end(), table.keys[goal.key] + "_reason");
+  if (found == table.keys.end())
+    return "";
+  const ordered_json& reason = row.results[static_cast<std::size_t>(found - table.keys.begin())];
+  return reason.is_string() ? shortened(reason.get<std::string>()) : "";
+}
+
 void add_text_row(TextTable& text, const SweepTable& table, const Ranking& ranking, std::size_t index) {
   const SweepRow& row = table.rows[index];
   std::vector<std::string> cells = varied_cells(table, row);
   if (!row.error.empty()) {
     cells.insert(cells.end(), {"-", "", "error: " + shortened(row.error)});
   } else if (!ranking.is_number(index)) {
-    cells.emplace_back("-");
+    cells.insert(cells.end(), {"-", "", reason_of(table, row, ranking.goal())});
   } else {
     cells.insert(cells.end(),
                  {fmt::format("{:.6g}", ranking.value(index)), ranking.distance(index),
