@@ -1,6 +1,5 @@
 """A validation's harness runs: iteration time against bucket cap, measured and predicted, one panel a run."""
 
-import json
 import math
 
 import style
@@ -124,7 +123,7 @@ def draw(runs):
 
 def main():
     given = style.arguments(__doc__)
-    runs = by_run(json.loads(style.read_text(given.input))["cases"])
+    runs = by_run(style.read_json(given.input)["cases"])
     if not runs:
         raise SystemExit(f"bucket_caps.py: {given.input} has no case of a harness run")
     style.save(draw(runs), given.output)

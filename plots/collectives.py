@@ -3,7 +3,6 @@
 Of a few machines the bandwidth itself is drawn above, of each collective the table of the most ranks.
 """
 
-import json
 import textwrap
 
 import style
@@ -197,7 +196,7 @@ def draw(validation):
 
 def main():
     given = style.arguments(__doc__)
-    validation = json.loads(style.read_text(given.input))
+    validation = style.read_json(given.input)
     if not validation["points"]:
         raise SystemExit(f"collectives.py: {given.input} has no points")
     plt.rcParams.update(SMALL)

@@ -1,7 +1,5 @@
 """A comparison of strategies: the loss each reaches against simulated seconds, and what its workers did."""
 
-import json
-
 import style
 from style import plt
 from matplotlib.ticker import FuncFormatter
@@ -59,7 +57,7 @@ def draw(document):
 
 def main():
     given = style.arguments(__doc__)
-    document = json.loads(style.read_text(given.input))
+    document = style.read_json(given.input)
     if not document.get("comparison"):
         raise SystemExit(f"loss.py: {given.input} compares no strategies")
     style.save(draw(document), given.output)

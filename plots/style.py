@@ -5,7 +5,9 @@ nothing: units are chosen and numbers are placed, no more.
 """
 
 import argparse
+import json
 import os
+import re
 import sys
 
 try:
@@ -21,6 +23,9 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 GREY = "#8A8A8A"
 INK = "#222222"
+
+# What neither shows nor may stand in SVG: controls, what turns text around, and no characters at all.
+CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 plt.rcParams.update({
     "font.family": "sans-serif",
@@ -51,6 +56,9 @@ plt.rcParams.update({
     "savefig.facecolor": "white",
 })
 
+if "text.parse_math" in plt.rcParams:  # matplotlib 3.6; before that a dollar in a name may begin a formula
+    plt.rcParams["text.parse_math"] = False
+
 
 def arguments(description, *more):
     parser = argparse.ArgumentParser(description=description)
@@ -66,6 +74,21 @@ def read_text(path):
         return sys.stdin.read()
     with open(path, encoding="utf-8", newline="") as file:
         return file.read()
+
+
+def printable(value):
+    """Names as the program prints them: what SVG may not hold, and what turns text around, is written out."""
+    if isinstance(value, dict):
+        return {printable(key): printable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [printable(item) for item in value]
+    if isinstance(value, str):
+        return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", value)
+    return value
+
+
+def read_json(path):
+    return printable(json.loads(read_text(path)))
 
 
 def save(figure, path):

@@ -62,6 +62,7 @@ class Sweep:
         self.wants_largest = wants_largest
         self.allows_oom = allows_oom
         self.failed = sum(1 for row in rows if row["error"])
+        self.reasons = [row[key + "_reason"] for row in rows if row.get(key + "_reason")]
         labels = list(dict.fromkeys(row[self.varied[0]] for row in rows)) if self.varied else []
         self.is_numeric = all(number(label) is not None for label in labels)
         self.places = {label: number(label) if self.is_numeric else place for place, label in enumerate(labels)}
@@ -155,6 +156,16 @@ def mark_best(axes, sweep, scale, unit):
                   zorder=5, bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.8})
 
 
+def missing_cells(sweep):
+    """What the curves leave out, and why."""
+    def cells(count):
+        return f"{count} {'cell' if count == 1 else 'cells'}"
+    parts = [f"{cells(sweep.failed)} could not be simulated"] if sweep.failed else []
+    if sweep.reasons:
+        parts.append(f"{cells(len(sweep.reasons))} without a value: {sweep.reasons[0].split(':')[0]}")
+    return "; ".join(parts)
+
+
 def draw(sweep):
     figure, axes = plt.subplots(figsize=(8, 4.8))
     scale, unit = unit_of(sweep.key, [number(row[sweep.key]) for row in sweep.rows])
@@ -176,10 +187,10 @@ def draw(sweep):
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     mark_best(axes, sweep, scale, unit)
     mark_out_of_memory(axes, sweep, scale)
-    if sweep.failed:
-        noun = "cell" if sweep.failed == 1 else "cells"
-        axes.annotate(f"{sweep.failed} {noun} could not be simulated", (1, 1.02), xycoords="axes fraction",
-                      ha="right", fontsize=9.5, color=style.GREY)
+    missing = missing_cells(sweep)
+    if missing:
+        axes.annotate(missing, (1, -0.17), xycoords="axes fraction", ha="right", va="top", fontsize=9.5,
+                      color=style.GREY)
     if len(groups) > 1 or has_band or not all(sweep.fits(row) for row in sweep.rows):
         axes.legend(title=", ".join(sweep.varied[1:]) or None, loc="upper left", bbox_to_anchor=(1.02, 1),
                     alignment="left", ncols=1 + len(groups) // MOST_LEGEND_ROWS)

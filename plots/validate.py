@@ -1,7 +1,5 @@
 """A validation's JSON as two panels: measured against predicted, and the signed error of every case by group."""
 
-import json
-
 import style
 from style import plt
 from matplotlib.lines import Line2D
@@ -157,7 +155,7 @@ def draw(validation):
 
 def main():
     given = style.arguments(__doc__)
-    validation = json.loads(style.read_text(given.input))
+    validation = style.read_json(given.input)
     if not validation["cases"]:
         raise SystemExit(f"validate.py: {given.input} has no cases")
     style.save(draw(validation), given.output)

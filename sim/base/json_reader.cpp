@@ -350,10 +350,10 @@ void JsonReader::describe_unknown_key(const std::string& key, const std::vector<
 }
 
 std::string JsonReader::text() const {
-  if (is_string()) {
+  if (is_string() && value_->get_ref<const std::string&>().find('\0') == std::string::npos) {
     return value_->get<std::string>();
   }
-  expected("a string");
+  expected(is_string() ? "a string without NUL" : "a string");  // the system would read a file's name up to it
   return {};
 }
 

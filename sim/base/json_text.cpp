@@ -34,24 +34,6 @@ bool is_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-// The length of the UTF-8 sequence at the front of `text`, 0 when it is ill-formed (RFC 3629: no overlong
-// forms, no surrogates, nothing above U+10FFFF).
-std::size_t utf8_length(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) {
-    return 1;
-  }
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length ||
-      !std::all_of(text.begin() + 1, text.begin() + static_cast<std::ptrdiff_t>(length), is_continuation)) {
-    return 0;
-  }
-  const auto second = static_cast<unsigned char>(text[1]);
-  const bool is_overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool is_out_of_range = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);
-  return is_overlong || is_out_of_range ? 0 : length;
-}
-
 // Where the first byte stands that no UTF-8 text without NUL contains.
 std::optional<std::size_t> find_binary(std::string_view text) {
   for (std::size_t offset = 0; offset < text.size();) {
@@ -273,6 +255,22 @@ OpenFile open_json_file(const std::string& path) {
 }
 
 }  // namespace
+
+std::size_t utf8_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80) {
+    return 1;
+  }
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < length ||
+      !std::all_of(text.begin() + 1, text.begin() + static_cast<std::ptrdiff_t>(length), is_continuation)) {
+    return 0;
+  }
+  const auto second = static_cast<unsigned char>(text[1]);
+  const bool is_overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+  const bool is_out_of_range = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);
+  return is_overlong || is_out_of_range ? 0 : length;
+}
 
 bool is_utf8(std::string_view text) {
   return !find_binary(text);

@@ -7,6 +7,7 @@
 // Cost: linear; 20 ns a byte of ordinary scenario, 140 at worst. Reference: RFC 8259, RFC 6901.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ nlohmann::ordered_json parse_json_text(std::string_view text, const std::string&
 std::string read_json_file(const std::string& path);
 
 bool is_utf8(std::string_view text);
+
+// Of the UTF-8 sequence at the front of `text`, 0 when it is ill-formed (RFC 3629: no overlong forms, no
+// surrogates, nothing above U+10FFFF).
+std::size_t utf8_length(std::string_view text);
 
 // `pointer` of the member `key` (or the index, in decimal) of the value at `pointer`.
 std::string extended_pointer(std::string_view pointer, std::string_view key);

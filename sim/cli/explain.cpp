@@ -10,6 +10,7 @@
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/anchor.h"
 #include "sim/report/report.h"
+#include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
 #include "sim/report/scenario_text.h"
 #include "sim/report/text_table.h"
@@ -76,6 +77,7 @@ ordered_json to_json(const Explanation& explanation) {
           {"iteration_time_s", cost.iteration.in_seconds()},
           {"cost",
            {{"collectives_per_iteration", cost.collectives},
+            {"collectives", to_json(grouped_alike(cost.listed))},
             {"bytes_per_gpu", cost.bytes_per_gpu.count()},
             {"communicating_s", cost.communicating.in_seconds()},
             {"exposed_s", cost.exposed.in_seconds()},
@@ -117,6 +119,9 @@ std::string to_text(const Explanation& explanation) {
   const StrategyCost& cost = explanation.cost;
   std::string text = summary_of(explanation.scenario) + "\n\n" + listing_of(explanation.scenario);
   text += "\nWhat the strategy costs in one iteration\n" + cost_text(cost);
+  if (!cost.listed.empty()) {
+    text += "\nIts collectives\n" + to_text(grouped_alike(cost.listed), 2);
+  }
   text += "\nThe iteration if one thing were better\n" + comparison(cost.sensitivities, cost.iteration);
   if (!explanation.what_if.empty()) {
     text += "\nWhat if\n" + comparison(explanation.what_if, cost.iteration);

@@ -1,6 +1,7 @@
 // The program: reads the command line, runs one verb, and turns what went wrong into an exit code (failure.h).
 // Nothing else exits.
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,9 @@ int run_command_line(const std::vector<std::string>& words) {
   try {
     parse(app, words.empty() ? std::vector<std::string>{"--help"} : words);
   } catch (const CLI::Success& request) {  // --help or --version
-    app.exit(request);
+    std::ostringstream answer;
+    app.exit(request, answer, answer);
+    print(answer.str());
     return exit_done;
   } catch (const CLI::ParseError& error) {
     throw_config_error(app, words, error);

@@ -10,10 +10,15 @@
 #include <system_error>
 
 #include "sim/base/error.h"
+#include "sim/base/printable.h"
 
 namespace lockstep {
 
 void print(std::string_view text) {
+  print_coloured(printable(text));
+}
+
+void print_coloured(std::string_view text) {
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
   if (written != text.size() || std::fflush(stdout) != 0) {
     throw EnvironmentError("standard output: writing failed: " + std::generic_category().message(errno));
@@ -25,6 +30,10 @@ void print_json(const nlohmann::ordered_json& document) {
 }
 
 void print_diagnostic(std::string_view text) {
+  draw_diagnostic(printable(text));
+}
+
+void draw_diagnostic(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

@@ -8,6 +8,7 @@
 
 #include "sim/base/atomic_file.h"
 #include "sim/base/error.h"
+#include "sim/base/printable.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
@@ -63,8 +64,8 @@ void print_report(const PredictArguments& arguments, const Report& report, const
   if (arguments.wants_json) {
     print_json(with_comparison(to_json(report, scenario), comparison));
   } else {
-    print(to_text(report, scenario, {.has_colour = wants_colour()}) +
-          (comparison ? to_text(*comparison, scenario) : ""));
+    print_coloured(to_text(report, scenario, {.has_colour = wants_colour()}) +
+                   (comparison ? printable(to_text(*comparison, scenario)) : ""));
   }
 }
 

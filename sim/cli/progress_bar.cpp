@@ -28,7 +28,7 @@ ProgressBar::ProgressBar(std::string noun, bool is_quiet)
 
 ProgressBar::~ProgressBar() {
   if (is_shown_) {
-    print_diagnostic(erase_line);
+    draw_diagnostic(erase_line);
   }
 }
 
@@ -40,7 +40,7 @@ void ProgressBar::show(std::size_t finished, std::size_t all) {
   last_drawn_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = elapsed * static_cast<double>(all - finished) / static_cast<double>(finished);
-  print_diagnostic(fmt::format("{}{} {}/{} {}, {:.0f} s left", erase_line, blocks(finished, all), finished,
+  draw_diagnostic(fmt::format("{}{} {}/{} {}, {:.0f} s left", erase_line, blocks(finished, all), finished,
                                all, noun_, left));
 }
 

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/printable.h"
 #include "sim/base/quantity_text.h"
+#include "sim/collectives/collective.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
 #include "sim/report/text_table.h"
@@ -40,7 +42,7 @@ pre { overflow-x: auto; font-size: 12px; }
 
 std::string escaped(std::string_view text) {
   std::string result;
-  for (const char letter : text) {
+  for (const char letter : printable(text)) {
     switch (letter) {
       case '&':
         result += "&amp;";
@@ -88,7 +90,8 @@ std::string headline(const Report& report) {
     result += row({"tokens/s", tokens ? fmt::format("{:.1f}", *tokens) : "unknown"});
   }
   result += row({"scaling efficiency",
-                 report.scaling_efficiency ? percentage(*report.scaling_efficiency, 1) : "unknown"});
+                 report.scaling_efficiency ? percentage(*report.scaling_efficiency, 1)
+                                           : "unknown: " + escaped(report.scaling_efficiency_reason)});
   result += row({"MFU", report.mfu ? percentage(*report.mfu, 1) : "unknown"});
   return result + "</table>\n";
 }
@@ -179,8 +182,25 @@ std::string buckets(const Report& report) {
          bucket_drawing(report) + "<div class=wide><table>\n" + table + "</table></div>\n";
 }
 
+// Where more is exchanged than the buckets above.
+std::string collectives(const Report& report) {
+  if (report.collectives.size() <= report.buckets.size()) {
+    return "";
+  }
+  std::string table = row({"what", "number", "collective", "ranks", "size", "sent", "algorithm", "protocol",
+                           "active", "exposed"},
+                          "th");
+  for (const CollectiveGroup& group : grouped_alike(report.collectives)) {
+    table += row({escaped(name_of(group)), std::to_string(group.count),
+                  std::string(collective_op_name(group.first->op)), std::to_string(group.first->ranks),
+                  format_bytes(group.bytes), format_bytes(group.sent), escaped(group.first->algorithm),
+                  escaped(group.first->protocol), time_cell(group.active), time_cell(group.exposed)});
+  }
+  return heading("Collectives of one iteration") + "<div class=wide><table>\n" + table + "</table></div>\n";
+}
+
 std::string communication(const Report& report) {
-  if (report.buckets.empty()) {
+  if (report.collectives.empty()) {
     return "";
   }
   std::string table = row({"sent by each GPU", format_bytes(report.bytes_per_gpu) + " per iteration"});
@@ -282,7 +302,7 @@ std::string to_html(const Report& report, const Scenario& scenario) {
   return "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + name +
          "</title><style>" + std::string(style_sheet) + "</style></head>\n<body>\n<h1>" + name +
          "</h1>\n<p>" + escaped(summary_of(scenario)) + "</p>\n" + headline(report) + breakdown(report) +
-         buckets(report) + communication(report) + memory(report) + critical_path(report) + warnings(report) +
+         buckets(report) + collectives(report) + communication(report) + memory(report) + critical_path(report) + warnings(report) +
          resolved(scenario) + "</body>\n</html>\n";
 }
 

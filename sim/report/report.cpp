@@ -10,6 +10,7 @@
 #include "sim/report/critical_path.h"
 #include "sim/report/extrapolation.h"
 #include "sim/report/lane_view.h"
+#include "sim/report/scaling.h"
 #include "sim/scenario/describe_input.h"
 #include "sim/scenario/time_account.h"
 
@@ -152,29 +153,55 @@ Bandwidth bus_bandwidth(Bytes bytes, Duration time, CollectiveOp op, std::int64_
                                              static_cast<Unsigned128>(time.picoseconds()))};
 }
 
-std::vector<BucketReport> report_buckets(const Run& run, const RankView& view) {
-  std::vector<BucketReport> buckets;
+CollectiveReport describe_collective(const Communication& ops) {
+  return {.name = ops.name,
+          .op = ops.op,
+          .payload = ops.payload,
+          .ranks = ops.ranks,
+          .tensors = ops.tensors,
+          .bytes = ops.bytes,
+          .sent = sent_by_rank(ops),
+          .algorithm = ops.algorithm,
+          .protocol = ops.protocol};
+}
+
+// Messages to and from servers are listed as pushes and pulls.
+std::vector<CollectiveReport> report_collectives(const Run& run, const RankView& view) {
+  std::vector<CollectiveReport> collectives;
   const Time start = view.start_of(view.iterations());
   const std::vector<Stretch> busy = view.busy(view.iterations());
-  const auto since = [&](OpId op) { return run.timeline.end[op.index] - start; };
+  const auto since = [&](const std::vector<OpId>& ops) {
+    return run.timeline.end[ops[view.representative()].index] - start;
+  };
   for (const Communication& ops : run.iterations.back().communications) {
-    if (ops.payload != Payload::gradients || ops.direction != Direction::exchanged)
+    if (ops.direction != Direction::exchanged)
       continue;
-    BucketReport bucket{.index = static_cast<std::uint32_t>(buckets.size()),
-                        .bytes = ops.bytes,
-                        .parameters = ops.tensors,
-                        .ready = since(ops.ready[view.representative()]),
-                        .start = since(ops.collective.begin[view.representative()]),
-                        .end = since(ops.collective.end[view.representative()]),
-                        .exposed = {},
-                        .algorithm = ops.algorithm,
-                        .protocol = ops.protocol,
-                        .busbw = Bandwidth{0}};
-    bucket.busbw = bus_bandwidth(ops.bytes_on_wire, bucket.end - bucket.start, ops.op, ops.ranks);
-    const Stretch active{start + bucket.start, start + bucket.end, no_op};
-    bucket.exposed = bucket.end - bucket.start - common({active}, busy);
-    buckets.push_back(std::move(bucket));
+    CollectiveReport found = describe_collective(ops);
+    found.ready = since(ops.ready);
+    found.start = since(ops.collective.begin);
+    found.end = since(ops.collective.end);
+    found.busbw = bus_bandwidth(ops.bytes_on_wire, found.end - found.start, ops.op, ops.ranks);
+    const Stretch active{start + found.start, start + found.end, no_op};
+    found.exposed = found.end - found.start - common({active}, busy);
+    collectives.push_back(std::move(found));
   }
+  return collectives;
+}
+
+std::vector<BucketReport> buckets_among(const std::vector<CollectiveReport>& collectives) {
+  std::vector<BucketReport> buckets;
+  for (const CollectiveReport& collective : collectives)
+    if (collective.payload == Payload::gradients)
+      buckets.push_back({.index = static_cast<std::uint32_t>(buckets.size()),
+                         .bytes = collective.bytes,
+                         .parameters = collective.tensors,
+                         .ready = collective.ready,
+                         .start = collective.start,
+                         .end = collective.end,
+                         .exposed = collective.exposed,
+                         .algorithm = collective.algorithm,
+                         .protocol = collective.protocol,
+                         .busbw = collective.busbw});
   return buckets;
 }
 
@@ -228,16 +255,13 @@ void measure_long_run(Report& report, const LongRun& run, const Roles& roles) {
   report.communication_overlapped = mean(critical.overlapped);
 }
 
-// Gradients and parameters that a rank sends in a mean iteration: on rings every rank sends as much as each
-// link of its ring carries.
+// Gradients and parameters that a rank sends in a mean iteration.
 Bytes sent_per_rank(const Run& run) {
   Bytes sent;
   for (std::size_t iteration = 1; iteration < run.iterations.size(); ++iteration)
-    for (const Communication& communication : run.iterations[iteration].communications) {
-      const BusFactor factor = bus_factor(communication.op, communication.ranks);
+    for (const Communication& communication : run.iterations[iteration].communications)
       if (communication.payload != Payload::other && communication.direction != Direction::received)
-        sent += Bytes{communication.bytes_on_wire.count() * factor.numerator / factor.denominator};
-    }
+        sent += sent_by_rank(communication);
   return Bytes{sent.count() / static_cast<std::int64_t>(run.iterations.size() - 1)};
 }
 
@@ -326,13 +350,21 @@ std::string timeout_warning(const TimedOut& timed_out, const Scenario& scenario)
          "; the figures are of the iterations before, or of the first one measured where there are none";
 }
 
+void report_scaling(Report& report, const Scenario& scenario, const Simulation& simulation, LaneId lane) {
+  Scaling scaling = find_scaling({.scenario = scenario,
+                                  .simulation = simulation,
+                                  .lane = lane,
+                                  .iteration = report.iteration,
+                                  .peak = report.memory.peak.total()});
+  report.scaling_efficiency = scaling.efficiency;
+  report.scaling_efficiency_reason = std::move(scaling.reason);
+}
+
 void add_verdicts(Report& report, const Scenario& scenario, const Simulation& simulation) {
   if (!report.memory.fits())
     report.warnings.push_back("out of memory: one GPU would need " +
                               format_bytes(report.memory.peak.total()) + " and has " +
                               format_bytes(report.memory.capacity));
-  if (report.memory.fits() && report.iteration > Duration::zero())
-    report.scaling_efficiency = single_gpu_time(scenario).in_seconds() / report.iteration.in_seconds();
   report.mfu = model_flops_utilisation(scenario, report.iteration);
   if (scenario.cluster.ranks() > 1 && !simulation.updates)
     report.bottleneck_link = report.servers.empty()
@@ -442,7 +474,8 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
       scenario.model.batch_per_gpu * scenario.training.gradient_accumulation * ranks;
   if (scenario.model.model.tokens_per_sample > 0)
     report.tokens_per_iteration = tokens_of(scenario, report.samples_per_iteration);
-  report.buckets = report_buckets(run, view);
+  report.collectives = report_collectives(run, view);
+  report.buckets = buckets_among(report.collectives);
   report.bytes_per_gpu = sent_per_rank(run);
   const Time last_start = view.start_of(view.iterations());
   report.pushes = report_messages(run, view.representative(), Direction::sent, last_start);
@@ -465,6 +498,7 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   if (simulation.updates)
     report_updates(report, *simulation.updates);
   add_verdicts(report, scenario, simulation);
+  report_scaling(report, scenario, simulation, view.compute_lane());
   return report;
 }
 

@@ -19,6 +19,7 @@
 
 #include "sim/base/units.h"
 #include "sim/report/asynchrony.h"
+#include "sim/report/collective_list.h"
 #include "sim/report/goodput.h"
 #include "sim/report/imbalance.h"
 #include "sim/report/input_report.h"
@@ -93,13 +94,15 @@ struct Report {
   std::int64_t samples_per_iteration = 0;
   std::optional<std::int64_t> tokens_per_iteration;
   std::optional<double> scaling_efficiency;
+  std::string scaling_efficiency_reason;  // why there is none; empty where there is
   std::optional<double> mfu;
   Breakdown breakdown;
   Waiting waiting;
   std::optional<TimedOut> timed_out;  // what ended the run before its last iteration
   Bytes bytes_per_gpu;                // sent by one rank per iteration
   Duration communication_total, communication_overlapped;
-  std::vector<BucketReport> buckets;
+  std::vector<BucketReport> buckets;            // the reductions of gradients among these:
+  std::vector<CollectiveReport> collectives;  // of the last iteration, in the order of issue
   std::optional<MessageReport> pushes, pulls;  // of the critical rank, with parameter servers
   std::vector<ServerReport> servers;
   MemoryReport memory;

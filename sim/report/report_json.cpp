@@ -1,5 +1,7 @@
 #include "sim/report/report_json.h"
 
+#include "sim/collectives/collective.h"
+
 namespace lockstep {
 namespace {
 
@@ -50,6 +52,23 @@ ordered_json write_bucket(const BucketReport& bucket) {
           {"busbw_gbs", gigabytes_per_second(bucket.busbw)}};
 }
 
+ordered_json write_collective(const CollectiveReport& collective) {
+  return {{"name", collective.name},
+          {"collective", collective_op_name(collective.op)},
+          {"payload", name_of(collective.payload)},
+          {"ranks", collective.ranks},
+          {"tensors", collective.tensors},
+          {"bytes", collective.bytes.count()},
+          {"sent_bytes", collective.sent.count()},
+          {"ready_s", seconds(collective.ready)},
+          {"start_s", seconds(collective.start)},
+          {"end_s", seconds(collective.end)},
+          {"exposed_s", seconds(collective.exposed)},
+          {"algorithm", collective.algorithm},
+          {"protocol", collective.protocol},
+          {"busbw_gbs", gigabytes_per_second(collective.busbw)}};
+}
+
 ordered_json write_messages(const MessageReport& messages) {
   return {{"count", messages.count},
           {"bytes", messages.bytes.count()},
@@ -74,10 +93,14 @@ ordered_json write_communication(const Report& report) {
   for (const BucketReport& bucket : report.buckets) {
     buckets.push_back(write_bucket(bucket));
   }
+  ordered_json collectives = ordered_json::array();
+  for (const CollectiveReport& collective : report.collectives)
+    collectives.push_back(write_collective(collective));
   ordered_json json{{"bytes_per_gpu", report.bytes_per_gpu.count()},
                     {"total_s", seconds(report.communication_total)},
                     {"overlapped_s", seconds(report.communication_overlapped)},
-                    {"buckets", buckets}};
+                    {"buckets", buckets},
+                    {"collectives", collectives}};
   if (report.pushes && report.pulls) {
     json["pushes"] = write_messages(*report.pushes);
     json["pulls"] = write_messages(*report.pulls);
@@ -279,6 +302,23 @@ ordered_json to_json(const StalenessReport& staleness) {
           {"histogram", histogram}};
 }
 
+ordered_json to_json(const std::vector<CollectiveGroup>& groups) {
+  ordered_json json = ordered_json::array();
+  for (const CollectiveGroup& group : groups)
+    json.push_back({{"what", name_of(group)},
+                    {"number", group.count},
+                    {"collective", collective_op_name(group.first->op)},
+                    {"payload", name_of(group.first->payload)},
+                    {"ranks", group.first->ranks},
+                    {"bytes", group.bytes.count()},
+                    {"sent_bytes", group.sent.count()},
+                    {"algorithm", group.first->algorithm},
+                    {"protocol", group.first->protocol},
+                    {"active_s", seconds(group.active)},
+                    {"exposed_s", seconds(group.exposed)}});
+  return json;
+}
+
 ordered_json to_json(const Report& report, const Scenario& scenario) {
   ordered_json json{{"schema", "lockstep.result/1"}, {"name", report.name}};
   json["iteration_time_s"] = seconds(report.iteration);
@@ -293,6 +333,9 @@ ordered_json to_json(const Report& report, const Scenario& scenario) {
   json["samples_per_s"] = number_or_null(per_second(report.samples_per_iteration, report.iteration));
   json["tokens_per_s"] = tokens_per_second(report);
   json["scaling_efficiency"] = number_or_null(report.scaling_efficiency);
+  json["scaling_efficiency_reason"] = report.scaling_efficiency_reason.empty()
+                                          ? ordered_json(nullptr)
+                                          : ordered_json(report.scaling_efficiency_reason);
   json["mfu"] = number_or_null(report.mfu);
   json["breakdown_s"] = write_breakdown(report.breakdown);
   json["waiting_s"] = write_waiting(report);

@@ -18,6 +18,9 @@ nlohmann::ordered_json to_json(const Report& report, const Scenario& scenario);
 
 nlohmann::ordered_json to_json(const StalenessReport& staleness);
 
+// One entry for all collectives that are alike.
+nlohmann::ordered_json to_json(const std::vector<CollectiveGroup>& groups);
+
 // The parts of a breakdown by name, in the order they are shown, those of no length too.
 struct BreakdownPart {
   const char* name;  // its key under breakdown_s

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "sim/base/printable.h"
 #include "sim/base/quantity_text.h"
+#include "sim/collectives/collective.h"
 #include "sim/report/report_json.h"
 #include "sim/report/text_table.h"
 #include "sim/scenario/spelling.h"
@@ -49,6 +51,7 @@ class TextReport {
     write_headline();
     write_breakdown();
     write_buckets();
+    write_collectives();
     write_communication();
     write_asynchrony();
     write_memory();
@@ -68,7 +71,7 @@ class TextReport {
   void write_heading(std::string_view heading) { text_ += fmt::format("\n{}\n", bold(heading)); }
 
   void write_headline() {
-    text_ += bold(report_.name) + "\n" + summary_of(scenario_) + "\n\n";
+    text_ += bold(printable_name(report_.name)) + "\n" + printable_name(summary_of(scenario_)) + "\n\n";
     TextTable table({Align::left, Align::left});
     table.add_row({"iteration time", bold(format_duration(report_.iteration)) + band()});
     table.add_row({"throughput", throughput()});
@@ -84,7 +87,8 @@ class TextReport {
     if (report_.timed_out) {
       table.add_row(
           {"ended", fmt::format("in iteration {}: {} timed out after {}", report_.timed_out->iteration,
-                                report_.timed_out->collective, format_duration(report_.timed_out->waited))});
+                                printable_name(report_.timed_out->collective),
+                                format_duration(report_.timed_out->waited))});
     }
     text_ += table.text(indent);
   }
@@ -129,7 +133,7 @@ class TextReport {
 
   std::string of_one_gpu() const {
     if (!report_.scaling_efficiency) {
-      return "unknown: one GPU cannot hold the model";
+      return "unknown: " + report_.scaling_efficiency_reason;
     }
     return percentage(*report_.scaling_efficiency, 1) + " of linear from one GPU";
   }
@@ -229,8 +233,16 @@ class TextReport {
                        format_bytes(bytes), format_duration(exposed));
   }
 
+  // Where more is exchanged than the buckets above.
+  void write_collectives() {
+    if (report_.collectives.size() > report_.buckets.size()) {
+      write_heading(fmt::format("Collectives ({}) of one iteration", report_.collectives.size()));
+      text_ += to_text(grouped_alike(report_.collectives), indent);
+    }
+  }
+
   void write_communication() {
-    if (report_.buckets.empty() && report_.servers.empty()) {
+    if (report_.collectives.empty() && report_.servers.empty()) {
       return;
     }
     write_heading("Communication");
@@ -244,7 +256,7 @@ class TextReport {
         {"hidden behind computation", fmt::format("{} ({})", format_duration(hidden),
                                                   percentage(hidden.in_seconds(), active.in_seconds()))});
     if (!report_.bottleneck_link.empty()) {
-      table.add_row({"bottleneck link", report_.bottleneck_link});
+      table.add_row({"bottleneck link", printable_name(report_.bottleneck_link)});
     }
     add_servers(table);
     text_ += table.text(indent);
@@ -329,7 +341,7 @@ class TextReport {
     text_ += table.text(indent);
     if (!report_.memory.moment.empty()) {
       text_ += fmt::format("{:{}}most {} into the iteration, {}\n", "", indent,
-                           format_duration(report_.memory.since_start), report_.memory.moment);
+                           format_duration(report_.memory.since_start), printable_name(report_.memory.moment));
     }
     text_ += std::string(indent, ' ') + verdict() + "\n";
     write_remedies();
@@ -346,7 +358,7 @@ class TextReport {
     write_heading("What would make it fit (each part with --set)");
     TextTable table({Align::left, Align::right, Align::left});
     for (const MemoryRemedy& remedy : remedies) {
-      table.add_row({describe(remedy), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
+      table.add_row({printable_name(describe(remedy)), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
     }
     text_ += table.text(indent);
     if (const std::string hopeless = describe_hopelessness(remedies, report_.memory.capacity);
@@ -495,7 +507,7 @@ class TextReport {
     const Duration whole =
         report_.critical_path.back().end;  // the last iteration, which may be unlike the mean
     for (std::size_t kind = 0; kind < std::min(kinds.size(), path_kinds_shown); ++kind) {
-      table.add_row({kinds[kind].name, format_duration(kinds[kind].total),
+      table.add_row({printable_name(kinds[kind].name), format_duration(kinds[kind].total),
                      percentage(kinds[kind].total.in_seconds(), whole.in_seconds()),
                      longest_of(kinds[kind])});
     }
@@ -504,9 +516,9 @@ class TextReport {
 
   static std::string longest_of(const PathKind& kind) {
     if (kind.pieces == 1) {
-      return kind.longest.what;
+      return printable_name(kind.longest.what);
     }
-    return fmt::format("{} pieces, longest {} ({})", kind.pieces, kind.longest.what,
+    return fmt::format("{} pieces, longest {} ({})", kind.pieces, printable_name(kind.longest.what),
                        format_duration(kind.longest.end - kind.longest.start));
   }
 
@@ -516,7 +528,7 @@ class TextReport {
     }
     write_heading("Warnings");
     for (const std::string& warning : report_.warnings) {
-      text_ += std::string(indent, ' ') + coloured(warning, "\x1b[33m") + "\n";
+      text_ += std::string(indent, ' ') + coloured(printable_name(warning), "\x1b[33m") + "\n";
     }
   }
 
@@ -543,6 +555,20 @@ std::string summary_of(const Scenario& scenario) {
                      model_name(scenario.model), name_of(scenario.model.precision, precision_spellings),
                      scenario.model.batch_per_gpu, nodes, cluster.gpus_per_node, cluster.gpu.name,
                      cluster.machine.name, changes.empty() ? "" : "; changed: " + changes);
+}
+
+std::string to_text(const std::vector<CollectiveGroup>& groups, std::size_t indent) {
+  TextTable table({Align::left, Align::right, Align::left, Align::right, Align::right, Align::right, Align::left,
+                   Align::left, Align::right, Align::right});
+  table.add_row({"what", "number", "collective", "ranks", "size", "sent", "algorithm", "protocol", "active",
+                 "exposed"});
+  for (const CollectiveGroup& group : groups) {
+    table.add_row({printable_name(name_of(group)), std::to_string(group.count),
+                   std::string(collective_op_name(group.first->op)), std::to_string(group.first->ranks),
+                   format_bytes(group.bytes), format_bytes(group.sent), group.first->algorithm,
+                   group.first->protocol, time_cell(group.active), time_cell(group.exposed)});
+  }
+  return table.text(indent);
 }
 
 std::string to_text(const Report& report, const Scenario& scenario, const TextStyle& style) {

@@ -364,7 +364,24 @@ double step_seconds(const ClusterSpec& cluster) {
   for (const LinkSpec& link : links_of(cluster)) {
     latency = std::max(latency, most_crossings * seconds(link.latency));
   }
-  return step + latency + seconds(cluster.calibration.core_wait);
+  double dearest = 1;  // of the algorithms, in steps of the protocol
+  for (const AlgorithmCost& algorithm : cluster.calibration.algorithms) {
+    dearest = std::max(dearest, ratio(algorithm.step_ppm));
+  }
+  return dearest * step + latency + seconds(cluster.calibration.core_wait);
+}
+
+// What a collective costs once, beside its steps.
+double start_seconds(const ClusterSpec& cluster) {
+  const Calibration& calibration = cluster.calibration;
+  const Duration launch = calibration.collective_launch + calibration.host_per_bucket + calibration.peer.ramp +
+                    calibration.host_launch;
+  Duration of_algorithm;
+  for (const AlgorithmCost& algorithm : calibration.algorithms) {
+    of_algorithm = std::max(of_algorithm, algorithm.launch);
+  }
+  return seconds(launch + of_algorithm) + most_channels * seconds(calibration.channel_start) +
+         as_double(cluster.ranks()) * seconds(calibration.peer.start);
 }
 
 double communication_seconds(const Scenario& scenario) {
@@ -372,8 +389,7 @@ double communication_seconds(const Scenario& scenario) {
   const double steps = 2 * as_double(cluster.ranks());
   const Traffic traffic = traffic_of(scenario);
   const double tensors = as_count(scenario.model.model.parameters.size());
-  const double fixed =
-      seconds(cluster.calibration.collective_launch) + seconds(cluster.calibration.host_per_bucket);
+  const double fixed = start_seconds(cluster);
   const double copy_rate =
       cluster.calibration.copy_bandwidth ? as_double(cluster.calibration.copy_bandwidth->count()) : 1e9;
   const double bytes = traffic.volume * gradient_bytes(scenario.model);

@@ -42,8 +42,20 @@ std::map<LinkClass, T> read_by_class(const std::optional<JsonReader>& json, Read
 std::int64_t read_share(const JsonReader& json) {
   return parts_per_million(json, share_range, "of the wire");
 }
-Duration read_duration(const JsonReader& json) {
-  return json.duration();
+
+// What a library pays once for a collective, a step or a tensor; with it all sums of them stay within 64 bits.
+constexpr Duration longest_cost = Duration::seconds(60);
+
+Duration read_cost(const JsonReader& json) {
+  const Duration cost = json.duration();
+  if (cost > longest_cost)
+    json.expected("at most 60 s");
+  return std::min(cost, longest_cost);
+}
+
+Duration cost_or(const JsonReader& json, std::string_view key) {
+  const auto found = json.optional(key);
+  return found ? read_cost(*found) : Duration::zero();
 }
 
 ProtocolCost read_protocol(const JsonReader& json) {
@@ -56,8 +68,8 @@ ProtocolCost read_protocol(const JsonReader& json) {
     }
   }
   protocol.fill_ppm = read_by_class<std::int64_t>(json.optional("fill"), read_share);
-  protocol.launch = duration_or(json, "launch", Duration::zero());
-  protocol.step = read_by_class<Duration>(json.optional("step"), read_duration);
+  protocol.launch = cost_or(json, "launch");
+  protocol.step = read_by_class<Duration>(json.optional("step"), read_cost);
   json.finish();
   return protocol;
 }
@@ -76,7 +88,7 @@ std::vector<ProtocolCost> read_protocols(const JsonReader& json) {
 AlgorithmCost read_algorithm(const JsonReader& json) {
   AlgorithmCost algorithm;
   algorithm.name = json.required("name").one_of(Registry<Collective>::names());
-  algorithm.launch = duration_or(json, "launch", Duration::zero());
+  algorithm.launch = cost_or(json, "launch");
   algorithm.step_ppm = parts_per_million_or(json, "step_scale", million, {0.001, 1000});
   algorithm.efficiency_ppm = parts_per_million_or(json, "efficiency", million, share_range);
   json.finish();
@@ -85,11 +97,11 @@ AlgorithmCost read_algorithm(const JsonReader& json) {
 
 PeerCost read_peer(const JsonReader& json) {
   PeerCost peer;
-  peer.start = duration_or(json, "start", Duration::zero());
+  peer.start = cost_or(json, "start");
   if (const auto bandwidth = json.optional("channel_bandwidth")) {
     peer.channel_bandwidth = bandwidth->bandwidth();
   }
-  peer.ramp = duration_or(json, "ramp", Duration::zero());
+  peer.ramp = cost_or(json, "ramp");
   json.finish();
   return peer;
 }
@@ -145,7 +157,7 @@ std::int64_t per_byte_or_zero(const JsonReader& json, std::string_view key) {
 }
 
 void read_gradient_copy(const JsonReader& json, Calibration& calibration) {
-  calibration.copy_per_tensor = duration_or(json, "per_tensor", Duration::zero());
+  calibration.copy_per_tensor = cost_or(json, "per_tensor");
   if (const auto bandwidth = json.optional("bandwidth")) {
     calibration.copy_bandwidth = bandwidth->bandwidth();
   }
@@ -255,8 +267,8 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.name = json.required("name").text();
   calibration.source = text_or(json, "source", "");
   json.optional("sources");
-  calibration.collective_launch = duration_or(json, "collective_launch", Duration::zero());
-  calibration.channel_start = duration_or(json, "channel_start", Duration::zero());
+  calibration.collective_launch = cost_or(json, "collective_launch");
+  calibration.channel_start = cost_or(json, "channel_start");
   if (const auto copies = json.optional("own_copy_bandwidth"))
     calibration.own_copy_bandwidth = copies->bandwidth();
   calibration.efficiency_ppm = read_by_class<std::int64_t>(json.optional("link_efficiency"), read_share);
@@ -269,7 +281,7 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   if (const auto peer = json.optional("peer")) {
     calibration.peer = read_peer(*peer);
   }
-  calibration.host_launch = duration_or(json, "host_launch", Duration::zero());
+  calibration.host_launch = cost_or(json, "host_launch");
   if (const auto version = json.optional("library_version")) {
     calibration.library_version = read_library_version(*version);
   }
@@ -278,12 +290,12 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
   calibration.core_time_per_byte_ps = per_byte_or_zero(json, "core_time_per_byte");
   calibration.core_share_ppm = parts_per_million_or(json, "core_share", million / 2, {0.01, 0.99});
-  calibration.core_wait = duration_or(json, "core_wait", Duration::zero());
+  calibration.core_wait = cost_or(json, "core_wait");
   calibration.unhidden_per_byte_ps = per_byte_or_zero(json, "unhidden_per_byte");
   if (const auto copy = json.optional("gradient_copy")) {
     read_gradient_copy(*copy, calibration);
   }
-  calibration.host_per_bucket = duration_or(json, "host_per_bucket", Duration::zero());
+  calibration.host_per_bucket = cost_or(json, "host_per_bucket");
   if (const auto residuals = json.optional("residuals")) {
     read_residuals(*residuals, calibration);
   }

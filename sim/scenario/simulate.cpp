@@ -482,6 +482,24 @@ Duration single_gpu_time(const Scenario& scenario) {
                             scenario.model.model.tokens_per_sample * million);
 }
 
+Duration work_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane) {
+  const Run& run = simulation.steady;
+  const Pricing pricing = pricing_of(scenario);
+  const WorkScale scale = single_gpu_scale(scenario, simulation.job);
+  Duration updated;
+  for (const auto& [op, kernel] : run.plan.kernel_of)
+    if (op >= run.iterations[1].first && op < run.iterations.back().last && run.plan.lane[op.index] == lane &&
+        run.plan.kernels[kernel].is_model_work &&
+        section_of(run.plan, op).category == Category::optimizer)
+      updated += kernel_time(pricing, run.plan.kernels[kernel]);
+  const auto iterations = static_cast<std::int64_t>(run.iterations.size()) - 1;
+  const Duration whole = kernel_time(pricing, simulation.job.optimizer);
+  // An update in pieces takes longer, and is no more work.
+  const Duration own = std::min(whole, Duration::picoseconds(updated.picoseconds() / iterations));
+  const auto on_one_gpu = [&](Duration time) { return scaled(time, scale.numerator, scale.denominator); };
+  return single_gpu_time(scenario) - on_one_gpu(whole) + on_one_gpu(own);
+}
+
 Simulation simulate(const Scenario& scenario) {
   Simulation simulation;
   simulation.job = describe_job(scenario);

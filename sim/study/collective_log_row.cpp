@@ -226,10 +226,14 @@ std::optional<Duration> parse_time(std::string_view text) {
   return is_negative ? Duration::zero() - *time : *time;
 }
 
+// More than any memory holds, and little enough to be predicted.
+constexpr std::int64_t largest_size = std::int64_t{1} << 50;
+
 bool fill_size(CollectiveLogRow& row, std::string_view text) {
   const auto size = parse_integer(text);
-  row.size = Bytes{size.value_or(0)};
-  return size && *size >= 0;
+  const bool is_size = size && *size >= 0 && *size <= largest_size;
+  row.size = Bytes{is_size ? *size : 0};
+  return is_size;
 }
 
 bool fill_count(CollectiveLogRow& row, std::string_view text) {

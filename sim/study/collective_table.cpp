@@ -167,8 +167,11 @@ CollectiveRow CollectiveBench::predict(CollectiveOp op, Bytes bytes) const {
 std::vector<CollectiveRow> CollectiveBench::predict(CollectiveOp op, const SizeRange& range) const {
   LOCKSTEP_CHECK(range.factor > 1, "sizes grow");
   std::vector<CollectiveQuery> queries;
-  for (Bytes bytes = range.first; bytes <= range.last; bytes = bytes * range.factor)
-    queries.push_back({.op = op, .bytes = bytes});
+  // Before a product that may not fit 64 bits: the next size would be above the last.
+  const Bytes last_to_grow{range.last.count() / range.factor};
+  queries.push_back({.op = op, .bytes = range.first});
+  while (queries.back().bytes <= last_to_grow)
+    queries.push_back({.op = op, .bytes = queries.back().bytes * range.factor});
   return predict(queries);
 }
 

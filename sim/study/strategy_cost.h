@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/report/collective_list.h"
 #include "sim/scenario/scenario.h"
 #include "sim/study/sensitivity.h"
 
@@ -17,6 +18,7 @@ namespace lockstep {
 struct StrategyCost {
   Duration iteration;
   std::int64_t collectives = 0;  // of one rank, per iteration
+  std::vector<CollectiveReport> listed;
   Bytes bytes_per_gpu;           // sent by one rank, per iteration
   Duration communicating;        // with a collective active
   Duration exposed;              // with nothing to compute meanwhile

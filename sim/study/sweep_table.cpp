@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
+#include "sim/base/printable.h"
 #include "sim/report/report_json.h"
 #include "sim/report/text_table.h"
 
@@ -58,6 +60,17 @@ std::string plain_text(const ordered_json& value) {
 // A value that was varied: here null is a choice, and must look like one.
 std::string varied_text(const ordered_json& value) {
   return value.is_null() ? "null" : plain_text(value);
+}
+
+bool is_number_text(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// What a spreadsheet would compute instead of showing it (OWASP, "CSV Injection"). A number is only shown.
+bool is_formula(std::string_view text) {
+  return !text.empty() && std::string_view("=+-@\t").find(text.front()) != text.npos && !is_number_text(text);
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {
@@ -127,6 +140,7 @@ class Ranking {
   }
 
   std::optional<std::size_t> best() const { return best_; }
+  const SweepGoal& goal() const { return goal_; }
   bool is_number(std::size_t row) const { return table_.rows[row].results[goal_.key].is_number(); }
   double value(std::size_t row) const { return table_.rows[row].results[goal_.key].get<double>(); }
   bool is_choice(std::size_t row) const {
@@ -188,13 +202,22 @@ std::vector<std::string> varied_cells(const SweepTable& table, const SweepRow& r
   return cells;
 }
 
+// Why there is no value, where the result says it.
+std::string reason_of(const SweepTable& table, const SweepRow& row, const SweepGoal& goal) {
+  const auto found = std::find(table.keys.begin(), table.keys.end(), table.keys[goal.key] + "_reason");
+  if (found == table.keys.end())
+    return "";
+  const ordered_json& reason = row.results[static_cast<std::size_t>(found - table.keys.begin())];
+  return reason.is_string() ? shortened(reason.get<std::string>()) : "";
+}
+
 void add_text_row(TextTable& text, const SweepTable& table, const Ranking& ranking, std::size_t index) {
   const SweepRow& row = table.rows[index];
   std::vector<std::string> cells = varied_cells(table, row);
   if (!row.error.empty()) {
     cells.insert(cells.end(), {"-", "", "error: " + shortened(row.error)});
   } else if (!ranking.is_number(index)) {
-    cells.emplace_back("-");
+    cells.insert(cells.end(), {"-", "", reason_of(table, row, ranking.goal())});
   } else {
     cells.insert(cells.end(),
                  {fmt::format("{:.6g}", ranking.value(index)), ranking.distance(index),
@@ -278,7 +301,8 @@ std::optional<std::size_t> find_best_row(const SweepTable& table, const SweepGoa
   return best;
 }
 
-std::string csv_field(const std::string& text) {
+std::string csv_field(const std::string& content) {
+  const std::string text = (is_formula(content) ? "'" : "") + printable(content);
   if (text.find_first_of(",\"\r\n") == std::string::npos) {
     return text;
   }

@@ -328,6 +328,26 @@ TEST_CASE("The best row is the first of the smallest values") {
   CHECK(find_best_row(table_of({nullptr, nullptr}), SweepGoal{}) == std::nullopt);
 }
 
+TEST_CASE("A spreadsheet computes no field, and numbers stay numbers") {
+  CHECK(csv_field("=1+2") == "'=1+2");
+  CHECK(csv_field("+cmd|' /C calc'!A0") == "'+cmd|' /C calc'!A0");
+  CHECK(csv_field("@SUM(A1,A2)") == "\"'@SUM(A1,A2)\"");
+  CHECK(csv_field("-x") == "'-x");
+  for (const char* number : {"-1", "-1.5e-09", "0.25", "1e308", "-0.0"}) CHECK(csv_field(number) == number);
+}
+
+TEST_CASE("A row without a value is never the best, and its reason stands in its place") {
+  const std::string reason = "one GPU cannot hold the model: it would need 100 GiB";
+  SweepTable table = table_of({0.5, nullptr, 0.7});
+  table.keys.push_back("time_reason");
+  for (SweepRow& row : table.rows)
+    row.results.push_back(row.results.front().is_null() ? ordered_json(reason) : ordered_json(nullptr));
+  CHECK(find_best_row(table, {.is_largest = true}) == 2);
+  CHECK(find_best_row(table, {}) == 0);
+  CHECK(contains(to_text(table, {.is_largest = true}), reason));
+  CHECK(lines_of(to_csv(table))[2] == "1,," + reason + ",\n");
+}
+
 SweepTable table_with_memory(const std::vector<std::pair<double, bool>>& rows) {
   SweepTable table{.grid = SweepGrid({{.path = "x", .values = std::vector<ordered_json>(rows.size(), 1)}}),
                    .keys = {"time", "memory_bytes.fits"},

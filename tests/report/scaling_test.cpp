@@ -1,0 +1,113 @@
+#include "sim/report/scaling.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/report/report_json.h"
+#include "sim/report/report_text.h"
+#include "sim/report/html.h"
+#include "sim/training/strategy.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json gpt2(const std::string& strategy, std::int64_t nodes = 2) {
+  return {{"cluster", {{"machine", "dgx_a100_40gb"}, {"nodes", nodes}}},
+          {"model", {{"name", "gpt2"}, {"batch_per_gpu", 4}, {"precision", "bf16"}}},
+          {"training", {{"strategy", strategy}, {"optimizer", "adamw"}}}};
+}
+
+// 13 G parameters with AdamW in bf16 hold 26 GB of weights alone, and more than 80 GB with the states.
+Json llama_13b(const std::string& strategy) {
+  Json given = gpt2(strategy, strategy == "dp" ? 1 : 4);
+  given["cluster"]["machine"] = "dgx_a100_80gb";
+  given["model"]["name"] = "llama2_13b";
+  return given;
+}
+
+struct Told {
+  Scenario scenario;
+  Report report;
+};
+
+Told tell(const Json& given) {
+  const Scenario scenario = scenario_from(given);
+  return {scenario, summarise(scenario, simulate(scenario))};
+}
+
+// What a rank has to do takes no less than on an undisturbed GPU, so no efficiency can exceed 1. With a model that
+// is mostly optimizer, sharding it is what would pass for more.
+TEST_CASE("no strategy is more than linear, however much of its step is the optimizer") {
+  for (const auto& [name, strategy] : Registry<Strategy>::all()) {
+    if (name == "single")
+      continue;
+    Json given = gpt2(name, 1);
+    given["model"] = {{"measured",
+                       {{"forward", "1 ms"},
+                        {"backward", "2 ms"},
+                        {"optimizer", "500 ms"},
+                        {"parameters", {{{"name", "a"}, {"elements", 1000}, {"gradient_ready", "1 ms"}}}}}}};
+    given["training"].erase("optimizer");
+    const Told told = tell(given);
+    INFO(name);
+    REQUIRE(told.report.scaling_efficiency);
+    CHECK(*told.report.scaling_efficiency <= 1);
+    CHECK(*told.report.scaling_efficiency > 0);
+  }
+}
+
+TEST_CASE("one GPU is as fast as one GPU") {
+  Json given = gpt2("single", 1);
+  given["cluster"]["gpus_per_node"] = 1;
+  CHECK(tell(given).report.scaling_efficiency == 1.0);
+}
+
+// ddp: forward, backward and the whole optimizer over the iteration.
+TEST_CASE("where every rank updates everything the work is the one GPU's step") {
+  const Told told = tell(gpt2("ddp"));
+  CHECK(*told.report.scaling_efficiency ==
+        doctest::Approx(single_gpu_time(told.scenario).in_seconds() / told.report.iteration.in_seconds()));
+}
+
+// zero1 on n ranks: forward F, backward B and an n-th of the optimizer O, each of one GPU.
+TEST_CASE("where each of n ranks updates an n-th the optimizer counts as an n-th") {
+  Json given = gpt2("zero1");
+  given["model"] = {{"measured",
+                     {{"forward", "10 ms"},
+                      {"backward", "20 ms"},
+                      {"optimizer", "16 ms"},
+                      {"parameters", {{{"name", "a"}, {"elements", 1000}, {"gradient_ready", "20 ms"}}}}}}};
+  given["training"].erase("optimizer");
+  const Told told = tell(given);
+  CHECK(*told.report.scaling_efficiency ==
+        doctest::Approx((0.010 + 0.020 + 0.016 / 16) / told.report.iteration.in_seconds()));
+}
+
+TEST_CASE("where one GPU cannot hold the model there is no efficiency but a reason, for every strategy") {
+  for (const auto& [name, strategy] : Registry<Strategy>::all()) {
+    if (name == "single" || name == "ps_async" || name == "local_sgd")
+      continue;
+    const Told told = tell(llama_13b(name));
+    INFO(name);
+    CHECK_FALSE(told.report.scaling_efficiency);
+    CHECK(told.report.scaling_efficiency_reason.starts_with("one GPU cannot hold the model: it would need"));
+    const Json json = to_json(told.report, told.scenario);
+    CHECK(json["scaling_efficiency"].is_null());
+    CHECK(json["scaling_efficiency_reason"] == told.report.scaling_efficiency_reason);
+    CHECK(to_text(told.report, told.scenario).find("unknown: one GPU cannot hold") != std::string::npos);
+    CHECK(to_html(told.report, told.scenario).find("unknown: one GPU cannot hold") != std::string::npos);
+  }
+}
+
+TEST_CASE("where one GPU can hold the model there is no reason, however it is sharded") {
+  for (const char* strategy : {"ddp", "zero3", "fsdp"}) {
+    const Told told = tell(gpt2(strategy));
+    CHECK(told.report.scaling_efficiency);
+    CHECK(to_json(told.report, told.scenario)["scaling_efficiency_reason"].is_null());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
