@@ -19,11 +19,12 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr RatioRange share_range{0.001, 2};
+constexpr RatioRange network_share_range{0.001, 1};
 constexpr RatioRange slowdown_range{1, 100};
 constexpr Duration longest_per_byte = Duration::microseconds(1);
 constexpr RatioRange residual_range{-0.999, 100};
 
-// {"nvlink": ..., "network": ...}
+// {"nvlink": ..., "network": ...}; `read` is told the class.
 template <class T, class Read>
 std::map<LinkClass, T> read_by_class(const std::optional<JsonReader>& json, Read read) {
   std::map<LinkClass, T> values;
@@ -32,17 +33,19 @@ std::map<LinkClass, T> read_by_class(const std::optional<JsonReader>& json, Read
   }
   for (const auto& spelling : link_class_spellings) {
     if (const auto member = json->optional(spelling.name)) {
-      values[spelling.value] = read(*member);
+      values[spelling.value] = read(*member, spelling.value);
     }
   }
   json->finish();
   return values;
 }
 
-std::int64_t read_share(const JsonReader& json) {
-  return parts_per_million(json, share_range, "of the wire");
+// A NIC carries its rate at most.
+std::int64_t read_share(const JsonReader& json, LinkClass link_class) {
+  return parts_per_million(json, link_class == LinkClass::network ? network_share_range : share_range,
+                           "of the wire");
 }
-Duration read_duration(const JsonReader& json) {
+Duration read_duration(const JsonReader& json, LinkClass) {
   return json.duration();
 }
 
@@ -71,6 +74,17 @@ std::vector<ProtocolCost> read_protocols(const JsonReader& json) {
     json.expected("at least one protocol");
   }
   return protocols;
+}
+
+// More than a share of the links is an algorithm's that is less bound than the rest by what narrows these: but
+// with the NIC's own share it is no more than the NIC.
+void check_within_the_wire(const JsonReader& json, const AlgorithmCost& algorithm,
+                           const Calibration& calibration) {
+  const auto network = calibration.efficiency_ppm.find(LinkClass::network);
+  if (network != calibration.efficiency_ppm.end() &&
+      algorithm.efficiency_ppm > million * million / std::max<std::int64_t>(network->second, 1))
+    json.required("efficiency")
+        .expected("at most what makes 1 with link_efficiency/network: no NIC carries more than its rate");
 }
 
 AlgorithmCost read_algorithm(const JsonReader& json) {
@@ -264,6 +278,7 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   if (const auto algorithms = json.optional("algorithms")) {
     for (const JsonReader& element : algorithms->elements()) {
       calibration.algorithms.push_back(read_algorithm(element));
+      check_within_the_wire(element, calibration.algorithms.back(), calibration);
     }
   }
   if (const auto peer = json.optional("peer")) {

@@ -128,6 +128,22 @@ TEST_CASE("RCCL borrows from NCCL, its origin") {
   CHECK(relatives.load_with("x1_small", "rccl").cluster.calibration.name == "with_x1_small");
 }
 
+TEST_CASE("nothing between nodes exceeds the wire: what would is an error where it stands") {
+  const auto with = [](const std::string& path, const std::string& value) {
+    return problems_of_lab(
+        {{"cluster.machine.calibration", full}, {"cluster.machine.calibration." + path, value}});
+  };
+  CHECK(with("link_efficiency.network", "1").empty());
+  CHECK(contains(with("link_efficiency.network", "1.174"), "/calibration/link_efficiency/network: "));
+  CHECK(contains(with("protocols.0.fill", R"({"network": 1.1})"), "/calibration/protocols/0/fill/network: "));
+  // 0.95 of the NIC for all, and 1.05 of that for one, is 0.9975 of the NIC; 1.06 is more than all of it.
+  CHECK(with("algorithms", R"([{"name": "direct", "efficiency": 1.05}])").empty());
+  CHECK(contains(with("algorithms", R"([{"name": "direct", "efficiency": 1.06}])"),
+                 "/calibration/algorithms/0/efficiency: "));
+  // Inside a node a path may be wider than its profile says.
+  CHECK(with("link_efficiency.nvlink", "1.1").empty());
+}
+
 TEST_CASE("a protocol that the calibration does not know is an error with those it does") {
   const std::string found =
       problems_of_lab({{"cluster.machine.calibration", full}, {"communication.protocol", "ll128"}});
