@@ -8,9 +8,9 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/find_calibration.h"
 #include "sim/scenario/limits.h"
 #include "sim/scenario/load_context.h"
-#include "sim/scenario/read_calibration.h"
 #include "sim/scenario/read_comparison.h"
 #include "sim/scenario/read_disturbance.h"
 #include "sim/scenario/read_faults.h"
@@ -196,7 +196,11 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   scenario.cluster.calibration =
       calibration && machine.library == library
           ? *std::move(calibration)
-          : find_calibration(machine, library, root / "cluster" / "machine" / "calibration");
+          : find_calibration({.machine = machine,
+                              .compute_capability = scenario.cluster.gpu.compute_capability,
+                              .library = library,
+                              .library_version = scenario.communication.library_version},
+                             root / "cluster" / "machine" / "calibration");
   if (scenario.communication.library_version == 0) {
     scenario.communication.library_version = scenario.cluster.calibration.library_version;
   }

@@ -176,92 +176,6 @@ void read_residuals(const JsonReader& json, Calibration& calibration) {
   json.finish();
 }
 
-// Nothing is known: the wire as it is, and no cost beyond it.
-Calibration neutral_calibration() {
-  Calibration calibration;
-  calibration.name = "neutral";
-  calibration.source = "nothing was measured: the library gets all of every wire and each step is free";
-  calibration.protocols.emplace_back().name = "simple";
-  return calibration;
-}
-
-// What a shipped machine says about itself, as far as kinship goes.
-struct Kin {
-  std::string machine;
-  std::string calibration;
-  std::string gpu;
-  std::string links;
-  std::string library;
-};
-
-std::string text_at(const ordered_json& json, const char* key) {
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-bool contains(const std::vector<std::string>& sorted, const std::string& name) {
-  return std::binary_search(sorted.begin(), sorted.end(), name);
-}
-
-// Of the shipped machines, those with a calibration of their own.
-std::vector<Kin> find_kin(const ProfileStore& store) {
-  const std::vector<std::string> calibrations = store.names(ProfileKind::calibration);
-  std::vector<Kin> kin;
-  for (const std::string& name : store.names(ProfileKind::machine)) {
-    const auto profile = store.open(ProfileKind::machine, name);
-    const std::string stated = text_at(*profile->value, "calibration");
-    const std::string calibration = stated.empty() ? name : stated;
-    if (!contains(calibrations, calibration)) {
-      continue;
-    }
-    const bool has_links = profile->value->is_object() && profile->value->contains("gpu_links");
-    kin.push_back({.machine = name,
-                   .calibration = calibration,
-                   .gpu = text_at(*profile->value, "gpu"),
-                   .links = has_links ? text_at((*profile->value)["gpu_links"], "kind") : "",
-                   .library = text_at(*profile->value, "library")});
-  }
-  return kin;
-}
-
-std::string family_of(const std::string& gpu) {
-  return gpu.substr(0, gpu.find('_'));
-}
-
-// Higher is nearer; each line outweighs those below it. None for a machine of another kind of library.
-std::optional<int> kinship(const Kin& kin, const MachineSpec& machine, const std::string& library) {
-  if ((kin.library == "gloo") != (library == "gloo")) {
-    return std::nullopt;
-  }
-  const bool has_same_links = kin.links == name_of(machine.gpu_links.kind, gpu_link_spellings);
-  return (kin.library == library ? 8 : 0) + (kin.gpu == machine.gpu ? 4 : 0) +
-         (family_of(kin.gpu) == family_of(machine.gpu) ? 2 : 0) + (has_same_links ? 1 : 0);
-}
-
-std::optional<std::string> nearest_calibration(const MachineSpec& machine, LibraryKind kind,
-                                               const ProfileStore& store) {
-  const std::string library = name_of(kind, library_spellings);
-  const std::vector<std::string> calibrations = store.names(ProfileKind::calibration);
-  if (kind == LibraryKind::gloo && contains(calibrations, "cpu_gloo")) {
-    return "cpu_gloo";
-  }
-  std::optional<std::string> nearest;
-  int best = -1;
-  for (const Kin& kin : find_kin(store)) {
-    const auto score = kinship(kin, machine, library);
-    if (score && *score > best) {
-      best = *score;
-      nearest = kin.calibration;
-    }
-  }
-  return nearest;
-}
-
-Calibration open_calibration(const std::string& name, const Place& place) {
-  JsonDocument document = JsonDocument::from_value(name, "calibration");
-  return read_named(document.root(), place, ProfileKind::calibration, read_calibration);
-}
-
 }  // namespace
 
 Calibration read_calibration(const JsonReader& json, const Place&) {
@@ -307,24 +221,6 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   }
   json.finish();
   return calibration;
-}
-
-Calibration find_calibration(const MachineSpec& machine, LibraryKind library, const Place& place) {
-  LoadContext& context = place.context;
-  const bool is_at_home = machine.library == library;
-  if (is_at_home && contains(context.store.names(ProfileKind::calibration), machine.name)) {
-    return open_calibration(machine.name, place);
-  }
-  const auto nearest = nearest_calibration(machine, library, context.store);
-  if (!nearest) {
-    context.warnings.push_back(fmt::format(
-        "machine {} is uncalibrated and has no relative: wires are taken as perfect", machine.name));
-    place.note("default (nothing measured)");
-    return neutral_calibration();
-  }
-  context.warnings.push_back(fmt::format("machine {} is uncalibrated{}: using {}", machine.name,
-                                         is_at_home ? "" : " for this library", *nearest));
-  return open_calibration(*nearest, place);
 }
 
 }  // namespace lockstep
