@@ -49,12 +49,14 @@ Duration CollectiveFrame::own_copy_time() const {
   return time_to_move(Bytes{divided_up(request_.bytes.count(), world().ranks())}, world().own_copy_bandwidth);
 }
 
+std::int64_t CollectiveFrame::efficiency_ppm() const {
+  return algorithm_ == no_algorithm ? million : world().algorithms[algorithm_].efficiency_ppm;
+}
+
 Bytes CollectiveFrame::on_the_wire(std::int64_t data) const {
-  std::int64_t payload_ppm =
+  const std::int64_t of_protocol =
       world().protocols.empty() ? million : world().protocols[request_.protocol].payload_ppm;
-  if (algorithm_ != no_algorithm)
-    payload_ppm =
-        std::max<std::int64_t>(payload_ppm * world().algorithms[algorithm_].efficiency_ppm / million, 1);
+  const std::int64_t payload_ppm = std::max<std::int64_t>(of_protocol * efficiency_ppm() / million, 1);
   return Bytes{data / payload_ppm * million + divided_up(data % payload_ppm * million, payload_ppm)};
 }
 

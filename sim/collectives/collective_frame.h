@@ -32,6 +32,8 @@ class CollectiveFrame {
   std::span<const Rank> ranks() const { return ranks_; }
   bool moves_anything() const { return world().ranks() > 1 && request_.bytes > Bytes{0}; }
   std::uint8_t algorithm() const { return algorithm_; }
+  // The part of a link that the algorithm can use.
+  std::int64_t efficiency_ppm() const;
   // `data` with the protocol's flags, and what the algorithm cannot use of a link.
   Bytes on_the_wire(std::int64_t data) const;
 

@@ -7,6 +7,9 @@
 // each way, as for the tree. Chunks stream through switch, NIC and trees at once, so the whole is one coupled
 // transfer at both fidelities, late by one chunk's way: read, up the deepest path, down again, write.
 //
+// What the algorithm cannot use of a link (its efficiency) is the switch's: reading sums and writing copies is
+// slower than the wire there, while a NIC only sends. So flows inside a node weigh more by that much.
+//
 // Time: launch + S on the fullest link + that way's latencies and chunks but one.
 // Reference: NVIDIA/nccl src/device/all_reduce.h, NVLS_TREE; Sanders, Speck and Traff 2009.
 
@@ -20,10 +23,17 @@ namespace {
 
 constexpr std::int64_t chunk_of_tree = 64 * 1024;
 
-// A flow of weight 1 carries one GPU's share of what one tree of one channel carries: S / (2 C g).
+constexpr std::int64_t million = 1'000'000;
+
+// A share is what one GPU has of what one tree of one channel carries: S / (2 C g). A flow of weight 1 carries
+// a share, or one per cent of it where the switch does not give all of a link.
 class NvlsTreeTraffic {
  public:
-  explicit NvlsTreeTraffic(const Communicator& world) : world_(world) {}
+  NvlsTreeTraffic(const Communicator& world, std::int64_t efficiency_ppm)
+      : world_(world), efficiency_ppm_(efficiency_ppm) {}
+
+  // The weight of a share inside a node.
+  std::uint32_t parts() const { return efficiency_ppm_ == million ? 1 : 100; }
 
   Traffic make() const {
     Traffic traffic;
@@ -46,7 +56,7 @@ class NvlsTreeTraffic {
     const auto channels = static_cast<std::uint32_t>(world_.rings.size());
     return {.source = rank,
             .destination = world_.rank_at(world_.node_of(rank), neighbour),
-            .weight = (world_.gpus_per_node + 1) * 2 * channels};
+            .weight = (world_.gpus_per_node + 1) * 2 * channels * parts()};
   }
 
   Flow between_nodes(std::uint32_t channel, std::uint32_t from, std::uint32_t to) const {
@@ -54,7 +64,7 @@ class NvlsTreeTraffic {
     return {.source = world_.rank_at(from, beside_nic),
             .destination = world_.rank_at(to, beside_nic),
             .channel = channel,
-            .weight = world_.gpus_per_node};
+            .weight = shares_between_nodes()};
   }
 
   void add_tree_flows(std::uint32_t channel, std::uint32_t tree, std::uint32_t node, Traffic& traffic) const {
@@ -75,19 +85,27 @@ class NvlsTreeTraffic {
     return way;
   }
 
+  // What all GPUs of a node have, without what is only the switch's.
+  std::uint32_t shares_between_nodes() const {
+    const std::int64_t parts_of_all = std::int64_t{world_.gpus_per_node} * parts();
+    return static_cast<std::uint32_t>(
+        std::max<std::int64_t>((parts_of_all * efficiency_ppm_ + million / 2) / million, 1));
+  }
+
   const Communicator& world_;
+  std::int64_t efficiency_ppm_;
 };
 
 CollectiveOps write_nvls_tree(PlanWriter& writer, const CollectiveRequest& request) {
   CollectiveFrame frame(writer, request, "nvls_tree");
   if (frame.moves_anything()) {
-    const NvlsTreeTraffic traffic(request.world);
+    const NvlsTreeTraffic traffic(request.world, frame.efficiency_ppm());
     const auto per_tree =
         divided_up(request.bytes.count(), 2 * static_cast<std::int64_t>(request.world.rings.size()));
-    const std::int64_t gpus = request.world.gpus_per_node;
-    const Bytes chunk = frame.on_the_wire(divided_up(std::min(per_tree, chunk_of_tree), gpus));
+    const std::int64_t parts = std::int64_t{request.world.gpus_per_node} * traffic.parts();
+    const Bytes chunk = frame.on_the_wire(divided_up(std::min(per_tree, chunk_of_tree), parts));
     frame.move({.traffic = writer.traffic("nvls_tree", [&] { return traffic.make(); }),
-                .amount = frame.on_the_wire(divided_up(per_tree, gpus)),
+                .amount = frame.on_the_wire(divided_up(per_tree, parts)),
                 .shape = {.bytes_per_hop = chunk.count(),
                           .bytes_per_step = chunk.count(),
                           .chain_steps = traffic.steps()}});

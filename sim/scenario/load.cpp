@@ -10,9 +10,9 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/find_calibration.h"
 #include "sim/scenario/limits.h"
 #include "sim/scenario/load_context.h"
-#include "sim/scenario/read_calibration.h"
 #include "sim/scenario/read_comparison.h"
 #include "sim/scenario/read_disturbance.h"
 #include "sim/scenario/read_faults.h"
@@ -208,7 +208,11 @@ Calibration choose_calibration(const Place& root, std::optional<Calibration> sta
     }
     return *std::move(stated);
   }
-  Calibration found = find_calibration(machine, library, root / "cluster" / "machine" / "calibration");
+  Calibration found = find_calibration({.machine = machine,
+                                        .compute_capability = scenario.cluster.gpu.compute_capability,
+                                        .library = library,
+                                        .library_version = scenario.communication.library_version},
+                                       root / "cluster" / "machine" / "calibration");
   warn_of_borrowing(changes, found, root.context);
   return found;
 }

@@ -19,11 +19,12 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr RatioRange share_range{0.001, 2};
+constexpr RatioRange network_share_range{0.001, 1};
 constexpr RatioRange slowdown_range{1, 100};
 constexpr Duration longest_per_byte = Duration::microseconds(1);
 constexpr RatioRange residual_range{-0.999, 100};
 
-// {"nvlink": ..., "network": ...}
+// {"nvlink": ..., "network": ...}; `read` is told the class.
 template <class T, class Read>
 std::map<LinkClass, T> read_by_class(const std::optional<JsonReader>& json, Read read) {
   std::map<LinkClass, T> values;
@@ -32,15 +33,17 @@ std::map<LinkClass, T> read_by_class(const std::optional<JsonReader>& json, Read
   }
   for (const auto& spelling : link_class_spellings) {
     if (const auto member = json->optional(spelling.name)) {
-      values[spelling.value] = read(*member);
+      values[spelling.value] = read(*member, spelling.value);
     }
   }
   json->finish();
   return values;
 }
 
-std::int64_t read_share(const JsonReader& json) {
-  return parts_per_million(json, share_range, "of the wire");
+// A NIC carries its rate at most.
+std::int64_t read_share(const JsonReader& json, LinkClass link_class) {
+  return parts_per_million(json, link_class == LinkClass::network ? network_share_range : share_range,
+                           "of the wire");
 }
 
 // What a library pays once for a collective, a step or a tensor; with it all sums of them stay within 64 bits.
@@ -51,6 +54,10 @@ Duration read_cost(const JsonReader& json) {
   if (cost > longest_cost)
     json.expected("at most 60 s");
   return std::min(cost, longest_cost);
+}
+
+Duration read_step_cost(const JsonReader& json, LinkClass) {
+  return read_cost(json);
 }
 
 Duration cost_or(const JsonReader& json, std::string_view key) {
@@ -69,7 +76,7 @@ ProtocolCost read_protocol(const JsonReader& json) {
   }
   protocol.fill_ppm = read_by_class<std::int64_t>(json.optional("fill"), read_share);
   protocol.launch = cost_or(json, "launch");
-  protocol.step = read_by_class<Duration>(json.optional("step"), read_cost);
+  protocol.step = read_by_class<Duration>(json.optional("step"), read_step_cost);
   json.finish();
   return protocol;
 }
@@ -83,6 +90,17 @@ std::vector<ProtocolCost> read_protocols(const JsonReader& json) {
     json.expected("at least one protocol");
   }
   return protocols;
+}
+
+// More than a share of the links is an algorithm's that is less bound than the rest by what narrows these: but
+// with the NIC's own share it is no more than the NIC.
+void check_within_the_wire(const JsonReader& json, const AlgorithmCost& algorithm,
+                           const Calibration& calibration) {
+  const auto network = calibration.efficiency_ppm.find(LinkClass::network);
+  if (network != calibration.efficiency_ppm.end() &&
+      algorithm.efficiency_ppm > million * million / std::max<std::int64_t>(network->second, 1))
+    json.required("efficiency")
+        .expected("at most what makes 1 with link_efficiency/network: no NIC carries more than its rate");
 }
 
 AlgorithmCost read_algorithm(const JsonReader& json) {
@@ -174,92 +192,6 @@ void read_residuals(const JsonReader& json, Calibration& calibration) {
   json.finish();
 }
 
-// Nothing is known: the wire as it is, and no cost beyond it.
-Calibration neutral_calibration() {
-  Calibration calibration;
-  calibration.name = "neutral";
-  calibration.source = "nothing was measured: the library gets all of every wire and each step is free";
-  calibration.protocols.emplace_back().name = "simple";
-  return calibration;
-}
-
-// What a shipped machine says about itself, as far as kinship goes.
-struct Kin {
-  std::string machine;
-  std::string calibration;
-  std::string gpu;
-  std::string links;
-  std::string library;
-};
-
-std::string text_at(const ordered_json& json, const char* key) {
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-bool contains(const std::vector<std::string>& sorted, const std::string& name) {
-  return std::binary_search(sorted.begin(), sorted.end(), name);
-}
-
-// Of the shipped machines, those with a calibration of their own.
-std::vector<Kin> find_kin(const ProfileStore& store) {
-  const std::vector<std::string> calibrations = store.names(ProfileKind::calibration);
-  std::vector<Kin> kin;
-  for (const std::string& name : store.names(ProfileKind::machine)) {
-    const auto profile = store.open(ProfileKind::machine, name);
-    const std::string stated = text_at(*profile->value, "calibration");
-    const std::string calibration = stated.empty() ? name : stated;
-    if (!contains(calibrations, calibration)) {
-      continue;
-    }
-    const bool has_links = profile->value->is_object() && profile->value->contains("gpu_links");
-    kin.push_back({.machine = name,
-                   .calibration = calibration,
-                   .gpu = text_at(*profile->value, "gpu"),
-                   .links = has_links ? text_at((*profile->value)["gpu_links"], "kind") : "",
-                   .library = text_at(*profile->value, "library")});
-  }
-  return kin;
-}
-
-std::string family_of(const std::string& gpu) {
-  return gpu.substr(0, gpu.find('_'));
-}
-
-// Higher is nearer; each line outweighs those below it. None for a machine of another kind of library.
-std::optional<int> kinship(const Kin& kin, const MachineSpec& machine, const std::string& library) {
-  if ((kin.library == "gloo") != (library == "gloo")) {
-    return std::nullopt;
-  }
-  const bool has_same_links = kin.links == name_of(machine.gpu_links.kind, gpu_link_spellings);
-  return (kin.library == library ? 8 : 0) + (kin.gpu == machine.gpu ? 4 : 0) +
-         (family_of(kin.gpu) == family_of(machine.gpu) ? 2 : 0) + (has_same_links ? 1 : 0);
-}
-
-std::optional<std::string> nearest_calibration(const MachineSpec& machine, LibraryKind kind,
-                                               const ProfileStore& store) {
-  const std::string library = name_of(kind, library_spellings);
-  const std::vector<std::string> calibrations = store.names(ProfileKind::calibration);
-  if (kind == LibraryKind::gloo && contains(calibrations, "cpu_gloo")) {
-    return "cpu_gloo";
-  }
-  std::optional<std::string> nearest;
-  int best = -1;
-  for (const Kin& kin : find_kin(store)) {
-    const auto score = kinship(kin, machine, library);
-    if (score && *score > best) {
-      best = *score;
-      nearest = kin.calibration;
-    }
-  }
-  return nearest;
-}
-
-Calibration open_calibration(const std::string& name, const Place& place) {
-  JsonDocument document = JsonDocument::from_value(name, "calibration");
-  return read_named(document.root(), place, ProfileKind::calibration, read_calibration);
-}
-
 }  // namespace
 
 Calibration read_calibration(const JsonReader& json, const Place&) {
@@ -276,6 +208,7 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   if (const auto algorithms = json.optional("algorithms")) {
     for (const JsonReader& element : algorithms->elements()) {
       calibration.algorithms.push_back(read_algorithm(element));
+      check_within_the_wire(element, calibration.algorithms.back(), calibration);
     }
   }
   if (const auto peer = json.optional("peer")) {
@@ -304,24 +237,6 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   }
   json.finish();
   return calibration;
-}
-
-Calibration find_calibration(const MachineSpec& machine, LibraryKind library, const Place& place) {
-  LoadContext& context = place.context;
-  const bool is_at_home = machine.library == library;
-  if (is_at_home && contains(context.store.names(ProfileKind::calibration), machine.name)) {
-    return open_calibration(machine.name, place);
-  }
-  const auto nearest = nearest_calibration(machine, library, context.store);
-  if (!nearest) {
-    context.warnings.push_back(fmt::format(
-        "machine {} is uncalibrated and has no relative: wires are taken as perfect", machine.name));
-    place.note("default (nothing measured)");
-    return neutral_calibration();
-  }
-  context.warnings.push_back(fmt::format("machine {} is uncalibrated{}: using {}", machine.name,
-                                         is_at_home ? "" : " for this library", *nearest));
-  return open_calibration(*nearest, place);
 }
 
 }  // namespace lockstep

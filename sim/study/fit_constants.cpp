@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/network/usual_efficiency.h"
+
 namespace lockstep {
 namespace {
+
+constexpr std::int64_t million = 1'000'000;
 
 enum ProtocolPlace : std::size_t { ll, ll128, simple };
 
@@ -17,6 +21,10 @@ Duration microseconds(double count) {
 }
 
 using Classes = std::vector<LinkClass>;
+
+double usual(LinkClass link_class) {
+  return static_cast<double>(usual_efficiency_ppm(link_class)) / 1e6;
+}
 
 FitConstant step_cost(const std::string& name, std::size_t protocol, Classes classes, double usual,
                       double spread) {
@@ -40,10 +48,13 @@ FitConstant launch(const std::string& name, std::size_t protocol, double usual, 
           }};
 }
 
+// Between nodes a link is a NIC, which carries its rate at most; inside a node the figure in a profile may be
+// less than what a path of several wires carries.
 FitConstant efficiency(const std::string& name, Classes classes, double usual, double spread) {
   return {name, usual, spread, [=](Calibration& calibration, double value) {
             for (const LinkClass link_class : classes)
-              calibration.efficiency_ppm[link_class] = ppm(std::min(value, 2.0));
+              calibration.efficiency_ppm[link_class] =
+                  ppm(std::min(value, link_class == LinkClass::network ? 1.0 : 2.0));
           }};
 }
 
@@ -62,9 +73,12 @@ FitConstant algorithm_launch(const std::string& algorithm, double usual, double 
           }};
 }
 
+// With the NIC's own share, which stands before it in the list, no more than the NIC.
 FitConstant algorithm_efficiency(const std::string& algorithm, double usual, double spread) {
   return {algorithm + " efficiency", usual, spread, [=](Calibration& calibration, double value) {
-            algorithm_of(calibration, algorithm).efficiency_ppm = ppm(std::min(value, 2.0));
+            const std::int64_t network = calibration.efficiency_ppm.at(LinkClass::network);
+            const std::int64_t most = million * million / network;
+            algorithm_of(calibration, algorithm).efficiency_ppm = std::min(ppm(std::min(value, 2.0)), most);
           }};
 }
 
@@ -95,7 +109,7 @@ std::vector<FitConstant> network_constants() {
           step_cost("simple step between nodes", simple, network, 16, 0.9),
           fill("ll fill between nodes", ll, network, 0.35, 0.8),
           fill("ll128 fill between nodes", ll128, network, 0.85, 0.4),
-          efficiency("efficiency between nodes", network, 0.9, 0.4)};
+          efficiency("efficiency between nodes", network, usual(LinkClass::network), 0.4)};
 }
 
 FitConstant own_copy() {
@@ -130,7 +144,7 @@ std::vector<FitConstant> fit_constants(std::span<const MeasuredTable> tables, co
       launch("ll128 launch", ll128, 3, 0.8),
       launch("simple launch", simple, 3, 0.8)};
   // What no table tells of keeps its usual value.
-  append(constants, in_node_constants(in_node, has_nvlink ? 0.77 : 0.6));
+  append(constants, in_node_constants(in_node, usual(in_node.front())));
   append(constants, network_constants());
   append(constants, {algorithm_step("tree", 1, 0.5)});
   if (any(tables, [](const MeasuredTable& table) { return table.op == CollectiveOp::all_gather; }))

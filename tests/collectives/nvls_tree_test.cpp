@@ -102,5 +102,28 @@ TEST_CASE("Between two nodes an NVLS tree takes its bytes on the NIC and a chunk
     }
 }
 
+// What the algorithm cannot use is the switch's. Of S a node's links carry (g+1)/g S, and 4/3 of that where it
+// uses three quarters of them; the NICs carry what they carried. A share is counted by hundredths.
+TEST_CASE("An NVLS tree's efficiency is that of the links inside a node") {
+  const std::int64_t gpus = 4;
+  const std::int64_t bytes = 3'000'000 * gpus * 2;
+  Calibration calibration;
+  calibration.protocols = {protocol_costing(Duration::zero(), Duration::zero())};
+  const auto carried_at = [&](std::int64_t efficiency_ppm) {
+    calibration.algorithms = {{.name = "nvls_tree", .launch = {}, .efficiency_ppm = efficiency_ppm}};
+    const TestCluster cluster(machine_of(gpus, 1), 2, {}, calibration);
+    return bytes_by_link(run_nvls_tree(cluster, bytes), cluster.topology().links().size());
+  };
+  const auto whole = carried_at(1'000'000);
+  const auto three_quarters = carried_at(750'000);
+  const TestCluster cluster(machine_of(gpus, 1), 2);
+  for (const LinkId link : cluster.topology().links().ids()) {
+    const std::string name = cluster.topology().link_name(link);
+    INFO(name);
+    const bool is_in_node = name.find("nvswitch") != std::string::npos;
+    CHECK(three_quarters[link.index] == (is_in_node ? whole[link.index] / 3 * 4 : whole[link.index]));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -7,8 +7,6 @@
 namespace lockstep {
 namespace {
 
-using testing::Folder;
-using testing::lab_text;
 using testing::load_lab;
 using testing::problems_of_lab;
 
@@ -65,67 +63,20 @@ TEST_CASE("a mistake in a calibration is an error where it stands") {
   CHECK(contains(with("collective_launch", "8"), "/calibration/collective_launch: "));
 }
 
-std::string machine_file(const std::string& name, const std::string& gpu, const std::string& library) {
-  return R"({"name": ")" + name + R"(", "gpu": ")" + gpu + R"(", "gpus": 1, "gpu_links": {"kind": "none"},
-    "nics": {"count": 1, "link": {"bandwidth": "1 GB/s", "latency": "1 us"}},
-    "host": {"pcie": {"bandwidth": "1 GB/s", "latency": "1 us"}}, "library": ")" +
-         library + "\"}";
-}
-
-std::string gpu_file(const std::string& name) {
-  return R"({"name": ")" + name + R"(", "peak": {"fp32": "1 TFLOP/s"}, "memory": "1 GiB",
-    "memory_bandwidth": "1 GB/s", "sms": 1})";
-}
-
-std::string calibration_file(const std::string& name) {
-  return R"({"name": ")" + name + R"(", "protocols": [{"name": "simple"}]})";
-}
-
-// Three GPUs of two families, a machine of each GPU; `calibrated` are those with a calibration.
-struct Relatives {
-  explicit Relatives(const std::vector<std::string>& calibrated) {
-    for (const std::string gpu : {"x1_small", "x1_large", "x2_small"}) {
-      folder.write("hw_profiles/gpus/" + gpu + ".json", gpu_file(gpu));
-      folder.write("hw_profiles/machines/with_" + gpu + ".json", machine_file("with_" + gpu, gpu, "nccl"));
-    }
-    for (const std::string& machine : calibrated) {
-      folder.write("hw_profiles/calibration/" + machine + ".json", calibration_file(machine));
-    }
-  }
-
-  Scenario load_with(const std::string& gpu, const std::string& library = "nccl") const {
-    const ProfileStore store(std::vector<std::string>{folder.path()});
-    Overrides overrides{{"cluster.machine", machine_file("new", gpu, library)}};
-    return load_value(nlohmann::ordered_json::parse(lab_text), {.store = store, .overrides = overrides});
-  }
-
-  Folder folder;
-};
-
-TEST_CASE("the nearest calibration is that of the same GPU, then of its family, then of any") {
-  const Relatives all({"with_x1_small", "with_x1_large", "with_x2_small"});
-  CHECK(all.load_with("x1_large").cluster.calibration.name == "with_x1_large");
-  const Relatives without_same({"with_x1_small", "with_x2_small"});
-  CHECK(without_same.load_with("x1_large").cluster.calibration.name == "with_x1_small");
-  const Relatives only_other({"with_x2_small"});
-  CHECK(only_other.load_with("x1_large").cluster.calibration.name == "with_x2_small");
-  CHECK(only_other.load_with("x1_large").warnings ==
-        std::vector<std::string>{"machine new is uncalibrated: using with_x2_small"});
-}
-
-TEST_CASE("a Gloo machine borrows nothing from NCCL, and without a relative all is neutral") {
-  const Relatives relatives({"with_x1_small"});
-  const Scenario scenario = relatives.load_with("x1_small", "gloo");
-  CHECK(scenario.cluster.calibration.name == "neutral");
-  REQUIRE(scenario.cluster.calibration.protocols.size() == 1);
-  CHECK(scenario.cluster.calibration.protocols[0].name == "simple");
-  REQUIRE(scenario.warnings.size() == 1);
-  CHECK(contains(scenario.warnings[0], "no relative"));
-}
-
-TEST_CASE("RCCL borrows from NCCL, its origin") {
-  const Relatives relatives({"with_x1_small"});
-  CHECK(relatives.load_with("x1_small", "rccl").cluster.calibration.name == "with_x1_small");
+TEST_CASE("nothing between nodes exceeds the wire: what would is an error where it stands") {
+  const auto with = [](const std::string& path, const std::string& value) {
+    return problems_of_lab(
+        {{"cluster.machine.calibration", full}, {"cluster.machine.calibration." + path, value}});
+  };
+  CHECK(with("link_efficiency.network", "1").empty());
+  CHECK(contains(with("link_efficiency.network", "1.174"), "/calibration/link_efficiency/network: "));
+  CHECK(contains(with("protocols.0.fill", R"({"network": 1.1})"), "/calibration/protocols/0/fill/network: "));
+  // 0.95 of the NIC for all, and 1.05 of that for one, is 0.9975 of the NIC; 1.06 is more than all of it.
+  CHECK(with("algorithms", R"([{"name": "direct", "efficiency": 1.05}])").empty());
+  CHECK(contains(with("algorithms", R"([{"name": "direct", "efficiency": 1.06}])"),
+                 "/calibration/algorithms/0/efficiency: "));
+  // Inside a node a path may be wider than its profile says.
+  CHECK(with("link_efficiency.nvlink", "1.1").empty());
 }
 
 TEST_CASE("a protocol that the calibration does not know is an error with those it does") {
