@@ -133,6 +133,8 @@ TEST_CASE("A mesh of 256 GPUs makes no more rings than a library has channels") 
 TEST_CASE("What was found of cycles is told with what there may be") {
   CHECK(describe({.found = 3, .bound = 3, .are_most = true}) ==
         "3 cycles through the GPUs' links that share none, the most there are");
+  CHECK(describe({.found = 32, .bound = 32, .are_most = true}) ==
+        "32 cycles through the GPUs' links that share none, enough for all channels of a library");
   CHECK(describe({.found = 1, .bound = 4, .are_most = false}) ==
         "1 cycle through the GPUs' links that share none, the best that a search of limited length found; "
         "there "
