@@ -13,84 +13,105 @@ namespace {
 // GPUs put on a cycle or a path, or taken off again.
 constexpr std::size_t most_steps = 50'000;
 
-// Depth-first search with backtracking for as many cycles at once as there can be.
-class CycleSearch {
+// A walk that is tried link by link, past every GPU once, and taken back where it leads nowhere. What it takes
+// stays taken while walks that follow it are tried.
+class Walk {
  public:
-  CycleSearch(const LinkMatrix& matrix, std::size_t bound)
-      : free_(matrix), is_visited_(matrix.size()), bound_(bound) {}
+  explicit Walk(const LinkMatrix& matrix) : free_(matrix) {}
 
-  std::vector<GpuOrder> run() {
-    if (bound_ > 0)
-      extend_set();
-    return best_;
+  std::size_t gpus() const { return free_.size(); }
+  bool has_given_up() const { return steps_ > most_steps; }
+
+  // Tries all ways from `first` until `arrive`, told of each that passes every GPU, says that it is enough, or
+  // the steps have run out: then true.
+  template <class Arrive>
+  bool from(std::uint32_t first, const Arrive& arrive) {
+    GpuOrder order{first};
+    std::vector<bool> is_passed(gpus());
+    is_passed[first] = true;
+    return extend(order, is_passed, arrive);
   }
-  bool has_tried_all() const { return steps_ <= most_steps; }
+
+  // What `next` says, with a link from a to b taken; false where none is free.
+  template <class Next>
+  bool with_link(std::uint32_t a, std::uint32_t b, const Next& next) {
+    if (free_[a][b] == 0)
+      return false;
+    --free_[a][b];
+    --free_[b][a];
+    const bool is_done = next();
+    ++free_[a][b];
+    ++free_[b][a];
+    return is_done;
+  }
 
  private:
-  // Tries every next cycle; true once the bound or the last step is reached.
-  bool extend_set() {
-    if (found_.size() > best_.size())
-      best_ = found_;
-    if (best_.size() == bound_)
-      return true;
-    GpuOrder cycle{0};
-    return extend_cycle(cycle);
-  }
-
-  bool extend_cycle(GpuOrder& cycle) {
+  template <class Arrive>
+  bool extend(GpuOrder& order, std::vector<bool>& is_passed, const Arrive& arrive) {
     if (++steps_ > most_steps)
       return true;
-    const std::uint32_t last = cycle.back();
-    if (cycle.size() == free_.size())
-      return close_cycle(cycle);
-    for (std::uint32_t next = 1; next < free_.size(); ++next) {
-      if (is_visited_[next] || free_[last][next] == 0)
+    if (order.size() == gpus())
+      return arrive(order);
+    for (std::uint32_t next = 0; next < gpus(); ++next) {
+      if (is_passed[next])
         continue;
-      take(last, next, -1);
-      is_visited_[next] = true;
-      cycle.push_back(next);
-      const bool is_done = extend_cycle(cycle);
-      cycle.pop_back();
-      is_visited_[next] = false;
-      take(last, next, +1);
+      is_passed[next] = true;
+      const bool is_done = with_link(order.back(), next, [&] {
+        order.push_back(next);
+        const bool is_enough = extend(order, is_passed, arrive);
+        order.pop_back();
+        return is_enough;
+      });
+      is_passed[next] = false;
       if (is_done)
         return true;
     }
     return false;
   }
 
-  bool close_cycle(const GpuOrder& cycle) {
-    if (free_[cycle.back()][0] == 0)
-      return false;
-    take(cycle.back(), 0, -1);
-    found_.push_back(cycle);
-    const std::vector<bool> visited(free_.size());
-    std::vector<bool> before = std::exchange(is_visited_, visited);
-    const bool is_done = extend_set();
-    is_visited_ = std::move(before);
-    found_.pop_back();
-    take(cycle.back(), 0, +1);
-    return is_done;
-  }
-
-  void take(std::uint32_t a, std::uint32_t b, std::int64_t change) {
-    free_[a][b] += change;
-    free_[b][a] += change;
-  }
-
   LinkMatrix free_;
-  std::vector<bool> is_visited_;
-  std::size_t bound_;
   std::size_t steps_ = 0;
+};
+
+// As many cycles at once as there can be.
+class CycleSearch {
+ public:
+  CycleSearch(const LinkMatrix& matrix, std::size_t bound) : walk_(matrix), bound_(bound) {}
+
+  std::vector<GpuOrder> run() {
+    if (bound_ > 0)
+      extend_set();
+    return best_;
+  }
+  bool has_tried_all() const { return !walk_.has_given_up(); }
+
+ private:
+  bool extend_set() {
+    if (found_.size() > best_.size())
+      best_ = found_;
+    if (best_.size() == bound_)
+      return true;
+    return walk_.from(0, [&](const GpuOrder& order) {
+      return walk_.with_link(order.back(), 0, [&] {
+        found_.push_back(order);
+        const bool is_done = extend_set();
+        found_.pop_back();
+        return is_done;
+      });
+    });
+  }
+
+  Walk walk_;
+  std::size_t bound_;
   std::vector<GpuOrder> found_;
   std::vector<GpuOrder> best_;
 };
 
-// The same for paths, each between two of the ends that no other path has.
+// A path for each two of the ends.
 class PathSearch {
  public:
   PathSearch(const LinkMatrix& matrix, const std::vector<std::uint32_t>& ends)
-      : free_(matrix), is_visited_(matrix.size()), open_ends_(ends) {}
+      : walk_(matrix), open_ends_(ends) {}
 
   std::vector<GpuOrder> run() {
     extend_set();
@@ -103,57 +124,21 @@ class PathSearch {
       best_ = found_;
       return true;
     }
-    GpuOrder path{open_ends_.front()};
-    std::vector<bool> before = std::exchange(is_visited_, std::vector<bool>(free_.size()));
-    is_visited_[path.front()] = true;
-    const bool is_done = extend_path(path);
-    is_visited_ = std::move(before);
-    return is_done;
+    return walk_.from(open_ends_.front(), [&](const GpuOrder& order) {
+      const std::vector<std::uint32_t> before = open_ends_;
+      if (std::erase(open_ends_, order.back()) == 0)
+        return false;
+      std::erase(open_ends_, order.front());
+      found_.push_back(order);
+      const bool is_done = extend_set();
+      found_.pop_back();
+      open_ends_ = before;
+      return is_done;
+    });
   }
 
-  bool extend_path(GpuOrder& path) {
-    if (++steps_ > most_steps)
-      return true;
-    const std::uint32_t last = path.back();
-    if (path.size() == free_.size())
-      return end_path(path);
-    for (std::uint32_t next = 0; next < free_.size(); ++next) {
-      if (is_visited_[next] || free_[last][next] == 0)
-        continue;
-      take(last, next, -1);
-      is_visited_[next] = true;
-      path.push_back(next);
-      const bool is_done = extend_path(path);
-      path.pop_back();
-      is_visited_[next] = false;
-      take(last, next, +1);
-      if (is_done)
-        return true;
-    }
-    return false;
-  }
-
-  bool end_path(const GpuOrder& path) {
-    const std::vector<std::uint32_t> before = open_ends_;
-    if (std::erase(open_ends_, path.back()) == 0)
-      return false;
-    std::erase(open_ends_, path.front());
-    found_.push_back(path);
-    const bool is_done = extend_set();
-    found_.pop_back();
-    open_ends_ = before;
-    return is_done;
-  }
-
-  void take(std::uint32_t a, std::uint32_t b, std::int64_t change) {
-    free_[a][b] += change;
-    free_[b][a] += change;
-  }
-
-  LinkMatrix free_;
-  std::vector<bool> is_visited_;
+  Walk walk_;
   std::vector<std::uint32_t> open_ends_;
-  std::size_t steps_ = 0;
   std::vector<GpuOrder> found_;
   std::vector<GpuOrder> best_;
 };

@@ -380,6 +380,8 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
 std::string describe(const MeshCycles& cycles) {
   const std::string found = fmt::format("{} cycle{} through the GPUs' links that share none", cycles.found,
                                         cycles.found == 1 ? "" : "s");
+  if (cycles.found == most_cycles)
+    return found + ", enough for all channels of a library";
   if (cycles.are_most)
     return found + ", the most there are";
   return fmt::format("{}, the best that a search of limited length found; there may be up to {}", found,

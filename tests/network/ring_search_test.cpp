@@ -88,10 +88,10 @@ TEST_CASE(
     CHECK(crossings <= 1);
 }
 
-// Twice a NIC's bandwidth on every link bears the two rings that meet on one.
+// Every link bears all eight rings at once.
 TEST_CASE("Rings keep to their NIC where the links between GPUs bear it") {
   const Bandwidth nic = gigabytes_per_second(45);
-  const TestCluster cluster(mesh_with_nics(8, nic * 2, nic), 2);
+  const TestCluster cluster(mesh_with_nics(8, nic * 8, nic), 2);
   CHECK(carried(cluster.world()) == nic * 8);
   for (const RingPattern& ring : cluster.world().rings) CHECK(ring.exit == own_channel);
 }
@@ -100,20 +100,26 @@ TEST_CASE("Round a switch rings keep to their NIC, whatever its links carry") {
   MachineSpec machine = switch_machine(4, wire(LinkClass::nvlink, gigabytes_per_second(1)));
   for (const std::int64_t gpu : {0, 1, 2, 3})
     machine.nics.push_back({wire(LinkClass::network, gigabytes_per_second(100)), {gpu}});
-  for (const RingPattern& ring : TestCluster(machine, 2).world().rings) CHECK(ring.exit == own_channel);
+  const TestCluster cluster(machine, 2);
+  for (const RingPattern& ring : cluster.world().rings) CHECK(ring.exit == own_channel);
 }
 
-// A group of GPUs 4-7 of each node has the NICs 4-7: its ring 0 goes by NIC 4 and leaves by another of these.
+// GPUs p and p + 4 of both nodes have NICs p and p + 4. On the one link between them two rings that keep to
+// their NIC would meet in both directions; paths do not.
 TEST_CASE("A group's rings change among the NICs beside its own GPUs") {
   const TestCluster cluster(mesh_with_nics(8, gigabytes_per_second(52), gigabytes_per_second(45)), 2);
-  GroupSet set =
+  const GroupSet set =
       find_groups(cluster.topology(), {.machine = cluster.machine(), .calibration = cluster.calibration()},
-                  {.name = "pairs", .block = 8, .is_across = true});
-  for (const Group& group : set.groups) {
-    const Communicator& shape = set.shapes[group.shape];
-    for (const Flow& flow : in_cluster(group, ring_flows(shape)))
-      CHECK(flow.channel == flow.source.index % 8);
-  }
+                  {.name = "fours", .block = 4, .is_across = true});
+  REQUIRE(set.groups.size() == 4);
+  for (const Group& group : set.groups)
+    for (const Flow& flow : in_cluster(group, ring_flows(set.shapes[group.shape]))) {
+      CHECK(flow.channel % 4 == group.members.front().index);
+      CHECK(flow.exit == (flow.channel + 4) % 8);
+      const bool leaves_node = flow.source.index / 8 != flow.destination.index / 8;
+      CHECK(leaves_node == (flow.source.index % 8 == flow.exit));
+      CHECK(leaves_node == (flow.destination.index % 8 == flow.channel));
+    }
 }
 
 TEST_CASE("A mesh of 256 GPUs makes no more rings than a library has channels") {
@@ -127,6 +133,8 @@ TEST_CASE("A mesh of 256 GPUs makes no more rings than a library has channels") 
 TEST_CASE("What was found of cycles is told with what there may be") {
   CHECK(describe({.found = 3, .bound = 3, .are_most = true}) ==
         "3 cycles through the GPUs' links that share none, the most there are");
+  CHECK(describe({.found = 32, .bound = 32, .are_most = true}) ==
+        "32 cycles through the GPUs' links that share none, enough for all channels of a library");
   CHECK(describe({.found = 1, .bound = 4, .are_most = false}) ==
         "1 cycle through the GPUs' links that share none, the best that a search of limited length found; "
         "there "

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "sim/base/error.h"
 #include "sim/scenario/roles.h"
 #include "tests/support/clusters.h"
 #include "tests/support/property.h"
@@ -50,6 +51,19 @@ TrafficRoute round_of(const std::vector<Duration>& latencies) {
 
 Duration latency_of_chain(const TrafficRoute& route, const CoupledShape& shape) {
   return chain_latency(route, {.kind = PathKind::coupled, .shape = shape}, Calibration{});
+}
+
+// Three ranks of a node send to the other over 3 B/s of a NIC: 1 B/s each, and four have less.
+TEST_CASE("A link that leaves less than a byte per second to what crosses it is refused by its name") {
+  MachineSpec machine = switch_machine(4, nvlink);
+  machine.nics = {{wire(LinkClass::network, Bandwidth{3}), {0, 1, 2, 3}}};
+  const TestCluster cluster(machine, 2);
+  Traffic traffic;
+  for (std::uint32_t rank = 0; rank < 3; ++rank)
+    traffic.flows.push_back({.source = Rank{rank}, .destination = Rank{4 + rank}});
+  CHECK(routed(cluster, traffic).narrowest == Bandwidth{1});
+  traffic.flows.push_back({.source = Rank{3}, .destination = Rank{7}});
+  CHECK_THROWS_WITH_AS(routed(cluster, traffic), doctest::Contains("node0: nic0 out"), ConfigError);
 }
 
 // Four GPUs a node: three hops stay, the fourth leaves.
