@@ -24,7 +24,7 @@ std::string shown(const ChangedValue& changed) {
 }
 
 bool states_a_whole(const ordered_json& object) {
-  return object.contains(base_key) || object.contains("name") || object.contains("kind") ||
+  return object.contains("name") || object.contains("kind") ||
          (object.contains("bandwidth") && object.contains("latency"));
 }
 
@@ -48,6 +48,10 @@ class Layering {
   ordered_json lay(const ordered_json& base, const ordered_json& change, const std::string& pointer) {
     if (!change.is_object()) {
       return replace(base, change, pointer);
+    }
+    if (base.is_string() && change.contains(base_key)) {
+      replace(base, change[std::string(base_key)], pointer);
+      return change;
     }
     if (base.is_string()) {
       return states_a_whole(change) ? replace(base, change, pointer) : based_on(base, change);

@@ -36,6 +36,13 @@ TEST_CASE("a change below a name is one of that profile, and a whole object stan
   }
 }
 
+TEST_CASE("a profile that is based on another name is a change of the name alone") {
+  const ChangedDocument other = changed(R"({"gpu": {"based_on": "h100", "memory": "1 GB"}})");
+  CHECK(other.value["gpu"] == ordered_json::parse(R"({"based_on": "h100", "memory": "1 GB"})"));
+  CHECK(text_of(other.values) == "gpu h100 (a100)");
+  CHECK(changed(R"({"gpu": {"based_on": "a100", "memory": "1 GB"}})").values.empty());
+}
+
 TEST_CASE("a list of alike NICs is changed as one, or element by element") {
   CHECK(changed(R"({"nics": {"count": 4}})").value["nics"] ==
         ordered_json::parse(R"({"count": 4, "link": "hdr200"})"));
