@@ -24,7 +24,7 @@ std::string shown(const ChangedValue& changed) {
 }
 
 bool states_a_whole(const ordered_json& object) {
-  return object.contains(base_key) || object.contains("name") || object.contains("kind") ||
+  return object.contains("name") || object.contains("kind") ||
          (object.contains("bandwidth") && object.contains("latency"));
 }
 
@@ -48,6 +48,10 @@ class Layering {
   ordered_json lay(const ordered_json& base, const ordered_json& change, const std::string& pointer) {
     if (!change.is_object()) {
       return replace(base, change, pointer);
+    }
+    if (base.is_string() && change.contains(base_key)) {
+      replace(base, change[std::string(base_key)], pointer);
+      return change;
     }
     if (base.is_string()) {
       return states_a_whole(change) ? replace(base, change, pointer) : based_on(base, change);
@@ -87,8 +91,7 @@ class Layering {
   ordered_json lay_over_list(const ordered_json& base, const ordered_json& change,
                              const std::string& pointer) {
     if (!has_indices_alone(change)) {
-      const ordered_json nics = short_form_of_nics(base);
-      return nics.is_null() ? replace(base, change, pointer) : lay_over_object(nics, change, pointer);
+      return lay_over_alike(base, change, pointer);
     }
     ordered_json result = base;
     for (const auto& [key, value] : change.items()) {
@@ -102,6 +105,20 @@ class Layering {
       }
     }
     return result;
+  }
+
+  // As one: its elements are NICs that are alike, or it is stated anew.
+  ordered_json lay_over_alike(const ordered_json& base, const ordered_json& change,
+                              const std::string& pointer) {
+    if (const ordered_json nics = short_form_of_nics(base); !nics.is_null()) {
+      return lay_over_object(nics, change, pointer);
+    }
+    if (!change.contains("count") || !change.contains("link")) {
+      document_.problems.push_back(
+          fmt::format("{}: found a list whose elements differ, expected the index of one of them, below {}",
+                      pointer, base.size()));
+    }
+    return replace(base, change, pointer);
   }
 
   static std::string dotted(const std::string& pointer) {

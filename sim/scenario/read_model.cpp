@@ -225,7 +225,7 @@ constexpr std::array use_keys{"name", "batch_per_gpu", "precision", "sequence_le
 
 // What an object with a name says besides how the model is used.
 ordered_json changes_of_model(const JsonReader& json) {
-  ordered_json changes = json.value();
+  ordered_json changes = json.is_object() ? json.value() : ordered_json::object();
   for (const char* key : use_keys) {
     changes.erase(key);
   }

@@ -196,7 +196,7 @@ TEST_CASE("a value of the wrong type is an error where it stands") {
                  {"cluster.machine.gpu", "[]", {"/cluster/machine/gpu: ", "a path or an object"}},
                  {"cluster.machine.nics", "7", {"/cluster/machine/nics: ", "an array"}},
                  {"cluster.stragglers", "{}", {"/cluster/stragglers: ", "an array"}},
-                 {"model", "\"resnet50\"", {"/model: ", "an object"}},
+                 {"model", "[]", {"/model: ", "an object"}},
                  {"model.layers", "{}", {"/model/layers: ", "an array"}},
                  {"training", "1", {"/training: ", "an object"}},
                  {"compute.anchor", "1", {"/compute/anchor: ", "an object"}}},

@@ -195,7 +195,9 @@ TEST_CASE("Cells of another sweep are never taken") {
   other_scenario.base.overrides = {{"training.optimizer", "adam"}};
   SweepOptions other_shard = lab_sweep(twelve_cells, output);
   other_shard.shard = {1, 2};
-  for (SweepOptions* options : {&other_grid, &other_scenario, &other_shard}) {
+  SweepOptions other_fidelity = lab_sweep(twelve_cells, output);
+  other_fidelity.base.fidelity = Fidelity::step;
+  for (SweepOptions* options : {&other_grid, &other_scenario, &other_shard, &other_fidelity}) {
     options->resume = true;
     CHECK(contains(message_of(*options), "out.csv.partial: is of another sweep"));
   }
@@ -258,6 +260,25 @@ TEST_CASE("Cells are not taken from before a file changed that any of them read"
   CHECK(contains(message_of(resumed), "holds cells that read " + machine + ", which has changed since"));
   write_file(machine, host_profile("0.1 GB/s") + "\n");  // the same, spaced otherwise
   CHECK(message_of(resumed).empty());
+}
+
+TEST_CASE("A calibration named on the command line is among the files that cells read") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  const std::string calibration = folder.file("mine.json");
+  const ordered_json shipped =
+      ordered_json::parse(read_file(LOCKSTEP_SOURCE_DIR "/hw_profiles/calibration/cpu_gloo.json"));
+  write_file(calibration, shipped.dump());
+  SweepOptions options = lab_sweep(twelve_cells, output);
+  options.base.overrides = overrides_of({.calibration = calibration});
+  kill_after(options, 2);
+  options.resume = true;
+  ordered_json changed = shipped;
+  changed["source"] = "measured again";
+  write_file(calibration, changed.dump());
+  CHECK(contains(message_of(options), "holds cells that read " + calibration + ", which has changed since"));
+  write_file(calibration, shipped.dump());
+  CHECK(message_of(options).empty());
 }
 
 TEST_CASE("Shards together are the whole") {
