@@ -16,6 +16,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
+#include "sim/training/strategy.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep {
@@ -126,6 +127,21 @@ TEST_CASE("every number of every shipped scenario may be anything") {
                           .scenario = JsonDocument::from_file(file.path().string()).value(),
                           .base = "",
                           .folder = file.path().parent_path().string()});
+}
+
+// As load has filled them in, so that no option is missing.
+TEST_CASE("every option of every strategy may be anything") {
+  for (const auto& [name, strategy] : Registry<Strategy>::all()) {
+    Json given = small_scenario("dgx_a100_40gb", name == "dp" || name == "single" ? 1 : 2);
+    given["cluster"]["gpus_per_node"] = name == "single" ? 1 : 2;
+    given["training"]["strategy"] = name;
+    const Json resolved = scenario_from(given).resolved;
+    for (const char* section : {"training", "communication", "compute", "simulation"}) {
+      Json scenario = given;
+      scenario[section] = resolved[section];
+      check_every_number({name, scenario, std::string("/") + section, ""});
+    }
+  }
 }
 
 TEST_CASE("every number of every shipped machine may be anything") {
