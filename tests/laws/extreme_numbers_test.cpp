@@ -25,8 +25,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Pointer = Json::json_pointer;
 
-constexpr std::array numbers{"0",          "-1",  "2147483648", "9007199254740992", "4611686018427387904",
-                             "9223372036854775807", "1e308"};
+constexpr std::array numbers{
+    "0", "-1", "2147483648", "9007199254740992", "4611686018427387904", "9223372036854775807", "1e308"};
 
 bool is_quantity(const Json& value) {
   if (!value.is_string())
@@ -55,7 +55,8 @@ Json with_number(const Json& before, const char* number) {
 // Counts from which plans are made.
 double size_of(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
-  return static_cast<double>(scenario.cluster.ranks()) * static_cast<double>(scenario.simulation.iterations + 1) *
+  return static_cast<double>(scenario.cluster.ranks()) *
+         static_cast<double>(scenario.simulation.iterations + 1) *
          static_cast<double>(training.gradient_accumulation) *
          static_cast<double>(training.local_sgd.local_steps) *
          static_cast<double>(training.parameter_server.servers.count + 1) *
@@ -112,16 +113,18 @@ const Json& profile(ProfileKind kind, const std::string& name) {
 }
 
 Json small_scenario(Json machine, std::int64_t nodes) {
-  return {{"cluster", {{"machine", std::move(machine)}, {"nodes", nodes}}},
-          {"model",
-           {{"batch_per_gpu", 2},
-            {"layers",
-             {{{"name", "a"}, {"parameters", {100'000'000, 10}}, {"forward_flops", "1 GFLOP"}},
-              {{"name", "b"}, {"parameters", {1000}}, {"forward_time", "1 ms"}, {"backward_time", "2 ms"}}}}}}};
+  return {
+      {"cluster", {{"machine", std::move(machine)}, {"nodes", nodes}}},
+      {"model",
+       {{"batch_per_gpu", 2},
+        {"layers",
+         {{{"name", "a"}, {"parameters", {100'000'000, 10}}, {"forward_flops", "1 GFLOP"}},
+          {{"name", "b"}, {"parameters", {1000}}, {"forward_time", "1 ms"}, {"backward_time", "2 ms"}}}}}}};
 }
 
 TEST_CASE("every number of every shipped scenario may be anything") {
-  for (const auto& file : std::filesystem::directory_iterator(std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios"))
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios"))
     if (file.path().extension() == ".json")
       check_every_number({.name = file.path().filename().string(),
                           .scenario = JsonDocument::from_file(file.path().string()).value(),

@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/report/html.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
-#include "sim/report/html.h"
 #include "sim/training/strategy.h"
 #include "tests/support/scenarios.h"
 
@@ -88,7 +88,8 @@ TEST_CASE("where each of n ranks updates an n-th the optimizer counts as an n-th
 }
 
 // A thousand numbers take no time on their way: what is left of an iteration is the worker's own work.
-TEST_CASE("an asynchronous worker's update is its work where servers only add, and theirs where they update") {
+TEST_CASE(
+    "an asynchronous worker's update is its work where servers only add, and theirs where they update") {
   Json given = gpt2("ps_async", 1);
   given["model"] = {{"measured",
                      {{"forward", "10 ms"},
