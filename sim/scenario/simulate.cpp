@@ -486,7 +486,8 @@ namespace {
 
 // What a compute lane spends on the model's optimizer in a mean measured iteration; the update loop of
 // asynchronous workers has no plan, and there it is the workers' unless servers update the weights.
-Duration updating_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane, Duration whole) {
+Duration updating_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane,
+                          Duration whole) {
   if (strategy_of(scenario).is_asynchronous)
     return scenario.training.parameter_server.servers.updates_weights ? Duration::zero() : whole;
   const Run& run = simulation.steady;
@@ -496,7 +497,8 @@ Duration updating_of_rank(const Scenario& scenario, const Simulation& simulation
     if (op >= run.iterations[1].first && op < run.iterations.back().last && run.plan.lane[op.index] == lane &&
         run.plan.kernels[kernel].is_model_work && section_of(run.plan, op).category == Category::optimizer)
       updating += kernel_time(pricing, run.plan.kernels[kernel]);
-  return Duration::picoseconds(updating.picoseconds() / (static_cast<std::int64_t>(run.iterations.size()) - 1));
+  return Duration::picoseconds(updating.picoseconds() /
+                               (static_cast<std::int64_t>(run.iterations.size()) - 1));
 }
 
 }  // namespace

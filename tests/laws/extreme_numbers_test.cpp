@@ -1,8 +1,9 @@
 // Whatever number a user writes is answered or refused with its place: nothing overflows, nothing is a bug.
 //
-// Every number and every quantity of every shipped scenario, machine, GPU, link, fabric, calibration and model is
-// replaced by the numbers at which 32 and 64 bits and doubles end. What loads is simulated as well, unless it has
-// become larger than the scenario was: what is too large is refused elsewhere, and running it says nothing here.
+// Every number and every quantity of every shipped scenario, machine, GPU, link, fabric, calibration and
+// model is replaced by the numbers at which 32 and 64 bits and doubles end. What loads is simulated as well,
+// unless it has become larger than the scenario was: what is too large is refused elsewhere, and running it
+// says nothing here.
 
 #include <doctest/doctest.h>
 

@@ -37,8 +37,8 @@ Told tell(const Json& given) {
   return {scenario, summarise(scenario, simulate(scenario))};
 }
 
-// What a rank has to do takes no less than on an undisturbed GPU, so no efficiency can exceed 1. With a model that
-// is mostly optimizer, sharding it is what would pass for more.
+// What a rank has to do takes no less than on an undisturbed GPU, so no efficiency can exceed 1. With a model
+// that is mostly optimizer, sharding it is what would pass for more.
 TEST_CASE("no strategy is more than linear, however much of its step is the optimizer") {
   for (const auto& [name, strategy] : Registry<Strategy>::all()) {
     if (name == "single")
