@@ -29,8 +29,8 @@ extern "C" void on_interrupt(int) {
   ::_exit(exit_interrupted);
 }
 
-// Quantities grow out of 64 bits (units.h) by the user's numbers alone: readers refuse what is too large where it
-// stands, and this is the net below them.
+// Quantities grow out of 64 bits (units.h) by the user's numbers alone: readers refuse what is too large
+// where it stands, and this is the net below them.
 bool is_overflow(const InternalError& error) {
   return std::string_view(error.what()).find("fits 64 bits") != std::string_view::npos;
 }

@@ -353,7 +353,8 @@ std::string JsonReader::text() const {
   if (is_string() && value_->get_ref<const std::string&>().find('\0') == std::string::npos) {
     return value_->get<std::string>();
   }
-  expected(is_string() ? "a string without NUL" : "a string");  // the system would read a file's name up to it
+  expected(is_string() ? "a string without NUL"
+                       : "a string");  // the system would read a file's name up to it
   return {};
 }
 

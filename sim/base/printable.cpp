@@ -13,7 +13,9 @@ constexpr std::uint32_t replacement = 0xfffd;  // for bytes that are no UTF-8
 
 // Of the well-formed sequence `text`: its length tells how many bits of the first byte count.
 std::uint32_t code_point(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
+  const auto byte = [&](std::size_t i) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]));
+  };
   std::uint32_t code = text.size() == 1 ? byte(0) : byte(0) & (0x7fU >> text.size());
   for (std::size_t i = 1; i < text.size(); ++i) code = code << 6U | (byte(i) & 0x3fU);
   return code;

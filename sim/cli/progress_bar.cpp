@@ -41,7 +41,7 @@ void ProgressBar::show(std::size_t finished, std::size_t all) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = elapsed * static_cast<double>(all - finished) / static_cast<double>(finished);
   draw_diagnostic(fmt::format("{}{} {}/{} {}, {:.0f} s left", erase_line, blocks(finished, all), finished,
-                               all, noun_, left));
+                              all, noun_, left));
 }
 
 }  // namespace lockstep

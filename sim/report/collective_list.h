@@ -2,10 +2,10 @@
 
 // What one rank takes part in during an iteration, collective by collective.
 //
-// Problem:   a step of a sharded model is hundreds of gathers and reductions; buckets of gradients are a third
-//            of its bytes, and a table of all of them is a wall.
-// Idea:      one entry for each collective, as the strategy wrote it; alike ones, of whatever unit, become one
-//            row for people.
+// Problem:   a step of a sharded model is hundreds of gathers and reductions; buckets of gradients are a
+//            third of its bytes, and a table of all of them is a wall.
+// Idea:      one entry for each collective, as the strategy wrote it; alike ones, of whatever unit, become
+//            one row for people.
 // Invariant: nothing that is exchanged is missing: `sent` of all entries adds up to what the rank sends.
 // Cost:      linear in the collectives.
 

@@ -89,8 +89,8 @@ std::string headline(const Report& report) {
     const auto tokens = per_second(*report.tokens_per_iteration, report.iteration);
     result += row({"tokens/s", tokens ? fmt::format("{:.1f}", *tokens) : "unknown"});
   }
-  result += row({"scaling efficiency",
-                 report.scaling_efficiency ? percentage(*report.scaling_efficiency, 1)
+  result += row({"scaling efficiency", report.scaling_efficiency
+                                           ? percentage(*report.scaling_efficiency, 1)
                                            : "unknown: " + escaped(report.scaling_efficiency_reason)});
   result += row({"MFU", report.mfu ? percentage(*report.mfu, 1) : "unknown"});
   return result + "</table>\n";
@@ -187,9 +187,9 @@ std::string collectives(const Report& report) {
   if (report.collectives.size() <= report.buckets.size()) {
     return "";
   }
-  std::string table = row({"what", "number", "collective", "ranks", "size", "sent", "algorithm", "protocol",
-                           "active", "exposed"},
-                          "th");
+  std::string table = row(
+      {"what", "number", "collective", "ranks", "size", "sent", "algorithm", "protocol", "active", "exposed"},
+      "th");
   for (const CollectiveGroup& group : grouped_alike(report.collectives)) {
     table += row({escaped(name_of(group)), std::to_string(group.count),
                   std::string(collective_op_name(group.first->op)), std::to_string(group.first->ranks),
@@ -302,8 +302,8 @@ std::string to_html(const Report& report, const Scenario& scenario) {
   return "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + name +
          "</title><style>" + std::string(style_sheet) + "</style></head>\n<body>\n<h1>" + name +
          "</h1>\n<p>" + escaped(summary_of(scenario)) + "</p>\n" + headline(report) + breakdown(report) +
-         buckets(report) + collectives(report) + communication(report) + memory(report) + critical_path(report) + warnings(report) +
-         resolved(scenario) + "</body>\n</html>\n";
+         buckets(report) + collectives(report) + communication(report) + memory(report) +
+         critical_path(report) + warnings(report) + resolved(scenario) + "</body>\n</html>\n";
 }
 
 }  // namespace lockstep

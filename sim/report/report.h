@@ -101,8 +101,8 @@ struct Report {
   std::optional<TimedOut> timed_out;  // what ended the run before its last iteration
   Bytes bytes_per_gpu;                // sent by one rank per iteration
   Duration communication_total, communication_overlapped;
-  std::vector<BucketReport> buckets;            // the reductions of gradients among these:
-  std::vector<CollectiveReport> collectives;  // of the last iteration, in the order of issue
+  std::vector<BucketReport> buckets;           // the reductions of gradients among these:
+  std::vector<CollectiveReport> collectives;   // of the last iteration, in the order of issue
   std::optional<MessageReport> pushes, pulls;  // of the critical rank, with parameter servers
   std::vector<ServerReport> servers;
   MemoryReport memory;

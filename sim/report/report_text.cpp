@@ -340,8 +340,9 @@ class TextReport {
     table.add_row({"total", format_bytes(memory.total())});
     text_ += table.text(indent);
     if (!report_.memory.moment.empty()) {
-      text_ += fmt::format("{:{}}most {} into the iteration, {}\n", "", indent,
-                           format_duration(report_.memory.since_start), printable_name(report_.memory.moment));
+      text_ +=
+          fmt::format("{:{}}most {} into the iteration, {}\n", "", indent,
+                      format_duration(report_.memory.since_start), printable_name(report_.memory.moment));
     }
     text_ += std::string(indent, ' ') + verdict() + "\n";
     write_remedies();
@@ -358,7 +359,8 @@ class TextReport {
     write_heading("What would make it fit (each part with --set)");
     TextTable table({Align::left, Align::right, Align::left});
     for (const MemoryRemedy& remedy : remedies) {
-      table.add_row({printable_name(describe(remedy)), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
+      table.add_row(
+          {printable_name(describe(remedy)), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
     }
     text_ += table.text(indent);
     if (const std::string hopeless = describe_hopelessness(remedies, report_.memory.capacity);
@@ -558,8 +560,8 @@ std::string summary_of(const Scenario& scenario) {
 }
 
 std::string to_text(const std::vector<CollectiveGroup>& groups, std::size_t indent) {
-  TextTable table({Align::left, Align::right, Align::left, Align::right, Align::right, Align::right, Align::left,
-                   Align::left, Align::right, Align::right});
+  TextTable table({Align::left, Align::right, Align::left, Align::right, Align::right, Align::right,
+                   Align::left, Align::left, Align::right, Align::right});
   table.add_row({"what", "number", "collective", "ranks", "size", "sent", "algorithm", "protocol", "active",
                  "exposed"});
   for (const CollectiveGroup& group : groups) {

@@ -374,8 +374,8 @@ double step_seconds(const ClusterSpec& cluster) {
 // What a collective costs once, beside its steps.
 double start_seconds(const ClusterSpec& cluster) {
   const Calibration& calibration = cluster.calibration;
-  const Duration launch = calibration.collective_launch + calibration.host_per_bucket + calibration.peer.ramp +
-                    calibration.host_launch;
+  const Duration launch = calibration.collective_launch + calibration.host_per_bucket +
+                          calibration.peer.ramp + calibration.host_launch;
   Duration of_algorithm;
   for (const AlgorithmCost& algorithm : calibration.algorithms) {
     of_algorithm = std::max(of_algorithm, algorithm.launch);

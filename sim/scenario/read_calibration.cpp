@@ -46,7 +46,7 @@ std::int64_t read_share(const JsonReader& json, LinkClass link_class) {
                            "of the wire");
 }
 
-// What a library pays once for a collective, a step or a tensor; with it all sums of them stay within 64 bits.
+// What a library pays once for a collective, a step or a tensor: sums of it stay within 64 bits.
 constexpr Duration longest_cost = Duration::seconds(60);
 
 Duration read_cost(const JsonReader& json) {

@@ -482,20 +482,32 @@ Duration single_gpu_time(const Scenario& scenario) {
                             scenario.model.model.tokens_per_sample * million);
 }
 
-Duration work_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane) {
+namespace {
+
+// What a compute lane spends on the model's optimizer in a mean measured iteration; the update loop of
+// asynchronous workers has no plan, and there it is the workers' unless servers update the weights.
+Duration updating_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane,
+                          Duration whole) {
+  if (strategy_of(scenario).is_asynchronous)
+    return scenario.training.parameter_server.servers.updates_weights ? Duration::zero() : whole;
   const Run& run = simulation.steady;
   const Pricing pricing = pricing_of(scenario);
-  const WorkScale scale = single_gpu_scale(scenario, simulation.job);
-  Duration updated;
+  Duration updating;
   for (const auto& [op, kernel] : run.plan.kernel_of)
     if (op >= run.iterations[1].first && op < run.iterations.back().last && run.plan.lane[op.index] == lane &&
-        run.plan.kernels[kernel].is_model_work &&
-        section_of(run.plan, op).category == Category::optimizer)
-      updated += kernel_time(pricing, run.plan.kernels[kernel]);
-  const auto iterations = static_cast<std::int64_t>(run.iterations.size()) - 1;
-  const Duration whole = kernel_time(pricing, simulation.job.optimizer);
+        run.plan.kernels[kernel].is_model_work && section_of(run.plan, op).category == Category::optimizer)
+      updating += kernel_time(pricing, run.plan.kernels[kernel]);
+  return Duration::picoseconds(updating.picoseconds() /
+                               (static_cast<std::int64_t>(run.iterations.size()) - 1));
+}
+
+}  // namespace
+
+Duration work_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane) {
+  const WorkScale scale = single_gpu_scale(scenario, simulation.job);
+  const Duration whole = kernel_time(pricing_of(scenario), simulation.job.optimizer);
   // An update in pieces takes longer, and is no more work.
-  const Duration own = std::min(whole, Duration::picoseconds(updated.picoseconds() / iterations));
+  const Duration own = std::min(whole, updating_of_rank(scenario, simulation, lane, whole));
   const auto on_one_gpu = [&](Duration time) { return scaled(time, scale.numerator, scale.denominator); };
   return single_gpu_time(scenario) - on_one_gpu(whole) + on_one_gpu(own);
 }

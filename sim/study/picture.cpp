@@ -92,9 +92,10 @@ void check_picture_file(const std::string& output) {
 
 void draw(const Picture& picture) {
   const TemporaryFile input = temporary_with(picture.document);
-  std::vector<std::string> words{"", find_script(picture)};
+  // A name that begins like an option would be read as one.
+  const std::string output = (picture.output.starts_with('-') ? "./" : "") + picture.output;
+  std::vector<std::string> words{"", find_script(picture), "-", output};
   words.insert(words.end(), picture.arguments.begin(), picture.arguments.end());
-  words.insert(words.end(), {"--", "-", picture.output});  // a name may begin like an option
   for (const char* interpreter : interpreters) {
     words.front() = interpreter;
     const std::optional<int> status = run(words, input.get());

@@ -16,20 +16,23 @@ TEST_CASE("text without controls is printed as it stands") {
 TEST_CASE("what controls a terminal is written out") {
   CHECK(printable("\x1b[31mred\x07") == "\\u001b[31mred\\u0007");
   CHECK(printable("over\rwritten\x7f") == "over\\u000dwritten\\u007f");
-  CHECK(printable("\xc2\x9b" "31m") == "\\u009b31m");  // C1: the escape sequence in one character
+  CHECK(printable("\xc2\x9b"
+                  "31m") == "\\u009b31m");  // C1: the escape sequence in one character
   CHECK(printable_name("two\nlines\t") == "two\\u000alines\\u0009");
   CHECK(printable(std::string_view("a\0b", 3)) == "a\\u0000b");
 }
 
 TEST_CASE("what turns text around or breaks its line unseen is written out") {
-  CHECK(printable("\u202e" "gnp.exe\u202c") == "\\u202egnp.exe\\u202c");
+  CHECK(printable("\u202e"
+                  "gnp.exe\u202c") == "\\u202egnp.exe\\u202c");
   for (const char* mark : {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u2066", "\u2069"})
     CHECK(printable(mark).starts_with("\\u"));
   CHECK(printable("\u2027\u202f") == "\u2027\u202f");  // their neighbours print
 }
 
 TEST_CASE("bytes that are no UTF-8 are replaced one by one") {
-  CHECK(printable("\xff" "a\xe2\x80") == "\\ufffda\\ufffd\\ufffd");
+  CHECK(printable("\xff"
+                  "a\xe2\x80") == "\\ufffda\\ufffd\\ufffd");
 }
 
 TEST_CASE("JSON that is printed holds the same names") {

@@ -20,8 +20,17 @@ using testing::run_command;
 using testing::run_program;
 using Json = nlohmann::ordered_json;
 
-const std::array<std::string, 9> nasty{"\x1b[31mred\x1b]0;title\x07", "\xc2\x9b" "31m", "over\rwritten", "two\nlines",
-                                       "\u202e" "gnp.exe\u202c", "\x7f\x08", "$\\frac{$", "=1+2", "@<b>&\"'"};
+const std::array<std::string, 9> nasty{"\x1b[31mred\x1b]0;title\x07",
+                                       "\xc2\x9b"
+                                       "31m",
+                                       "over\rwritten",
+                                       "two\nlines",
+                                       "\u202e"
+                                       "gnp.exe\u202c",
+                                       "\x7f\x08",
+                                       "$\\frac{$",
+                                       "=1+2",
+                                       "@<b>&\"'"};
 
 // No machine of this name would be found, so the machine stands inline.
 Json scenario_named(const std::string& name) {
@@ -54,7 +63,8 @@ TEST_CASE("every verb prints names that no terminal obeys") {
     write_scenario(folder, name);
     const std::string file = folder.path() + "/s.json";
     for (const std::string& verb :
-         {"predict " + file, "explain " + file, "check " + file, "predict --json " + file, "explain --json " + file,
+         {"predict " + file, "explain " + file, "check " + file, "predict --json " + file,
+          "explain --json " + file,
           "sweep " + file + " --vary cluster.nodes=1,2 -o " + folder.path() + "/a.csv",
           "collective all_reduce --nodes 2 -e 8 --machine " + folder.path() + "/m.json"}) {
       if (verb.find("m.json") != verb.npos)
@@ -107,8 +117,8 @@ std::string sweep_of_names(const Folder& folder, const std::string& name, const 
   write_scenario(folder, "lab");
   folder.write("list", Json(name).dump() + ",b");
   const std::string csv = folder.path() + "/a.csv";
-  const Answer answer = run_program("sweep " + folder.path() + "/s.json --vary \"name=$(cat " + folder.path() +
-                                    "/list)\" -o " + csv + more);
+  const Answer answer = run_program("sweep " + folder.path() + "/s.json --vary \"name=$(cat " +
+                                    folder.path() + "/list)\" -o " + csv + more);
   CAPTURE(answer.diagnostics);
   CHECK(answer.exit_code == 0);
   return testing::text_of(csv);
@@ -126,7 +136,8 @@ TEST_CASE("a table holds no formula and no control character") {
 }
 
 bool draws() {
-  return run_command("/usr/bin/python3 -c 'import matplotlib' || python3 -c 'import matplotlib'").exit_code == 0;
+  return run_command("/usr/bin/python3 -c 'import matplotlib' || python3 -c 'import matplotlib'").exit_code ==
+         0;
 }
 
 TEST_CASE("a picture of names is XML without formulas") {
@@ -138,8 +149,8 @@ TEST_CASE("a picture of names is XML without formulas") {
     const Folder folder;
     const std::string picture = folder.path() + "/a.svg";
     sweep_of_names(folder, name, " --plot " + picture);
-    CHECK(run_command("python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' " + picture).exit_code ==
-          0);
+    CHECK(run_command("python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' " + picture)
+              .exit_code == 0);
   }
 }
 
@@ -164,7 +175,8 @@ TEST_CASE("help that cannot be written is a failure of the machine") {
 
 TEST_CASE("a name with NUL is refused where it stands") {
   const Folder folder;
-  folder.write("s.json", R"({"name": "a\u0000b", "cluster": {"machine": "dgx_a100_40gb"}, "model": {"name": "gpt2"}})");
+  folder.write("s.json",
+               R"({"name": "a\u0000b", "cluster": {"machine": "dgx_a100_40gb"}, "model": {"name": "gpt2"}})");
   testing::check_refused("predict " + folder.path() + "/s.json", {"/name", "NUL"});
   folder.write("t.csv", "");
   folder.write("index.json", R"({"schema": "lockstep.collective_tables/1", "tables": [

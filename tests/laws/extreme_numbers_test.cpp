@@ -1,8 +1,9 @@
 // Whatever number a user writes is answered or refused with its place: nothing overflows, nothing is a bug.
 //
-// Every number and every quantity of every shipped scenario, machine, GPU, link, fabric, calibration and model is
-// replaced by the numbers at which 32 and 64 bits and doubles end. What loads is simulated as well, unless it has
-// become larger than the scenario was: what is too large is refused elsewhere, and running it says nothing here.
+// Every number and every quantity of every shipped scenario, machine, GPU, link, fabric, calibration and
+// model is replaced by the numbers at which 32 and 64 bits and doubles end. What loads is simulated as well,
+// unless it has become larger than the scenario was: what is too large is refused elsewhere, and running it
+// says nothing here.
 
 #include <doctest/doctest.h>
 
@@ -16,6 +17,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
+#include "sim/training/strategy.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep {
@@ -24,8 +26,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Pointer = Json::json_pointer;
 
-constexpr std::array numbers{"0",          "-1",  "2147483648", "9007199254740992", "4611686018427387904",
-                             "9223372036854775807", "1e308"};
+constexpr std::array numbers{
+    "0", "-1", "2147483648", "9007199254740992", "4611686018427387904", "9223372036854775807", "1e308"};
 
 bool is_quantity(const Json& value) {
   if (!value.is_string())
@@ -54,7 +56,8 @@ Json with_number(const Json& before, const char* number) {
 // Counts from which plans are made.
 double size_of(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
-  return static_cast<double>(scenario.cluster.ranks()) * static_cast<double>(scenario.simulation.iterations + 1) *
+  return static_cast<double>(scenario.cluster.ranks()) *
+         static_cast<double>(scenario.simulation.iterations + 1) *
          static_cast<double>(training.gradient_accumulation) *
          static_cast<double>(training.local_sgd.local_steps) *
          static_cast<double>(training.parameter_server.servers.count + 1) *
@@ -111,21 +114,38 @@ const Json& profile(ProfileKind kind, const std::string& name) {
 }
 
 Json small_scenario(Json machine, std::int64_t nodes) {
-  return {{"cluster", {{"machine", std::move(machine)}, {"nodes", nodes}}},
-          {"model",
-           {{"batch_per_gpu", 2},
-            {"layers",
-             {{{"name", "a"}, {"parameters", {100'000'000, 10}}, {"forward_flops", "1 GFLOP"}},
-              {{"name", "b"}, {"parameters", {1000}}, {"forward_time", "1 ms"}, {"backward_time", "2 ms"}}}}}}};
+  return {
+      {"cluster", {{"machine", std::move(machine)}, {"nodes", nodes}}},
+      {"model",
+       {{"batch_per_gpu", 2},
+        {"layers",
+         {{{"name", "a"}, {"parameters", {100'000'000, 10}}, {"forward_flops", "1 GFLOP"}},
+          {{"name", "b"}, {"parameters", {1000}}, {"forward_time", "1 ms"}, {"backward_time", "2 ms"}}}}}}};
 }
 
 TEST_CASE("every number of every shipped scenario may be anything") {
-  for (const auto& file : std::filesystem::directory_iterator(std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios"))
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios"))
     if (file.path().extension() == ".json")
       check_every_number({.name = file.path().filename().string(),
                           .scenario = JsonDocument::from_file(file.path().string()).value(),
                           .base = "",
                           .folder = file.path().parent_path().string()});
+}
+
+// As load has filled them in, so that no option is missing.
+TEST_CASE("every option of every strategy may be anything") {
+  for (const auto& [name, strategy] : Registry<Strategy>::all()) {
+    Json given = small_scenario("dgx_a100_40gb", name == "dp" || name == "single" ? 1 : 2);
+    given["cluster"]["gpus_per_node"] = name == "single" ? 1 : 2;
+    given["training"]["strategy"] = name;
+    const Json resolved = scenario_from(given).resolved;
+    for (const char* section : {"training", "communication", "compute", "simulation"}) {
+      Json scenario = given;
+      scenario[section] = resolved[section];
+      check_every_number({name, scenario, std::string("/") + section, ""});
+    }
+  }
 }
 
 TEST_CASE("every number of every shipped machine may be anything") {

@@ -28,6 +28,19 @@ TEST_CASE("colour is decoration: without its escapes the text is the same") {
   CHECK(text == to_text(report, scenario));
 }
 
+TEST_CASE("in colour, too, a name's own escapes are written out") {
+  const std::string name = "\x1b[7mname\x1b]0;title\x07\xc2\x9b" "31m";
+  const std::string quoted = nlohmann::json(name).dump();
+  const Scenario scenario = load_lab({{"name", quoted}, {"model.layers.0.name", quoted},
+                                      {"cluster.machine.name", quoted}, {"model.batch_per_gpu", "1"}});
+  Report report = predict(scenario);
+  report.warnings.push_back(name);
+  report.bottleneck_link = name;
+  const std::string text = to_text(report, scenario, {.has_colour = true});
+  for (const char* raw : {"\x1b[7m", "\x1b]", "\x07", "\xc2\x9b"}) CHECK_FALSE(contains(text, raw));
+  CHECK(contains(text, "\\u001b[7mname"));
+}
+
 TEST_CASE("a long list of buckets shows its ends and sums up its middle") {
   // A cap below every tensor gives each of the 161 tensors a bucket of its own; 5 are shown at each end.
   const Scenario scenario = load_resnet({{"training.bucket_cap_mb", "0.001"}});

@@ -61,9 +61,18 @@ TEST_CASE("every number of a harness run may be anything") {
     }
 }
 
-TEST_CASE("every number of a table of collectives may be anything, and what is no size is passed over by its line") {
-  constexpr std::array sizes{"0",  "-1",         "2147483648",       "1125899906842624", "1125899906842625",
-                             "100000000000000000", "9223372036854775807", "9223372036854775808", "1e308"};
+TEST_CASE(
+    "every number of a table of collectives may be anything, and what is no size is passed over by its "
+    "line") {
+  constexpr std::array sizes{"0",
+                             "-1",
+                             "2147483648",
+                             "1125899906842624",
+                             "1125899906842625",
+                             "100000000000000000",
+                             "9223372036854775807",
+                             "9223372036854775808",
+                             "1e308"};
   constexpr std::array times{"0", "-1", "0.000001", "55.00", "1e12", "1e308", "nan"};
   const json index = {{"schema", "lockstep.collective_tables/1"},
                       {"tables",
@@ -78,7 +87,8 @@ TEST_CASE("every number of a table of collectives may be anything, and what is n
   for (const char* size : sizes)
     for (const char* time : times) {
       const Folder folder;
-      folder.write("t.csv", std::string("size_bytes,time_us,algbw_gbs,busbw_gbs\n1048576,30,35,61\n") + size + "," + time + ",1,1\n");
+      folder.write("t.csv", std::string("size_bytes,time_us,algbw_gbs,busbw_gbs\n1048576,30,35,61\n") + size +
+                                "," + time + ",1,1\n");
       const std::string file = folder.write("index.json", index.dump());
       try {
         const CollectiveValidation validation = validate_collectives({.indexes = {file}}, shipped_profiles());
@@ -108,8 +118,10 @@ TEST_CASE("sizes that grow past the last one end there, whatever the factor") {
 }
 
 TEST_CASE("a collective that takes more than 53 days is refused") {
-  testing::check_refused("collective all_reduce --machine cpu_gloo --nodes 64 -b 1024T -e 1024T", {"too large"});
-  testing::check_refused("collective all_to_all --machine dgx1_v100 --nodes 64 -b 1024T -e 1024T", {"too large"});
+  testing::check_refused("collective all_reduce --machine cpu_gloo --nodes 64 -b 1024T -e 1024T",
+                         {"too large"});
+  testing::check_refused("collective all_to_all --machine dgx1_v100 --nodes 64 -b 1024T -e 1024T",
+                         {"too large"});
 }
 
 }  // namespace
