@@ -130,6 +130,7 @@ class Comparison {
  private:
   void differ(std::int64_t points, const std::string& words) {
     kinship_.distance += points;
+    kinship_.is_other_kind |= points >= other_way_in_node;
     if (!words.empty())
       kinship_.differences.push_back(words);
   }

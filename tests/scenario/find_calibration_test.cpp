@@ -166,6 +166,15 @@ TEST_CASE("a machine that a scenario altered keeps its calibration and says what
   CHECK(contains(altered.warnings[0], "the host's 300 MB/s over network links is kept as a rate"));
 }
 
+TEST_CASE("a name does not make a PCIe machine one with NVLinks") {
+  const Scenario scenario = load({.text = testing::resnet_text,
+                                  .overrides = {{"cluster.machine",
+                                                 R"({"name": "dgx_h100", "gpu": "a100_pcie_40gb", "gpus": 8,
+                               "gpu_links": {"kind": "pcie"}, "nics": {"count": 1, "link": "hdr200"}})"}}});
+  CHECK(scenario.cluster.calibration.name == "a100_pcie");
+  CHECK(contains(scenario.warnings.at(0), "machine dgx_h100 is uncalibrated: using a100_pcie"));
+}
+
 // Over PCIe without peer to peer all goes through host memory, whatever share of the wire that is.
 TEST_CASE("a shipped box without peer to peer lends what its host moves, not a share of its PCIe") {
   const Scenario there =
