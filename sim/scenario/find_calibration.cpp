@@ -144,9 +144,11 @@ void carry_over(const MachineSpec& here, const MachineSpec& there, Calibration& 
     if (wire_here == wire_there || wire_here == Bandwidth{0} || wire_there == Bandwidth{0} ||
         !is_limited_by_host(there, link_class, efficiency))
       continue;
-    const auto rate = static_cast<Unsigned128>(wire_there.count()) * static_cast<Unsigned128>(efficiency);
-    const auto share = static_cast<std::int64_t>(rate / static_cast<Unsigned128>(wire_here.count()));
-    efficiency = std::clamp<std::int64_t>(share, 1, usual_efficiency_ppm(link_class));
+    const Unsigned128 rate =
+        static_cast<Unsigned128>(wire_there.count()) * static_cast<Unsigned128>(efficiency);
+    const Unsigned128 share = rate / static_cast<Unsigned128>(wire_here.count());
+    const auto usual = static_cast<Unsigned128>(usual_efficiency_ppm(link_class));
+    efficiency = std::max<std::int64_t>(static_cast<std::int64_t>(std::min(share, usual)), 1);
     remarks.push_back(fmt::format(
         "the host's {} over {} links is kept as a rate",
         format_bandwidth(Bandwidth{static_cast<std::int64_t>(rate / static_cast<Unsigned128>(million))}),

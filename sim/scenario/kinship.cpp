@@ -130,9 +130,13 @@ class Comparison {
  private:
   void differ(std::int64_t points, const std::string& words) {
     kinship_.distance += points;
-    kinship_.is_other_kind |= points >= other_way_in_node;
     if (!words.empty())
       kinship_.differences.push_back(words);
+  }
+
+  void differ_in_kind(std::int64_t points, const std::string& words) {
+    differ(points, words);
+    kinship_.is_other_kind = true;
   }
 
   // A release is no part of the machine, and the user may ask for another: it counts and is not said.
@@ -154,7 +158,7 @@ class Comparison {
       return;
     std::string words = fmt::format("{} instead of {}", here_.machine.gpu, there_.machine.gpu);
     if ((here == 0) != (there == 0) || (here_.machine.gpu == "cpu") != (there_.machine.gpu == "cpu"))
-      return differ(other_kind, words + ", of another kind");
+      return differ_in_kind(other_kind, words + ", of another kind");
     if (here != there)
       words +=
           fmt::format(", compute capability {} instead of {}", capability_text(here), capability_text(there));
@@ -167,9 +171,11 @@ class Comparison {
     const auto kind = [](const MachineSpec& machine) {
       return name_of(machine.gpu_links.kind, gpu_link_spellings);
     };
-    if (here.gpu_links.kind != there.gpu_links.kind)
-      differ(has_own_wires(here) == has_own_wires(there) ? switch_or_mesh : other_way_in_node,
-             fmt::format("{} instead of {} inside the node", kind(here), kind(there)));
+    const std::string other_inside = fmt::format("{} instead of {} inside the node", kind(here), kind(there));
+    if (has_own_wires(here) != has_own_wires(there))
+      differ_in_kind(other_way_in_node, other_inside);
+    else if (here.gpu_links.kind != there.gpu_links.kind)
+      differ(switch_or_mesh, other_inside);
     else if (!has_own_wires(here) && here.host.peer_to_peer != there.host.peer_to_peer)
       differ(other_peer_to_peer, here.host.peer_to_peer ? "peer to peer instead of host memory"
                                                         : "host memory instead of peer to peer");

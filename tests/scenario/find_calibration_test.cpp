@@ -149,6 +149,9 @@ TEST_CASE("a share of the wire is borrowed as a share, a host's limit as the rat
   CHECK(network_share(host_limited.load_new("7.0", "nccl", "0.1 GB/s")) ==
         usual_efficiency_ppm(LinkClass::network));
   CHECK(network_share(host_limited.load_new("7.0", "nccl", "1 GB/s")) == 300'000);
+  CHECK(network_share(host_limited.load_new("7.0", "nccl", "1 kB/s")) ==
+        usual_efficiency_ppm(LinkClass::network));
+  CHECK(network_share(host_limited.load_new("7.0", "nccl", "1000 TB/s")) == 1);
 }
 
 TEST_CASE("a machine that a scenario altered keeps its calibration and says what is another") {
