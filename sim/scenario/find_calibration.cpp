@@ -144,9 +144,11 @@ void carry_over(const MachineSpec& here, const MachineSpec& there, Calibration& 
     if (wire_here == wire_there || wire_here == Bandwidth{0} || wire_there == Bandwidth{0} ||
         !is_limited_by_host(there, link_class, efficiency))
       continue;
-    const auto rate = static_cast<Unsigned128>(wire_there.count()) * static_cast<Unsigned128>(efficiency);
-    const auto share = static_cast<std::int64_t>(rate / static_cast<Unsigned128>(wire_here.count()));
-    efficiency = std::clamp<std::int64_t>(share, 1, usual_efficiency_ppm(link_class));
+    const Unsigned128 rate =
+        static_cast<Unsigned128>(wire_there.count()) * static_cast<Unsigned128>(efficiency);
+    const Unsigned128 share = rate / static_cast<Unsigned128>(wire_here.count());
+    const auto usual = static_cast<Unsigned128>(usual_efficiency_ppm(link_class));
+    efficiency = std::max<std::int64_t>(static_cast<std::int64_t>(std::min(share, usual)), 1);
     remarks.push_back(fmt::format(
         "the host's {} over {} links is kept as a rate",
         format_bandwidth(Bandwidth{static_cast<std::int64_t>(rate / static_cast<Unsigned128>(million))}),
@@ -175,49 +177,55 @@ std::string in_brackets(const std::vector<std::string>& remarks) {
   return remarks.empty() ? "" : fmt::format(" ({})", fmt::join(remarks, "; "));
 }
 
-// Its own, though a scenario may have put other parts into it.
-Calibration calibration_of_its_own(const CalibrationSearch& search, const Place& place) {
+// Its own, though a scenario may have put other parts into it; none if that made it a machine of another kind.
+std::optional<Calibration> find_own_calibration(const CalibrationSearch& search, const Place& place) {
   LoadContext& context = place.context;
   const std::string& name = search.machine.name;
+  if (search.machine.library != search.library ||
+      !contains(context.store.names(ProfileKind::calibration), name))
+    return std::nullopt;
   const std::optional<Lender> fitted = read_lender(name, context.store);
   if (!fitted)
     return open_calibration(name, place);
   Relative as_fitted = fitted->relative;
   as_fitted.knows_network = true;  // nothing nearer is looked for
-  std::vector<std::string> remarks = find_kinship({.machine = search.machine,
-                                                   .compute_capability = search.compute_capability,
-                                                   .library = search.library},
-                                                  as_fitted)
-                                         .differences;
-  Calibration calibration = borrow(search.machine, *fitted, remarks);
-  if (!remarks.empty())
+  Kinship kinship = find_kinship(
+      {.machine = search.machine, .compute_capability = search.compute_capability, .library = search.library},
+      as_fitted);
+  if (kinship.is_other_kind)
+    return std::nullopt;
+  Calibration calibration = borrow(search.machine, *fitted, kinship.differences);
+  if (!kinship.differences.empty())
+    context.warnings.push_back(fmt::format("machine {} is not what its calibration was fitted to{}", name,
+                                           in_brackets(kinship.differences)));
+  return calibration;
+}
+
+Calibration borrow_calibration(const CalibrationSearch& search, const Place& place) {
+  LoadContext& context = place.context;
+  const std::string& name = search.machine.name;
+  std::optional<Offer> nearest = find_nearest(search, context.store);
+  if (!nearest) {
     context.warnings.push_back(
-        fmt::format("machine {} is not what its calibration was fitted to{}", name, in_brackets(remarks)));
+        fmt::format("machine {} is uncalibrated and has no relative: wires are taken as perfect", name));
+    place.note("default (nothing measured)");
+    return neutral_calibration();
+  }
+  std::vector<std::string>& remarks = nearest->kinship.differences;
+  Calibration calibration = borrow(search.machine, nearest->lender, remarks);
+  const bool is_at_home = search.machine.library == search.library;
+  context.warnings.push_back(fmt::format("machine {} is uncalibrated{}: using {}{}", name,
+                                         is_at_home ? "" : " for this library", calibration.name,
+                                         in_brackets(remarks)));
+  place.note(fmt::format("the nearest relative's, {}{}", calibration.name, in_brackets(remarks)));
   return calibration;
 }
 
 }  // namespace
 
 Calibration find_calibration(const CalibrationSearch& search, const Place& place) {
-  LoadContext& context = place.context;
-  const MachineSpec& machine = search.machine;
-  const bool is_at_home = machine.library == search.library;
-  if (is_at_home && contains(context.store.names(ProfileKind::calibration), machine.name))
-    return calibration_of_its_own(search, place);
-  std::optional<Offer> nearest = find_nearest(search, context.store);
-  if (!nearest) {
-    context.warnings.push_back(fmt::format(
-        "machine {} is uncalibrated and has no relative: wires are taken as perfect", machine.name));
-    place.note("default (nothing measured)");
-    return neutral_calibration();
-  }
-  std::vector<std::string>& remarks = nearest->kinship.differences;
-  Calibration calibration = borrow(machine, nearest->lender, remarks);
-  context.warnings.push_back(fmt::format("machine {} is uncalibrated{}: using {}{}", machine.name,
-                                         is_at_home ? "" : " for this library", calibration.name,
-                                         in_brackets(remarks)));
-  place.note(fmt::format("the nearest relative's, {}{}", calibration.name, in_brackets(remarks)));
-  return calibration;
+  std::optional<Calibration> own = find_own_calibration(search, place);
+  return own ? *std::move(own) : borrow_calibration(search, place);
 }
 
 }  // namespace lockstep

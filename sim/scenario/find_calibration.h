@@ -11,7 +11,8 @@
 //            the library gets the usual share, if that is less.
 // Invariant: a Gloo machine never borrows from an NCCL one or the other way round; equal distances go to the
 //            same GPU, the newer architecture, more nodes, the newer release, the name, in this order. A
-//            machine with a calibration of its own name uses that, also if a scenario altered the machine.
+//            machine with a calibration of its own name uses that, also where a scenario put other parts into
+//            it, unless these make it a machine of another kind.
 // Cost:      every calibrated machine is read, some milliseconds; only for machines that must borrow.
 
 #include "sim/network/calibration.h"

@@ -73,6 +73,12 @@ std::int64_t octaves(std::int64_t a, std::int64_t b) {
   return count;
 }
 
+// To a twentieth: as far as two ways to state the rate of one link.
+bool are_alike(std::int64_t a, std::int64_t b) {
+  const std::int64_t large = std::max(a, b);
+  return large - std::min(a, b) <= large / 20;
+}
+
 // 2.28.9 is 22809, 2.8.4 is 2804.
 std::int64_t minor_release(std::int64_t version) {
   return version >= 10'000 ? version / 100 % 100 : version / 100 % 10;
@@ -128,6 +134,11 @@ class Comparison {
       kinship_.differences.push_back(words);
   }
 
+  void differ_in_kind(std::int64_t points, const std::string& words) {
+    differ(points, words);
+    kinship_.is_other_kind = true;
+  }
+
   // A release is no part of the machine, and the user may ask for another: it counts and is not said.
   void compare_libraries() {
     if (here_.library != there_.library)
@@ -147,7 +158,7 @@ class Comparison {
       return;
     std::string words = fmt::format("{} instead of {}", here_.machine.gpu, there_.machine.gpu);
     if ((here == 0) != (there == 0) || (here_.machine.gpu == "cpu") != (there_.machine.gpu == "cpu"))
-      return differ(other_kind, words + ", of another kind");
+      return differ_in_kind(other_kind, words + ", of another kind");
     if (here != there)
       words +=
           fmt::format(", compute capability {} instead of {}", capability_text(here), capability_text(there));
@@ -160,9 +171,11 @@ class Comparison {
     const auto kind = [](const MachineSpec& machine) {
       return name_of(machine.gpu_links.kind, gpu_link_spellings);
     };
-    if (here.gpu_links.kind != there.gpu_links.kind)
-      differ(has_own_wires(here) == has_own_wires(there) ? switch_or_mesh : other_way_in_node,
-             fmt::format("{} instead of {} inside the node", kind(here), kind(there)));
+    const std::string other_inside = fmt::format("{} instead of {} inside the node", kind(here), kind(there));
+    if (has_own_wires(here) != has_own_wires(there))
+      differ_in_kind(other_way_in_node, other_inside);
+    else if (here.gpu_links.kind != there.gpu_links.kind)
+      differ(switch_or_mesh, other_inside);
     else if (!has_own_wires(here) && here.host.peer_to_peer != there.host.peer_to_peer)
       differ(other_peer_to_peer, here.host.peer_to_peer ? "peer to peer instead of host memory"
                                                         : "host memory instead of peer to peer");
@@ -195,7 +208,7 @@ class Comparison {
       return differ(unknown_network, "nothing was measured between its nodes");
     const NicSpec& here = *fastest_nic(here_.machine);
     compare_network_kinds(network_kind(here), network_kind(*there));
-    if (here.link.bandwidth != there->link.bandwidth)
+    if (!are_alike(here.link.bandwidth.count(), there->link.bandwidth.count()))
       differ(octaves(here.link.bandwidth.count(), there->link.bandwidth.count()) * octave,
              fmt::format("NICs of {} instead of {} Gbit/s", gigabits(here.link.bandwidth),
                          gigabits(there->link.bandwidth)));

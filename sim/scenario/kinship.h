@@ -32,6 +32,8 @@ struct Relative {
 struct Kinship {
   std::int64_t distance = 0;
   std::vector<std::string> differences;  // "nvlink5 instead of nvlink4"
+  // Data goes another way: what was fitted there has no word on some of the links here.
+  bool is_other_kind = false;
 };
 
 // `here` borrows what was fitted `there`.

@@ -135,12 +135,12 @@ class Fitter {
   // nothing to add it to.
   void fit_wire(Calibration& calibration) {
     std::vector<double> unhidden;
-    std::vector<double> efficiency;
+    std::vector<double> parts;
     for (const auto& [run, figures] : runs_)
       if (run.goodput && figures.wire_per_byte_s) {
         const double rate = static_cast<double>(run.goodput->count());
         unhidden.push_back(*figures.wire_per_byte_s - 1 / rate);
-        efficiency.push_back(1 / (rate * *figures.wire_per_byte_s));
+        parts.push_back(1 / (rate * *figures.wire_per_byte_s));
       }
     calibration.efficiency_ppm[LinkClass::network] = million;
     if (unhidden.empty())
@@ -148,9 +148,11 @@ class Fitter {
     const double extra = Votes(unhidden).median();
     if (extra >= 0)
       calibration.unhidden_per_byte_ps = picoseconds(extra);
-    else if (const double part = Votes(efficiency).median(); part > 1 + slack_of_a_wire)
-      calibration.efficiency_ppm[LinkClass::network] =
-          to_four_digits(std::llround(std::min(part, 2.0) * 1e6));
+    else if (const double part = Votes(parts).median(); part > 1 + slack_of_a_wire)
+      warnings_.push_back(fmt::format(
+          "the runs moved {:.4g} times what they state of their links: the profile gives no link more "
+          "than its rate, give the machine a higher one",
+          part));
   }
 
   void fit_copies(Calibration& calibration) {

@@ -149,6 +149,9 @@ TEST_CASE("a share of the wire is borrowed as a share, a host's limit as the rat
   CHECK(network_share(host_limited.load_new("7.0", "nccl", "0.1 GB/s")) ==
         usual_efficiency_ppm(LinkClass::network));
   CHECK(network_share(host_limited.load_new("7.0", "nccl", "1 GB/s")) == 300'000);
+  CHECK(network_share(host_limited.load_new("7.0", "nccl", "1 kB/s")) ==
+        usual_efficiency_ppm(LinkClass::network));
+  CHECK(network_share(host_limited.load_new("7.0", "nccl", "1000 TB/s")) == 1);
 }
 
 TEST_CASE("a machine that a scenario altered keeps its calibration and says what is another") {
@@ -164,6 +167,15 @@ TEST_CASE("a machine that a scenario altered keeps its calibration and says what
   REQUIRE(altered.warnings.size() == 1);
   CHECK(contains(altered.warnings[0], "NICs of 32 instead of 8 Gbit/s"));
   CHECK(contains(altered.warnings[0], "the host's 300 MB/s over network links is kept as a rate"));
+}
+
+TEST_CASE("a name does not make a PCIe machine one with NVLinks") {
+  const Scenario scenario = load({.text = testing::resnet_text,
+                                  .overrides = {{"cluster.machine",
+                                                 R"({"name": "dgx_h100", "gpu": "a100_pcie_40gb", "gpus": 8,
+                               "gpu_links": {"kind": "pcie"}, "nics": {"count": 1, "link": "hdr200"}})"}}});
+  CHECK(scenario.cluster.calibration.name == "a100_pcie");
+  CHECK(contains(scenario.warnings.at(0), "machine dgx_h100 is uncalibrated: using a100_pcie"));
 }
 
 // Over PCIe without peer to peer all goes through host memory, whatever share of the wire that is.

@@ -112,6 +112,16 @@ TEST_CASE("what was fitted within a node alone is nearer than what was fitted to
   CHECK(find_kinship(hopper_box(), within).distance < find_kinship(hopper_box(), elsewhere).distance);
 }
 
+TEST_CASE("two ways to state one rate are no difference, a tenth more is one") {
+  Relative there = hopper_box();
+  there.machine.nics[0].link.bandwidth = Bandwidth{50'900'000'000};
+  CHECK(find_kinship(hopper_box(), there).differences.empty());
+  there.machine.nics[0].link.bandwidth = gigabytes_per_second(55);
+  CHECK(find_kinship(hopper_box(), there).differences ==
+        std::vector<std::string>{"NICs of 400 instead of 440 Gbit/s"});
+  CHECK(find_kinship(hopper_box(), there).distance == 0);
+}
+
 TEST_CASE("rates that no machine has do not overflow") {
   Relative vast = hopper_box();
   vast.machine.gpu_links.link.bandwidth = Bandwidth{1'000'000'000'000'000};

@@ -122,6 +122,14 @@ TEST_CASE("the time a byte beyond the wire's own is one figure for links of all 
   CHECK(report.calibration.unhidden_per_byte_ps == doctest::Approx(200).epsilon(0.01));
 }
 
+// 9 ns a byte where the run states 10: a profile that took the link for wider could not be read again.
+TEST_CASE("runs that moved more than they state of their links get no more than the wire, and are told") {
+  const HarnessCalibration report = calibrated({harness_run({.goodput = 100e6, .unhidden_s = -1e-9})});
+  CHECK(report.calibration.efficiency_ppm.at(LinkClass::network) == 1'000'000);
+  CHECK(report.calibration.unhidden_per_byte_ps == 0);
+  CHECK(warns(report, "moved 1.111 times what they state"));
+}
+
 // The iterations are what a calibration is judged by.
 TEST_CASE("what was measured of iterations never enters a calibration") {
   json other = harness_run();
