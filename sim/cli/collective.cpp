@@ -165,6 +165,7 @@ int run_collective(const CollectiveArguments& arguments, const CommandContext& c
   const SizeRange range = parse_range(arguments);
   CollectiveSetting setting = arguments.setting;
   setting.fidelity = parse_fidelity(arguments.fidelity);
+  setting.accepts_any_size = context.accepts_any_size;
   const ProfileStore store(context.data_directory);
   const Scenario scenario = load_collective_setting(setting, store);
   const std::vector<CollectiveRow> rows = CollectiveBench(scenario).predict(op, range);

@@ -140,6 +140,7 @@ struct ComputeSpec {
 struct SimulationSpec {
   Fidelity fidelity = Fidelity::flow;
   bool fold = true;
+  bool accepts_any_size = false;  // --yes: nothing is too large
   std::int64_t iterations = 1;
   std::int64_t seed = 0;
   std::optional<std::int64_t> window = {};  // iterations of a long run that share a plan; none: as fit
@@ -160,7 +161,13 @@ struct Scenario {
   nlohmann::ordered_json resolved;    // the whole scenario with every default filled in
   nlohmann::ordered_json provenance;  // JSON pointer -> where the value comes from
   std::vector<std::string> files;     // that `load` read for it
+  std::string file_name;              // for messages alone: no result holds a path
 };
+
+// A problem that shows only after loading, with the file that it is of; none where a scenario was made in memory.
+inline std::string in_file(const Scenario& scenario, const std::string& problem) {
+  return scenario.file_name.empty() ? problem : scenario.file_name + ": " + problem;
+}
 
 // The most iterations that one plan holds.
 inline constexpr std::int64_t iterations_of_a_plan = 64;
