@@ -185,6 +185,7 @@ int run_collective(const CollectiveArguments& arguments, const CommandContext& c
   setting.calibration = arguments.library.calibration;
   setting.library_version = arguments.library.library_version;
   setting.fidelity = parse_fidelity(arguments.fidelity);
+  setting.accepts_any_size = context.accepts_any_size;
   const ProfileStore store(context.data_directory);
   const Scenario scenario = load_collective_setting(setting, store);
   const CollectiveBench bench(scenario);

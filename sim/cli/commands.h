@@ -16,6 +16,7 @@ namespace lockstep {
 struct CommandContext {
   std::string data_directory = {};     // --data
   bool is_quiet = false;               // --quiet: no progress bar
+  bool accepts_any_size = false;       // --yes: what takes long or much memory is simulated, too
   std::function<int()> run = nullptr;  // what the chosen verb does; set by its callback
 };
 

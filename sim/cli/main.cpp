@@ -33,6 +33,7 @@ void describe_program(CLI::App& app, CommandContext& context) {
   app.add_option("--data", context.data_directory, "search this directory for profiles first")
       ->type_name("DIR");
   app.add_flag("--quiet", context.is_quiet, "no progress bar");
+  app.add_flag("--yes", context.accepts_any_size, "simulate what takes long or much memory, too");
   app.require_subcommand(1);
   app.fallthrough();
 }

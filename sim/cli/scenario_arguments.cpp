@@ -42,7 +42,10 @@ void ScenarioArguments::add_library_options(CLI::App& command) {
 }
 
 LoadRequest ScenarioArguments::request(const CommandContext& context) const {
-  LoadRequest request{.path = path, .data_directory = context.data_directory, .fold = !is_unfolded};
+  LoadRequest request{.path = path,
+                      .data_directory = context.data_directory,
+                      .fold = !is_unfolded,
+                      .accepts_any_size = context.accepts_any_size};
   for (const std::string& change : changes) {
     request.overrides.push_back(parse_change(change, "--set"));
     refuse_said_twice(library, request.overrides.back().first, "--set");

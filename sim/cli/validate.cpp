@@ -141,7 +141,8 @@ int validate_cases(const ValidateArguments& arguments, const CommandContext& con
                                           .kernel_tables = files.kernel_tables,
                                           .machine = arguments.machine,
                                           .calibration = arguments.calibration,
-                                          .data_directory = context.data_directory});
+                                          .data_directory = context.data_directory,
+                                          .accepts_any_size = context.accepts_any_size});
   for (const std::string& note : validation.notes) print_diagnostic(fmt::format("lockstep: {}\n", note));
   answer(arguments, context, validation, script_of(validation, files.cases));
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : exit_check_failed;

@@ -39,6 +39,10 @@ std::vector<Flow> all_pairs(const Communicator& world) {
   return std::move(list).flows();
 }
 
+bool goes_between_all(CollectiveOp op) {
+  return op != CollectiveOp::send_recv && op != CollectiveOp::gather && op != CollectiveOp::scatter;
+}
+
 std::vector<Flow> messages(const CollectiveRequest& request) {
   const std::uint32_t ranks = request.world.ranks();
   MessageList list(request.world);
@@ -101,6 +105,9 @@ std::vector<OpId> start_peers(PlanWriter& writer, const CollectiveRequest& reque
 
 CollectiveOps write_direct(PlanWriter& writer, const CollectiveRequest& request) {
   CollectiveFrame frame(writer, request, "direct");
+  const std::int64_t ranks = request.world.ranks();
+  if (goes_between_all(request.op))
+    writer.expect_flows(ranks * (ranks - 1) * channels_per_gpu(request.world));
   if (frame.moves_anything())
     write_exchange(
         writer, request, frame,

@@ -14,6 +14,12 @@ const Section& section_of(const Plan& plan, OpId op) {
   return *std::prev(after);
 }
 
+std::int64_t flow_count(const Traffic& traffic) {
+  std::int64_t flows = std::ssize(traffic.flows) + std::ssize(traffic.alike);
+  for (const std::vector<Flow>& round : traffic.rounds) flows += std::ssize(round);
+  return flows;
+}
+
 Time Timeline::finish() const {
   return end.empty() ? Time{} : *std::max_element(end.begin(), end.end());
 }

@@ -96,6 +96,8 @@ struct Traffic {
   std::vector<Flow> alike = {};  // what the groups that this one stands for move meanwhile
 };
 
+std::int64_t flow_count(const Traffic& traffic);
+
 // The chains inside a coupled transfer: each has `chain_steps` messages of `bytes_per_step`, one after
 // another; `bytes_per_hop` of these move while the transfer itself does. A hop whose message's length matters
 // states `bytes_per_step` alone.

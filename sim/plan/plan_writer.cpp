@@ -7,6 +7,7 @@
 namespace lockstep {
 
 LaneId PlanWriter::lane(const Lane& lane) {
+  take_room(PlanSize::bytes_per_lane);
   last_in_lane_.push_back(no_op);
   return plan_.lanes.push_back(lane);
 }
@@ -59,9 +60,30 @@ TrafficId PlanWriter::add_traffic(const std::string& key, Traffic traffic) {
     traffic.flows = in_cluster(*group_->group, std::move(traffic.flows));
     for (std::vector<Flow>& round : traffic.rounds) round = in_cluster(*group_->group, std::move(round));
   }
+  const std::int64_t flows = flow_count(traffic);
+  flows_ += flows;
+  take_room(flows * PlanSize::bytes_per_flow);
   const TrafficId id = plan_.traffics.push_back(std::move(traffic));
   traffics_.emplace(key, id);
   return id;
+}
+
+void PlanWriter::expect_flows(std::int64_t flows) const {
+  if (flows > room_ / PlanSize::bytes_per_flow)
+    throw_too_large(flows);
+}
+
+PlanSize PlanWriter::counted() const {
+  return {.ops = std::ssize(plan_.kind),
+          .dependencies = std::ssize(edges_),
+          .lanes = static_cast<std::int64_t>(plan_.lanes.size()),
+          .flows = flows_};
+}
+
+void PlanWriter::throw_too_large(std::int64_t expected_flows) const {
+  PlanTooLarge found{counted()};
+  found.size.flows += expected_flows;
+  throw found;
 }
 
 void PlanWriter::section(std::string_view name, Category category) {
@@ -102,6 +124,7 @@ OpId PlanWriter::give_back(LaneId lane, PathId path, std::span<const OpId> after
 void PlanWriter::depend(OpId op, OpId on) {
   if (on == no_op)
     return;
+  take_room(PlanSize::bytes_per_dependency);
   edges_.emplace_back(on, op);
   ++plan_.dependency_count[op.index];
 }
@@ -134,6 +157,7 @@ void PlanWriter::follow_lane(LaneId lane, OpId op) {
 
 OpId PlanWriter::append(OpKind kind, LaneId lane, std::int64_t amount, PathId path,
                         std::span<const OpId> after) {
+  take_room(PlanSize::bytes_per_op);
   const OpId op{static_cast<std::uint32_t>(plan_.size())};
   plan_.kind.push_back(kind);
   plan_.lane.push_back(lane);

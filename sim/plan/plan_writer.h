@@ -5,11 +5,13 @@
 // Problem:   every strategy and collective needs the same bookkeeping: lanes in order, dependencies, names.
 // Idea:      each call appends one op and returns its id. An op follows the one written before it on its
 //            lane; further dependencies are given by id. `finish` turns them into flat successor lists.
+//            What a plan may take is the writer's room: who asks for more than that gets PlanTooLarge.
 // Invariant: writers are called for representatives only; `representative(rank)` says whose ops stand for
 //            another rank's, so a writer that asks for its neighbour's op never knows about folding.
 // Cost:      amortised O(1) an op and a dependency; 8 bytes a dependency until `finish`.
 
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -20,6 +22,7 @@
 
 #include "sim/plan/group.h"
 #include "sim/plan/plan.h"
+#include "sim/plan/plan_size.h"
 #include "sim/plan/roles.h"
 
 namespace lockstep {
@@ -37,7 +40,10 @@ struct Hop {
 
 class PlanWriter {
  public:
-  explicit PlanWriter(const Roles& roles) : roles_(roles) {}
+  static constexpr std::int64_t any_room = std::numeric_limits<std::int64_t>::max();
+
+  // `room`: bytes that the plan may take (plan_size.h).
+  explicit PlanWriter(const Roles& roles, std::int64_t room = any_room) : roles_(roles), room_(room) {}
 
   // The ranks a writer writes for, one per role.
   std::span<const Rank> representatives() const {
@@ -64,6 +70,9 @@ class PlanWriter {
     return found != traffics_.end() ? found->second : add_traffic(own_key, make());
   }
 
+  // Before making so many flows, which may be more than memory holds; throws PlanTooLarge.
+  void expect_flows(std::int64_t flows) const;
+
   // What follows is charged to `category` and shown under `name`.
   void section(std::string_view name, Category category);
 
@@ -80,6 +89,7 @@ class PlanWriter {
   void prioritise(OpId op, std::uint32_t priority);
 
   std::size_t size() const { return plan_.size(); }
+  PlanSize counted() const;
   Plan finish() &&;
 
  private:
@@ -92,8 +102,16 @@ class PlanWriter {
   OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
   void follow_lane(LaneId lane, OpId op);
   bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
+  void take_room(std::int64_t bytes) {
+    room_ -= bytes;
+    if (room_ < 0)
+      throw_too_large(0);
+  }
+  [[noreturn]] void throw_too_large(std::int64_t expected_flows) const;
 
   const Roles& roles_;
+  std::int64_t room_;  // left, in bytes
+  std::int64_t flows_ = 0;
   const WrittenGroup* group_ = nullptr;  // entered
   Plan plan_;
   std::vector<std::pair<OpId, OpId>> edges_;  // (on, op)

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
 #include "sim/collectives/collective.h"
 #include "sim/network/planning.h"
 #include "sim/network/topology.h"
 #include "sim/scenario/describe_input.h"
 #include "sim/scenario/fields.h"
-#include "sim/scenario/long_run.h"
 #include "sim/scenario/read_training.h"
 #include "sim/scenario/spelling.h"
 
@@ -20,8 +18,6 @@ namespace lockstep {
 namespace {
 
 constexpr double largest_count = 4611686018427387904.0;  // 2^62
-constexpr double bytes_per_op = 60;
-constexpr double most_plan_bytes = 2e9;
 constexpr double mebibyte = 1048576;
 constexpr double most_channels = 64;
 
@@ -121,54 +117,6 @@ Traffic traffic_of(const Scenario& scenario) {
 
 bool recomputes(const Scenario& scenario) {
   return scenario.training.recompute.kind != RecomputeKind::none;
-}
-
-// Where every pair of ranks sends messages of its own, nobody stands for others.
-bool folds(const std::string& strategy) {
-  return strategy != "dp" && !strategy.starts_with("ps_");
-}
-
-// How many ranks are simulated one by one, as far as the scenario alone tells. A straggler anywhere in a ring
-// tells its members apart.
-double expected_ranks(const Scenario& scenario) {
-  const ClusterSpec& cluster = scenario.cluster;
-  const double ranks = as_double(cluster.ranks());
-  const double stragglers = as_double(static_cast<std::int64_t>(cluster.stragglers.size()));
-  const bool is_step = scenario.simulation.fidelity == Fidelity::step;
-  if (!scenario.simulation.fold || !folds(scenario.training.strategy) || (is_step && stragglers > 0) ||
-      has_jitter(scenario)) {
-    return ranks;
-  }
-  return std::min(ranks, as_double(cluster.gpus_per_node) * (1 + 2 * stragglers));
-}
-
-double op_count(const Scenario& scenario, const SimulatedSize& size) {
-  if (scenario.training.strategy == "ps_async") {
-    return 0;  // its updates are played one by one and never stand in a plan
-  }
-  const auto layers = static_cast<std::int64_t>(
-      std::max(scenario.model.model.layers.size(), scenario.model.model.parameters.size()));
-  const double passes = recomputes(scenario) ? 3 : 2;
-  const double compute = passes * as_double(layers) * as_double(scenario.training.gradient_accumulation);
-  const bool is_step = scenario.simulation.fidelity == Fidelity::step;
-  const double steps = is_step ? 2 * as_double(scenario.cluster.ranks() - 1) * size.rings : 2;
-  // The window of a long run is as short as it must be.
-  const double iterations = is_long_run(scenario) ? 2 : 1 + as_double(scenario.simulation.iterations);
-  const Traffic traffic = traffic_of(scenario);
-  return size.ranks * iterations * (compute + steps * traffic.collectives + traffic.messages);
-}
-
-Problem memory_problem(const Scenario& scenario, const SimulatedSize& size) {
-  const double bytes = op_count(scenario, size) * bytes_per_op;
-  if (bytes <= most_plan_bytes) {
-    return std::nullopt;
-  }
-  return fmt::format(
-      "/simulation: found a simulation that needs about {:.0f} GB of memory, expected at most 2 GB; use "
-      "fidelity "
-      "\"flow\", folding (no --no-fold), fewer nodes, fewer "
-      "iterations or a smaller gradient_accumulation",
-      bytes / 1e9);
 }
 
 std::vector<LinkSpec> links_of(const ClusterSpec& cluster) {
@@ -569,8 +517,7 @@ std::vector<std::string> find_limit_problems(const Scenario& scenario) {
   for (const Problem& problem :
        {precision_problem(scenario), protocol_problem(scenario), algorithm_problem(scenario),
         joining_problem(scenario), host_problem(scenario), input_problem(scenario), faults_problem(scenario),
-        passing_problem(scenario), work_problem(scenario), share_problem(scenario), time_problem(scenario),
-        memory_problem(scenario, {.ranks = expected_ranks(scenario)})}) {
+        passing_problem(scenario), work_problem(scenario), share_problem(scenario), time_problem(scenario)}) {
     if (problem) {
       problems.push_back(*problem);
     }
@@ -578,12 +525,6 @@ std::vector<std::string> find_limit_problems(const Scenario& scenario) {
   const std::vector<std::string> of_fabric = fabric_problems(scenario);
   problems.insert(problems.end(), of_fabric.begin(), of_fabric.end());
   return problems;
-}
-
-void check_memory(const Scenario& scenario, const SimulatedSize& size) {
-  if (const Problem problem = memory_problem(scenario, size)) {
-    throw ConfigError(in_file(scenario, *problem));
-  }
 }
 
 }  // namespace lockstep

@@ -285,7 +285,10 @@ void load_anchor(Scenario& scenario, const LoadOptions& options) {
   if (!scenario.compute.anchor) {
     return;
   }
-  LoadOptions anchored{.store = options.store, .file_name = options.file_name, .folder = options.folder};
+  LoadOptions anchored{.store = options.store,
+                       .file_name = options.file_name,
+                       .folder = options.folder,
+                       .accepts_any_size = options.accepts_any_size};
   anchored.overrides = scenario.compute.anchor->set;
   anchored.overrides.emplace_back("compute.anchor", "null");
   try {
@@ -315,6 +318,7 @@ Scenario load_value(const ordered_json& value, const LoadOptions& options) {
   }
   throw_if_any(document.problems(), context.problems);
   scenario.simulation.fold = options.fold;
+  scenario.simulation.accepts_any_size = options.accepts_any_size;
   scenario.simulation.fidelity = options.fidelity.value_or(scenario.simulation.fidelity);
   scenario.file_name = options.file_name;
   check_limits(scenario, options.file_name);
@@ -340,7 +344,8 @@ Scenario load(const LoadRequest& request) {
                          .folder = request.text ? "" : std::filesystem::path(name).parent_path().string(),
                          .overrides = request.overrides,
                          .fold = request.fold,
-                         .fidelity = request.fidelity});
+                         .fidelity = request.fidelity,
+                         .accepts_any_size = request.accepts_any_size});
   for (const ReadFile& read : store.files_read()) scenario.files.push_back(read.file);
   if (!request.text)
     scenario.files.push_back(name);

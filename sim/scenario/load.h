@@ -26,6 +26,7 @@ struct LoadRequest {
   std::string data_directory = {};  // --data
   bool fold = true;
   std::optional<Fidelity> fidelity = {};  // beats simulation.fidelity
+  bool accepts_any_size = false;          // --yes
 };
 
 Scenario load(const LoadRequest& request);
@@ -37,6 +38,7 @@ struct LoadOptions {
   Overrides overrides = {};
   bool fold = true;
   std::optional<Fidelity> fidelity = {};
+  bool accepts_any_size = false;
 };
 
 // The same for a scenario that is already JSON. Safe to call from many threads with one store.

@@ -73,11 +73,13 @@ void load_compared(Scenario& scenario, const LoadOptions& options) {
     value["training"].update(scenario.comparison->training[index]);
     value["training"].erase("name");
     try {
-      scenario.comparison->strategies.push_back(load_value(value, {.store = options.store,
-                                                                   .file_name = options.file_name,
-                                                                   .folder = options.folder,
-                                                                   .fold = options.fold,
-                                                                   .fidelity = options.fidelity}));
+      scenario.comparison->strategies.push_back(
+          load_value(value, {.store = options.store,
+                             .file_name = options.file_name,
+                             .folder = options.folder,
+                             .fold = options.fold,
+                             .fidelity = options.fidelity,
+                             .accepts_any_size = options.accepts_any_size}));
     } catch (const ConfigError& error) {
       for (const std::string& problem : error.problems)
         problems.push_back(fmt::format("with /compare/strategies/{} as /training: {}", index, problem));

@@ -141,6 +141,7 @@ struct ComputeSpec {
 struct SimulationSpec {
   Fidelity fidelity = Fidelity::flow;
   bool fold = true;
+  bool accepts_any_size = false;  // --yes: nothing is too large
   std::int64_t iterations = 1;
   std::int64_t seed = 0;
   std::optional<std::int64_t> window = {};  // iterations of a long run that share a plan; none: as fit

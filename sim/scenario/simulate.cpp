@@ -10,9 +10,9 @@
 #include "sim/scenario/batch_stretch.h"
 #include "sim/scenario/describe_input.h"
 #include "sim/scenario/describe_job.h"
-#include "sim/scenario/limits.h"
 #include "sim/scenario/rehearsal.h"
 #include "sim/scenario/roles.h"
+#include "sim/scenario/run_size.h"
 
 namespace lockstep {
 namespace {
@@ -99,19 +99,29 @@ std::optional<Bandwidth> find_sending_limit(const Scenario& scenario) {
   return is_enough ? std::nullopt : std::optional(*each * *forced);
 }
 
-// Only what all nodes do alike can stand for each other; between nodes the library may choose a tree.
-bool does_alike(const Scenario& scenario, const Communicator& world) {
+bool folds(const std::string& algorithm) {
+  const Collective* collective = Registry<Collective>::find(algorithm);
+  return collective == nullptr || collective->folds;
+}
+
+// Between nodes the library may choose a tree. Where it is taken not to, what it chose is looked at in the plan.
+enum class Choices : std::uint8_t { any, alike };
+
+// Only what all nodes do alike can stand for each other.
+bool does_alike(const Scenario& scenario, const Communicator& world, Choices choices) {
   const std::string& asked = scenario.communication.algorithm;
   if (asked == "auto")
-    return world.nodes == 1 || scenario.communication.library == LibraryKind::gloo;
-  return Registry<Collective>::find(asked)->folds;
+    return choices == Choices::alike || world.nodes == 1 ||
+           scenario.communication.library == LibraryKind::gloo;
+  return folds(asked);
 }
 
 // At `flow` the busiest links stand for the others, but not the busiest cores: their kernels differ.
-bool may_fold(const Scenario& scenario, const Communicator& world) {
+bool may_fold(const Scenario& scenario, const Communicator& world, Choices choices) {
   const bool takes_cores =
       scenario.cluster.calibration.core_time_per_byte_ps > 0 && !reduces_on_hosts(scenario);
-  return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) || does_alike(scenario, world);
+  return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) ||
+         does_alike(scenario, world, choices);
 }
 
 // A group stands for those like it where its rings tell what links it loads, and how much.
@@ -121,7 +131,7 @@ bool may_fold_groups(const Scenario& scenario, const Topology& topology, std::sp
     return false;
   const auto is_alike = [&](const GroupSet& set) {
     return std::all_of(set.shapes.begin(), set.shapes.end(),
-                       [&](const Communicator& shape) { return does_alike(scenario, shape); });
+                       [&](const Communicator& shape) { return does_alike(scenario, shape, Choices::any); });
   };
   return std::all_of(groups.begin(), groups.end(), is_alike) || have_links_of_their_own(topology, groups);
 }
@@ -132,7 +142,7 @@ bool has_work_of_its_own(const Scenario& scenario) {
 }
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
-                    std::span<const GroupSet> groups) {
+                    std::span<const GroupSet> groups, Choices choices) {
   // Every rank draws its own jitter.
   const bool is_alike = !strategy_of(scenario).has_leader && topology.hosts().empty() &&
                         !has_jitter(scenario) && !has_work_of_its_own(scenario);
@@ -142,7 +152,7 @@ Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Co
     return may_fold_groups(scenario, topology, groups)
                ? find_symmetry(topology, groups, slowdown_by_rank(scenario))
                : no_symmetry(topology);
-  if (!may_fold(scenario, world))
+  if (!may_fold(scenario, world, choices))
     return no_symmetry(topology);
   return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));
 }
@@ -235,11 +245,12 @@ struct PlanExtent {
   std::int64_t iterations = 1;
   bool is_first = false;   // of the whole run
   bool is_window = false;  // of a longer run
+  std::int64_t room = PlanWriter::any_room;
 };
 
 WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent& extent) {
   const Strategy& strategy = strategy_named(job.training.strategy);
-  PlanWriter writer(cluster.symmetry.roles);
+  PlanWriter writer(cluster.symmetry.roles, extent.room);
   WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
   std::vector<WrittenGroupSet> groups;
   for (const GroupSet& set : cluster.groups)
@@ -378,6 +389,11 @@ std::int64_t whole_periods(const Scenario& scenario, std::int64_t iterations) {
   return (iterations + period - 1) / period * period;
 }
 
+// In the plan that details and pictures are of.
+std::int64_t shown_iterations(const Scenario& scenario) {
+  return is_long_run(scenario) ? 1 : scenario.simulation.iterations;
+}
+
 // So many iterations that a window's plan stays small enough for the caches, and is soon written.
 std::int64_t window_length(const Scenario& scenario, std::size_t ops_per_iteration) {
   constexpr std::int64_t most_ops = 400'000;
@@ -387,6 +403,84 @@ std::int64_t window_length(const Scenario& scenario, std::size_t ops_per_iterati
       scenario.simulation.window.value_or(std::clamp<std::int64_t>(fitting, 1, iterations_of_a_plan));
   return whole_periods(scenario, std::min(wanted, scenario.simulation.iterations + 1));
 }
+
+RunSize size_of(const Cluster& cluster) {
+  return {.nodes = static_cast<double>(cluster.topology.machines()),
+          .links = static_cast<double>(cluster.topology.links().size()),
+          .ranks = static_cast<double>(cluster.symmetry.roles.representatives.size())};
+}
+
+std::uint32_t count_machines(const Scenario& scenario) {
+  auto machines = static_cast<std::uint32_t>(scenario.cluster.nodes);
+  for (const Host& host : hosts_of(scenario)) machines = std::max(machines, host.machine + 1);
+  return machines;
+}
+
+// At least: twice for each of the settings that are tried.
+double rehearsals(const Scenario& scenario) {
+  const Strategy& strategy = strategy_of(scenario);
+  const std::size_t variants = strategy.variants != nullptr ? strategy.variants(scenario.training).size() : 0;
+  return 2.0 * static_cast<double>(std::max<std::size_t>(variants, 1));
+}
+
+// Writes plans that are run later, and knows what they come to.
+class PlanSizes {
+ public:
+  PlanSizes(const Scenario& scenario, const Cluster& cluster)
+      : scenario_(scenario), cluster_(cluster), size_(size_of(cluster)) {}
+
+  // So many iterations of the run are like those of this plan, its own among them.
+  WrittenPlan write(const Job& job, PlanExtent extent, double runs = 1) {
+    extent.room = room_for_plan(scenario_);
+    try {
+      WrittenPlan written = write_plan(job, cluster_, extent);
+      size_.plans += lockstep::size_of(written.plan);
+      size_.events += events_per_op * static_cast<double>(written.plan.size()) * runs;
+      size_.tied_ranks = std::max(size_.tied_ranks, tied_ranks(written));
+      return written;
+    } catch (const PlanTooLarge& found) {
+      size_.plans += found.size;
+      size_.events += events_per_op * static_cast<double>(found.size.ops) * runs;
+      size_.is_more = true;
+      refuse_if_large(scenario_, size_);
+      throw;
+    }
+  }
+
+  // Where windows of a long run follow: merged as they will be, the steady iterations tell its events.
+  void add_long_run(const WrittenPlan& steady) {
+    std::vector<OpId> boundaries;
+    for (const IterationOps& iteration : steady.iterations) boundaries.push_back(iteration.first);
+    boundaries.push_back(steady.iterations.back().last);
+    const auto ops = static_cast<double>(coarsen(steady.plan, boundaries).plan.size());
+    const double iterations =
+        static_cast<double>(whole_periods(scenario_, scenario_.simulation.iterations) + 1);
+    size_.events += events_per_op * ops / static_cast<double>(steady.iterations.size()) * iterations;
+  }
+  void add_window(const WrittenPlan& steady, std::int64_t iterations) {
+    size_.plans.ops += std::ssize(steady.plan.kind) / std::ssize(steady.iterations) * iterations;
+  }
+  void add_events(double events) { size_.events += events; }
+  const RunSize& size() const { return size_; }
+  void check() const { refuse_if_large(scenario_, size_); }
+
+ private:
+  // At `flow` a collective is one transfer, whatever its algorithm.
+  std::uint32_t tied_ranks(const WrittenPlan& written) const {
+    if (scenario_.simulation.fidelity == Fidelity::flow)
+      return 0;
+    const std::vector<Communication>& all = written.iterations.back().communications;
+    const auto tied = std::count_if(all.begin(), all.end(), [](const Communication& communication) {
+      return !folds(communication.algorithm);
+    });
+    return static_cast<std::uint32_t>(size_.ranks * static_cast<double>(tied) /
+                                      static_cast<double>(std::max<std::size_t>(all.size(), 1)));
+  }
+
+  const Scenario& scenario_;
+  const Cluster& cluster_;
+  RunSize size_;
+};
 
 LongRun run_windows(const Scenario& scenario, const Job& job, const Cluster& cluster, std::int64_t window) {
   const Run run =
@@ -447,13 +541,46 @@ std::vector<LayerTime> layer_times(const Scenario& scenario, const Job& job) {
   return times;
 }
 
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
+RunSize expected_size(const Scenario& scenario) {
+  constexpr std::uint32_t sample = 2;
+  constexpr std::uint32_t small = 64;
+  const ClusterSpec& cluster = scenario.cluster;
+  const std::uint32_t machines = count_machines(scenario);
+  if (machines <= small)
+    return {};
+  const FabricSpec plain;
+  const Topology topology({.machine = cluster.machine,
+                           .fabric = plain,
+                           .calibration = cluster.calibration,
+                           .nodes = sample,
+                           .gpus_per_node = static_cast<std::uint32_t>(cluster.gpus_per_node),
+                           .slowdown_ppm = {}});
+  const Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
+  // In the plan of the first iteration and that of the others, each flow once and once by its round.
+  constexpr std::int64_t times = 4;
+  const auto ring_hops = static_cast<std::int64_t>(world.rings.size()) * cluster.ranks();
+  return {.nodes = static_cast<double>(machines),
+          .links = static_cast<double>(topology.links().size()) / sample * machines,
+          .ranks = static_cast<double>(cluster.ranks()),
+          .plans = {.flows = times * ring_hops}};
+}
+
+namespace {
+
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, Choices choices) {
+  refuse_if_large(scenario, expected_size(scenario));
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
   Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   std::vector<GroupSet> groups = find_group_sets(scenario, topology);
-  Symmetry symmetry = find_roles(scenario, topology, world, groups);
+  Symmetry symmetry = find_roles(scenario, topology, world, groups, choices);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry),
                                    std::move(groups));
+}
+
+}  // namespace
+
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
+  return build_cluster(scenario, Choices::any);
 }
 
 Jitter jitter_of(const Scenario& scenario) {
@@ -512,34 +639,83 @@ Duration work_of_rank(const Scenario& scenario, const Simulation& simulation, La
   return single_gpu_time(scenario) - on_one_gpu(whole) + on_one_gpu(own);
 }
 
-Simulation simulate(const Scenario& scenario) {
+namespace {
+
+// What is decided in rehearsals would have to be looked at in each of them.
+bool may_turn_out_alike(const Scenario& scenario) {
+  const Strategy& strategy = strategy_of(scenario);
+  return scenario.simulation.fidelity == Fidelity::step && scenario.simulation.fold &&
+         scenario.communication.algorithm == "auto" && scenario.cluster.nodes > 1 &&
+         strategy.fuse == nullptr && strategy.variants == nullptr;
+}
+
+bool is_folded(const Cluster& cluster) {
+  const Roles& roles = cluster.symmetry.roles;
+  return roles.representatives.size() < roles.ranks();
+}
+
+bool is_alike(const WrittenPlan& written) {
+  for (const IterationOps& iteration : written.iterations)
+    for (const Communication& communication : iteration.communications)
+      if (!folds(communication.algorithm))
+        return false;
+  return true;
+}
+
+std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job) {
+  return rehearse(job, scenario.cluster.ranks(), [&](const Job& tried) {
+    PlanSizes sizes(scenario, cluster);
+    WrittenPlan written = sizes.write(tried, {.iterations = 2}, rehearsals(scenario));
+    sizes.check();
+    return run_plan(std::move(written), scenario, tried, cluster);
+  });
+}
+
+// None where nodes do not turn out as alike as they were taken to be.
+std::optional<Simulation> simulate(const Scenario& scenario, Choices choices) {
   Simulation simulation;
   simulation.job = describe_job(scenario);
-  simulation.cluster = build_cluster(scenario);
+  simulation.cluster = build_cluster(scenario, choices);
   const Cluster& cluster = *simulation.cluster;
-  check_memory(scenario, {.ranks = static_cast<double>(cluster.symmetry.roles.representatives.size()),
-                          .rings = static_cast<double>(cluster.world.rings.size())});
-  simulation.notes = rehearse(simulation.job, scenario.cluster.ranks(), [&](const Job& job) {
-    return run_plan(write_plan(job, cluster, {.iterations = 2}), scenario, job, cluster);
-  });
-  const auto run = [&](const PlanExtent& extent) {
-    return run_plan(write_plan(simulation.job, cluster, extent), scenario, simulation.job, cluster);
-  };
+  simulation.notes = rehearse_within_limits(scenario, cluster, simulation.job);
   if (!cluster.world.mesh_cycles.are_most)
     simulation.notes.push_back("rings: " + describe(cluster.world.mesh_cycles));
-  simulation.first = run({.is_first = true});
+  PlanSizes sizes(scenario, cluster);
+  WrittenPlan first = sizes.write(simulation.job, {.is_first = true});
+  WrittenPlan steady =
+      sizes.write(simulation.job, {.iterations = whole_periods(scenario, shown_iterations(scenario)) + 1});
+  const bool takes_on_trust = choices == Choices::alike && is_folded(cluster);
+  if (takes_on_trust && !(is_alike(first) && is_alike(steady)))
+    return std::nullopt;
   const bool is_long = is_long_run(scenario);
-  const std::int64_t shown = is_long ? 1 : scenario.simulation.iterations;
-  simulation.steady = run({.iterations = whole_periods(scenario, shown) + 1});
+  const std::int64_t window = window_length(scenario, first.plan.size());
+  if (is_long) {
+    sizes.add_long_run(steady);
+    sizes.add_window(steady, window);
+  }
+  if (strategy_of(scenario).is_asynchronous)
+    sizes.add_events(expected_update_events(scenario));
+  sizes.check();
+  simulation.size = sizes.size();
+  simulation.first = run_plan(std::move(first), scenario, simulation.job, cluster);
+  simulation.steady = run_plan(std::move(steady), scenario, simulation.job, cluster);
   simulation.timed_out = end_at_timeout(simulation.steady, scenario);
   if (is_long) {
-    const std::int64_t window = window_length(scenario, simulation.first.plan.size());
     simulation.long_run = run_windows(scenario, simulation.job, cluster, window);
     simulation.timed_out = simulation.long_run->timed_out;
   }
   if (strategy_of(scenario).is_asynchronous)
     simulation.updates = run_updates(scenario, simulation.job, cluster.topology);
   return simulation;
+}
+
+}  // namespace
+
+Simulation simulate(const Scenario& scenario) {
+  if (may_turn_out_alike(scenario))
+    if (std::optional<Simulation> alike = simulate(scenario, Choices::alike))
+      return *std::move(alike);
+  return *simulate(scenario, Choices::any);
 }
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include "sim/network/routing.h"
 #include "sim/plan/timeline.h"
 #include "sim/scenario/long_run.h"
+#include "sim/scenario/run_size.h"
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/update_run.h"
 #include "sim/training/strategy.h"
@@ -44,8 +45,13 @@ struct Simulation {
   std::optional<LongRun> long_run;
   std::optional<TimedOut> timed_out;  // ended the run; what is reported are the iterations before
   std::vector<std::string> notes;     // what was decided in rehearsals
+  RunSize size;                       // as it was known before the runs
   std::optional<UpdateRun> updates;   // of asynchronous strategies; the runs above are then of one worker
 };
+
+// Of a large cluster before it is built, as far as two nodes tell: machines are copies of one another, and so
+// are their parts of a ring. Nothing where clusters are small.
+RunSize expected_size(const Scenario& scenario);
 
 std::unique_ptr<Cluster> build_cluster(const Scenario& scenario);
 

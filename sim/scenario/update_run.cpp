@@ -339,6 +339,13 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
           .run = std::move(run)};
 }
 
+double expected_update_events(const Scenario& scenario) {
+  constexpr double events_per_update = 5;
+  const auto rounds =
+      static_cast<double>(std::max(scenario.simulation.iterations, least_rounds) + warm_up_rounds);
+  return events_per_update * rounds * static_cast<double>(shape_of(scenario).workers());
+}
+
 UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology) {
   UpdateSetup setup = describe_updates(scenario, job, topology);
   const Jitter jitter = jitter_of(scenario);

@@ -46,6 +46,9 @@ struct UpdateSetup {
 };
 UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Topology& topology);
 
+// What the loop will count, about: five events an update.
+double expected_update_events(const Scenario& scenario);
+
 UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology);
 
 }  // namespace lockstep

@@ -1,7 +1,9 @@
 #include "sim/study/collective_table.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "sim/base/check.h"
 #include "sim/engine/executor.h"
@@ -90,8 +92,8 @@ ordered_json communication_of(const CollectiveSetting& setting) {
 // Collectives one after another in one plan, each from when all ranks have ended the one before it.
 class CollectiveSeries {
  public:
-  CollectiveSeries(const Cluster& cluster, Fidelity fidelity)
-      : cluster_(cluster), fidelity_(fidelity), writer_(cluster.symmetry.roles) {
+  CollectiveSeries(const Cluster& cluster, Fidelity fidelity, std::int64_t room)
+      : cluster_(cluster), fidelity_(fidelity), writer_(cluster.symmetry.roles, room) {
     for (const Rank rank : writer_.representatives())
       lanes_.push_back(writer_.lane({.rank = rank, .kind = LaneKind::communication}));
     meeting_ = writer_.new_channel_lane(writer_.representatives().front());
@@ -99,6 +101,7 @@ class CollectiveSeries {
   }
 
   bool has_room() const { return writer_.size() < most_ops; }
+  PlanSize size() const { return writer_.counted(); }
 
   void append(CollectiveOp op, Bytes bytes, const Choice& choice) {
     const std::vector<OpId> after(ended_.empty() ? 0 : lanes_.size(), ended_.empty() ? no_op : ended_.back());
@@ -153,7 +156,8 @@ Scenario load_collective_setting(const CollectiveSetting& setting, const Profile
                                .file_name = "command line",
                                .overrides = overrides_of({.calibration = setting.calibration,
                                                           .library_version = setting.library_version}),
-                               .fidelity = setting.fidelity});
+                               .fidelity = setting.fidelity,
+                               .accepts_any_size = setting.accepts_any_size});
 }
 
 CollectiveBench::CollectiveBench(const Scenario& scenario)
@@ -178,7 +182,7 @@ std::vector<CollectiveRow> CollectiveBench::predict(CollectiveOp op, const SizeR
 std::vector<CollectiveRow> CollectiveBench::predict(std::span<const CollectiveQuery> queries) const {
   std::vector<Asked> collectives;
   for (const CollectiveQuery& query : queries) collectives.push_back(ask(query));
-  const std::vector<Duration> times = times_of(collectives);
+  const std::vector<Duration> times = times_of_accepted(collectives);
   std::vector<CollectiveRow> rows;
   for (std::size_t i = 0; i < times.size(); ++i) rows.push_back(row_of(collectives[i], times[i]));
   return rows;
@@ -221,13 +225,58 @@ Duration CollectiveBench::host_time(CollectiveOp op) const {
   return scenario_.cluster.calibration.host_launch * (is_point_to_point(op) ? 2 : 1);
 }
 
+RunSize CollectiveBench::sized(const PlanSize& plan) const {
+  return {.nodes = static_cast<double>(cluster_->topology.nodes()),
+          .links = static_cast<double>(cluster_->topology.links().size()),
+          .ranks = static_cast<double>(cluster_->symmetry.roles.representatives.size()),
+          .plans = plan,
+          .events = events_per_op * static_cast<double>(plan.ops)};
+}
+
+// Collectives that are run alike are as large, whatever their bytes: one of each kind is written.
+RunSize CollectiveBench::size_of(std::span<const Asked> collectives) const {
+  RunSize size = sized({});
+  double tied_events = 0;
+  std::map<std::tuple<CollectiveOp, const Collective*, std::uint8_t, std::uint32_t>, PlanSize> kinds;
+  for (const Asked& asked : collectives) {
+    const auto [kind, is_new] =
+        kinds.try_emplace({asked.op, asked.choice.collective, asked.choice.protocol, asked.choice.channels});
+    if (is_new) {
+      CollectiveSeries one(*cluster_, scenario_.simulation.fidelity, room_for_plan(scenario_));
+      one.append(asked.op, asked.size, asked.choice);
+      kind->second = one.size();
+    }
+    const double events = events_per_op * static_cast<double>(kind->second.ops);
+    size.events += events;
+    tied_events += asked.choice.collective->folds ? 0 : events;
+    if (kind->second.bytes() > size.plans.bytes())
+      size.plans = kind->second;
+  }
+  size.tied_ranks = static_cast<std::uint32_t>(size.ranks * tied_events / std::max(size.events, 1.0));
+  return size;
+}
+
+std::vector<Duration> CollectiveBench::times_of_accepted(std::span<const Asked> collectives) const {
+  try {
+    return times_of(collectives);
+  } catch (const PlanTooLarge& found) {
+    RunSize size = sized(found.size);
+    size.is_more = true;
+    refuse_if_large(scenario_, size);
+    throw;
+  }
+}
+
 std::vector<Duration> CollectiveBench::times_of(std::span<const Asked> collectives) const {
   std::vector<Duration> times;
   while (times.size() < collectives.size()) {
-    CollectiveSeries series(*cluster_, scenario_.simulation.fidelity);
+    CollectiveSeries series(*cluster_, scenario_.simulation.fidelity, room_for_plan(scenario_));
     const std::size_t first = times.size();
-    for (std::size_t next = first; next < collectives.size() && series.has_room(); ++next)
+    std::size_t next = first;
+    for (; next < collectives.size() && series.has_room(); ++next)
       series.append(collectives[next].op, collectives[next].size, collectives[next].choice);
+    if (first == 0)
+      refuse_if_large(scenario_, next < collectives.size() ? size_of(collectives) : sized(series.size()));
     const std::vector<Duration> more = std::move(series).run(scenario_.cluster.calibration, capacities_);
     times.insert(times.end(), more.begin(), more.end());
   }

@@ -8,6 +8,7 @@
 //            routed once.
 // Invariant: sizes, element counts and bandwidths are nccl-tests' own: for all_gather and reduce_scatter the
 //            size is the gathered buffer, its part of each rank rounded down to 16 bytes.
+//            What a table takes is counted before it is run, as that of a training step is (run_size.h).
 // Cost:      what collectives share is linear in ranks, for 1,024 some 10 ms; then under 0.1 ms a size.
 // Reference: NVIDIA/nccl-tests, doc/PERFORMANCE.md and src/*.cu (GetCollByteCount).
 
@@ -34,6 +35,7 @@ struct CollectiveSetting {
   std::string calibration = {};      // a name or a path; empty: the machine's
   std::optional<std::int64_t> channels = {};
   std::optional<Fidelity> fidelity = {};
+  bool accepts_any_size = false;
 };
 
 // A scenario that holds this cluster and a model that nobody runs. Throws ConfigError.
@@ -83,6 +85,9 @@ class CollectiveBench {
   Asked ask(const CollectiveQuery& query) const;
   CollectiveRow row_of(const Asked& asked, Duration time) const;
   std::vector<Duration> times_of(std::span<const Asked> collectives) const;
+  std::vector<Duration> times_of_accepted(std::span<const Asked> collectives) const;
+  RunSize sized(const PlanSize& plan) const;
+  RunSize size_of(std::span<const Asked> collectives) const;
   Duration host_time(CollectiveOp op) const;
 
   const Scenario& scenario_;

@@ -12,7 +12,8 @@ Scenario load_case(const StatedCase& stated, const ProfileStore& store, bool wit
   LoadOptions options{.store = store,
                       .file_name = stated.scenario_file,
                       .folder = std::filesystem::path(stated.scenario_file).parent_path().string(),
-                      .overrides = stated.overrides};
+                      .overrides = stated.overrides,
+                      .accepts_any_size = stated.accepts_any_size};
   if (!with_overlap)
     options.overrides.emplace_back("communication.overlap", "false");
   return load_value(stated.scenario, options);

@@ -23,6 +23,7 @@ struct StatedCase {
   std::optional<double> iteration_s;
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
+  bool accepts_any_size = false;
 };
 
 ValidationCase run_case(const StatedCase& stated, const ProfileStore& store);

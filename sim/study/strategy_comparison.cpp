@@ -179,10 +179,29 @@ void number_names(std::vector<ComparedStrategy>& comparison) {
   }
 }
 
+// Every strategy plays the same gradients, forward and backward, and is asked for its loss now and then.
+RunSize size_of_comparison(const Scenario& scenario) {
+  constexpr double passes = 2;
+  constexpr double events_per_gradient = 5;
+  const SgdOptions& learning = scenario.comparison->learning;
+  const auto outputs =
+      static_cast<double>(learning.problem == LearningProblem::softmax ? learning.classes : 1);
+  const double weights = outputs * static_cast<double>(learning.features);
+  const auto strategies = static_cast<double>(scenario.comparison->strategies.size());
+  const auto ranks = static_cast<double>(scenario.cluster.ranks());
+  const double gradients = strategies * ranks * static_cast<double>(scenario.comparison->rounds);
+  const double losses = strategies * points_of_loss * static_cast<double>(learning.samples);
+  return {.nodes = static_cast<double>(scenario.cluster.nodes),
+          .ranks = ranks,
+          .events = events_per_gradient * gradients,
+          .multiplications = weights * (passes * gradients * static_cast<double>(learning.batch) + losses)};
+}
+
 }  // namespace
 
 std::vector<ComparedStrategy> compare_strategies(const Scenario& scenario) {
   LOCKSTEP_CHECK(scenario.comparison.has_value(), "what is compared is asked for");
+  refuse_if_large(scenario, size_of_comparison(scenario));
   std::vector<ComparedStrategy> comparison;
   for (std::size_t index = 0; index < scenario.comparison->strategies.size(); ++index) {
     comparison.push_back(play(scenario.comparison->strategies[index], *scenario.comparison));

@@ -83,6 +83,7 @@ class Cells {
     load_options_.folder = options.base.text ? "" : std::filesystem::path(name).parent_path().string();
     load_options_.fold = options.base.fold;
     load_options_.fidelity = options.base.fidelity;
+    load_options_.accepts_any_size = options.base.accepts_any_size;
   }
 
   const std::vector<std::string>& keys() const { return keys_; }

@@ -280,7 +280,10 @@ Validation validate(const ValidationOptions& options) {
   const ProfileStore store(options.data_directory);
   Validation validation;
   for (const std::string& file : options.files)
-    for (const StatedCase& stated : read_file(file)) validation.cases.push_back(run_case(stated, store));
+    for (StatedCase& stated : read_file(file)) {
+      stated.accepts_any_size = options.accepts_any_size;
+      validation.cases.push_back(run_case(stated, store));
+    }
   if (!options.runs.empty())
     append_runs(options, store, validation);
   append_kernel_tables(options.kernel_tables, store, validation);

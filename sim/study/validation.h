@@ -101,6 +101,7 @@ struct ValidationOptions {
   std::string machine = {};      // that the runs were measured on; empty: one rank a node
   std::string calibration = {};  // of their machine; empty: from each run's own microbenchmarks
   std::string data_directory;
+  bool accepts_any_size = false;  // however long a case takes
 };
 
 // Throws ConfigError with every problem of the files.
