@@ -1,6 +1,6 @@
 #pragma once
 
-// The arguments every verb about one scenario shares: the file, --set, whose library, and how finely to simulate.
+// The arguments every verb about one scenario shares: the file, --set, whose library, how fine to simulate.
 //
 // Idea: declared once, so that predict, explain, check and sweep spell and describe them alike.
 

@@ -5,8 +5,8 @@
 // Problem:   "the same machine with half its NICs" should not need a copy of the machine's file.
 // Idea:      the object that names what it is based on states only what differs; it is laid over the profile
 //            when that is read. A name inside the profile is opened the same way when a change goes below it:
-//            {"gpu": {"memory": "40 GB"}} over "a100_sxm_80gb" is that GPU with less memory, while an object
-//            that is whole by itself (it has a name, a kind, or bandwidth and latency) takes the name's place.
+//            {"gpu": {"memory": "40 GB"}} over "a100_sxm_80gb" is that GPU with less memory, while an object that
+//            is whole by itself (it has a name, a kind, or bandwidth and latency) takes the name's place.
 // Invariant: nothing is changed without an entry in the list of changes; what a profile states as a list of
 //            alike NICs is changed as its short form is, {"count", "link"}.
 // Cost:      a copy of the profile; none for profiles that are used as they are.

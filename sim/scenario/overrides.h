@@ -3,10 +3,10 @@
 // What the command line says about one value: --set, --vary, --what-if, --calibration, an anchor's `set`.
 //
 // Problem:   "cluster.machine.nics.count" leads through a name: "dgx_a100_80gb" holds no NICs, its file does.
-// Idea:      a name on the way becomes {"based_on": name} (a model's stays {"name": name}), which may be changed
-//            and which the readers lay over the profile (changed_profile.h); nothing is opened here.
-// Invariant: names come first and what changes the named comes after, whatever the order it is said in, so that
-//            `--set cluster.machine.nics.count=4 --vary cluster.machine=A,B` changes both machines.
+// Idea:      a name on the way becomes {"based_on": name} (a model's stays {"name": name}), which may be
+//            changed and which the readers lay over the profile (changed_profile.h); nothing is opened here.
+// Invariant: names come first and what changes the named comes after, whatever the order it is said in, so
+//            that `--set cluster.machine.nics.count=4 --vary cluster.machine=A,B` changes both machines.
 
 #include <string>
 #include <utility>

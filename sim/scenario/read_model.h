@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// Whether the object says itself what the model is: by a family, by layers or by what was measured. One with a
-// name that says only parts of it changes the model of that name.
+// Whether the object says itself what the model is: by a family, by layers or by what was measured. One with
+// a name that says only parts of it changes the model of that name.
 bool defines_model(const nlohmann::ordered_json& model);
 
 ModelUse read_model(const JsonReader& json, const Place& place);

@@ -166,7 +166,8 @@ struct Scenario {
   std::vector<ChangedProfile> changes;  // of the profiles that it names
 };
 
-// A problem that shows only after loading, with the file that it is of; none where a scenario was made in memory.
+// A problem that shows only after loading, with the file that it is of: none where a scenario was made in
+// memory.
 inline std::string in_file(const Scenario& scenario, const std::string& problem) {
   return scenario.file_name.empty() ? problem : scenario.file_name + ": " + problem;
 }

@@ -24,7 +24,7 @@ namespace lockstep {
 // All that the rows leave possible; empty where they say nothing.
 std::vector<CollectiveOp> possible_collectives(const CollectiveLog& log, std::int64_t ranks);
 
-// The row that most plainly cannot be of `op`: "FILE:LINE: found ..., expected ...". Nothing: no row contradicts.
+// The row that most plainly cannot be of `op`: "FILE:LINE: found ..., expected ...". Nothing: none contradicts.
 std::optional<std::string> describe_other_collective(const CollectiveLog& log, CollectiveOp op,
                                                      std::int64_t ranks);
 
