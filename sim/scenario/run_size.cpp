@@ -34,8 +34,15 @@ constexpr double simulations_at_once = 2;
 // What a byte of a plan comes to when the plan is run.
 constexpr double run_bytes_per_plan_byte = 4;
 
+// At least two digits.
+std::string rough(double value) {
+  return value < 10 ? fmt::format("{:.2g}", value) : fmt::format("{:.0f}", value);
+}
+
 std::string count_text(double count) {
-  return count < 1e6 ? fmt::format("{:.0f}", count) : fmt::format("{:.2g} million", count / 1e6);
+  if (count < 1e6)
+    return fmt::format("{:.0f}", count);
+  return count < 1e9 ? rough(count / 1e6) + " million" : rough(count / 1e9) + " billion";
 }
 
 // One reason why a run is large.
@@ -153,13 +160,13 @@ void refuse_if_large(const Scenario& scenario, const RunSize& size) {
 std::string rough_seconds(double seconds) {
   constexpr double minute = 60, hour = 3600;
   if (seconds < 2 * minute)
-    return fmt::format("{:.2g} s", seconds);
+    return rough(seconds) + " s";
   return seconds < 2 * hour ? fmt::format("{:.0f} min", seconds / minute)
                             : fmt::format("{:.0f} h", seconds / hour);
 }
 
 std::string rough_bytes(double bytes) {
-  return bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6) : fmt::format("{:.2g} GB", bytes / 1e9);
+  return bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6) : rough(bytes / 1e9) + " GB";
 }
 
 }  // namespace lockstep

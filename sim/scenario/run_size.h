@@ -50,7 +50,7 @@ std::int64_t room_for_plan(const Scenario& scenario);
 // Throws ConfigError when this is too much: how much it is, what makes it so much, and what would be less.
 void refuse_if_large(const Scenario& scenario, const RunSize& size);
 
-// "12 s", "1.5 GB": for people, two digits.
+// "12 s", "1.5 GB": for people, about two digits.
 std::string rough_seconds(double seconds);
 std::string rough_bytes(double bytes);
 

@@ -104,24 +104,19 @@ bool folds(const std::string& algorithm) {
   return collective == nullptr || collective->folds;
 }
 
-// Between nodes the library may choose a tree. Where it is taken not to, what it chose is looked at in the plan.
-enum class Choices : std::uint8_t { any, alike };
-
-// Only what all nodes do alike can stand for each other.
-bool does_alike(const Scenario& scenario, const Communicator& world, Choices choices) {
+// Only what all nodes do alike can stand for each other; between nodes the library may choose a tree.
+bool does_alike(const Scenario& scenario, const Communicator& world) {
   const std::string& asked = scenario.communication.algorithm;
   if (asked == "auto")
-    return choices == Choices::alike || world.nodes == 1 ||
-           scenario.communication.library == LibraryKind::gloo;
+    return world.nodes == 1 || scenario.communication.library == LibraryKind::gloo;
   return folds(asked);
 }
 
 // At `flow` the busiest links stand for the others, but not the busiest cores: their kernels differ.
-bool may_fold(const Scenario& scenario, const Communicator& world, Choices choices) {
+bool may_fold(const Scenario& scenario, const Communicator& world) {
   const bool takes_cores =
       scenario.cluster.calibration.core_time_per_byte_ps > 0 && !reduces_on_hosts(scenario);
-  return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) ||
-         does_alike(scenario, world, choices);
+  return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) || does_alike(scenario, world);
 }
 
 // A group stands for those like it where its rings tell what links it loads, and how much.
@@ -131,7 +126,7 @@ bool may_fold_groups(const Scenario& scenario, const Topology& topology, std::sp
     return false;
   const auto is_alike = [&](const GroupSet& set) {
     return std::all_of(set.shapes.begin(), set.shapes.end(),
-                       [&](const Communicator& shape) { return does_alike(scenario, shape, Choices::any); });
+                       [&](const Communicator& shape) { return does_alike(scenario, shape); });
   };
   return std::all_of(groups.begin(), groups.end(), is_alike) || have_links_of_their_own(topology, groups);
 }
@@ -142,7 +137,7 @@ bool has_work_of_its_own(const Scenario& scenario) {
 }
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
-                    std::span<const GroupSet> groups, Choices choices) {
+                    std::span<const GroupSet> groups) {
   // Every rank draws its own jitter.
   const bool is_alike = !strategy_of(scenario).has_leader && topology.hosts().empty() &&
                         !has_jitter(scenario) && !has_work_of_its_own(scenario);
@@ -152,7 +147,7 @@ Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Co
     return may_fold_groups(scenario, topology, groups)
                ? find_symmetry(topology, groups, slowdown_by_rank(scenario))
                : no_symmetry(topology);
-  if (!may_fold(scenario, world, choices))
+  if (!may_fold(scenario, world))
     return no_symmetry(topology);
   return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));
 }
@@ -565,22 +560,14 @@ RunSize expected_size(const Scenario& scenario) {
           .plans = {.flows = times * ring_hops}};
 }
 
-namespace {
-
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, Choices choices) {
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
   refuse_if_large(scenario, expected_size(scenario));
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
   Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   std::vector<GroupSet> groups = find_group_sets(scenario, topology);
-  Symmetry symmetry = find_roles(scenario, topology, world, groups, choices);
+  Symmetry symmetry = find_roles(scenario, topology, world, groups);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry),
                                    std::move(groups));
-}
-
-}  // namespace
-
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
-  return build_cluster(scenario, Choices::any);
 }
 
 Jitter jitter_of(const Scenario& scenario) {
@@ -641,27 +628,6 @@ Duration work_of_rank(const Scenario& scenario, const Simulation& simulation, La
 
 namespace {
 
-// What is decided in rehearsals would have to be looked at in each of them.
-bool may_turn_out_alike(const Scenario& scenario) {
-  const Strategy& strategy = strategy_of(scenario);
-  return scenario.simulation.fidelity == Fidelity::step && scenario.simulation.fold &&
-         scenario.communication.algorithm == "auto" && scenario.cluster.nodes > 1 &&
-         strategy.fuse == nullptr && strategy.variants == nullptr;
-}
-
-bool is_folded(const Cluster& cluster) {
-  const Roles& roles = cluster.symmetry.roles;
-  return roles.representatives.size() < roles.ranks();
-}
-
-bool is_alike(const WrittenPlan& written) {
-  for (const IterationOps& iteration : written.iterations)
-    for (const Communication& communication : iteration.communications)
-      if (!folds(communication.algorithm))
-        return false;
-  return true;
-}
-
 std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job) {
   return rehearse(job, scenario.cluster.ranks(), [&](const Job& tried) {
     PlanSizes sizes(scenario, cluster);
@@ -671,11 +637,12 @@ std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const 
   });
 }
 
-// None where nodes do not turn out as alike as they were taken to be.
-std::optional<Simulation> simulate(const Scenario& scenario, Choices choices) {
+}  // namespace
+
+Simulation simulate(const Scenario& scenario) {
   Simulation simulation;
   simulation.job = describe_job(scenario);
-  simulation.cluster = build_cluster(scenario, choices);
+  simulation.cluster = build_cluster(scenario);
   const Cluster& cluster = *simulation.cluster;
   simulation.notes = rehearse_within_limits(scenario, cluster, simulation.job);
   if (!cluster.world.mesh_cycles.are_most)
@@ -684,9 +651,6 @@ std::optional<Simulation> simulate(const Scenario& scenario, Choices choices) {
   WrittenPlan first = sizes.write(simulation.job, {.is_first = true});
   WrittenPlan steady =
       sizes.write(simulation.job, {.iterations = whole_periods(scenario, shown_iterations(scenario)) + 1});
-  const bool takes_on_trust = choices == Choices::alike && is_folded(cluster);
-  if (takes_on_trust && !(is_alike(first) && is_alike(steady)))
-    return std::nullopt;
   const bool is_long = is_long_run(scenario);
   const std::int64_t window = window_length(scenario, first.plan.size());
   if (is_long) {
@@ -707,15 +671,6 @@ std::optional<Simulation> simulate(const Scenario& scenario, Choices choices) {
   if (strategy_of(scenario).is_asynchronous)
     simulation.updates = run_updates(scenario, simulation.job, cluster.topology);
   return simulation;
-}
-
-}  // namespace
-
-Simulation simulate(const Scenario& scenario) {
-  if (may_turn_out_alike(scenario))
-    if (std::optional<Simulation> alike = simulate(scenario, Choices::alike))
-      return *std::move(alike);
-  return *simulate(scenario, Choices::any);
 }
 
 }  // namespace lockstep

@@ -74,28 +74,6 @@ TEST_CASE("Two hundred iterations of every step, of which no two are alike, are 
   CHECK(contains(found, "64 ranks simulated one by one"));
 }
 
-TEST_CASE("A scenario whose library turns out to choose rings folds as one that asks for rings") {
-  const Overrides smaller{{"cluster.nodes", "64"}};
-  const Scenario asked = load({.path = shipped("gpt2_ddp_1024_step"), .overrides = smaller});
-  const Overrides free{{"cluster.nodes", "64"}, {"communication.algorithm", "auto"}};
-  const Scenario left = load({.path = shipped("gpt2_ddp_1024_step"), .overrides = free});
-  const Simulation as_asked = simulate(asked);
-  const Simulation as_left = simulate(left);
-  CHECK(as_left.size.ranks == 8);  // GPUs of one node
-  CHECK(as_left.steady.timeline.finish() == as_asked.steady.timeline.finish());
-}
-
-TEST_CASE("Where the library does choose trees between nodes, every rank is simulated for itself") {
-  // One layer of 1,000 elements: for few bytes NCCL takes the algorithm with the fewest steps.
-  Scenario scenario = cluster_scenario("dgx_a100_40gb", 8);
-  scenario.simulation.fidelity = Fidelity::step;
-  const Simulation simulation = simulate(scenario);
-  const std::vector<Communication>& communications = simulation.steady.iterations.back().communications;
-  REQUIRE_FALSE(communications.empty());
-  REQUIRE(communications.front().algorithm == "tree");
-  CHECK(simulation.size.ranks == 64);
-}
-
 TEST_CASE("Collectives on too many ranks are refused") {
   const auto refusal = [](std::int64_t nodes, CollectiveOp op, std::optional<Fidelity> fidelity = {}) {
     return refusal_of_table({.machine = "dgx_a100_40gb", .nodes = nodes, .fidelity = fidelity}, op);
@@ -144,11 +122,14 @@ TEST_CASE("Who says --yes is refused nothing, and a plan's writer gets any room"
 }
 
 TEST_CASE("Sizes are said in two digits") {
+  CHECK(rough_seconds(0.0123) == "0.012 s");
   CHECK(rough_seconds(12.34) == "12 s");
+  CHECK(rough_seconds(100) == "100 s");
   CHECK(rough_seconds(3'600) == "60 min");
   CHECK(rough_seconds(36'000) == "10 h");
   CHECK(rough_bytes(2.04e9) == "2 GB");
   CHECK(rough_bytes(512e6) == "512 MB");
+  CHECK(rough_bytes(330e9) == "330 GB");
 }
 
 }  // namespace
