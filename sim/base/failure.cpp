@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "sim/base/atomic_file.h"
-#include "sim/base/check.h"
 #include "sim/base/error.h"
+#include "sim/base/units.h"
 
 namespace lockstep {
 namespace {
@@ -29,12 +29,6 @@ extern "C" void on_interrupt(int) {
   ::_exit(exit_interrupted);
 }
 
-// Quantities grow out of 64 bits (units.h) by the user's numbers alone: readers refuse what is too large
-// where it stands, and this is the net below them.
-bool is_overflow(const InternalError& error) {
-  return std::string_view(error.what()).find("fits 64 bits") != std::string_view::npos;
-}
-
 }  // namespace
 
 Failure describe_failure() {
@@ -48,12 +42,10 @@ Failure describe_failure() {
     return {exit_environment, {error.what()}};
   } catch (const std::bad_alloc&) {
     return {exit_environment, {"out of memory"}};
-  } catch (const InternalError& error) {
-    if (is_overflow(error))
-      return {exit_wrong_input,
-              {std::string("sizes, times or counts are too large together: ") + error.what() +
-               "; expected smaller numbers, or faster links and GPUs"}};
-    return {exit_bug, {std::string("this is a bug in Lockstep: ") + error.what()}};
+  } catch (const OverflowError& error) {
+    return {exit_wrong_input,
+            {std::string("sizes, times or counts are too large together: ") + error.what() +
+             "; expected smaller numbers, or faster links and GPUs"}};
   } catch (const std::exception& error) {
     return {exit_bug, {std::string("this is a bug in Lockstep: ") + error.what()}};
   }

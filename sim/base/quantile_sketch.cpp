@@ -6,12 +6,6 @@
 #include "sim/base/check.h"
 
 namespace lockstep {
-namespace {
-
-constexpr std::int64_t million = 1'000'000;
-
-}  // namespace
-
 // Octave 0 holds 0 to 2^10 - 1, each value in a bucket of its own; octave o values from 2^(9+o), 2^(o-1) of
 // them a bucket.
 void QuantileSketch::add(std::int64_t value) {

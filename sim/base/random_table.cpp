@@ -2,11 +2,11 @@
 
 #include "sim/base/check.h"
 #include "sim/base/series.h"
+#include "sim/base/units.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::size_t cell_count = 65'536;
 constexpr std::size_t grid_intervals = 65'536;
 // Where the logarithm of the density has fallen so far below its peak, nothing is left (e^-45 is 10^-20).

@@ -4,16 +4,30 @@
 // Idea: int64 counts of picoseconds, bytes, bytes/s, FLOPs and FLOP/s. One unit never converts into another
 // except through the five named cross operations, which go through 128 bits: times round up, shares and
 // amounts moved round down. A result is therefore never optimistic, and the same on every compiler.
-// Invariant: every operation is exact or rounded as its name says; overflow and division by zero fail a
-// check. Cost: about 3 ns for a cross operation, a predicted branch for the others.
+// Invariant: every operation is exact or rounded as its name says; overflow throws, and division by zero fails
+// a check. Cost: about 3 ns for a cross operation, a predicted branch for the others.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 #include "sim/base/check.h"
 
 namespace lockstep {
+
+// Calibrated ratios are parts of this.
+inline constexpr std::int64_t million = 1'000'000;
+
+// Quantities grow out of 64 bits by the user's numbers alone: readers refuse what is too large where it stands,
+// and this is the net below them. main ends it with 2.
+struct OverflowError : InternalError {
+  using InternalError::InternalError;
+};
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_overflow(const char* what) {
+  throw OverflowError(std::string(what) + " outgrows 64 bits");
+}
 
 // The extension is marked because -Wpedantic rightly knows no 128-bit integer.
 __extension__ typedef unsigned __int128 Unsigned128;
@@ -22,24 +36,28 @@ namespace arithmetic {
 
 constexpr std::int64_t checked_sum(std::int64_t left, std::int64_t right) {
   std::int64_t result = 0;
-  LOCKSTEP_CHECK(!__builtin_add_overflow(left, right, &result), "a sum of quantities fits 64 bits");
+  if (__builtin_add_overflow(left, right, &result))
+    throw_overflow("a sum of quantities");
   return result;
 }
 
 constexpr std::int64_t checked_difference(std::int64_t left, std::int64_t right) {
   std::int64_t result = 0;
-  LOCKSTEP_CHECK(!__builtin_sub_overflow(left, right, &result), "a difference of quantities fits 64 bits");
+  if (__builtin_sub_overflow(left, right, &result))
+    throw_overflow("a difference of quantities");
   return result;
 }
 
 constexpr std::int64_t checked_product(std::int64_t left, std::int64_t right) {
   std::int64_t result = 0;
-  LOCKSTEP_CHECK(!__builtin_mul_overflow(left, right, &result), "a product of quantities fits 64 bits");
+  if (__builtin_mul_overflow(left, right, &result))
+    throw_overflow("a product of quantities");
   return result;
 }
 
 constexpr std::int64_t checked_narrow(Unsigned128 wide) {
-  LOCKSTEP_CHECK(wide <= static_cast<Unsigned128>(INT64_MAX), "a quantity fits 64 bits");
+  if (wide > static_cast<Unsigned128>(INT64_MAX))
+    throw_overflow("a quantity");
   return static_cast<std::int64_t>(wide);
 }
 

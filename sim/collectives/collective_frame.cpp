@@ -1,12 +1,6 @@
 #include "sim/collectives/collective_frame.h"
 
 namespace lockstep {
-namespace {
-
-constexpr std::int64_t million = 1'000'000;
-
-}  // namespace
-
 std::int64_t divided_up(std::int64_t amount, std::int64_t by) {
   return (amount + by - 1) / by;
 }

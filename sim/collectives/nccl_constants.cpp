@@ -1,12 +1,11 @@
 #include "sim/collectives/nccl_constants.h"
+#include "sim/base/units.h"
 
 #include <algorithm>
 #include <bit>
 
 namespace lockstep {
 namespace {
-
-constexpr std::int64_t million = 1'000'000;
 
 constexpr ByProtocol old_tree_base{4'400, 4'400, 0};
 constexpr ByProtocol old_ring_base{3'600, 10'000, 8'400};

@@ -9,7 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::array<NcclProtocol, 3> all_protocols{NcclProtocol::ll, NcclProtocol::ll128,
                                                     NcclProtocol::simple};
 constexpr std::array<const char*, 3> protocol_names{"ll", "ll128", "simple"};

@@ -23,8 +23,6 @@ namespace {
 
 constexpr std::int64_t chunk_of_tree = 64 * 1024;
 
-constexpr std::int64_t million = 1'000'000;
-
 // A share is what one GPU has of what one tree of one channel carries: S / (2 C g). A flow of weight 1 carries
 // a share, or one per cent of it where the switch does not give all of a link.
 class NvlsTreeTraffic {

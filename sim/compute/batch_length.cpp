@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "sim/base/series.h"
+#include "sim/base/units.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t batches_sorted_at_once = 50;
 
 std::vector<std::int64_t> sample_lengths(const LengthDistribution& distribution) {

@@ -8,8 +8,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 // With no curve for a GPU: what large GEMMs reach on those that were measured (A100 87 %, H100 80 %, B200 78
 // %: stas00/ml-engineering), less what small ones lose.
 constexpr std::int64_t unmeasured_efficiency_ppm = 700'000;

@@ -8,8 +8,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 std::optional<RandomTable> table_of(const JitterSpec& spec) {
   if (spec.distribution == JitterDistribution::none || spec.coefficient_of_variation_ppm == 0)
     return std::nullopt;

@@ -75,7 +75,6 @@ class SharedPort {
   std::size_t active() const { return flows_.size() + waiting_.size(); }
 
  private:
-  static constexpr std::int64_t million = 1'000'000;
   static constexpr Unsigned128 units_per_ps = 1U << 20U;
 
   struct Flow {

@@ -9,8 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 __extension__ typedef __int128 Signed128;
 
 // A server's jobs: a worker's pull, its push, or the update that ends a round.

@@ -11,8 +11,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 // What is left to each transfer would be nothing: no plan can go on.
 [[noreturn]] void refuse_starved(std::int64_t capacity, std::int64_t shares) {
   throw ConfigError(

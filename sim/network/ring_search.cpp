@@ -15,8 +15,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 // A library has at most so many (MAXCHANNELS in NVIDIA/nccl, src/include/device.h).
 constexpr std::uint32_t most_channels = 64;
 static_assert(most_channels == 2 * most_cycles, "each cycle makes a ring for either direction");

@@ -13,7 +13,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t finest_weight = 1'000;
 
 // How often hops of one role on one ring cross a representative link.

@@ -11,7 +11,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::size_t usual_links_of_a_hop = 12;
 
 const FabricKind* find_fabric_kind(const std::string& kind) {

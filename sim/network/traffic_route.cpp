@@ -6,8 +6,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 class TrafficRouter {
  public:
   TrafficRouter(const RoutingInput& input, const Traffic& traffic)

@@ -11,7 +11,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t most_histories = 256;
 constexpr std::int64_t failures_in_all = 65'536;
 

@@ -17,8 +17,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 // The measured iterations of one rank: the warm-up is iteration 0.
 class RankView {
  public:

@@ -7,8 +7,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 // More processes than cores take turns.
 Duration shared_by_cores(const InputSpec& input, const ClusterSpec& cluster, Duration alone) {
   const std::int64_t processes = std::max<std::int64_t>(input.workers, 1) * cluster.gpus_per_node;

@@ -18,8 +18,6 @@
 
 namespace lockstep {
 
-inline constexpr std::int64_t million = 1'000'000;
-
 struct IntegerRange {
   std::int64_t minimum;
   std::int64_t maximum;

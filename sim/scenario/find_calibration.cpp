@@ -21,7 +21,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
 // Deviations from one in a borrowed band, as for a fit of which nothing was held out.
 constexpr std::int64_t borrowed_band_ppm = 1'500'000;
 // A library that fills less than this of a NIC waits for something else.

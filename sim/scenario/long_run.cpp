@@ -9,8 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 std::vector<OpId> boundaries_of(const std::vector<IterationOps>& iterations) {
   std::vector<OpId> boundaries;
   for (const IterationOps& iteration : iterations) boundaries.push_back(iteration.first);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "sim/compute/gpu.h"
 #include "sim/engine/jitter.h"
@@ -170,6 +171,19 @@ struct Scenario {
 // memory.
 inline std::string in_file(const Scenario& scenario, const std::string& problem) {
   return scenario.file_name.empty() ? problem : scenario.file_name + ": " + problem;
+}
+
+// Does `work`; what rooms that know no scenario find wrong ("/cluster: ...") is given the scenario's file.
+template <class Work>
+auto with_file(const Scenario& scenario, const Work& work) {
+  try {
+    return work();
+  } catch (ConfigError& error) {
+    for (std::string& problem : error.problems)
+      if (problem.starts_with('/'))
+        problem = in_file(scenario, problem);
+    throw ConfigError(error.problems);
+  }
 }
 
 // The most iterations that one plan holds.

@@ -17,8 +17,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 // A fraction of stragglers is drawn rank by rank, keyed by the seed, so that the draw depends on nothing
 // else.
 bool is_straggler(const Straggler& straggler, std::int64_t rank, std::int64_t seed) {
@@ -560,14 +558,22 @@ RunSize expected_size(const Scenario& scenario) {
           .plans = {.flows = times * ring_hops}};
 }
 
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
-  refuse_if_large(scenario, expected_size(scenario));
+namespace {
+
+std::unique_ptr<Cluster> connect(const Scenario& scenario) {
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
   Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   std::vector<GroupSet> groups = find_group_sets(scenario, topology);
   Symmetry symmetry = find_roles(scenario, topology, world, groups);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry),
                                    std::move(groups));
+}
+
+}  // namespace
+
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
+  refuse_if_large(scenario, expected_size(scenario));
+  return with_file(scenario, [&] { return connect(scenario); });
 }
 
 Jitter jitter_of(const Scenario& scenario) {
@@ -637,9 +643,7 @@ std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const 
   });
 }
 
-}  // namespace
-
-Simulation simulate(const Scenario& scenario) {
+Simulation run_scenario(const Scenario& scenario) {
   Simulation simulation;
   simulation.job = describe_job(scenario);
   simulation.cluster = build_cluster(scenario);
@@ -671,6 +675,12 @@ Simulation simulate(const Scenario& scenario) {
   if (strategy_of(scenario).is_asynchronous)
     simulation.updates = run_updates(scenario, simulation.job, cluster.topology);
   return simulation;
+}
+
+}  // namespace
+
+Simulation simulate(const Scenario& scenario) {
+  return with_file(scenario, [&] { return run_scenario(scenario); });
 }
 
 }  // namespace lockstep

@@ -12,7 +12,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t least_rounds = 100;
 constexpr std::int64_t warm_up_rounds = 10;
 

@@ -13,7 +13,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t element_bytes = 4;  // nccl-tests' default type is float
 constexpr std::int64_t alignment_bytes = 16;
 // What a plan may hold before another is begun: at fidelity `step` one size alone may have millions.
@@ -145,6 +144,11 @@ class CollectiveSeries {
   std::vector<OpId> ended_;  // by collective
 };
 
+Scenario unfolded(Scenario scenario) {
+  scenario.simulation.fold = false;
+  return scenario;
+}
+
 }  // namespace
 
 Scenario load_collective_setting(const CollectiveSetting& setting, const ProfileStore& store) {
@@ -182,10 +186,22 @@ std::vector<CollectiveRow> CollectiveBench::predict(CollectiveOp op, const SizeR
 std::vector<CollectiveRow> CollectiveBench::predict(std::span<const CollectiveQuery> queries) const {
   std::vector<Asked> collectives;
   for (const CollectiveQuery& query : queries) collectives.push_back(ask(query));
-  const std::vector<Duration> times = times_of_accepted(collectives);
+  if (stands_for_others(collectives))
+    return CollectiveBench(unfolded(scenario_)).predict(queries);
+  const std::vector<Duration> times =
+      with_file(scenario_, [&] { return times_of_accepted(collectives); });
   std::vector<CollectiveRow> rows;
   for (std::size_t i = 0; i < times.size(); ++i) rows.push_back(row_of(collectives[i], times[i]));
   return rows;
+}
+
+// At `step` one rank's messages tell the others' only where all do alike: those between pairs do not.
+bool CollectiveBench::stands_for_others(std::span<const Asked> collectives) const {
+  const Roles& roles = cluster_->symmetry.roles;
+  const bool is_folded = roles.representatives.size() < roles.ranks();
+  return is_folded && scenario_.simulation.fidelity == Fidelity::step &&
+         std::any_of(collectives.begin(), collectives.end(),
+                     [](const Asked& asked) { return !asked.choice.collective->folds; });
 }
 
 CollectiveBench::Asked CollectiveBench::ask(const CollectiveQuery& query) const {

@@ -83,6 +83,7 @@ class CollectiveBench {
     Choice choice;
   };
   Asked ask(const CollectiveQuery& query) const;
+  bool stands_for_others(std::span<const Asked> collectives) const;
   CollectiveRow row_of(const Asked& asked, Duration time) const;
   std::vector<Duration> times_of(std::span<const Asked> collectives) const;
   std::vector<Duration> times_of_accepted(std::span<const Asked> collectives) const;

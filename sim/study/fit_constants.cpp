@@ -8,8 +8,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t million = 1'000'000;
-
 enum ProtocolPlace : std::size_t { ll, ll128, simple };
 
 std::int64_t ppm(double ratio) {

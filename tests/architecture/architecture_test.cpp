@@ -18,8 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
-namespace {
+namespace lockstep::architecture_test {
 
 namespace fs = std::filesystem;
 
@@ -273,5 +272,4 @@ TEST_CASE("Nothing is left to do") {
     }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::architecture_test

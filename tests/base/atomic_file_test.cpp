@@ -11,8 +11,7 @@
 
 #include "sim/base/error.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::atomic_file_test {
 
 namespace fs = std::filesystem;
 
@@ -128,5 +127,4 @@ TEST_CASE("A replaced file keeps its permissions") {
   CHECK(fs::status(folder.file("out")).permissions() == mode);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::atomic_file_test

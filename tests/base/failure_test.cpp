@@ -10,8 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::failure_test {
 
 int code_of(const std::function<void()>& work) {
   try {
@@ -43,5 +42,4 @@ TEST_CASE("quantities that outgrow 64 bits are the user's numbers, not a bug") {
   for (const auto& overflow : overflows) CHECK(code_of(overflow) == exit_wrong_input);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::failure_test

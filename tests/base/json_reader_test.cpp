@@ -15,8 +15,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_text.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::json_reader_test {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -361,5 +360,4 @@ TEST_CASE("Every prefix of a document is refused, and no one-byte change of it c
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::json_reader_test

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
-namespace {
+namespace lockstep::nearest_name_test {
 
 const std::vector<std::string> strategies{"ddp", "dp", "fsdp", "horovod", "local_sgd", "zero1", "zero2"};
 
@@ -85,5 +84,4 @@ TEST_CASE("A dozen choices are listed, more are counted") {
   CHECK(std::count(many.begin(), many.end(), ',') == 12 - 1);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::nearest_name_test

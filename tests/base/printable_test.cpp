@@ -4,8 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace lockstep {
-namespace {
+namespace lockstep::printable_test {
 
 TEST_CASE("text without controls is printed as it stands") {
   for (const char* text : {"", "ResNet-50 DDP", "größer als 3 µs", "模型 \U0001F642", "a\\u001b"})
@@ -42,5 +41,4 @@ TEST_CASE("JSON that is printed holds the same names") {
   CHECK(printable(text) == text);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::printable_test

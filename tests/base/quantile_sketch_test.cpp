@@ -7,8 +7,7 @@
 
 #include "sim/base/random.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::quantile_sketch_test {
 
 // Values over many powers of two: uniform bits shifted by a uniform number of places.
 std::vector<std::int64_t> mixed_values(std::uint64_t seed, std::size_t count) {
@@ -66,5 +65,4 @@ TEST_CASE("The mean is exact, also of sums beyond 64 bits") {
   CHECK(sketch_of({INT64_MAX, INT64_MAX, INT64_MAX}).mean() == INT64_MAX);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::quantile_sketch_test

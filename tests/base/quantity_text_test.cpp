@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
-namespace {
+namespace lockstep::quantity_text_test {
 
 constexpr std::int64_t kilo = 1'000;
 constexpr std::int64_t mega = kilo * kilo;
@@ -166,5 +165,4 @@ TEST_CASE("No text makes a parser do anything but answer") {
   }));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::quantity_text_test

@@ -9,10 +9,7 @@
 #include "sim/base/random.h"
 #include "sim/base/series.h"
 
-namespace lockstep {
-namespace {
-
-constexpr std::int64_t million = 1'000'000;
+namespace lockstep::random_table_test {
 
 std::int64_t sum_of(const RandomTable& table) {
   return std::accumulate(table.cells().begin(), table.cells().end(), std::int64_t{0});
@@ -87,5 +84,4 @@ TEST_CASE("The series agree with the C library") {
   CHECK(natural_logarithm(1) == 0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::random_table_test

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
-namespace {
+namespace lockstep::registry_test {
 
 struct Shape {
   int (*area)(int side) = nullptr;
@@ -45,5 +44,4 @@ TEST_CASE("A registry that nobody filled is empty") {
   CHECK(Registry<Unregistered>::names().empty());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::registry_test

@@ -11,8 +11,7 @@
 #include "sim/base/id.h"
 #include "sim/base/random.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::base_units_test {
 
 constexpr std::int64_t limit = std::int64_t{1} << 62;
 
@@ -225,5 +224,4 @@ TEST_CASE("Draws below a bound are below it and spread evenly") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::base_units_test

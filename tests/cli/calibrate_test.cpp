@@ -12,8 +12,7 @@
 #include "tests/support/program.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::calibrate_test {
 
 using nlohmann::json;
 using testing::Answer;
@@ -326,5 +325,4 @@ TEST_CASE("calibrate refuses kernel tables of other GPUs, with logs, and broken 
   CHECK(text_of(kernels.path("gpu.json")).empty());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::calibrate_test

@@ -9,8 +9,7 @@
 
 #include "tests/support/program.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::cli_test {
 
 using nlohmann::json;
 using testing::Answer;
@@ -269,5 +268,4 @@ TEST_CASE("the shipped example is predicted from any working directory") {
       0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::cli_test

@@ -2,8 +2,7 @@
 
 #include "tests/support/program.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::library_options_test {
 
 using testing::Answer;
 using testing::check_refused;
@@ -71,5 +70,4 @@ TEST_CASE("the answer says what was changed, as text, as a document and as a pag
   CHECK(document["changes"] == nlohmann::ordered_json::array({change}));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::library_options_test

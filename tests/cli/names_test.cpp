@@ -11,8 +11,7 @@
 #include "sim/base/printable.h"
 #include "tests/support/program.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::names_test {
 
 using testing::Answer;
 using testing::Folder;
@@ -185,5 +184,4 @@ TEST_CASE("a name with NUL is refused where it stands") {
   testing::check_refused("validate " + folder.path() + "/index.json", {"/tables/0/file", "NUL"});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::names_test

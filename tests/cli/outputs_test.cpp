@@ -9,8 +9,7 @@
 
 #include "tests/support/program.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::outputs_test {
 
 using testing::check_refused;
 using testing::Folder;
@@ -74,5 +73,4 @@ TEST_CASE("a link that leads nowhere is not replaced by an output") {
   CHECK(fs::is_symlink(link));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::outputs_test

@@ -7,8 +7,7 @@
 
 #include "tests/support/program.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::remedies_test {
 
 using nlohmann::json;
 using testing::Answer;
@@ -49,5 +48,4 @@ TEST_CASE("every remedy is accepted as it is printed, and needs the memory that 
   CHECK(changes_strategy);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::remedies_test

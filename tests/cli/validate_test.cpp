@@ -10,8 +10,7 @@
 #include "tests/support/harness_run_file.h"
 #include "tests/support/program.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::validate_test {
 
 using nlohmann::json;
 using testing::Answer;
@@ -230,5 +229,4 @@ TEST_CASE("a bad table of kernels is refused with file, line and column") {
                 {"gemm.csv:1:1: found no column \"time_us\"", "unknown column \"time\""});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::validate_test

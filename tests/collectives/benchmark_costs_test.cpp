@@ -6,8 +6,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::benchmark_costs_test {
 
 constexpr Bandwidth wire_speed = gigabytes_per_second(100);
 constexpr Bandwidth nic_speed = gigabytes_per_second(10);
@@ -83,5 +82,4 @@ TEST_CASE("Broadcasts back to back inside a node last as long as their bytes") {
                           .back_to_back = true}) == time_to_move(megabytes, wire_speed));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::benchmark_costs_test

@@ -4,8 +4,7 @@
 
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::collective_test {
 
 Communicator world_of(std::uint32_t nodes, std::uint32_t gpus, std::uint32_t rings = 1) {
   Communicator world;
@@ -65,5 +64,4 @@ TEST_CASE("Chunks are rounded up to equal size") {
   CHECK(ring_steps(request(world, CollectiveOp::all_reduce, 10)).bytes == Bytes{3});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_test

@@ -7,8 +7,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::collnet_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(400), Duration::nanoseconds(350));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(20), Duration::microseconds(3));
@@ -88,5 +87,4 @@ TEST_CASE("CollNet takes its bytes on the NIC and a chunk's way on any number of
       }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collnet_test

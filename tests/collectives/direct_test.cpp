@@ -7,8 +7,7 @@
 
 #include "tests/collectives/symbolic_buffers.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::direct_test {
 
 CollectiveCase direct(CollectiveOp op, std::int64_t bytes, Fidelity fidelity = Fidelity::step) {
   return {.algorithm = "direct", .op = op, .bytes = Bytes{bytes}, .fidelity = fidelity};
@@ -209,5 +208,4 @@ TEST_CASE("A rank alone, or no bytes, moves nothing") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::direct_test

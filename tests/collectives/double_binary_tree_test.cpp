@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace lockstep {
-namespace {
+namespace lockstep::double_binary_tree_test {
 
 constexpr std::uint32_t most_nodes = 64;
 
@@ -118,5 +117,4 @@ TEST_CASE("The second tree mirrors an even number of nodes and shifts an odd one
     }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::double_binary_tree_test

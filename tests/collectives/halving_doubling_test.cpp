@@ -6,8 +6,7 @@
 
 #include "tests/collectives/symbolic_buffers.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::halving_doubling_test {
 
 constexpr CollectiveOp halving_ops[]{CollectiveOp::all_reduce, CollectiveOp::all_gather,
                                      CollectiveOp::reduce_scatter};
@@ -209,5 +208,4 @@ TEST_CASE("There are log2 n rounds each way, and two more where there are extra 
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::halving_doubling_test

@@ -4,8 +4,7 @@
 
 #include "tests/collectives/symbolic_buffers.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::hierarchical_test {
 
 CollectiveCase hierarchical(std::int64_t bytes, Fidelity fidelity = Fidelity::step) {
   return {.algorithm = "hierarchical", .bytes = Bytes{bytes}, .fidelity = fidelity};
@@ -166,5 +165,4 @@ TEST_CASE("At fidelity flow it is three transfers, fewer where a level is missin
   CHECK(count(1, 1) == 0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::hierarchical_test

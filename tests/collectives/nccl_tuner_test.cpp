@@ -6,8 +6,7 @@
 #include "sim/collectives/nccl_constants.h"
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::nccl_tuner_test {
 
 constexpr std::int64_t kibi = 1024;
 constexpr std::int64_t mebi = kibi * kibi;
@@ -172,5 +171,4 @@ TEST_CASE("Gloo runs its ring, and messages between pairs go directly with any l
               .algorithm == "direct");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::nccl_tuner_test

@@ -7,8 +7,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::nvls_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(450), Duration::nanoseconds(350));
 constexpr std::int64_t chunk_of_share = 64 * 1024;
@@ -89,5 +88,4 @@ TEST_CASE("The bus bandwidth of NVLS exceeds the wire's and stays below 2(n-1)/(
   CHECK(bus > 0.99 * 2.0 * 7 / 9 * wire_rate);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::nvls_test

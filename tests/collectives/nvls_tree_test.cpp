@@ -8,8 +8,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::nvls_tree_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(400), Duration::nanoseconds(350));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(20), Duration::microseconds(3));
@@ -125,5 +124,4 @@ TEST_CASE("An NVLS tree's efficiency is that of the links inside a node") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::nvls_tree_test

@@ -4,8 +4,7 @@
 
 #include "tests/collectives/symbolic_buffers.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::pairwise_test {
 
 std::vector<std::vector<std::uint32_t>> channels_of_gpus(const Communicator& world) {
   std::vector<std::vector<std::uint32_t>> channels;
@@ -62,5 +61,4 @@ TEST_CASE("A message waits until its receiver has done with the rounds before") 
   CHECK(first_from_third == handed_in);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::pairwise_test

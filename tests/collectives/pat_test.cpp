@@ -6,8 +6,7 @@
 
 #include "tests/collectives/symbolic_buffers.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::pat_test {
 
 constexpr CollectiveOp pat_ops[]{CollectiveOp::all_gather, CollectiveOp::reduce_scatter};
 
@@ -105,5 +104,4 @@ TEST_CASE("There are as many rounds as doublings reach all ranks") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::pat_test

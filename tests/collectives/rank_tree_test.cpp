@@ -7,8 +7,7 @@
 
 #include "sim/collectives/double_binary_tree.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::rank_tree_test {
 
 // Two channels whose chains enter the node at different GPUs.
 Communicator world_of(std::uint32_t nodes, std::uint32_t gpus) {
@@ -86,5 +85,4 @@ TEST_CASE("There are as many levels as a chain and the way between nodes have ed
   });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::rank_tree_test

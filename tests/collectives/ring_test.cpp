@@ -7,8 +7,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::ring_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100));
 
@@ -65,5 +64,4 @@ TEST_CASE("A collective holds its lane from its first join to its last") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::ring_test

@@ -10,8 +10,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::tree_test {
 
 constexpr std::int64_t kibi = 1024;
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100), Duration::nanoseconds(350));
@@ -268,7 +267,7 @@ TEST_CASE("A NIC sends half the bytes to the parent and to each child of both tr
   }
 }
 
-std::size_t count_transfers(const Plan& plan, bool with_bytes_only = true) {
+std::size_t transfers_of(const Plan& plan, bool with_bytes_only = true) {
   std::size_t count = 0;
   for (std::size_t op = 0; op < plan.size(); ++op)
     if (plan.kind[op] == OpKind::transfer && (plan.amount[op] > 0 || !with_bytes_only))
@@ -290,21 +289,21 @@ TEST_CASE("At fidelity step every chunk crosses every edge up and down, in 64 ch
                                       {64 * chunk, 64L},
                                       {64 * chunk + 1, 64L},
                                       {1000 * chunk, 64L}})
-    CHECK(count_transfers(written_tree(cluster, bytes, Fidelity::step).plan) ==
+    CHECK(transfers_of(written_tree(cluster, bytes, Fidelity::step).plan) ==
           static_cast<std::size_t>(2 * (4 - 1) * chunks));
 }
 
 TEST_CASE("At fidelity flow one transfer carries all bytes") {
   const TestCluster cluster(machine_of(4, 2), 4);
-  CHECK(count_transfers(written_tree(cluster, 90'000'000, Fidelity::flow).plan) == 1);
+  CHECK(transfers_of(written_tree(cluster, 90'000'000, Fidelity::flow).plan) == 1);
 }
 
 TEST_CASE("A single rank, or no bytes, moves nothing through a tree") {
   const TestCluster alone(machine_of(1, 0), 1);
   const TestCluster two(machine_of(2, 0), 1);
   for (const Fidelity fidelity : {Fidelity::step, Fidelity::flow}) {
-    CHECK(count_transfers(written_tree(alone, 8, fidelity).plan, false) == 0);
-    CHECK(count_transfers(written_tree(two, 0, fidelity).plan, false) == 0);
+    CHECK(transfers_of(written_tree(alone, 8, fidelity).plan, false) == 0);
+    CHECK(transfers_of(written_tree(two, 0, fidelity).plan, false) == 0);
   }
 }
 
@@ -326,5 +325,4 @@ TEST_CASE("A finer protocol makes smaller chunks and no later end") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::tree_test

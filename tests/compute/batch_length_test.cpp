@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-namespace lockstep {
-namespace {
+namespace lockstep::batch_length_test {
 
 BatchLengths lengths_of(std::int64_t batch, bool is_grouped, std::int64_t maximum = 100'000) {
   return BatchLengths({.factors = RandomTable::lognormal(500'000),
@@ -50,5 +49,4 @@ TEST_CASE("nothing is longer than the maximum") {
   CHECK(cut.mean_own() < lengths_of(8, false).mean_own());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::batch_length_test

@@ -4,10 +4,8 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::roofline_test {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::int64_t tera = 1'000'000'000'000;
 
 GpuSpec round_gpu() {
@@ -126,5 +124,4 @@ TEST_CASE("More work never takes less time") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::roofline_test

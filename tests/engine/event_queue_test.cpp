@@ -5,8 +5,7 @@
 
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::event_queue_test {
 
 Time at(std::int64_t picoseconds) {
   return Time{} + Duration::picoseconds(picoseconds);
@@ -171,5 +170,4 @@ TEST_CASE("The order holds for events pushed while others run") {
   });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::event_queue_test

@@ -8,8 +8,7 @@
 
 #include "sim/plan/plan_writer.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::engine_executor_test {
 
 constexpr Bandwidth link_rate{1'000'000'000};
 constexpr Duration latency = Duration::microseconds(2);
@@ -309,5 +308,4 @@ TEST_CASE("An op is two events") {
   CHECK(bench.run().events == 2 * 3);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::engine_executor_test

@@ -4,10 +4,7 @@
 
 #include <cstdlib>
 
-namespace lockstep {
-namespace {
-
-constexpr std::int64_t million = 1'000'000;
+namespace lockstep::jitter_test {
 
 TEST_CASE("Without jitter and passing stragglers every factor is one") {
   const Jitter still({}, {}, 1);
@@ -45,5 +42,4 @@ TEST_CASE("A passing straggler slows a rank as often as it says") {
   CHECK(std::abs(slow - 1'000) < 4 * 30);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::jitter_test

@@ -2,10 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
-
-constexpr std::int64_t million = 1'000'000;
+namespace lockstep::shared_port_test {
 
 Time at(std::int64_t microseconds) {
   return Time{Duration::microseconds(microseconds)};
@@ -91,5 +88,4 @@ TEST_CASE("No flow ends early, whatever the rounding") {
   CHECK(last.since_start().picoseconds() <= 7021 + flows);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::shared_port_test

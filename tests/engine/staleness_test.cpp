@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::staleness_test {
 
 TEST_CASE("Quantiles of staleness are those of the sorted values") {
   StalenessCounts counts;
@@ -32,5 +31,4 @@ TEST_CASE("Who overtakes takes slack, and who has none left is waited for") {
   CHECK(bound.admit() == 2);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::staleness_test

@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace lockstep {
-namespace {
-
-constexpr std::int64_t million = 1'000'000;
+namespace lockstep::update_loop_test {
 
 // Workers that compute 10 ms + 20 ms and whose weights and gradients take no time to move.
 UpdateLoopInput alike(std::size_t workers) {
@@ -227,5 +224,4 @@ TEST_CASE("Two runs of one input are one and the same") {
   CHECK(play() == play());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::update_loop_test

@@ -12,8 +12,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::collectives_test {
 
 constexpr std::int64_t mebi = 1024 * 1024;
 
@@ -106,5 +105,4 @@ TEST_CASE("The order of forced algorithms and protocols is right in 95 % of the 
   CHECK(right >= 0.95 * pairs);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collectives_test

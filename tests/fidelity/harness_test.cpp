@@ -7,8 +7,7 @@
 
 #include "tests/support/validated_runs.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::harness_test {
 
 const Validation& run_of(const std::string& name) {
   return validated("harness/" + name + ".json", &ValidationOptions::runs);
@@ -31,8 +30,6 @@ void check_iterations(const std::string& name) {
 void check_best_cap(const std::string& name) {
   CHECK(run_of(name).best_caps.front().cost_percent <= 2);
 }
-
-}  // namespace
 
 TEST_CASE("the MLP on 2 ranks over 1 Gbit/s is predicted within 5 % over all caps") {
   check_iterations("mlp_2_ranks_1gbit");
@@ -102,4 +99,4 @@ TEST_CASE("a step of one rank comes from the processor's roofline within 20 %, f
   CHECK(group_of("resnet50_2_ranks_1gbit", ", step from roofline").ours.mean_absolute <= 20);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::harness_test

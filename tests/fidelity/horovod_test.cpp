@@ -5,8 +5,7 @@
 
 #include "tests/support/validated_runs.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::fidelity_horovod_test {
 
 const std::string readme_file = "horovod_2017.json";
 const std::string mlperf_file = "mlperf_resnet.json";
@@ -18,8 +17,6 @@ double error_of(const std::string& name) {
 bool shows_skill(const std::string& name) {
   return group(mlperf_file, "MLPerf " + name).shows_skill();
 }
-
-}  // namespace
 
 TEST_CASE("Horovod with NCCL on 16 P100 of 2017 is predicted within 10 % and half of any naive error") {
   CHECK(group(readme_file, "Horovod 2017 NCCL").ours.mean_absolute <= 10);
@@ -96,4 +93,4 @@ TEST_CASE("MLPerf's other groups are predicted at half of the best naive error" 
     CHECK(shows_skill(name));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::fidelity_horovod_test

@@ -11,8 +11,7 @@
 
 #include "tests/support/validated_runs.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::training_test {
 
 // Cases of one group, for comparing bucket caps with each other.
 std::vector<ValidationCase> cases_of(const std::string& file, const std::string& name) {
@@ -47,8 +46,6 @@ const std::string real = "Gloo DDP real mlp_n2_1000_quiet";
 const std::string pytorch_file = "pytorch_ddp_benchmark.json";
 const std::string dlperf_file = "dlperf_oneflow.json";
 const std::string mosaicml_file = "mosaicml_llmfoundry.json";
-
-}  // namespace
 
 TEST_CASE("DDP over Gloo with emulated computation is predicted within 2 % over all bucket caps") {
   CHECK(group(emulated_file, emulated).ours.mean_absolute <= 2);
@@ -87,8 +84,6 @@ TEST_CASE("PyTorch's DDP benchmark on 1 to 16 V100 with a cap of 1 MiB is predic
   CHECK(group(pytorch_file, "PyTorch DDP ResNet-50 cap 1").ours.mean_absolute <= 1.5);
 }
 
-namespace {
-
 // Milliseconds that a cap of 1 MiB costs against one of 25 MiB.
 double cost_of_small_buckets(int gpus) {
   const std::vector<ValidationCase>& cases = validated(pytorch_file).cases;
@@ -101,8 +96,6 @@ double cost_of_small_buckets(int gpus) {
   return predicted(1) - predicted(25);
 }
 
-}  // namespace
-
 TEST_CASE("PyTorch's DDP benchmark on 8 V100: what small buckets cost comes out within 1.5 of 3 ms") {
   CHECK(std::abs(cost_of_small_buckets(8) - 3) <= 1.5);
 }
@@ -111,13 +104,9 @@ TEST_CASE("PyTorch's DDP benchmark on 16 V100: what small buckets cost comes out
   CHECK(std::abs(cost_of_small_buckets(16) - 4) <= 1.5);
 }
 
-namespace {
-
 void check_dlperf(const std::string& name) {
   CHECK(group(dlperf_file, name).ours.mean_absolute <= 6);
 }
-
-}  // namespace
 
 TEST_CASE("DLPerf groups on 2 to 32 V100 are predicted within 6 % from one GPU") {
   for (const std::string name :
@@ -163,8 +152,6 @@ TEST_CASE("MosaicML's MPT with FSDP on 32 to 128 A100 is predicted within 4 % fr
   }
 }
 
-namespace {
-
 const std::string dle_file = "dle_head.json";
 
 // At most 5 %, and at most half of what the best naive predictor is wrong by where that exceeds 3 %.
@@ -173,8 +160,6 @@ void check_dle(const std::string& name) {
   CHECK(found.ours.mean_absolute <= 5);
   CHECK(found.shows_skill());
 }
-
-}  // namespace
 
 TEST_CASE("DeepLearningExamples on 8 V100 are predicted within 5 % from one GPU") {
   for (const std::string name :
@@ -268,8 +253,6 @@ TEST_CASE("DeepLearningExamples, pre-training in FP32 at 128 tokens, is predicte
 
 // ---- parameter servers ----
 
-namespace {
-
 const std::string tf_servers_file = "tf_benchmarks_2017_servers.json";
 const std::string tf_replicated_file = "tf_benchmarks_2017_replicated.json";
 const std::string readme_servers_file = "horovod_2017_servers.json";
@@ -277,8 +260,6 @@ const std::string readme_servers_file = "horovod_2017_servers.json";
 double error_of(const std::string& file, const std::string& name) {
   return group(file, name).ours.mean_absolute;
 }
-
-}  // namespace
 
 TEST_CASE("TensorFlow's variables on the CPU of a DGX-1 are predicted within 4 % from one GPU") {
   for (const std::string name : {"InceptionV3 synthetic b32", "InceptionV3 synthetic b64",
@@ -325,4 +306,4 @@ TEST_CASE("Distributed TensorFlow with variables on the GPU is predicted within 
   CHECK(error_of(readme_servers_file, "Horovod README 2017, distributed TensorFlow, GPU") <= 10);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::training_test

@@ -14,8 +14,7 @@
 #include "sim/study/strategy_comparison.h"
 #include "tests/support/shipped_scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::scenarios_test {
 
 namespace fs = std::filesystem;
 
@@ -86,5 +85,4 @@ TEST_CASE("No golden file is left over from a scenario that is gone") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::scenarios_test

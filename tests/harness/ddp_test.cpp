@@ -18,8 +18,7 @@
 #include "tests/harness/communication/local_group.h"
 #include "tests/support/program.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::ddp_test {
 
 using testing::Answer;
 using testing::Folder;
@@ -268,5 +267,4 @@ TEST_CASE("an interrupt ends all ranks with 130 and leaves no file") {
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::ddp_test

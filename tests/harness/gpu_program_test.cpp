@@ -9,8 +9,7 @@
 
 #include "tests/support/program.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::gpu_program_test {
 
 namespace fs = std::filesystem;
 using testing::Answer;
@@ -289,5 +288,4 @@ TEST_CASE("A bundle that was asked for wrongly is not begun") {
   check_one_line(testing::run_command(bundle + " --to x"), 2, {"--to: no such option"});
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::gpu_program_test

@@ -4,8 +4,7 @@
 
 #include "sim/base/error.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::options_test {
 
 Options read(std::vector<const char*> words) {
   words.insert(words.begin(), "program");
@@ -93,5 +92,4 @@ TEST_CASE(
   CHECK(read({"--output", "a.json"}).identity == read({"--quiet"}).identity);
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::options_test

@@ -6,8 +6,7 @@
 #include "validate/harness/communication/local_communicator.h"
 #include "validate/harness/training/trainer.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::presets_test {
 
 // Knows how much was asked for; nothing that a step keeps is given back.
 class WeighingDevice final : public NoDevice {
@@ -68,5 +67,4 @@ TEST_CASE("A preset without the model leaves it to be refused by its name") {
   CHECK(spec.batch == 0);
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::presets_test

@@ -18,8 +18,7 @@
 #include "validate/harness/communication/local_communicator.h"
 #include "validate/harness/device/cpu_device.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::rank_program_test {
 
 Options tiny_options() {
   Options options;
@@ -163,5 +162,4 @@ TEST_CASE("A measurement file says whether GPUs were shared") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::rank_program_test

@@ -7,8 +7,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::asynchrony_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -175,5 +174,4 @@ TEST_CASE("Bad comparisons are refused with their place") {
   CHECK(problem(resnet("ddp", {{"staleness_bound", 4}})).find("ps_async") != std::string::npos);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::asynchrony_test

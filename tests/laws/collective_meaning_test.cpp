@@ -16,8 +16,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::collective_meaning_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10));
@@ -201,5 +200,4 @@ TEST_CASE("After a ring ReduceScatter every rank holds one chunk with every rank
   for (std::uint64_t seed = 0; seed < 10; ++seed) check_ring(CollectiveOp::reduce_scatter, 4, 2, seed);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_meaning_test

@@ -7,8 +7,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::collective_time_test {
 
 constexpr std::int64_t kibi = 1024;
 constexpr std::int64_t mebi = kibi * kibi;
@@ -226,5 +225,4 @@ TEST_CASE("The same collective twice is the same timeline twice") {
   });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_time_test

@@ -8,8 +8,7 @@
 
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::laws_compression_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -109,5 +108,4 @@ TEST_CASE("What compression allocates for a bucket it releases with the bucket")
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::laws_compression_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::core_wait_test {
 
 // Buckets of 1.6 and 3.2 MB become ready while the core computes; a byte takes 5.2 ns of it.
 Scenario waiting_ranks(std::int64_t nodes, std::int64_t bandwidth, Fidelity fidelity) {
@@ -63,5 +62,4 @@ TEST_CASE("Waiting for cores costs the same step by step and as one flow") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::core_wait_test

@@ -8,8 +8,7 @@
 #include "sim/training/memory.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::data_parallel_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -135,5 +134,4 @@ TEST_CASE("nn.DataParallel on two nodes is refused and DDP named") {
   CHECK_THROWS_WITH_AS(scenario_from(given), doctest::Contains("valid here: ddp"), ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::data_parallel_test

@@ -5,8 +5,7 @@
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::ddp_options_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -188,5 +187,4 @@ TEST_CASE("The first iteration is slower than the others: all gradients are one 
   CHECK(report.first_iteration > report.iteration);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::ddp_options_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::disturbance_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -189,5 +188,4 @@ TEST_CASE("Ranks of several speeds and slow links fold to the same step and the 
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::disturbance_test

@@ -15,8 +15,7 @@
 #include "tests/support/scenarios.h"
 #include "tests/support/shipped_scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::every_scenario_test {
 
 using nlohmann::json;
 
@@ -130,5 +129,4 @@ TEST_CASE("a trace of fewer iterations and ranks is a part of the whole one") {
   for (const json& event : first_rank) CHECK(event["pid"] == 0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::every_scenario_test

@@ -20,8 +20,7 @@
 #include "sim/training/strategy.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::extreme_numbers_test {
 
 using Json = nlohmann::ordered_json;
 using Pointer = Json::json_pointer;
@@ -193,5 +192,4 @@ TEST_CASE("every number of every shipped model may be anything") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::extreme_numbers_test

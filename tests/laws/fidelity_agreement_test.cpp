@@ -9,8 +9,7 @@
 #include "tests/support/collective_run.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::fidelity_agreement_test {
 
 constexpr std::int64_t mebi = 1024 * 1024;
 
@@ -80,5 +79,4 @@ TEST_CASE("Flow agrees with step between the nodes of every machine that has a n
         check_machine(name, nodes, [](const std::string&) { return true; });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::fidelity_agreement_test

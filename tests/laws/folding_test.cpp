@@ -8,8 +8,7 @@
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::folding_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -246,5 +245,4 @@ TEST_CASE("Hybrid sharding over all ranks is FSDP") {
     }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::folding_test

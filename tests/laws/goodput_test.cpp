@@ -6,8 +6,7 @@
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::goodput_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -112,5 +111,4 @@ TEST_CASE("An interval shorter than an iteration is refused") {
   CHECK(problem_of(given).find("/cluster/faults/checkpoint_interval") != std::string::npos);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::goodput_test

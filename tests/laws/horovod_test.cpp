@@ -5,8 +5,7 @@
 #include "sim/base/error.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::laws_horovod_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -133,5 +132,4 @@ TEST_CASE("Reducing on hosts is refused where nobody knows how fast they are") {
                        ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::laws_horovod_test

@@ -5,8 +5,7 @@
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::input_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -207,5 +206,4 @@ TEST_CASE("Ranks that draw lengths of their own wait for the longest; grouped by
   CHECK(grouped - iteration_of(alone) <= report_of(given).communication_total);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::input_test

@@ -5,8 +5,7 @@
 #include "sim/training/units.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::laws_memory_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -193,5 +192,4 @@ TEST_CASE("Local SGD's flat buffer is there only while it averages") {
   CHECK(most.count() == gradient_bytes(held.simulation.job).count());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::laws_memory_test

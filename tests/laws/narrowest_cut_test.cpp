@@ -13,10 +13,8 @@
 #include "sim/study/collective_table.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::narrowest_cut_test {
 
-constexpr std::int64_t million = 1'000'000;
 constexpr std::array all_ops{CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter,
                              CollectiveOp::broadcast,  CollectiveOp::reduce,     CollectiveOp::all_to_all,
                              CollectiveOp::send_recv,  CollectiveOp::gather,     CollectiveOp::scatter};
@@ -107,5 +105,4 @@ TEST_CASE("Two nodes of MI300X come within a tenth of what their calibrated NICs
   CHECK(static_cast<double>(row.busbw.count()) <= nics);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::narrowest_cut_test

@@ -13,8 +13,7 @@
 #include "tests/support/program.h"
 #include "tests/support/shipped_scenarios.h"
 
-namespace lockstep::testing {
-namespace {
+namespace lockstep::testing::page_in_browser_test {
 
 struct OpenedPage {
   std::string document;
@@ -60,5 +59,4 @@ TEST_CASE("every scenario's page opens in a browser without a word in its consol
   }
 }
 
-}  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::testing::page_in_browser_test

@@ -8,8 +8,7 @@
 
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::parameter_server_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -182,5 +181,4 @@ TEST_CASE("A straggler holds up everybody, and one machine needs no network") {
   CHECK(report_of(given).iteration * 2 > even * 3);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::parameter_server_test

@@ -6,8 +6,7 @@
 #include "tests/support/collective_run.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::laws_run_size_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -119,5 +118,4 @@ TEST_CASE("What a cluster takes is known from two of its nodes, for every machin
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::laws_run_size_test

@@ -9,8 +9,7 @@
 
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::sharded_time_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -158,5 +157,4 @@ TEST_CASE("ZeRO-3 with prefetch shows its first gather and its last reduction") 
   check_takes(zero3(1'000'000), compute_bound, (compute_bound.f + compute_bound.b) * layers + g * 2);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sharded_time_test

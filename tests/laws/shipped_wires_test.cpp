@@ -8,8 +8,7 @@
 #include "sim/study/collective_table.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::shipped_wires_test {
 
 Bandwidth all_nics(const MachineSpec& machine) {
   Bandwidth sum{0};
@@ -78,5 +77,4 @@ TEST_CASE("H200 moves data as H100 does with the same NICs, to 15 % from 1 MiB")
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::shipped_wires_test

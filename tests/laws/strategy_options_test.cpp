@@ -9,8 +9,7 @@
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::strategy_options_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -178,5 +177,4 @@ TEST_CASE("The table has every option of the strategies in it") {
     }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategy_options_test

@@ -7,8 +7,7 @@
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::strategy_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -189,5 +188,4 @@ TEST_CASE("Slowing kernels during communication never makes a step faster") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategy_test

@@ -11,8 +11,7 @@
 #include "sim/training/units.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::volume_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -134,5 +133,4 @@ TEST_CASE("Local SGD sends 1/k of what DDP sends") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::volume_test

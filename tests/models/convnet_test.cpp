@@ -4,9 +4,7 @@
 
 #include "tests/models/instance.h"
 
-namespace lockstep {
-
-namespace {
+namespace lockstep::convnet_test {
 
 double giga_multiply_adds(const Model& model) {
   return static_cast<double>(forward_flops(model)) / 2e9;
@@ -26,8 +24,6 @@ std::vector<double> ddp_buckets(const Model& model) {
   }
   return buckets;
 }
-
-}  // namespace
 
 TEST_CASE("ResNet-50 registers its 161 tensors as torchvision does") {
   const Model model = shipped_model("resnet50");
@@ -159,4 +155,4 @@ TEST_CASE("a model knows its inputs and outputs") {
   CHECK(layer_named(images, "loss").is_loss);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::convnet_test

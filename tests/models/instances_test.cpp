@@ -9,16 +9,12 @@
 #include "sim/base/registry.h"
 #include "tests/models/instance.h"
 
-namespace lockstep {
-
-namespace {
+namespace lockstep::instances_test {
 
 struct Published {
   std::string name;
   std::int64_t parameters;
 };
-
-}  // namespace
 
 TEST_CASE("every name of the contract is shipped, with its source") {
   const std::vector<std::string> required = {"alexnet",         "vgg16",       "vgg19",
@@ -191,4 +187,4 @@ TEST_CASE("an image too small for the network is an error") {
   CHECK_THROWS_AS(model_from(R"({"family": "alexnet", "image_size": 32})"), ConfigError);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::instances_test

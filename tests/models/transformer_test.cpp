@@ -6,14 +6,10 @@
 #include "sim/base/error.h"
 #include "tests/models/instance.h"
 
-namespace lockstep {
-
-namespace {
+namespace lockstep::transformer_test {
 
 constexpr std::string_view plain_form = R"({"family": "transformer", "layers": 2, "hidden": 64, "heads": 8,
     "kv_heads": 8, "ffn": 256, "vocabulary": 1000, "sequence_length": 32})";
-
-}  // namespace
 
 TEST_CASE("GPT-2 registers its tensors as Hugging Face does") {
   const Model model = shipped_model("gpt2");
@@ -166,4 +162,4 @@ TEST_CASE("sizes whose operations would not fit in 64 bits are an error") {
                   ConfigError);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::transformer_test

@@ -9,8 +9,7 @@
 #include "sim/base/check.h"
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::fair_share_test {
 
 struct FlowUse {
   std::vector<ShareUse> uses;
@@ -247,5 +246,4 @@ TEST_CASE("Rates do not depend on the order of flows and links") {
   });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::fair_share_test

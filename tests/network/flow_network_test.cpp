@@ -10,8 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/engine/event_queue.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::flow_network_test {
 
 constexpr std::int64_t giga = 1'000'000'000;
 
@@ -267,5 +266,4 @@ TEST_CASE("A link too narrow for what crosses it at once is refused as the user'
   CHECK_THROWS_AS(one.run(), ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::flow_network_test

@@ -9,8 +9,7 @@
 #include "tests/support/link_matrices.h"
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::hamilton_test {
 
 void check_largest(const LinkMatrix& matrix, std::size_t expected) {
   const CycleSet set = find_disjoint_cycles(matrix);
@@ -165,5 +164,4 @@ TEST_CASE("Where there are no such paths none are found") {
   CHECK(find_disjoint_paths(complete_mesh(4), {0, 1, 2}).empty());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::hamilton_test

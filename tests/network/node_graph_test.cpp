@@ -6,8 +6,7 @@
 
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::node_graph_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(25));
 
@@ -103,5 +102,4 @@ TEST_CASE("A node that uses some of its GPUs has no others") {
   CHECK(node.nic_count() == 4);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::node_graph_test

@@ -9,8 +9,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/link_matrices.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::ring_search_test {
 
 // GPUs joined one to one, each with a NIC of its own below its PCIe switch, as in a node of MI300X.
 MachineSpec mesh_with_nics(std::size_t gpus, Bandwidth link, Bandwidth nic) {
@@ -141,5 +140,4 @@ TEST_CASE("What was found of cycles is told with what there may be") {
         "may be up to 4");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::ring_search_test

@@ -11,8 +11,7 @@
 #include "sim/scenario/roles.h"
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::routing_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100), Duration::nanoseconds(500));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10), Duration::microseconds(2));
@@ -177,5 +176,4 @@ TEST_CASE("Core time of more bytes at once than can be counted is refused") {
   CHECK_THROWS_AS(routes_of(cluster, plan, no_symmetry(cluster.topology())), ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::routing_test

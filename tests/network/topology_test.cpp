@@ -8,8 +8,7 @@
 #include "sim/base/error.h"
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::topology_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100), Duration::nanoseconds(500));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10), Duration::microseconds(2));
@@ -215,5 +214,4 @@ TEST_CASE("A fabric kind that is not registered is a mistake of load") {
   CHECK_THROWS_AS(TestCluster(two_gpus_one_nic(), 2, fabric), InternalError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topology_test

@@ -11,8 +11,7 @@
 #include "tests/support/clusters.h"
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::traffic_route_test {
 
 const Bandwidth bandwidth = gigabytes_per_second(100);
 const LinkSpec nvlink = wire(LinkClass::nvlink, bandwidth, Duration::nanoseconds(500));
@@ -155,5 +154,4 @@ TEST_CASE("A step costs what its protocol's does on that class of link, as the a
   CHECK(step_cost(calibration, halved, LinkClass::network) == Duration::nanoseconds(3'500));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::traffic_route_test

@@ -5,8 +5,7 @@
 #include "tests/support/link_matrices.h"
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::two_factors_test {
 
 // Rows and columns of a torus are two-factors, and no square of it joins two GPUs twice.
 TEST_CASE("The cycles of a torus are pieced together until each passes every GPU") {
@@ -40,5 +39,4 @@ TEST_CASE("Whatever the links, merged factors visit every GPU once and share no 
   });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::two_factors_test

@@ -5,8 +5,7 @@
 #include "sim/engine/executor.h"
 #include "sim/plan/plan_writer.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::coarse_plan_test {
 
 constexpr Bandwidth full_rate{1'000'000'000'000};
 
@@ -118,5 +117,4 @@ TEST_CASE("Ops on both sides of a boundary stay apart, and the boundary is found
   CHECK(coarse.boundaries == std::vector<OpId>{OpId{0}, OpId{1}, OpId{2}});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::coarse_plan_test

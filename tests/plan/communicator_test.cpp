@@ -4,8 +4,7 @@
 
 #include <set>
 
-namespace lockstep {
-namespace {
+namespace lockstep::communicator_test {
 
 Communicator three_nodes_of_four() {
   Communicator world;
@@ -50,5 +49,4 @@ TEST_CASE("A ring comes back after it has met every rank once") {
   CHECK(rank == Rank{5});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::communicator_test

@@ -6,8 +6,7 @@
 
 #include "sim/plan/plan_writer.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::group_test {
 
 std::vector<Rank> ranks(std::initializer_list<std::uint32_t> indices) {
   std::vector<Rank> result;
@@ -97,5 +96,4 @@ TEST_CASE("A group's traffic is that of its members, and beside it stands that o
   CHECK(plan.traffics[id].alike[3].source == Rank{5});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::group_test

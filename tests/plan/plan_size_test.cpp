@@ -4,8 +4,7 @@
 
 #include "sim/plan/plan_writer.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::plan_size_test {
 
 // A lane with three ops, of which each but the first waits for the one before it by name as well.
 void write_three(PlanWriter& writer) {
@@ -66,5 +65,4 @@ TEST_CASE("A traffic takes room for its flows and its rounds") {
   CHECK_THROWS_AS(writer.traffic("pairs", [] { return pairs(5); }), PlanTooLarge);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::plan_size_test

@@ -4,8 +4,7 @@
 
 #include <vector>
 
-namespace lockstep {
-namespace {
+namespace lockstep::plan_writer_test {
 
 std::vector<OpId> successors_of(const Plan& plan, OpId op) {
   return {plan.successors.begin() + plan.successor_begin[op.index],
@@ -147,5 +146,4 @@ TEST_CASE("A representative is found for every rank") {
   CHECK(writer.representatives()[writer.representative_index(Rank{2})] == Rank{0});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::plan_writer_test

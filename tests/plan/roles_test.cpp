@@ -4,8 +4,7 @@
 
 #include <numeric>
 
-namespace lockstep {
-namespace {
+namespace lockstep::plan_roles_test {
 
 TEST_CASE("Without folding every rank is its own role") {
   const Roles roles = unfolded_roles(3);
@@ -28,5 +27,4 @@ TEST_CASE("The roles' members are all the ranks") {
   CHECK(std::accumulate(roles.members.begin(), roles.members.end(), std::int64_t{0}) == 6);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::plan_roles_test

@@ -9,8 +9,7 @@
 #include "sim/report/report_text.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::collective_list_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -91,5 +90,4 @@ TEST_CASE("text, page and JSON show the gathers; a list that buckets tell alread
   CHECK(to_text(report_of(plain), plain).find("Collectives (") == std::string::npos);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_list_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::extrapolation_test {
 
 // Fitted to 16 ranks on 4 nodes and to messages of 8 B to 1 MiB.
 ClusterSpec cluster_of(std::int64_t nodes, std::int64_t gpus_per_node) {
@@ -48,5 +47,4 @@ TEST_CASE("Nothing is said of one rank, nor where the range is not known") {
   CHECK(size_warnings(cluster, 1, 1 << 30) == 0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::extrapolation_test

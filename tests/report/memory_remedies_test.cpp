@@ -7,8 +7,7 @@
 #include "sim/report/report.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::memory_remedies_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -133,5 +132,4 @@ TEST_CASE("where a remedy helps there is no word of hopelessness") {
   CHECK(describe_hopelessness({{.changes = {}, .total = Bytes{7}, .fits = false}}, Bytes{6}) != "");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::memory_remedies_test

@@ -5,12 +5,10 @@
 #include <filesystem>
 
 #include "sim/report/report.h"
-#include "sim/scenario/limits.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/program.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::problem_places_test {
 
 std::string problem_of(const Overrides& overrides) {
   try {
@@ -38,19 +36,16 @@ TEST_CASE("an anchor that cannot be met is refused by its file") {
   CHECK(problem_of(overrides).starts_with("scenario: /compute/anchor/iteration_time: found 1.000 us"));
 }
 
-TEST_CASE("what needs too much memory is refused by its file") {
-  try {
-    check_memory(testing::load_resnet(), {.ranks = 1e9});
-    FAIL("was accepted");
-  } catch (const ConfigError& error) {
-    CHECK(std::string(error.what()).starts_with("scenario: /"));
-  }
+TEST_CASE("a link that is too narrow is refused by the scenario's file") {
+  const Scenario scenario = testing::load_lab({{"cluster.machine.nics.link.bandwidth", "1 B/s"}});
+  CHECK_THROWS_WITH_AS(predict(scenario), doctest::Contains("scenario: /cluster"), ConfigError);
 }
 
-// The rooms below the readers know a scenario and no file: in_file names it.
+// The rooms below the readers know a scenario and no file: in_file names it, and with_file for the network, which
+// knows no scenario either.
 TEST_CASE("every problem that is found after loading is given its file") {
   const std::filesystem::path sources = LOCKSTEP_SOURCE_DIR "/sim";
-  for (const char* folder : {"report", "engine", "network", "training", "collectives", "compute", "plan"})
+  for (const char* folder : {"report", "engine", "training", "collectives", "compute", "plan"})
     for (const auto& entry : std::filesystem::recursive_directory_iterator(sources / folder)) {
       if (!entry.is_regular_file())
         continue;
@@ -62,5 +57,4 @@ TEST_CASE("every problem that is found after loading is given its file") {
     }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::problem_places_test

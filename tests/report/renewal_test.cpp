@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-namespace lockstep {
-namespace {
+namespace lockstep::renewal_test {
 
 constexpr std::int64_t second = 1'000'000;
 constexpr std::int64_t minute = 60 * second;
@@ -143,5 +142,4 @@ TEST_CASE("where a checkpoint takes two mean times between failures, Daly saves 
   CHECK(daly_interval(model) == Microseconds{minute});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::renewal_test

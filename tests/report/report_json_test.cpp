@@ -7,8 +7,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::report_json_test {
 
 using nlohmann::ordered_json;
 using testing::load_lab;
@@ -98,5 +97,4 @@ TEST_CASE("an iteration of no length has no rate") {
   CHECK(per_second(3, Duration::seconds(2)) == 1.5);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::report_json_test

@@ -8,8 +8,7 @@
 #include "sim/report/scenario_text.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::report_text_test {
 
 using testing::load_lab;
 using testing::load_resnet;
@@ -70,5 +69,4 @@ TEST_CASE("the listing of a scenario says where each value comes from") {
   CHECK(contains(listing, "gradient_as_bucket_view: false"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::report_text_test

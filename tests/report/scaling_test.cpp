@@ -8,8 +8,7 @@
 #include "sim/training/strategy.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::scaling_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -132,5 +131,4 @@ TEST_CASE("where one GPU can hold the model there is no reason, however it is sh
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::scaling_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::text_table_test {
 
 TEST_CASE("columns line up by characters, not bytes, and lines end in no blanks") {
   TextTable table({Align::left, Align::right});
@@ -33,5 +32,4 @@ TEST_CASE("a time of no length is a dash") {
   CHECK(time_cell(Duration::microseconds(5)) == "5.000 us");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::text_table_test

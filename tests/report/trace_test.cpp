@@ -12,8 +12,7 @@
 #include "sim/report/report.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::trace_test {
 
 using nlohmann::json;
 using testing::load_lab;
@@ -121,5 +120,4 @@ TEST_CASE("kernels and waiting fill the iteration on the compute lane") {
   CHECK(length["compute"] == doctest::Approx(length["iterations"]));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::trace_test

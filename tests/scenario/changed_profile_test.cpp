@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::changed_profile_test {
 
 using nlohmann::ordered_json;
 
@@ -67,5 +66,4 @@ TEST_CASE("what a list does not have is a problem with its place") {
   CHECK(lay_over(unlike, anew).value["nics"] == anew["nics"]);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::changed_profile_test

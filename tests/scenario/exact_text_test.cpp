@@ -7,8 +7,7 @@
 #include "sim/base/quantity_text.h"
 #include "sim/base/random.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::exact_text_test {
 
 TEST_CASE("a quantity is written in the unit that people would choose") {
   CHECK(exact_text(Bytes{40LL << 30}) == "40 GiB");
@@ -39,5 +38,4 @@ TEST_CASE("whatever is written reads back to the same integer") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_text_test

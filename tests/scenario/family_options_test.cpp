@@ -7,8 +7,7 @@
 #include "sim/scenario/strategy_rules.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::family_options_test {
 
 constexpr TrainingFacts two_nodes{.nodes = 2, .gpus_per_node = 8, .precision = Precision::bf16};
 
@@ -203,5 +202,4 @@ TEST_CASE("every strategy but single has options, each named once") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::family_options_test

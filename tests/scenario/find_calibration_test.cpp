@@ -8,8 +8,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::find_calibration_test {
 
 using testing::Folder;
 using testing::lab_text;
@@ -246,5 +245,4 @@ TEST_CASE("every shipped machine without measurements borrows from the one that 
   CHECK(nlohmann::json(found).dump(1) == nlohmann::json(lenders).dump(1));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::find_calibration_test

@@ -10,8 +10,7 @@
 #include "sim/scenario/family_options.h"
 #include "sim/scenario/strategy_rules.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::framework_presets_test {
 
 constexpr std::int64_t mebi = 1024 * 1024;
 constexpr TrainingFacts two_nodes{.nodes = 2, .gpus_per_node = 8, .precision = Precision::bf16};
@@ -264,5 +263,4 @@ TEST_CASE("versions compare by their numbers, not by their text") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::framework_presets_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::kinship_test {
 
 LinkSpec named(LinkClass link_class, const std::string& name, std::int64_t gigabytes) {
   LinkSpec link = wire(link_class, gigabytes_per_second(gigabytes));
@@ -131,5 +130,4 @@ TEST_CASE("rates that no machine has do not overflow") {
   CHECK(find_kinship(vast, hopper_box()).distance > 0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::kinship_test

@@ -4,8 +4,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::limits_test {
 
 using testing::load_lab;
 using testing::load_resnet;
@@ -50,5 +49,4 @@ TEST_CASE("collnet is refused where the fabric does not say that its switches ad
           .empty());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::limits_test

@@ -10,8 +10,7 @@
 #include "sim/base/random.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::load_fuzz_test {
 
 using nlohmann::ordered_json;
 
@@ -94,5 +93,4 @@ TEST_CASE("every value of a resolved scenario may be replaced by any odd value")
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::load_fuzz_test

@@ -7,8 +7,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::load_test {
 
 using testing::Folder;
 using testing::lab_text;
@@ -381,5 +380,4 @@ TEST_CASE("an anchor is kept as it was read, and its own changes are checked") {
   CHECK(contains(found, "/cluster/nodez"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::load_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::long_run_test {
 
 using Json = nlohmann::ordered_json;
 
@@ -124,5 +123,4 @@ TEST_CASE("Without jitter a long run is one iteration many times") {
         doctest::Approx(one.breakdown.exposed_communication.in_seconds()).epsilon(1e-9));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::long_run_test

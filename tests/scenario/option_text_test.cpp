@@ -4,8 +4,7 @@
 
 #include <string>
 
-namespace lockstep {
-namespace {
+namespace lockstep::option_text_test {
 
 TEST_CASE("every form of compression reads back to itself") {
   for (const char* text :
@@ -54,5 +53,4 @@ TEST_CASE("every way of wrapping reads back to itself, and N counts elements") {
   CHECK_FALSE(parse_auto_wrap("layer"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::option_text_test

@@ -10,8 +10,7 @@
 #include "tests/support/program.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::overrides_test {
 
 using testing::check_says;
 using testing::load_lab;
@@ -198,5 +197,4 @@ TEST_CASE("text that is no UTF-8 is refused, whatever the path") {
     check_says(problems_of_resnet({{path, "\xff\xfe"}}), {"UTF-8"});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::overrides_test

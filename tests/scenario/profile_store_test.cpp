@@ -7,8 +7,7 @@
 #include "sim/base/error.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::profile_store_test {
 
 using testing::Folder;
 
@@ -72,5 +71,4 @@ TEST_CASE("a profile that is not JSON is an error that names the file") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::profile_store_test

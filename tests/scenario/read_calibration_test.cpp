@@ -4,8 +4,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::read_calibration_test {
 
 using testing::load_lab;
 using testing::problems_of_lab;
@@ -86,5 +85,4 @@ TEST_CASE("a protocol that the calibration does not know is an error with those 
   CHECK(contains(found, "auto, ll"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::read_calibration_test

@@ -4,8 +4,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::read_faults_test {
 
 using testing::load_lab;
 using testing::problems_of_lab;
@@ -62,5 +61,4 @@ TEST_CASE("times that no run can live with are refused") {
   CHECK(says(problem("mtbf_per_nod", "1 year"), "\"mtbf_per_node\""));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::read_faults_test

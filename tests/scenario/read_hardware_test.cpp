@@ -4,8 +4,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::read_hardware_test {
 
 using testing::load_lab;
 using testing::load_resnet;
@@ -147,5 +146,4 @@ TEST_CASE("GPUs of one node that nothing joins are an error") {
             .empty());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::read_hardware_test

@@ -4,8 +4,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::read_input_test {
 
 using testing::load_resnet;
 using testing::problems_of_lab;
@@ -63,5 +62,4 @@ TEST_CASE("misspelt and impossible values are refused with the valid ones") {
              "\"overlapped\" with workers 0"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::read_input_test

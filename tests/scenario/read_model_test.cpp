@@ -4,8 +4,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::read_model_test {
 
 using testing::load_lab;
 using testing::load_resnet;
@@ -120,5 +119,4 @@ TEST_CASE("a precision that the GPU has no peak for is an error with those it ha
   CHECK(contains(found, "amp_fp16"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::read_model_test

@@ -10,8 +10,7 @@
 #include "sim/scenario/strategy_rules.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::read_training_test {
 
 using testing::load_lab;
 using testing::load_resnet;
@@ -168,5 +167,4 @@ TEST_CASE("every name that is listed as valid loads") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::read_training_test

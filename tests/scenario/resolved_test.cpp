@@ -4,8 +4,7 @@
 
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::resolved_test {
 
 using testing::load_lab;
 using testing::load_resnet;
@@ -70,5 +69,4 @@ TEST_CASE("an override counts as given") {
   CHECK(origin_at(load_lab({{"simulation.seed", "7"}}), "/simulation/seed") == "given");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::resolved_test

@@ -8,8 +8,7 @@
 
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::scenario_roles_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10));
@@ -87,5 +86,4 @@ TEST_CASE("Without folding everything stands for itself") {
   for (const LinkId link : cluster.topology().links().ids()) CHECK(symmetry.is_representative(link));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::scenario_roles_test

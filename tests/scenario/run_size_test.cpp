@@ -11,8 +11,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::scenario_run_size_test {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -132,5 +131,4 @@ TEST_CASE("Sizes are said in two digits") {
   CHECK(rough_bytes(330e9) == "330 GB");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::scenario_run_size_test

@@ -9,8 +9,7 @@
 #include "tests/support/collective_run.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::simulate_test {
 
 std::unique_ptr<Cluster> cluster_with(Scenario scenario, std::optional<std::int64_t> channels) {
   scenario.communication.channels = channels;
@@ -91,5 +90,4 @@ TEST_CASE("A forced number of channels limits no library but NCCL") {
   CHECK(cluster_with(amd, 1)->topology.capacities() == cluster_with(amd, {})->topology.capacities());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::simulate_test

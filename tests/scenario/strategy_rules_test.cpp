@@ -7,8 +7,7 @@
 #include "sim/base/registry.h"
 #include "sim/training/strategy.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::strategy_rules_test {
 
 TEST_CASE("every strategy that is there has a row") {
   for (const std::string& name : Registry<Strategy>::names()) {
@@ -27,5 +26,4 @@ TEST_CASE("a strategy without a row takes nothing but the defaults") {
   CHECK_FALSE(rules_of("gossip").clips_gradients);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategy_rules_test

@@ -5,8 +5,7 @@
 #include "sim/engine/executor.h"
 #include "sim/plan/plan_writer.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::time_account_test {
 
 constexpr Bandwidth full_rate{1'000'000'000'000};
 
@@ -101,5 +100,4 @@ TEST_CASE("A merged kernel is charged by its parts") {
   CHECK(accounts[1].of(Category::backward).picoseconds() == 15 - 15 / 3);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::time_account_test

@@ -5,8 +5,7 @@
 #include "sim/scenario/read_calibration.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::write_calibration_test {
 
 Calibration read_back(const nlohmann::ordered_json& json) {
   JsonDocument document = JsonDocument::from_value(json, "calibration");
@@ -37,5 +36,4 @@ TEST_CASE("what is not known is left out, and what is known costs its unit") {
   CHECK(written["collective_launch"] == "5.25 us");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::write_calibration_test

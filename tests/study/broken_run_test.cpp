@@ -4,8 +4,7 @@
 
 #include "sim/study/collective_log.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::broken_run_test {
 
 constexpr std::int64_t mebibyte = 1 << 20;
 
@@ -154,5 +153,4 @@ TEST_CASE("Wrong values are found") {
         Lines{"computed 50 wrong values at 64 B (line 2)"});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::broken_run_test

@@ -10,8 +10,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/harness_run_file.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::calibration_files_test {
 
 using testing::Folder;
 using Names = std::vector<std::string>;
@@ -61,5 +60,4 @@ TEST_CASE("logs beside runs or tables, and folders without either, are refused b
                        ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::calibration_files_test

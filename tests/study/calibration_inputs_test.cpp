@@ -6,8 +6,7 @@
 #include "tests/support/program.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::calibration_inputs_test {
 
 using testing::Folder;
 
@@ -288,5 +287,4 @@ TEST_CASE("an index gives the sound tables of the machine, or of one of its prof
   check_refused(request_of(file, {.collective = "all_reduce"}), {"--collective", "only indexes"});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::calibration_inputs_test

@@ -9,8 +9,7 @@
 #include "tests/support/benchmark_log.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::calibration_profile_test {
 
 constexpr Bytes kibibyte{1024};
 constexpr Bytes mebibyte{1024 * 1024};
@@ -174,5 +173,4 @@ TEST_CASE("constants are named as in the profile, and what costs nothing is no c
   CHECK(value_of("protocols.ll.launch") == -1);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::calibration_profile_test

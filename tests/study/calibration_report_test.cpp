@@ -10,8 +10,7 @@
 #include "tests/support/benchmark_log.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::calibration_report_test {
 
 using testing::Folder;
 
@@ -82,5 +81,4 @@ TEST_CASE("the report lists every point once and states the profile it is about"
     CHECK_MESSAGE(text.find(part) != std::string::npos, part);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::calibration_report_test

@@ -7,8 +7,7 @@
 #include <string>
 #include <variant>
 
-namespace lockstep {
-namespace {
+namespace lockstep::collective_log_row_test {
 
 LogLayout layout_of(std::string_view header) {
   const auto layout = read_log_header(7, header);
@@ -247,5 +246,4 @@ TEST_CASE("Decimal commas are recognised in tables and in CSV of either separato
   CHECK(looks_like_row("64,0 16,0 float sum -1 12,19", layout_without_header()));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_log_row_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::collective_log_run_test {
 
 std::string taken(TestNames& names, std::string_view current = "") {
   const auto test = names.take(current);
@@ -111,5 +110,4 @@ TEST_CASE("Lines that resemble a list of devices are none") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_log_run_test

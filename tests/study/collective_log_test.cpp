@@ -12,8 +12,7 @@
 #include "sim/base/random.h"
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::collective_log_test {
 
 namespace fs = std::filesystem;
 
@@ -469,5 +468,4 @@ TEST_CASE("Any prefix of a log is read or refused, and never invents a row") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_log_test

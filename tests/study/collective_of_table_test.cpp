@@ -10,8 +10,7 @@
 #include "sim/study/measured_tables.h"
 #include "tests/support/program.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::collective_of_table_test {
 
 using Ops = std::vector<CollectiveOp>;
 
@@ -108,5 +107,4 @@ TEST_CASE("an index that names another collective than its figures are of is ref
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::collective_of_table_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/gloo_pair.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::core_use_test {
 
 using testing::Core;
 using testing::gloo_pair;
@@ -59,5 +58,4 @@ TEST_CASE("one size of all-reduce tells the share alone") {
   CHECK(found.wait_s == 0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::core_use_test

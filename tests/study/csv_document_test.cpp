@@ -7,8 +7,7 @@
 #include "sim/base/error.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::csv_document_test {
 
 using testing::Folder;
 using Names = std::vector<std::string>;
@@ -100,5 +99,4 @@ TEST_CASE("a file that is no table is refused") {
   CHECK(contains(problems_of([&] { CsvDocument::from_file(folder.path()); }), "expected a table"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::csv_document_test

@@ -16,8 +16,7 @@
 #include "tests/support/program.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::extreme_measurements_test {
 
 using nlohmann::json;
 using testing::Folder;
@@ -124,5 +123,4 @@ TEST_CASE("a collective that takes more than 53 days is refused") {
                          {"too large"});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::extreme_measurements_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::fit_constants_test {
 
 MeasuredTable table_of(CollectiveOp op) {
   MeasuredTable table;
@@ -38,5 +37,4 @@ TEST_CASE("no value of a constant lets anything between nodes exceed the wire") 
     }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::fit_constants_test

@@ -10,8 +10,7 @@
 #include "sim/study/kernel_prediction.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::gpu_name_test {
 
 TEST_CASE("a GPU is found by its shipped name and by what it is also known as") {
   const ProfileStore& store = shipped_profiles();
@@ -50,5 +49,4 @@ TEST_CASE("other names are a list of texts") {
   CHECK_THROWS_AS(load_gpu(gpu, shipped_profiles()), ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::gpu_name_test

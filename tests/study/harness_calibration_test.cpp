@@ -12,8 +12,7 @@
 #include "tests/support/harness_run_file.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::harness_calibration_test {
 
 using nlohmann::json;
 using testing::Folder;
@@ -171,5 +170,4 @@ TEST_CASE("where nobody knows the link, what all-reduces reach is taken for it")
   CHECK(warns(calibrated({file}), "goodput is not known"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::harness_calibration_test

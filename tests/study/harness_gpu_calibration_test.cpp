@@ -15,8 +15,7 @@
 #include "sim/study/validation.h"
 #include "tests/support/nccl_run_file.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::harness_gpu_calibration_test {
 
 using nlohmann::json;
 using testing::Folder;
@@ -175,5 +174,4 @@ TEST_CASE("a run on shared GPUs is told of and not predicted, and so is what fai
   CHECK(shared.notes.back().find("took turns on a GPU") != std::string::npos);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::harness_gpu_calibration_test

@@ -8,8 +8,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/harness_run_file.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::harness_run_test {
 
 using nlohmann::json;
 using testing::Folder;
@@ -193,5 +192,4 @@ TEST_CASE("only files of the schema are runs") {
   CHECK_FALSE(is_harness_run(folder.write("list.json", "[]")));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::harness_run_test

@@ -11,8 +11,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/harness_run_file.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::harness_validation_test {
 
 using nlohmann::json;
 using testing::Folder;
@@ -190,5 +189,4 @@ TEST_CASE("runs of GPUs want their machine named") {
   CHECK(validation.notes.at(0).find("--machine") != std::string::npos);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::harness_validation_test

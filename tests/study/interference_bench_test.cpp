@@ -8,8 +8,7 @@
 #include "sim/study/collective_table.h"
 #include "tests/support/gloo_pair.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::interference_bench_test {
 
 using testing::Core;
 using testing::gloo_pair;
@@ -58,5 +57,4 @@ TEST_CASE("nobody waits for a core that computes nothing") {
   CHECK(time(0.010) == time(0));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::interference_bench_test

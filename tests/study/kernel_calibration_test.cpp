@@ -9,8 +9,7 @@
 #include "sim/study/kernel_prediction.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::kernel_calibration_test {
 
 using nlohmann::ordered_json;
 
@@ -147,5 +146,4 @@ TEST_CASE("the report lists few kernels one by one and many by group, with what 
   CHECK(document["profile"]["name"] == "a100_sxm_80gb_measured");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::kernel_calibration_test

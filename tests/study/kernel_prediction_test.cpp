@@ -7,8 +7,7 @@
 #include "sim/report/report.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::kernel_prediction_test {
 
 constexpr double flops_per_s = 100e12 * 0.5;  // bf16, at an efficiency of a half
 constexpr double bytes_per_s = 1e12 * 0.8;
@@ -127,5 +126,4 @@ TEST_CASE("a GPU is loaded with the figures of its profile") {
   CHECK(gpu.peak.contains(Precision::bf16));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::kernel_prediction_test

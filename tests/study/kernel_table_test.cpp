@@ -9,8 +9,7 @@
 #include "sim/base/error.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::kernel_table_test {
 
 using testing::Folder;
 
@@ -177,5 +176,4 @@ TEST_CASE("a filter that is larger than its image and a head that is no width ar
         "2:20: head_dim: found \"" + head + "\"");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::kernel_table_test

@@ -12,8 +12,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::kernel_validation_test {
 
 using nlohmann::ordered_json;
 
@@ -124,5 +123,4 @@ TEST_CASE("problems of all tables are told together") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::kernel_validation_test

@@ -7,8 +7,7 @@
 #include "sim/base/error.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::launch_table_test {
 
 const std::string header = "gpu,what,kernels,time_us,host_us,from_idle_us,source\n";
 
@@ -40,5 +39,4 @@ TEST_CASE("the table is known by its name") {
   CHECK_FALSE(is_launch_table("runs/gemm.csv"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::launch_table_test

@@ -8,8 +8,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::measured_processor_test {
 
 using nlohmann::ordered_json;
 
@@ -84,5 +83,4 @@ TEST_CASE("a device's name finds its shipped profile where it names only one") {
   CHECK(name_of("cpu", "AMD EPYC") == "cpu");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::measured_processor_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
+namespace lockstep::median_test {
 
 TEST_CASE("the median is the value in the middle, or between the two in the middle") {
   CHECK(median({3}) == 3);
@@ -18,4 +18,4 @@ TEST_CASE("a median of nothing is a mistake of the program") {
   CHECK_THROWS_AS(median({}), InternalError);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::median_test

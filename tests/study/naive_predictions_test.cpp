@@ -10,8 +10,7 @@
 #include "sim/report/report.h"
 #include "sim/scenario/load.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::naive_predictions_test {
 
 Scenario load_text(const std::string& compute, const Overrides& more = {}) {
   LoadRequest request;
@@ -78,5 +77,4 @@ TEST_CASE("Perfect overlap is the communication where that is longer than the an
   CHECK(naive.no_overlap == doctest::Approx(exchanged));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::naive_predictions_test

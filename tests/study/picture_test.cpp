@@ -9,8 +9,7 @@
 
 #include "sim/base/error.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::picture_test {
 
 namespace fs = std::filesystem;
 
@@ -66,5 +65,4 @@ TEST_CASE("A picture is .svg or .png, in a folder that is there") {
                        ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::picture_test

@@ -9,8 +9,7 @@
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::processor_calibration_test {
 
 using testing::Folder;
 
@@ -76,5 +75,4 @@ TEST_CASE("launches are of the machine's GPU, and timed once") {
                        doctest::Contains("a second table of launches"), ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::processor_calibration_test

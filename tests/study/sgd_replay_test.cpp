@@ -4,10 +4,7 @@
 
 #include <cmath>
 
-namespace lockstep {
-namespace {
-
-constexpr std::int64_t million = 1'000'000;
+namespace lockstep::sgd_replay_test {
 
 UpdateLoopInput cluster(UpdateRule rule, std::size_t workers, std::int64_t local_steps = 1) {
   UpdateLoopInput input;
@@ -113,5 +110,4 @@ TEST_CASE("A rate divided by the staleness keeps stale updates from overshooting
   CHECK_FALSE(unaware < 1);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sgd_replay_test

@@ -8,8 +8,7 @@
 
 #include "sim/base/error.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::sweep_grid_test {
 
 using nlohmann::ordered_json;
 
@@ -134,5 +133,4 @@ TEST_CASE("All mistakes of all arguments are reported together, and each path ma
                  "more than 10000000 cells"));
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sweep_grid_test

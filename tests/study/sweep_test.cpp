@@ -13,8 +13,7 @@
 #include "sim/base/error.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::sweep_test {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
@@ -415,5 +414,4 @@ TEST_CASE("A key that no result has is refused with the nearest, also by its las
                        doctest::Contains("breakdown_s.exposed_communication"), ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::sweep_test

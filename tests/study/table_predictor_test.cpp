@@ -4,8 +4,7 @@
 
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::table_predictor_test {
 
 constexpr std::int64_t release = 21'800;
 
@@ -39,5 +38,4 @@ TEST_CASE("what is wanted is CollectiveBench's row, what is not stays empty") {
         CollectiveBench(scenario).predict(CollectiveOp::all_reduce, Bytes{1 << 20}).time);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::table_predictor_test

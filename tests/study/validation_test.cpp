@@ -11,8 +11,7 @@
 #include "sim/base/error.h"
 #include "sim/study/measurement_files.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::validation_test {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
@@ -183,5 +182,4 @@ TEST_CASE("Mistakes of a measurements file are named with their place") {
   CHECK_THROWS_WITH_AS(validate_files({file}), doctest::Contains("/cases/0/measured"), ConfigError);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::validation_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::weighted_quantile_test {
 
 TEST_CASE("equal weights count like an ordinary quantile that makes up no value") {
   CHECK(weighted_quantile({{4, 1}, {1, 1}, {3, 1}, {2, 1}}, 0.5) == 2);
@@ -24,5 +23,4 @@ TEST_CASE("weights that are fractions reach the quantile they add up to") {
   CHECK(weighted_quantile(tenths, 0.1) == 1);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::weighted_quantile_test

@@ -13,8 +13,7 @@
 #include "tests/models/instance.h"
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::bucketing_test {
 
 constexpr std::int64_t mib = 1024 * 1024;
 
@@ -217,5 +216,4 @@ TEST_CASE("The layouts PyTorch 1.13 made for an MLP are reproduced exactly") {
   check_recorded("mlp_n2_1000_quiet");
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bucketing_test

@@ -5,8 +5,7 @@
 #include "sim/scenario/describe_job.h"
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::checkpoint_test {
 
 constexpr std::int64_t ranks = 8;
 
@@ -29,5 +28,4 @@ TEST_CASE("under DDP rank 0 writes it all; under ZeRO-1 its states are an eighth
   CHECK(fsdp.of_busiest.count() * ranks < fsdp.total.count() + 2 * ranks);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint_test

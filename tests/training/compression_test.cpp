@@ -4,8 +4,7 @@
 
 #include <numeric>
 
-namespace lockstep {
-namespace {
+namespace lockstep::training_compression_test {
 
 Job job_with(std::vector<Gradient> gradients, std::int64_t rank) {
   Job job;
@@ -74,5 +73,4 @@ TEST_CASE("error feedback keeps a whole set of gradients, PowerSGD its factors t
   CHECK(compression_state(job).count() == 0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::training_compression_test

@@ -8,8 +8,7 @@
 
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::element_buckets_test {
 
 using Elements = std::vector<std::int64_t>;
 using Order = std::vector<std::uint32_t>;
@@ -48,5 +47,4 @@ TEST_CASE("Every tensor is in one bucket, in order, and no bucket of several is 
   });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::element_buckets_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::epoch_test {
 
 // 1003 samples on 4 ranks: 251 each with one repeated; batches of 50: five of 50 and one of 1.
 TEST_CASE("the sampler repeats samples until the ranks have equally many") {
@@ -37,5 +36,4 @@ TEST_CASE("fewer samples than ranks are repeated, or all left out") {
   CHECK(none.iterations == 0);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::epoch_test

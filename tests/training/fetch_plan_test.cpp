@@ -6,8 +6,7 @@
 
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::fetch_plan_test {
 
 using Uses = std::vector<std::uint32_t>;
 using Elements = std::vector<std::int64_t>;
@@ -74,5 +73,4 @@ TEST_CASE("At its use every module is there, and no module is gathered twice in 
   });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::fetch_plan_test

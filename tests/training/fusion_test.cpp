@@ -6,8 +6,7 @@
 
 #include "tests/support/property.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::fusion_test {
 
 Duration ms(std::int64_t count) {
   return Duration::milliseconds(count);
@@ -133,5 +132,4 @@ TEST_CASE("Every gradient is sent once, in groups no larger than the threshold, 
   });
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::fusion_test

@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::gather_limit_test {
 
 std::vector<OpId> event(std::uint32_t op) {
   return {OpId{op}};
@@ -27,5 +26,4 @@ TEST_CASE("Without a limit nothing waits") {
   CHECK(limit.gate().empty());
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::gather_limit_test

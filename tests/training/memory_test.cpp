@@ -11,8 +11,7 @@
 
 #include "tests/support/scenarios.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::training_memory_test {
 
 constexpr std::int64_t ranks = 16;
 
@@ -66,5 +65,4 @@ TEST_CASE("ZeRO divides states, then gradients, then weights; FSDP all three") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::training_memory_test

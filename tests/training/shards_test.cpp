@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::shards_test {
 
 std::vector<Gradient> gradients(std::initializer_list<std::int64_t> sizes) {
   std::vector<Gradient> list;
@@ -40,5 +39,4 @@ TEST_CASE("Pieces of a variable are dealt in turn and add up to it") {
   CHECK(shards[3].gradient == 1);
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::shards_test

@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep {
-namespace {
+namespace lockstep::training_units_test {
 
 // An embedding, three blocks of two layers with 10 and 20 elements, a head.
 Job three_blocks() {
@@ -47,5 +46,4 @@ TEST_CASE("Unwrapped, the whole model is the root") {
   CHECK(sizes(find_units(three_blocks(), {.kind = WrapKind::none})) == std::vector<std::int64_t>{390});
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::training_units_test

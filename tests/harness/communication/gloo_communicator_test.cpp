@@ -12,8 +12,7 @@
 #include "validate/harness/communication/local_communicator.h"
 #include "validate/harness/device/half.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::gloo_communicator_test {
 
 using namespace std::chrono_literals;
 
@@ -151,5 +150,4 @@ TEST_CASE("A single rank needs no library") {
   CHECK(values == std::vector<float>{1, 2});
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::gloo_communicator_test

@@ -14,8 +14,7 @@
 #include "sim/base/error.h"
 #include "tests/harness/communication/local_group.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::local_launch_test {
 
 namespace fs = std::filesystem;
 
@@ -192,5 +191,4 @@ TEST_CASE("No rank outlives a launcher that was killed") {
   CHECK(all_end(launched.ranks));
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::local_launch_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::message_test {
 
 TEST_CASE("What was encoded is decoded, whatever bytes it holds") {
   const std::string any_bytes("\0\xff\n", 3);
@@ -36,5 +35,4 @@ TEST_CASE("Several values become one and are parted again, empty ones too") {
   CHECK(split_values("").empty());
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::message_test

@@ -10,8 +10,7 @@
 #include "tests/harness/communication/local_group.h"
 #include "validate/harness/communication/message.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::rendezvous_test {
 
 using namespace std::chrono_literals;
 
@@ -361,5 +360,4 @@ TEST_CASE("Rank 0 hears of a loss while it waits for the others to finish") {
   leaving.get();
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::rendezvous_test

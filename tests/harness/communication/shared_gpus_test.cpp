@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::shared_gpus_test {
 
 TEST_CASE("Ranks with a GPU each, and ranks without any, share none") {
   CHECK(describe_sharing({"a", "b", "c"}).empty());
@@ -21,5 +20,4 @@ TEST_CASE("Two ranks at one place of one host were misled by their launcher") {
   CHECK_FALSE(has_doubles({"a 0", "a 1", "b 0", "b 1"}));
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::shared_gpus_test

@@ -8,8 +8,7 @@
 
 #include "sim/base/error.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::world_test {
 
 using Variables = std::map<std::string, std::string>;
 
@@ -212,5 +211,4 @@ TEST_CASE("What a launcher should have set is missed") {
   CHECK(says(problems_of({{"WORLD_SIZE", "2 "}, {"RANK", "0"}}), "WORLD_SIZE is \"2 \""));
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::world_test

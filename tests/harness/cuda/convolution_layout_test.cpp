@@ -10,8 +10,7 @@
 #include "sim/base/error.h"
 #include "validate/harness/device/cpu_device.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::convolution_layout_test {
 
 // Small whole numbers: every sum is exact.
 std::vector<float> whole_numbers(std::int64_t count, std::uint32_t seed) {
@@ -58,8 +57,6 @@ std::vector<float> convolved(const ConvolutionLayout& layout, const std::vector<
   }
   return outputs;
 }
-
-}  // namespace
 
 TEST_CASE("operands described by their layouts convolve as the CPU convolves") {
   const std::unique_ptr<Device> cpu = make_cpu_device();
@@ -109,4 +106,4 @@ TEST_CASE("a size that a library of 32-bit sizes cannot take is the user's mista
                        "a convolution's batch is 3000000000; valid: 0 to 2147483647", ConfigError);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::convolution_layout_test

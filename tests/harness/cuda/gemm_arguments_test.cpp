@@ -9,8 +9,7 @@
 
 #include "validate/harness/device/cpu_device.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::gemm_arguments_test {
 
 // What BLAS says a gemm computes, for column-major matrices.
 void reference_gemm(const GemmArguments& gemm) {
@@ -80,8 +79,6 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-}  // namespace
-
 TEST_CASE("a column-major gemm with these arguments is the product of row-major matrices") {
   const std::unique_ptr<Device> cpu = make_cpu_device();
   for (const Case& c : all_cases()) {
@@ -112,4 +109,4 @@ TEST_CASE("leading dimensions are as large as BLAS demands: a column as it is st
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::gemm_arguments_test

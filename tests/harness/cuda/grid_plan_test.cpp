@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <random>
 
-namespace lockstep::harness {
+namespace lockstep::harness::grid_plan_test {
 
 TEST_CASE("no slice is empty, and grids stay within what a GPU launches") {
   std::mt19937_64 random(1);
@@ -53,4 +53,4 @@ TEST_CASE("many rows of few columns, and one long row, are spread over as many b
   CHECK(plan_rows(12 * 8 * 1024, 1024).slices == 1);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::grid_plan_test

@@ -8,8 +8,7 @@
 
 #include "sim/base/error.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::convolution_choice_test {
 
 const std::vector<ConvolutionChoice> choices = {
     {.shape = {.batch = 32,
@@ -26,8 +25,6 @@ const std::vector<ConvolutionChoice> choices = {
      .math = "CUDNN_TENSOR_OP_MATH",
      .workspace_bytes = 3'000'000'000},
     {.shape = {.batch = 1, .height = 2, .width = 3, .inputs = 4, .outputs = 5}}};
-
-}  // namespace
 
 TEST_CASE("choices of convolutions are read as they were told") {
   const std::vector<ConvolutionChoice> read = convolution_choices_in(to_text(choices));
@@ -62,4 +59,4 @@ TEST_CASE("a text that is no list of choices is told, not followed") {
                        EnvironmentError);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::convolution_choice_test

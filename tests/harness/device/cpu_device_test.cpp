@@ -8,8 +8,7 @@
 #include "sim/base/error.h"
 #include "tests/harness/device/device_numbers.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::cpu_device_test {
 
 struct Layout {
   std::int64_t rows;
@@ -77,8 +76,6 @@ void check_product(Device& device, Matmul matmul, Types types, std::int64_t gap)
   const double most = largest_of(expected) * rounding(types.output) + terms * terms * rounding(Type::fp32);
   CHECK(largest_difference(numbers_of(device, output), expected) <= most);
 }
-
-}  // namespace
 
 TEST_CASE("products of matrices agree with their sums for every transpose, stride, batch and type") {
   const auto device = make_cpu_device();
@@ -199,4 +196,4 @@ TEST_CASE("the device says what it is made of") {
   CHECK(device->libraries().find("OpenBLAS") == 0);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::cpu_device_test

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::harness_device_executor_test {
 
 struct Count {
   int nothing() const { return 0; }
@@ -22,8 +21,6 @@ struct Spanned {
   Span nothing() const { return {INT64_MAX, INT64_MIN}; }
   Span combine(Span a, Span b) const { return {std::min(a.least, b.least), std::max(a.most, b.most)}; }
 };
-
-}  // namespace
 
 TEST_CASE("a map calls its formula once for each element, with its place and what is there") {
   std::vector<float> to(35, -1);
@@ -86,4 +83,4 @@ TEST_CASE("a reduction of rows stays in its row, one of columns in its column") 
   });
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::harness_device_executor_test

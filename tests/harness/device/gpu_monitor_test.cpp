@@ -3,8 +3,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::gpu_monitor_test {
 
 TEST_CASE("a GPU is found by its place on PCIe and described") {
   const auto monitor = GpuMonitor::open("0000:02:00.0", LOCKSTEP_FAKE_NVML);
@@ -58,5 +57,4 @@ TEST_CASE("reasons for a lower clock have NVML's names") {
   CHECK(names_of_clock_limits(0).empty());
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::gpu_monitor_test

@@ -8,8 +8,7 @@
 
 #include "sim/base/random.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::half_test {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -25,8 +24,6 @@ double nearest(double value, int precision, int smallest_exponent) {
 float any_float(std::uint64_t index) {
   return float_of(static_cast<std::uint32_t>(keyed_random(9, index, 0)));
 }
-
-}  // namespace
 
 TEST_CASE("every fp16 number survives being widened and stored") {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -122,4 +119,4 @@ TEST_CASE("what is finite is told from the bits") {
   CHECK_FALSE(is_finite(std::numeric_limits<float>::quiet_NaN()));
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::half_test

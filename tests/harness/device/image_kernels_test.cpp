@@ -7,8 +7,7 @@
 #include "tests/harness/device/device_numbers.h"
 #include "tests/harness/device/tested_device.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::image_kernels_test {
 
 struct Gradients {
   Numbers output;
@@ -116,8 +115,6 @@ Numbers max_pooled(const Pooling& p, const Numbers& input) {
         }
   return output;
 }
-
-}  // namespace
 
 TEST_CASE("a convolution and its gradients are the seven loops of their definition") {
   const auto device = make_tested_device();
@@ -265,4 +262,4 @@ TEST_CASE("average pooling is the mean of all pixels, and its gradient their equ
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::image_kernels_test

@@ -9,8 +9,7 @@
 #include "tests/harness/device/device_numbers.h"
 #include "tests/harness/device/tested_device.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::kernels_test {
 
 double gelu(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
@@ -60,8 +59,6 @@ Numbers softmax(const Numbers& scores, std::int64_t columns, bool is_causal) {
 }
 
 constexpr std::int64_t uneven = 1037;  // no multiple of a vector
-
-}  // namespace
 
 TEST_CASE("formulas of elements agree with double precision in every type") {
   const auto device = make_tested_device();
@@ -398,4 +395,4 @@ TEST_CASE("finite values leave the flag as it was") {
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::kernels_test

@@ -7,8 +7,7 @@
 #include "tests/harness/device/device_numbers.h"
 #include "tests/harness/device/tested_device.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::normalisation_kernels_test {
 
 // A matrix to be normalised, its parameters, and what the kernels keep.
 struct Case {
@@ -92,8 +91,6 @@ struct Shape {
   std::int64_t columns;
 };
 constexpr Shape shapes[] = {{5, 33}, {600, 7}, {2, 64}};
-
-}  // namespace
 
 TEST_CASE("normalised numbers agree with double precision in every type") {
   const auto device = make_tested_device();
@@ -229,4 +226,4 @@ TEST_CASE("the parameters' gradients are sums over rows, over what was there or 
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::normalisation_kernels_test

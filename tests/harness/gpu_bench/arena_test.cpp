@@ -7,12 +7,9 @@
 
 #include "tests/harness/device/device_numbers.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::arena_test {
 
 constexpr ArenaSize size{.bytes = 1 << 20, .cache_bytes = 10'000};
-
-}  // namespace
 
 // A slot of 300 and 100 floats is 1,280 and 512 bytes when each begins at a multiple of 256. 2 x 10,000 bytes
 // hold 11 slots whole; one more and the first is used again after more than twice the cache.
@@ -63,4 +60,4 @@ TEST_CASE("memory holds numbers between -1 and 1 of the type asked for, none of 
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::arena_test

@@ -6,8 +6,7 @@
 #include "sim/base/error.h"
 #include "tests/support/program.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::bench_options_test {
 
 BenchOptions read(std::vector<const char*> words) {
   words.insert(words.begin(), "lockstep_gpu_bench");
@@ -22,8 +21,6 @@ std::string refusal(const std::vector<const char*>& words) {
   }
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("a part, a file and a time are all it takes") {
   const BenchOptions options = read({"gemm", "-o", "gemm.csv", "--seconds", "90.5"});
@@ -74,4 +71,4 @@ TEST_CASE("what would be measured is listed without a GPU") {
 
 #endif
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::bench_options_test

@@ -14,8 +14,7 @@
 #include "validate/harness/gpu_bench/interference_cases.h"
 #include "validate/harness/gpu_bench/memory_cases.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::cases_test {
 
 using Products = std::set<std::pair<std::int64_t, std::int64_t>>;  // weights, FLOPs a sample
 
@@ -60,8 +59,6 @@ void check_distinct(const std::vector<Case>& cases, Key key) {
   std::set<Cells> keys;
   for (const Case& one : cases) CHECK(keys.insert(key(one)).second);
 }
-
-}  // namespace
 
 TEST_CASE("the convolutions of ResNet-50 and VGG-16 are those of the simulator's models, each once") {
   CHECK(products_of(resnet50_convolutions(32)) == convolutions_of(shipped_model("resnet50")));
@@ -155,4 +152,4 @@ TEST_CASE("kernels bound by memory cover 64 KiB to 1 GiB") {
   CHECK(most == 1 << 30);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::cases_test

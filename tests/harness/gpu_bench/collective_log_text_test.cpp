@@ -5,8 +5,7 @@
 #include "sim/study/collective_log.h"
 #include "tests/scenario/lab.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::collective_log_text_test {
 
 CollectiveLog read_back(const std::string& op, const std::vector<CollectiveLogLine>& lines) {
   const testing::Folder folder;
@@ -14,8 +13,6 @@ CollectiveLog read_back(const std::string& op, const std::vector<CollectiveLogLi
       .op = op, .library_version = "2.28.3", .gpus = std::vector<std::string>(4, "NVIDIA H100 80GB HBM3")};
   return read_collective_log(folder.write("log.txt", collective_log_text(header, lines)));
 }
-
-}  // namespace
 
 TEST_CASE("the simulator reads every collective's log as what it is") {
   for (const std::string& op : collective_names()) {
@@ -56,4 +53,4 @@ TEST_CASE("a size is whole elements, of each rank where ranks share it") {
   CHECK(whole_bytes("reduce_scatter", 64, 3) == 60);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::collective_log_text_test

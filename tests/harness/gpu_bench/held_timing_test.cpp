@@ -7,8 +7,7 @@
 #include "tests/harness/gpu_bench/virtual_stage.h"
 #include "validate/harness/measure/measurement.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::held_timing_test {
 
 constexpr double launch_seconds = 5e-6;
 
@@ -16,8 +15,6 @@ std::optional<KernelTime> time_kernel(VirtualStage& stage, double seconds, const
   return time_held(
       stage, [&](std::int64_t) { stage.device().launch(seconds); }, timing);
 }
-
-}  // namespace
 
 // Launched onto an idle stream it would be seen to take the launch of the mark after it as well.
 TEST_CASE("a kernel shorter than its launch is timed without its launch") {
@@ -68,4 +65,4 @@ TEST_CASE("every call has a number of its own, so that each takes other memory")
   CHECK(*numbers.rbegin() == calls - 1);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::held_timing_test

@@ -4,14 +4,11 @@
 
 #include <set>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::interference_cases_test {
 
 OccupantWord word(std::uint32_t multiprocessor, bool was_stopped = true) {
   return {.was_stopped = was_stopped, .multiprocessor = multiprocessor, .seconds = 0.5, .bytes = 20e9};
 }
-
-}  // namespace
 
 TEST_CASE("1 to 32 multiprocessors are held, each at rates from none to full") {
   std::set<int> held;
@@ -45,4 +42,4 @@ TEST_CASE("a rate becomes cycles between chunks") {
   CHECK(chunk_cycles({.name = "0"}, 131'072, 1500) == -1);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::interference_cases_test

@@ -10,8 +10,7 @@
 #include "tests/harness/device/device_numbers.h"
 #include "tests/support/program.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::kernel_parts_test {
 
 // Nothing holds a CPU back, and nothing needs to: a call has ended when it returns.
 class CpuStage final : public Stage {
@@ -118,8 +117,6 @@ ConvolutionCase small_convolution(ConvolutionPass pass) {
       .shape = {.batch = 2, .height = 6, .width = 6, .inputs = 4, .outputs = 8, .kernel = 3, .padding = 1},
       .pass = pass};
 }
-
-}  // namespace
 
 TEST_CASE("a case's product is that of its layout, for each of a batch") {
   SmallBench small(gemm_layout());
@@ -260,4 +257,4 @@ TEST_CASE("every class of kernels that memory bounds runs in every precision, co
   CHECK(cell(small, 1, memory_layout(), "cold") == "0");
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::kernel_parts_test

@@ -11,8 +11,7 @@
 
 #include "tests/support/program.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::measure_gpu_test {
 
 using testing::Answer;
 using testing::contains;
@@ -119,8 +118,6 @@ std::string state_of(const Answer& answer, const std::string& step) {
   }
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("measure_gpu runs every part, most valuable first, each with a file of its own") {
   const FakeMachine machine;
@@ -331,4 +328,4 @@ TEST_CASE("what cannot be told when to end gets the seconds that it needs in a s
   CHECK(seconds_of("step_gpt_bf16", 5) == 0);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::measure_gpu_test

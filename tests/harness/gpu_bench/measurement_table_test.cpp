@@ -9,8 +9,7 @@
 #include "validate/harness/gpu_bench/gemm_cases.h"
 #include "validate/harness/gpu_bench/memory_cases.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::measurement_table_test {
 
 const TableLayout small_layout = {.columns = {"gpu", "size", "time_us"}, .key = {"size"}};
 
@@ -41,8 +40,6 @@ std::string joined(const Cells& cells) {
   for (const std::string& cell : cells) text += (text.empty() ? "" : ",") + cell;
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("a table that is opened leaves no file until it is saved") {
   const TableFile file;
@@ -113,4 +110,4 @@ TEST_CASE("tables of kernels have the columns of published ones, and how a time 
         "gpu,precision,op,rows,hidden,direction,kernel,time_us,source" + more);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::measurement_table_test

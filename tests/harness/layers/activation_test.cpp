@@ -2,7 +2,7 @@
 
 #include "tests/harness/layers/gradient_check.h"
 
-namespace lockstep::harness {
+namespace lockstep::harness::activation_test {
 
 // Further from the kink at 0 than any finite difference reaches.
 TEST_CASE("ReLU passes the gradient on where its input is positive") {
@@ -19,4 +19,4 @@ TEST_CASE("GELU's gradient is that of the tanh form") {
   check.check(gelu, normal_values(40, 1));
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::activation_test

@@ -4,9 +4,7 @@
 
 #include "tests/harness/layers/gradient_check.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::causal_self_attention_test {
 
 constexpr AttentionShape shape{.batch = 2, .sequence = 5, .heads = 3, .hidden = 12};
 constexpr std::size_t row = 3 * 12;
@@ -25,8 +23,6 @@ struct Attention {
     return read_back(check.device(), layer.forward(step, input.tensor()));
   }
 };
-
-}  // namespace
 
 TEST_CASE("attention's gradients are those of its loss") {
   Attention attention;
@@ -66,4 +62,4 @@ TEST_CASE("without a query attention is the mean of what is visible") {
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::causal_self_attention_test

@@ -5,15 +5,11 @@
 #include "validate/harness/layers/linear.h"
 #include "validate/harness/layers/norm.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::composite_test {
 
 std::unique_ptr<Linear> make_linear(ModuleFactory& factory, const std::string& name) {
   return std::make_unique<Linear>(factory, LinearOptions{.name = name, .rows = 3, .inputs = 4, .outputs = 4});
 }
-
-}  // namespace
 
 TEST_CASE("a path's gradient and its input's own add up") {
   GradientCheck check;
@@ -50,4 +46,4 @@ TEST_CASE("a sequence's gradients are those of its loss") {
   check.check(network, normal_values(12, 1));
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::composite_test

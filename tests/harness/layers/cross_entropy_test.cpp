@@ -2,9 +2,7 @@
 
 #include "tests/harness/layers/gradient_check.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::cross_entropy_test {
 
 struct Loss {
   std::unique_ptr<Device> device = make_cpu_device();
@@ -23,8 +21,6 @@ struct Loss {
     return static_cast<double>(read_back(*device, loss.loss())[0]);
   }
 };
-
-}  // namespace
 
 // Equal logits: every class has the share 1/4, whatever their common value.
 TEST_CASE("the loss of equal logits is the logarithm of the number of classes") {
@@ -50,4 +46,4 @@ TEST_CASE("the logits' gradient is that of the mean loss, times the scale of the
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::cross_entropy_test

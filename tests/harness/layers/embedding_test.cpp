@@ -4,9 +4,7 @@
 #include "validate/harness/layers/composite.h"
 #include "validate/harness/layers/linear.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::embedding_test {
 
 // Token 2 comes twice in one sample and once in the other: its gradients add up.
 constexpr std::int32_t tokens[] = {2, 0, 2, 4, 2, 1};
@@ -28,8 +26,6 @@ Buffer upload_tokens(Device& device) {
   device.upload(buffer.tensor(), tokens);
   return buffer;
 }
-
-}  // namespace
 
 TEST_CASE("an embedding's gradients are those of its loss, words that come twice included") {
   GradientCheck check;
@@ -59,4 +55,4 @@ TEST_CASE("an embedding and an output projection that share a weight share its g
   CHECK(recorded.events.at(recorded.events.size() - 3) == "end 0 backward");
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::embedding_test

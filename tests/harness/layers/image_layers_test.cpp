@@ -2,7 +2,7 @@
 
 #include "tests/harness/layers/gradient_check.h"
 
-namespace lockstep::harness {
+namespace lockstep::harness::image_layers_test {
 
 TEST_CASE(
     "a convolution's gradients are those of its loss: 3x3 with a stride, 1x1, and 7x7 on an odd image") {
@@ -50,4 +50,4 @@ TEST_CASE("average pooling spreads each gradient over all pixels") {
   check.check(pool, normal_values(3 * 9 * 4, 1));
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::image_layers_test

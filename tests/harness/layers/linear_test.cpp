@@ -2,7 +2,7 @@
 
 #include "tests/harness/layers/gradient_check.h"
 
-namespace lockstep::harness {
+namespace lockstep::harness::linear_test {
 
 TEST_CASE("a linear layer's gradients are those of its loss, however its weight is stored") {
   for (const bool stores_transposed : {false, true}) {
@@ -71,4 +71,4 @@ TEST_CASE("a layer that borrows its weight registers none and completes none") {
   CHECK(check.factory().take_parameters().size() == 1);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::linear_test

@@ -2,9 +2,7 @@
 
 #include "tests/harness/layers/gradient_check.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::module_factory_test {
 
 std::vector<float> begun(std::uint64_t seed, std::uint32_t index, InitialValues initial) {
   const std::unique_ptr<Device> device = make_cpu_device();
@@ -13,8 +11,6 @@ std::vector<float> begun(std::uint64_t seed, std::uint32_t index, InitialValues 
   factory.add_parameter("this", 10'000, initial, false);
   return read_back(*device, factory.parameter(index).value);
 }
-
-}  // namespace
 
 TEST_CASE("a parameter begins as its seed and its place in the order say, and no two alike") {
   const InitialValues normal{.kind = InitialValues::Kind::normal, .value = 1};
@@ -49,4 +45,4 @@ TEST_CASE("in mixed precision what is multiplied has a copy in half, and nothing
   CHECK(factory.parameter(1).multiplied.data == factory.parameter(1).value.data);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::module_factory_test

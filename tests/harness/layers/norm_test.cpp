@@ -2,7 +2,7 @@
 
 #include "tests/harness/layers/gradient_check.h"
 
-namespace lockstep::harness {
+namespace lockstep::harness::norm_test {
 
 TEST_CASE("LayerNorm's gradients are those of its loss") {
   GradientCheck check;
@@ -34,4 +34,4 @@ TEST_CASE("BatchNorm's running statistics move a tenth of the way to the batch's
   CHECK(variances[1] == doctest::Approx(0.9 + 0.1 * 100));
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::norm_test

@@ -4,8 +4,7 @@
 
 #include "tests/harness/measure/virtual_bench.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::collective_curve_test {
 
 TEST_CASE("back to back an all-reduce takes what the device needs, from idle the host's launch as well") {
   const VirtualTimes times{.collective = 60e-6};
@@ -22,5 +21,4 @@ TEST_CASE("back to back an all-reduce takes what the device needs, from idle the
   }
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::collective_curve_test

@@ -4,8 +4,7 @@
 
 #include "tests/harness/measure/virtual_bench.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::copy_interference_test {
 
 constexpr double tolerance = 1e-3;  // a run lasts half a second or more
 
@@ -52,5 +51,4 @@ TEST_CASE("a host that cannot keep the device busy gives a reason and no number"
   CHECK(virtual_bench.bench.failures[0].measurement == "copy_interference");
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::copy_interference_test

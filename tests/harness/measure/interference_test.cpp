@@ -4,8 +4,7 @@
 
 #include "tests/harness/measure/virtual_bench.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::interference_test {
 
 constexpr std::int64_t mebibyte = 1 << 20;
 
@@ -90,5 +89,4 @@ TEST_CASE("kernels that are loaded when they are first launched do not shorten w
   CHECK(entry.compute_beside / entry.compute_alone == doctest::Approx(1).epsilon(tolerance));
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::interference_test

@@ -4,8 +4,7 @@
 
 #include "tests/harness/measure/virtual_bench.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::iteration_timing_test {
 
 TEST_CASE(
     "the hidden share counts time in which any collective ran once, and what lies before backward's end") {
@@ -46,5 +45,4 @@ TEST_CASE("iteration 1 is warm, and no later one waits for a mark to be made") {
   CHECK(timings[0].first_iteration < times.cold_launch + 20 * times.event_creation);
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::iteration_timing_test

@@ -5,8 +5,7 @@
 #include "tests/harness/measure/virtual_bench.h"
 #include "validate/harness/measure/bucket_copies.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::kernel_curves_test {
 
 void check_times(const CallTimes& measured, const VirtualTimes& times, double kernels) {
   CHECK(measured.from_idle.median == doctest::Approx(times.launch + kernels * times.kernel).epsilon(1e-6));
@@ -32,5 +31,4 @@ TEST_CASE("copies into a bucket take a kernel for each tensor") {
     check_times(timing.time, times, static_cast<double>(timing.tensors));
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::kernel_curves_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::harness_measure_machine_test {
 
 const std::string cpuinfo =
     "processor\t: 0\nmodel name\t: A Processor\ncpu MHz\t\t: 2000.0\n\n"
@@ -26,5 +25,4 @@ TEST_CASE("variables of NCCL are kept, of names of hosts only that they are set"
         std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"}, {"NCCL_HOSTID", "set"}});
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::harness_measure_machine_test

@@ -5,8 +5,7 @@
 #include "tests/harness/communication/local_group.h"
 #include "validate/harness/measure/measurement.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::ranks_test {
 
 TEST_CASE("every rank learns all rows, exactly, and decides alike") {
   const Listener listener;
@@ -31,5 +30,4 @@ TEST_CASE("repeats fill the time there is, within limits") {
   CHECK(count_repeats({.seconds = 2, .least = 3, .most = 200}, 0) == 200);
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::ranks_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::run_file_test {
 
 RunFile small_run() {
   RunFile run;
@@ -111,5 +110,4 @@ TEST_CASE("the table names the run and its iterations") {
   CHECK(table.find("iteration, cap 25 MB") != table.npos);
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::run_file_test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::statistics_test {
 
 TEST_CASE("quantiles interpolate between neighbours, in whatever order values come") {
   // 0 to 10: the quantile of share s is 10 s.
@@ -32,5 +31,4 @@ TEST_CASE("one value that is far off moves the mean and not the median") {
   CHECK(summarise({1, 1, 1, 1, 101}).mean == doctest::Approx(21));
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::statistics_test

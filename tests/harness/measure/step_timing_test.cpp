@@ -6,8 +6,7 @@
 
 #include "tests/harness/measure/virtual_bench.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::step_timing_test {
 
 constexpr IterationCounts counts{.warm_up = 1, .measured = 5, .most_seconds = 60};
 
@@ -58,5 +57,4 @@ TEST_CASE("layers follow each other without a wait for the host, also in the fir
   }
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::step_timing_test

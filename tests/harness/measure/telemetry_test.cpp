@@ -7,8 +7,7 @@
 
 #include "validate/harness/measure/gpu_record.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::telemetry_test {
 
 // What drives the fake library of fake_nvml.cpp.
 struct FakeNvml {
@@ -77,5 +76,4 @@ TEST_CASE("the file has a GPU's limits and its state during each measurement") {
   CHECK(json["telemetry"][0]["clock_limits"][0] == "sw_power_cap");
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::telemetry_test

@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::harness_measure_training_check_test {
 
 CheckSettings settings_of(Type activations, const std::string& precision, bool compresses = false) {
   CheckSettings settings;
@@ -32,5 +31,4 @@ TEST_CASE("Compressed buckets are rounded once a rank and once more, where that 
   CHECK(allowed_difference(settings_of(Type::bf16, "bf16", true), 2) == two_factors(7));
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::harness_measure_training_check_test

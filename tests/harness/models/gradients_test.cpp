@@ -7,9 +7,7 @@
 #include "tests/harness/layers/gradient_check.h"
 #include "tests/harness/models/tiny_models.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::gradients_test {
 
 struct Trained {
   explicit Trained(const ModelSpec& spec) : model(make_model(*device, spec)) {}
@@ -66,8 +64,6 @@ void check_along_gradient(Trained& trained, std::size_t index, double change, do
   trained.device->upload(parameter.value, start.data());
   CHECK((losses[1] - losses[0]) / (2 * distance) == doctest::Approx(steepness).epsilon(tolerance));
 }
-
-}  // namespace
 
 TEST_CASE("the loss of the mlp and of gpt rises along each parameter's gradient as fast as it says") {
   for (const ModelSpec& spec : {tiny_mlp(), tiny_gpt()}) {
@@ -171,4 +167,4 @@ TEST_CASE("products read the copies in half, which change when they are made aga
   CHECK(trained.loss() != before);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::gradients_test

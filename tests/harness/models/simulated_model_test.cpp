@@ -10,9 +10,7 @@
 #include "tests/models/instance.h"
 #include "validate/harness/models/training_model.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::simulated_model_test {
 
 const std::map<std::string, std::int64_t> gpt2_sizes = {
     {"layers", 12}, {"hidden", 768}, {"heads", 12}, {"sequence", 1024}, {"vocabulary", 50257}};
@@ -55,8 +53,6 @@ void check_like_simulator(const ModelSpec& spec) {
   const auto model = make_model(device, spec);
   check_like(device, *model, simulated(*model));
 }
-
-}  // namespace
 
 TEST_CASE("gpt has the simulator's parameters, order of gradients and operations, at any sizes") {
   check_like_simulator({.name = "gpt"});
@@ -138,4 +134,4 @@ TEST_CASE("layers are named and stand in forward order, each with one forward an
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::simulated_model_test

@@ -8,9 +8,7 @@
 #include "validate/harness/models/pattern_task.h"
 #include "validate/harness/models/token_task.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::tasks_test {
 
 struct Sample {
   std::vector<float> numbers;
@@ -27,8 +25,6 @@ Sample sample_of(const Task& task, std::int64_t number) {
   task.write(number, {.numbers = sample.numbers, .tokens = sample.tokens, .targets = sample.targets});
   return sample;
 }
-
-}  // namespace
 
 TEST_CASE("each target is the token that follows") {
   const TokenTask task(3, 50, 17);
@@ -86,4 +82,4 @@ TEST_CASE("samples of a class share a pattern that is constant over cells") {
   CHECK(has_mean[1]);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::tasks_test

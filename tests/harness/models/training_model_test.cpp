@@ -9,9 +9,7 @@
 #include "tests/harness/models/tiny_models.h"
 #include "validate/harness/device/cpu_device.h"
 
-namespace lockstep::harness {
-
-namespace {
+namespace lockstep::harness::training_model_test {
 
 struct Losses {
   double first = 0;
@@ -51,8 +49,6 @@ std::string message_of(const ModelSpec& spec) {
   }
   return "";
 }
-
-}  // namespace
 
 // Before training all classes are about equally likely: the loss is about log(classes).
 TEST_CASE("the mlp learns its task: the loss falls to a fifth") {
@@ -107,4 +103,4 @@ TEST_CASE("a spec that was left open comes back with its defaults") {
   CHECK(model->spec().batch == 4);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::training_model_test

@@ -11,8 +11,7 @@
 #include "tests/harness/stand_in/gpu_numbers.h"
 #include "validate/harness/device/cuda_products.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::cublas_test {
 
 cudaDataType data_type_of(Type type) {
   if (type == Type::fp32)
@@ -118,8 +117,6 @@ double dot(const Types& types, const Numbers& a, const Numbers& b,
              result.data) == CUBLAS_STATUS_SUCCESS);
   return gpu.numbers_in(result)[0];
 }
-
-}  // namespace
 
 TEST_CASE("a product has the numbers that BLAS defines, whatever the transposes, types and scales") {
   for (const Types& types : type_pairs) {
@@ -269,4 +266,4 @@ TEST_CASE("the harness's products of row-major matrices, through cuBLAS, are tho
   }
 }
 
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::cublas_test

@@ -15,8 +15,7 @@
 #include "validate/harness/device/kernels.h"
 #include "validate/harness/device/normalisation_kernels.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::cuda_executor_test {
 
 // Corners of warps (32), blocks (256), of when rows or columns are cut into slices, and shapes of real
 // layers.
@@ -37,8 +36,6 @@ bool all_are(const std::vector<std::int64_t>& values, std::int64_t expected) {
 std::vector<std::int64_t> zeros(std::int64_t count) {
   return std::vector<std::int64_t>(static_cast<std::size_t>(count));
 }
-
-}  // namespace
 
 TEST_CASE("a grid over rows and columns visits each element exactly once") {
   const HostGrid grid;
@@ -108,8 +105,6 @@ TEST_CASE("what many threads add to one number is all in it") {
   }
 }
 
-namespace {
-
 std::vector<float> draws(std::size_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> values(count);
@@ -144,8 +139,6 @@ float largest_difference(const std::vector<float>& a, const std::vector<float>& 
   return largest;
 }
 
-}  // namespace
-
 TEST_CASE("equal inputs give equal bits, in whatever order threads run") {
   for (const auto& [rows, columns] : shapes) {
     const std::vector<float> first = sums_by(HostGrid(1).executor, rows, columns);
@@ -163,8 +156,6 @@ TEST_CASE("sums by a grid are sums by a loop but for their order") {
                              sums_by(SerialExecutor(), rows, columns)) <= 2 * most * most / 16'777'216.0F);
   }
 }
-
-namespace {
 
 struct BatchNormResult {
   std::vector<float> mean, inverse, output;
@@ -197,8 +188,6 @@ std::vector<float> softmax_by(const Executor& executor, std::int64_t rows, std::
   kernels::causal_softmax<float>(executor, statistics.data(), view_of(scores), view_of(scores), columns);
   return scores;
 }
-
-}  // namespace
 
 // Two orders of summing n numbers of [-2, 2] about a pivot differ by at most 2 n roundings of a sum below 2
 // n; in practice roundings cancel to sqrt(n) of them, and a mean divides by n: 4 sqrt(n) 2^-24, here with
@@ -238,4 +227,4 @@ TEST_CASE("one value among many that is no number is found, wherever it is") {
   }
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::cuda_executor_test

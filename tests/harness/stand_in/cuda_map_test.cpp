@@ -13,8 +13,7 @@
 #include "validate/harness/device/normalisation_kernels.h"
 #include "validate/harness/stand_in/numbers.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::cuda_map_test {
 
 // Numbers of one type that begin `offset` elements behind a place where a vector may be loaded.
 class Numbered {
@@ -110,8 +109,6 @@ stand_in::Moves moves_of_sum(std::int64_t count, std::int64_t offset) {
   return stand_in::moves_since_asked();
 }
 
-}  // namespace
-
 TEST_CASE("a formula of elements gives the same bits by a grid and by a loop, however its operands lie") {
   check_sums<float>();
   check_sums<Half>();
@@ -190,4 +187,4 @@ TEST_CASE("an optimizer's step moves 16 bytes at a time") {
   CHECK(moves.smaller == 0);
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::cuda_map_test

@@ -12,8 +12,7 @@
 #include "validate/harness/stand_in/convolution_search.h"
 #include "validate/harness/stand_in/convolution_sums.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::cudnn_test {
 
 // ResNet-50's kinds: 7x7 by 2 with padding 3, 3x3, 3x3 by 2, 1x1, 1x1 by 2; sizes that differ in all
 // directions.
@@ -150,8 +149,6 @@ std::string last_error() {
 }
 
 constexpr auto plain = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
-
-}  // namespace
 
 TEST_CASE("convolutions through cuDNN are those of patches and products, in every direction and type") {
   GpuNumbers gpu;
@@ -330,4 +327,4 @@ TEST_CASE("what is no image, has no memory or does not live is refused") {
         CUDNN_STATUS_BAD_PARAM);
 }
 
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::cudnn_test

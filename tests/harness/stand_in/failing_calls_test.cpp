@@ -9,8 +9,7 @@
 
 #include "tests/harness/stand_in/whole_program.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::failing_calls_test {
 
 // What only destructors call: they cannot tell, and what they end has ended all the same.
 bool may_go_unsaid(const std::string& entry_point) {
@@ -71,5 +70,4 @@ TEST_CASE("an error that NCCL finds by itself ends all ranks with 4") {
   CHECK(machine.leaks().empty());
 }
 
-}  // namespace
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::failing_calls_test

@@ -15,8 +15,7 @@
 #include "validate/harness/device/cuda_convolutions.h"
 #include "validate/harness/stand_in/convolution_search.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::kernel_agreement_test {
 
 // What two ranks compute with after `agree`, each of which searches by a seed of its own.
 template <class Agree>
@@ -60,8 +59,6 @@ void run_with(const std::string& algorithm) {
   const bool is_done = convolutions.forward(strided, output, input, weight);
   CHECK(is_done);
 }
-
-}  // namespace
 
 TEST_CASE("ranks that search alone compute with different algorithms") {
   const std::vector<std::string> choices = choices_of_two_ranks([](Bench& bench, Trainer& trainer) {
@@ -109,4 +106,4 @@ TEST_CASE("what rank 0 found no algorithm for is a product of matrices on all ra
   CHECK_FALSE(convolutions.forward(strided, operand, operand, operand));
 }
 
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::kernel_agreement_test

@@ -13,8 +13,7 @@
 #include "validate/harness/communication/rendezvous.h"
 #include "validate/harness/stand_in/operation.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::harness_stand_in_machine_test {
 
 constexpr int seeds = 40;
 
@@ -339,5 +338,4 @@ TEST_CASE("an equal seed makes an equal run") {
   CHECK(order_of(7) != order_of(8));
 }
 
-}  // namespace
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::harness_stand_in_machine_test

@@ -16,8 +16,7 @@
 #include "validate/harness/measure/step_timing.h"
 #include "validate/harness/training/trainer.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::measure_test {
 
 // Every kernel lasts as long: a pass is some tens of milliseconds, a host's call a thousandth of a kernel.
 ClockRates rates() {
@@ -115,5 +114,4 @@ TEST_CASE("a step without communication lasts as long as its kernels") {
   });
 }
 
-}  // namespace
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::measure_test

@@ -14,8 +14,7 @@
 #include "tests/support/program.h"
 #include "validate/harness/rank_program.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::measured_run_test {
 
 constexpr int ranks = 2;
 
@@ -96,5 +95,4 @@ TEST_CASE("a run that fails in any call leaves no file, ends every rank with 4 a
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-}  // namespace
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::measured_run_test

@@ -10,8 +10,7 @@
 #include "sim/base/error.h"
 #include "validate/harness/stand_in/simt.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::multiprocessor_test {
 
 // A thread's place in its block.
 unsigned own_place() {
@@ -55,8 +54,6 @@ std::string failure_of(Kernel kernel) {
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-}  // namespace
 
 TEST_CASE("every thread of every block runs once and knows where it is") {
   std::vector<int> visits(3 * 2 * 32 * 4);
@@ -149,4 +146,4 @@ TEST_CASE("what a thread throws ends the grid, and the next grid runs as if noth
   CHECK(threads == 128);
 }
 
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::multiprocessor_test

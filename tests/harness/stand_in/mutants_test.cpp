@@ -11,8 +11,7 @@
 #include "tests/harness/stand_in/whole_program.h"
 #include "validate/harness/stand_in/mutant.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::mutants_test {
 
 constexpr std::uint64_t seeds = 6;
 constexpr double share_that_must_be_caught = 0.95;
@@ -93,5 +92,4 @@ TEST_CASE("of the mutants of every wait, record, stream argument and guard of me
   CHECK(static_cast<double>(caught) >= share_that_must_be_caught * static_cast<double>(mutants.size()));
 }
 
-}  // namespace
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::mutants_test

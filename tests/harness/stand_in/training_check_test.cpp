@@ -17,8 +17,7 @@
 #include "validate/harness/training/reducer.h"
 #include "validate/harness/training/trainer.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::harness_stand_in_training_check_test {
 
 CheckSettings settings_of(const ModelSpec& model) {
   return {.model = model,
@@ -102,5 +101,4 @@ TEST_CASE("a ResNet-50 makes steps on two GPUs without a race, and ranks keep eq
   CHECK(machine.leaks().empty());
 }
 
-}  // namespace
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::harness_stand_in_training_check_test

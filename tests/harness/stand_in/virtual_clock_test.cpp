@@ -8,8 +8,7 @@
 #include "validate/harness/stand_in/machine.h"
 #include "validate/harness/stand_in/operation.h"
 
-namespace lockstep::harness::stand_in {
-namespace {
+namespace lockstep::harness::stand_in::virtual_clock_test {
 
 constexpr double microsecond = 1e-6;
 constexpr double relative = 1e-6;  // of what cudaEventElapsedTime has of digits
@@ -128,5 +127,4 @@ TEST_CASE("an event waits for what it is recorded behind, on its own stream and 
   });
 }
 
-}  // namespace
-}  // namespace lockstep::harness::stand_in
+}  // namespace lockstep::harness::stand_in::virtual_clock_test

@@ -5,8 +5,7 @@
 #include "tests/harness/training/recording_communicator.h"
 #include "validate/harness/device/cpu_device.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::coalesced_broadcast_test {
 
 TEST_CASE(
     "all tensors travel in one broadcast from rank 0 and come back unchanged where nothing changes them") {
@@ -54,5 +53,4 @@ TEST_CASE("nothing is broadcast where there is nothing") {
   CHECK(communicator.broadcast.empty());
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::coalesced_broadcast_test

@@ -8,8 +8,7 @@
 #include "sim/base/error.h"
 #include "tests/harness/device/device_numbers.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::optimizer_test {
 
 // Two parameters of 33 and 5 elements with values and gradients of their own.
 class Net {
@@ -99,8 +98,6 @@ Parameters one_huge_parameter() {
   parameters.back()->elements = std::int64_t{1} << 50;
   return parameters;
 }
-
-}  // namespace
 
 TEST_CASE("plain descent is PyTorch's SGD") {
   check_updates("sgd", [](Reference& reference, double gradient, int) {
@@ -208,4 +205,4 @@ TEST_CASE("the scale of a loss is undone before the update") {
   CHECK(scaled.values(1) == plain.values(1));
 }
 
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::optimizer_test

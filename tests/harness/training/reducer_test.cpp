@@ -8,8 +8,7 @@
 #include "tests/harness/training/recording_communicator.h"
 #include "validate/harness/device/cpu_device.h"
 
-namespace lockstep::harness {
-namespace {
+namespace lockstep::harness::reducer_test {
 
 constexpr std::int64_t elements_of_mebibyte = (1 << 20) / 4;
 constexpr int ranks = 4;
@@ -173,5 +172,4 @@ TEST_CASE("a backward that left out a gradient, or completed one twice, is a bug
   CHECK_THROWS_AS(twice.reducer->gradient_ready(1), InternalError);
 }
 
-}  // namespace
-}  // namespace lockstep::harness
+}  // namespace lockstep::harness::reducer_test

@@ -6,8 +6,7 @@
 
 #include "tests/support/clusters.h"
 
-namespace lockstep {
-namespace {
+namespace lockstep::leaf_spine_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(10), Duration::microseconds(2));
@@ -94,5 +93,4 @@ TEST_CASE("Rails do not share leaves") {
   }
 }
 
-}  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::leaf_spine_test

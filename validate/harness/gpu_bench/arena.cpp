@@ -35,9 +35,9 @@ std::vector<float> drawn_floats(std::size_t count) {
 
 }  // namespace
 
-SlotPlan plan_slots(const std::vector<Operand>& operands, const ArenaSize& size, bool is_cold) {
+SlotPlan plan_slots(const std::vector<ArenaOperand>& operands, const ArenaSize& size, bool is_cold) {
   SlotPlan plan;
-  for (const Operand& operand : operands) {
+  for (const ArenaOperand& operand : operands) {
     plan.offsets.push_back(plan.slot_bytes);
     plan.slot_bytes += aligned(operand.elements * bytes_of(operand.type));
   }
@@ -52,7 +52,7 @@ Arena::Arena(Device& device, const ArenaSize& size)
       memory_(device, size.bytes / 4, Type::fp32),
       pattern_(device, std::min(size.bytes, most_pattern_bytes) / 4, Type::fp32) {}
 
-bool Arena::prepare(Device& device, const std::vector<Operand>& operands, Type type, bool is_cold) {
+bool Arena::prepare(Device& device, const std::vector<ArenaOperand>& operands, Type type, bool is_cold) {
   const SlotPlan plan = plan_slots(operands, size_, is_cold);
   if (plan.slots == 0)
     return false;

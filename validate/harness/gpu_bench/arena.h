@@ -17,7 +17,7 @@
 
 namespace lockstep::harness {
 
-struct Operand {
+struct ArenaOperand {
   std::int64_t elements = 0;
   Type type = Type::fp32;
 };
@@ -33,14 +33,14 @@ struct ArenaSize {
   std::int64_t cache_bytes = 0;  // of the device's last cache
 };
 
-SlotPlan plan_slots(const std::vector<Operand>& operands, const ArenaSize& size, bool is_cold);
+SlotPlan plan_slots(const std::vector<ArenaOperand>& operands, const ArenaSize& size, bool is_cold);
 
 class Arena {
  public:
   Arena(Device& device, const ArenaSize& size);
 
   // False where the slots it needs are larger than the arena. Numbers are uniform in [-1, 1) of `type`.
-  bool prepare(Device& device, const std::vector<Operand>& operands, Type type, bool is_cold = true);
+  bool prepare(Device& device, const std::vector<ArenaOperand>& operands, Type type, bool is_cold = true);
   // Of the slot that call `number` takes; valid until the next `prepare`.
   Tensor operand(std::int64_t number, std::size_t index) const;
 
@@ -51,7 +51,7 @@ class Arena {
   Buffer memory_;
   Buffer pattern_;
   Type pattern_type_ = Type::int32;  // of which there is none yet
-  std::vector<Operand> operands_;
+  std::vector<ArenaOperand> operands_;
   SlotPlan plan_;
 };
 

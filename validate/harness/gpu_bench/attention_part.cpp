@@ -30,11 +30,11 @@ class UnfusedAttention {
         type_(type_of(attention.precision)),
         scale_(1 / std::sqrt(static_cast<float>(attention.head_width))) {}
 
-  std::vector<Operand> operands() const {
+  std::vector<ArenaOperand> operands() const {
     const std::int64_t heads = attention_.batch * attention_.heads;
-    const Operand narrow{.elements = heads * attention_.sequence * attention_.head_width, .type = type_};
-    const Operand square{.elements = heads * attention_.sequence * attention_.sequence, .type = type_};
-    std::vector<Operand> operands = {narrow, narrow, narrow, narrow, square, square};
+    const ArenaOperand narrow{.elements = heads * attention_.sequence * attention_.head_width, .type = type_};
+    const ArenaOperand square{.elements = heads * attention_.sequence * attention_.sequence, .type = type_};
+    std::vector<ArenaOperand> operands = {narrow, narrow, narrow, narrow, square, square};
     if (attention_.is_backward)
       operands.insert(operands.end(), {narrow, narrow, narrow, square});
     return operands;

@@ -8,7 +8,7 @@
 namespace lockstep::harness {
 namespace {
 
-std::vector<Operand> operands_of(const ConvolutionCase& convolution) {
+std::vector<ArenaOperand> operands_of(const ConvolutionCase& convolution) {
   const Convolution& shape = convolution.shape;
   const Type type = type_of(convolution.precision);
   return {

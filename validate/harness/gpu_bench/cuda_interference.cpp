@@ -170,7 +170,7 @@ class Victim {
   }
 
   void prepare_pair(std::int64_t bytes) {
-    const Operand half{.elements = bytes / 2, .type = Type::bf16};
+    const ArenaOperand half{.elements = bytes / 2, .type = Type::bf16};
     bench_.arena.prepare(stage_.device(), {half, half}, Type::bf16);
     if (name_ == "copy_256_mib")
       kernel_ = [this](std::int64_t call) { stage_.device().copy(operand(call, 0), operand(call, 1)); };

@@ -2,7 +2,7 @@
 
 namespace lockstep::harness {
 
-std::vector<Operand> operands_of(const GemmCase& gemm) {
+std::vector<ArenaOperand> operands_of(const GemmCase& gemm) {
   const Type type = type_of(gemm.precision);
   return {{.elements = gemm.batch * gemm.m * gemm.k, .type = type},
           {.elements = gemm.batch * gemm.k * gemm.n, .type = type},

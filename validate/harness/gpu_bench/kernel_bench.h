@@ -54,7 +54,7 @@ struct KernelWork {
   std::string part;
   std::string precision;
   Cells key;
-  std::vector<Operand> operands;
+  std::vector<ArenaOperand> operands;
   bool is_cold = true;
   std::function<void(std::int64_t)> run;  // of call `number`, on the arena's operands of that number
   // Between the GPU's name and the times.

@@ -34,7 +34,7 @@ PartResult measure_convolutions(const KernelBench& bench, Convolver& exact, Conv
                                 const std::vector<ConvolutionCase>& cases);
 
 // What a product reads and writes, for others that run it.
-std::vector<Operand> operands_of(const GemmCase& gemm);
+std::vector<ArenaOperand> operands_of(const GemmCase& gemm);
 Matmul matmul_of(const GemmCase& gemm, const Arena& arena, std::int64_t call);
 
 }  // namespace lockstep::harness

@@ -34,7 +34,7 @@ class MemoryKernel {
       indices_ = drawn_indices();
   }
 
-  std::vector<Operand> operands() const {
+  std::vector<ArenaOperand> operands() const {
     const std::string_view op = memory_.op;
     if (op == "embedding")
       return {main(), {.elements = vocabulary * memory_.hidden}, {.elements = positions * memory_.hidden}};
@@ -45,7 +45,7 @@ class MemoryKernel {
     if (op == "add_bias" || op == "sum_columns")
       return {main()};
     const bool has_three = memory_.is_backward || op == "add" || op == "momentum";
-    return has_three ? std::vector<Operand>{main(), main(), main()} : std::vector<Operand>{main(), main()};
+    return has_three ? std::vector<ArenaOperand>{main(), main(), main()} : std::vector<ArenaOperand>{main(), main()};
   }
 
   void run(std::int64_t call) {
@@ -58,7 +58,7 @@ class MemoryKernel {
   using Kernel = void (MemoryKernel::*)(std::int64_t);
   static const std::map<std::pair<std::string, bool>, Kernel>& kernels();
 
-  Operand main() const { return {.elements = memory_.rows * memory_.hidden, .type = type_}; }
+  ArenaOperand main() const { return {.elements = memory_.rows * memory_.hidden, .type = type_}; }
   Tensor at(std::int64_t call, std::size_t index) const { return arena_.operand(call, index); }
 
   Buffer drawn_indices() const {
