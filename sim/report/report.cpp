@@ -378,6 +378,8 @@ Scenario shifted(const Scenario& scenario, std::int64_t communication_ppm, std::
        {LinkClass::nvlink, LinkClass::pcie, LinkClass::socket, LinkClass::network}) {
     std::int64_t& efficiency = calibration.efficiency_ppm.try_emplace(link_class, million).first->second;
     efficiency = efficiency * million / (million + communication_ppm);
+    if (link_class == LinkClass::network)
+      efficiency = std::min(efficiency, million);  // nothing between nodes exceeds the wire
   }
   for (ProtocolCost& protocol : calibration.protocols) {
     protocol.launch = scaled(protocol.launch, million + communication_ppm, million);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -21,8 +22,6 @@
 namespace lockstep {
 namespace {
 
-// Deviations from one in a borrowed band, as for a fit of which nothing was held out.
-constexpr std::int64_t borrowed_band_ppm = 1'500'000;
 // A library that fills less than this of a NIC waits for something else.
 constexpr std::int64_t wire_limited_ppm = 500'000;
 
@@ -155,11 +154,10 @@ void carry_over(const MachineSpec& here, const MachineSpec& there, Calibration& 
   }
 }
 
-void widen(ResidualBand& band) {
-  constexpr std::int64_t nearly_all = -999'000;  // a time is never below zero
-  const auto wider = [](std::int64_t ppm) { return ppm * borrowed_band_ppm / million; };
-  band.low_ppm = std::max(wider(band.low_ppm), nearly_all);
-  band.high_ppm = wider(band.high_ppm);
+// Half as far from 1 again, as for a fit of which nothing was held out; in logarithms: no time is below zero.
+std::int64_t wider(std::int64_t residual_ppm) {
+  const double ratio = 1 + static_cast<double>(residual_ppm) / static_cast<double>(million);
+  return std::llround((ratio * std::sqrt(ratio) - 1) * static_cast<double>(million));
 }
 
 // As it holds on `here`; `remarks` then says all that differs.
@@ -168,7 +166,10 @@ Calibration borrow(const MachineSpec& here, const Lender& lender, std::vector<st
   if (remarks.empty())
     return calibration;
   carry_over(here, lender.relative.machine, calibration, remarks);
-  for (ResidualBand& band : calibration.communication_residuals) widen(band);
+  for (ResidualBand& band : calibration.communication_residuals) {
+    band.low_ppm = wider(band.low_ppm);
+    band.high_ppm = wider(band.high_ppm);
+  }
   return calibration;
 }
 

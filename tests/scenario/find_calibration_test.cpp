@@ -94,8 +94,8 @@ TEST_CASE("what is borrowed is said, with how far it is, and its band is wider b
         std::vector<std::string>{"machine new is uncalibrated: using a (asked instead of gpu_of_a, compute "
                                  "capability 8.0 instead of 7.0)"});
   const ResidualBand band = *scenario.cluster.calibration.communication_residual(Bytes{1});
-  CHECK(band.low_ppm == -200'000 * 3 / 2);
-  CHECK(band.high_ppm == 400'000 * 3 / 2);
+  CHECK(band.low_ppm == -284'458);  // 0.8^1.5 - 1
+  CHECK(band.high_ppm == 656'502);  // 1.4^1.5 - 1
 }
 
 TEST_CASE("a machine like one that was measured borrows its band as it is, and is told so") {
