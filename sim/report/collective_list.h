@@ -24,13 +24,13 @@ struct CollectiveReport {
   Payload payload = Payload::gradients;
   std::uint32_t ranks = 1;  // of its communicator
   std::uint32_t tensors = 0;
-  Bytes bytes;                 // as nccl-tests counts them, before compression
-  Bytes sent;                  // by the rank
-  Duration ready, start, end;  // from the start of the iteration
-  Duration exposed;            // the part of it in which the compute lane stood still
+  Bytes bytes;                                // as nccl-tests counts them, before compression
+  Bytes sent;                                 // by the rank
+  Duration ready = {}, start = {}, end = {};  // from the start of the iteration
+  Duration exposed = {};                      // the part of it in which the compute lane stood still
   std::string algorithm;
   std::string protocol;
-  Bandwidth busbw;
+  Bandwidth busbw = {};
 };
 
 // Of a mean rank: on rings every rank sends as much as each link of its ring carries.
