@@ -9,13 +9,19 @@ PlanSize& PlanSize::operator+=(const PlanSize& other) {
   dependencies += other.dependencies;
   lanes += other.lanes;
   flows += other.flows;
+  kernels += other.kernels;
+  sections += other.sections;
+  names += other.names;
   return *this;
 }
 
 PlanSize size_of(const Plan& plan) {
   PlanSize size{.ops = std::ssize(plan.kind),
                 .dependencies = std::ssize(plan.successors),
-                .lanes = static_cast<std::int64_t>(plan.lanes.size())};
+                .lanes = static_cast<std::int64_t>(plan.lanes.size()),
+                .kernels = static_cast<std::int64_t>(plan.kernels.size()),
+                .sections = std::ssize(plan.sections),
+                .names = std::ssize(plan.names)};
   for (const Traffic& traffic : plan.traffics) size.flows += flow_count(traffic);
   return size;
 }

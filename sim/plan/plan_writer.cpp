@@ -77,7 +77,10 @@ PlanSize PlanWriter::counted() const {
   return {.ops = std::ssize(plan_.kind),
           .dependencies = std::ssize(edges_),
           .lanes = static_cast<std::int64_t>(plan_.lanes.size()),
-          .flows = flows_};
+          .flows = flows_,
+          .kernels = static_cast<std::int64_t>(plan_.kernels.size()),
+          .sections = std::ssize(plan_.sections),
+          .names = std::ssize(plan_.names)};
 }
 
 void PlanWriter::throw_too_large(std::int64_t expected_flows) const {
@@ -89,6 +92,7 @@ void PlanWriter::throw_too_large(std::int64_t expected_flows) const {
 void PlanWriter::section(std::string_view name, Category category) {
   const auto [found, is_new] =
       name_index_.emplace(std::string(name), static_cast<std::uint32_t>(plan_.names.size()));
+  take_room(PlanSize::bytes_per_section + (is_new ? PlanSize::bytes_per_name : 0));
   if (is_new)
     plan_.names.emplace_back(name);
   plan_.sections.push_back({OpId{static_cast<std::uint32_t>(plan_.size())}, found->second, category});
@@ -101,6 +105,7 @@ OpId PlanWriter::delay(LaneId lane, Duration duration, std::span<const OpId> aft
 OpId PlanWriter::kernel(LaneId lane, const KernelWork& work, std::span<const OpId> after) {
   const PathId path = find_path({.kind = PathKind::kernel, .rank = plan_.lanes[lane].rank});
   const OpId op = append(OpKind::transfer, lane, 0, path, after);
+  take_room(PlanSize::bytes_per_kernel);
   plan_.kernel_of.emplace_back(op, plan_.kernels.push_back(work));
   return op;
 }

@@ -41,8 +41,8 @@ struct CollectiveGroup {
   const CollectiveReport* first = nullptr;
   const CollectiveReport* last = nullptr;  // to come with a new name
   std::size_t count = 0;
-  Bytes bytes, sent;
-  Duration active, exposed;
+  Bytes bytes = {}, sent = {};
+  Duration active = {}, exposed = {};
 };
 // By their first; valid while `collectives` lives.
 std::vector<CollectiveGroup> grouped_alike(const std::vector<CollectiveReport>& collectives);

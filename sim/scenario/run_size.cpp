@@ -19,6 +19,7 @@ namespace {
 constexpr double ns_per_event = 100;
 constexpr double ns_per_event_and_tied_rank = 5;  // a search of all that share links, and their shares anew
 constexpr double ns_per_op = 100;                 // to write, price and route
+constexpr double ns_per_section = 800;            // to find its name among all
 constexpr double ns_per_flow = 90;                // to find what it crosses
 constexpr double ns_per_link = 300;               // to build, to colour, to share out
 constexpr double ns_per_multiplication = 1;
@@ -28,6 +29,9 @@ constexpr double ns_per_multiplication = 1;
 constexpr double run_bytes_per_op = 40;
 constexpr double run_bytes_per_lane = 20;
 constexpr double bytes_per_link = 150;
+// As the scenario states them and as they are written back, with their work.
+constexpr double bytes_per_layer = 3300;
+constexpr double bytes_per_tensor = 190;
 // A prediction has the simulation of its band at hand beside its own.
 constexpr double simulations_at_once = 2;
 
@@ -79,6 +83,20 @@ Part part_of_ops(const RunSize& size) {
                       count_text(size.ranks))};
 }
 
+Part part_of_names(const RunSize& size) {
+  const PlanSize plan{
+      .kernels = size.plans.kernels, .sections = size.plans.sections, .names = size.plans.names};
+  return {static_cast<double>(plan.bytes()), static_cast<double>(plan.sections) * ns_per_section / 1e9,
+          fmt::format("{} kernels and copies with names of their own",
+                      count_text(static_cast<double>(plan.names)))};
+}
+
+// Held once, whatever is simulated beside it.
+Part part_of_model(const RunSize& size) {
+  return {(size.layers * bytes_per_layer + size.tensors * bytes_per_tensor) / simulations_at_once, 0,
+          fmt::format("{} layers and {} tensors", count_text(size.layers), count_text(size.tensors))};
+}
+
 Part part_of_learning(const RunSize& size) {
   return {0, size.multiplications * ns_per_multiplication / 1e9,
           fmt::format("{} multiplications of models that are trained", count_text(size.multiplications))};
@@ -86,7 +104,7 @@ Part part_of_learning(const RunSize& size) {
 
 std::vector<Part> parts_of(const RunSize& size) {
   return {part_of_links(size), part_of_flows(size), part_of_lanes(size), part_of_ops(size),
-          part_of_learning(size)};
+          part_of_names(size), part_of_model(size), part_of_learning(size)};
 }
 
 std::string leading_part(const RunSize& size) {

@@ -25,6 +25,8 @@ struct RunSize {
   double nodes = 0;
   double links = 0;
   double ranks = 0;            // that are simulated one by one
+  double layers = 0;           // of the model
+  double tensors = 0;          // its parameters
   PlanSize plans = {};         // that stand in memory together
   double events = 0;           // of all that the engine runs
   double multiplications = 0;  // of small models that are really trained

@@ -173,14 +173,15 @@ inline std::string in_file(const Scenario& scenario, const std::string& problem)
   return scenario.file_name.empty() ? problem : scenario.file_name + ": " + problem;
 }
 
-// Does `work`; what rooms that know no scenario find wrong ("/cluster: ...") is given the scenario's file.
+// Does `work`; what rooms that know no scenario find wrong ("/cluster: ...") is given the scenario's file. A file's
+// own path may begin as a place does.
 template <class Work>
 auto with_file(const Scenario& scenario, const Work& work) {
   try {
     return work();
   } catch (ConfigError& error) {
     for (std::string& problem : error.problems)
-      if (problem.starts_with('/'))
+      if (problem.starts_with('/') && !problem.starts_with(in_file(scenario, "")))
         problem = in_file(scenario, problem);
     throw ConfigError(error.problems);
   }

@@ -397,10 +397,13 @@ std::int64_t window_length(const Scenario& scenario, std::size_t ops_per_iterati
   return whole_periods(scenario, std::min(wanted, scenario.simulation.iterations + 1));
 }
 
-RunSize size_of(const Cluster& cluster) {
+RunSize size_of(const Scenario& scenario, const Cluster& cluster) {
+  const Model& model = scenario.model.model;
   return {.nodes = static_cast<double>(cluster.topology.machines()),
           .links = static_cast<double>(cluster.topology.links().size()),
-          .ranks = static_cast<double>(cluster.symmetry.roles.representatives.size())};
+          .ranks = static_cast<double>(cluster.symmetry.roles.representatives.size()),
+          .layers = static_cast<double>(model.layers.size()),
+          .tensors = static_cast<double>(model.parameters.size())};
 }
 
 std::uint32_t count_machines(const Scenario& scenario) {
@@ -420,7 +423,7 @@ double rehearsals(const Scenario& scenario) {
 class PlanSizes {
  public:
   PlanSizes(const Scenario& scenario, const Cluster& cluster)
-      : scenario_(scenario), cluster_(cluster), size_(size_of(cluster)) {}
+      : scenario_(scenario), cluster_(cluster), size_(size_of(scenario, cluster)) {}
 
   // So many iterations of the run are like those of this plan, its own among them.
   WrittenPlan write(const Job& job, PlanExtent extent, double runs = 1) {

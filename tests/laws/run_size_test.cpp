@@ -22,6 +22,12 @@ Scenario resnet50(const std::string& strategy, std::int64_t iterations, const Va
   return scenario_from(given, variant);
 }
 
+std::int64_t bytes_of_names(const Plan& plan) {
+  std::int64_t sum = static_cast<std::int64_t>(plan.names.size() * sizeof(std::string));
+  for (const std::string& name : plan.names) sum += static_cast<std::int64_t>(name.size());
+  return sum;
+}
+
 // Of what the engine's own arrays hold for each op: a start, an end, and what it waits for.
 std::int64_t bytes_of(const Run& run) {
   const Plan& plan = run.plan;
@@ -32,6 +38,8 @@ std::int64_t bytes_of(const Run& run) {
                      bytes(plan.next_in_lane) + bytes(plan.dependency_count) + bytes(plan.successor_begin) +
                      bytes(plan.successors) + bytes(plan.priority) + bytes(run.timeline.start) +
                      bytes(run.timeline.end) + static_cast<std::int64_t>(plan.lanes.size() * sizeof(Lane));
+  sum += bytes(plan.sections) + bytes(plan.kernel_of) + bytes_of_names(plan) +
+         static_cast<std::int64_t>(plan.kernels.size() * sizeof(KernelWork));
   for (const Traffic& traffic : plan.traffics)
     sum += flow_count(traffic) * static_cast<std::int64_t>(sizeof(Flow));
   return sum;
@@ -65,6 +73,16 @@ TEST_CASE("Events and bytes of every strategy are known within a factor of two b
         INFO(name, fidelity == Fidelity::step ? " at step" : " at flow", fold ? "" : ", not folded");
         check_size(resnet50(name, 3, {.fold = fold, .fidelity = fidelity}));
       }
+}
+
+TEST_CASE("Events and bytes of a model of many small tensors are known within a factor of two before it runs") {
+  Json given{{"cluster", {{"machine", "dgx_a100_40gb"}, {"nodes", 2}}}};
+  for (int layer = 0; layer < 100; ++layer)
+    given["model"]["layers"].push_back({{"name", "layer" + std::to_string(layer)},
+                                        {"parameters", std::vector<int>(50, 1)},
+                                        {"forward_time", "1 us"},
+                                        {"backward_time", "1 us"}});
+  check_size(scenario_from(given));
 }
 
 TEST_CASE("Events of long runs are known, of windows that follow each other and of steps that vary") {

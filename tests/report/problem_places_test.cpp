@@ -37,11 +37,12 @@ TEST_CASE("an anchor that cannot be met is refused by its file") {
 }
 
 TEST_CASE("what the network finds wrong is said of the scenario's file, once") {
-  const Scenario scenario = testing::load_lab();
+  Scenario scenario = testing::load_lab();
+  scenario.file_name = "/folder/s.json";
   const auto fail = [] { throw ConfigError("/cluster: is too narrow"); };
-  CHECK_THROWS_WITH_AS(with_file(scenario, fail), "scenario: /cluster: is too narrow", ConfigError);
+  CHECK_THROWS_WITH_AS(with_file(scenario, fail), "/folder/s.json: /cluster: is too narrow", ConfigError);
   const auto fail_within = [&] { with_file(scenario, fail); };
-  CHECK_THROWS_WITH_AS(with_file(scenario, fail_within), "scenario: /cluster: is too narrow", ConfigError);
+  CHECK_THROWS_WITH_AS(with_file(scenario, fail_within), "/folder/s.json: /cluster: is too narrow", ConfigError);
 }
 
 // The rooms below the readers know a scenario and no file: in_file names it, and with_file for the network, which
