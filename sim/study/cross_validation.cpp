@@ -1,7 +1,5 @@
 #include "sim/study/cross_validation.h"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,6 +8,7 @@
 #include "sim/collectives/nccl_tuner.h"
 #include "sim/study/collective_table.h"
 #include "sim/study/naive_clocks.h"
+#include "sim/study/parallel.h"
 #include "sim/study/weighted_quantile.h"
 
 namespace lockstep {
@@ -84,7 +83,7 @@ std::map<std::string, CommunicationFit> fit_all(const std::map<std::string, Tabl
   for (const Fold& fold : folds) fits[fold.profile];
   std::vector<std::pair<const std::string, CommunicationFit>*> slots;
   for (auto& slot : fits) slots.push_back(&slot);
-  tbb::parallel_for(std::size_t{0}, slots.size(), [&](std::size_t i) {
+  run_in_parallel(0, slots.size(), [&](std::size_t i) {
     slots[i]->second = TableSet(profiles.at(slots[i]->first), store).fit();
   });
   return fits;
@@ -112,7 +111,7 @@ std::vector<HeldOutPoint> cross_validate(std::span<const MeasuredTable> tables, 
     for (Fold& fold : folds_of(profile, of_profile, leave_out)) folds.push_back(std::move(fold));
   const std::map<std::string, CommunicationFit> starts = fit_all(profiles, folds, store);
   std::vector<std::vector<HeldOutPoint>> predicted(folds.size());
-  tbb::parallel_for(std::size_t{0}, folds.size(), [&](std::size_t i) {
+  run_in_parallel(0, folds.size(), [&](std::size_t i) {
     predicted[i] = predict_fold(folds[i], starts.at(folds[i].profile), store);
   });
   std::vector<HeldOutPoint> points;

@@ -1,10 +1,6 @@
 #include "sim/study/sweep.h"
 
 #include <fmt/format.h>
-#include <tbb/global_control.h>
-#include <tbb/info.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +15,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/report/report_json.h"
 #include "sim/scenario/spelling.h"
+#include "sim/study/parallel.h"
 #include "sim/study/sweep_journal.h"
 
 namespace lockstep {
@@ -235,25 +232,6 @@ class Rows {
   const std::function<void(std::size_t, std::size_t)>& on_progress_;
   std::mutex mutex_;
 };
-
-// One cell is one task: none waits behind a dear one.
-void run_in_parallel(int jobs, std::size_t count, const std::function<void(std::size_t)>& task) {
-  const int threads = jobs > 0 ? jobs : tbb::info::default_concurrency();
-  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
-                                  static_cast<std::size_t>(threads));
-  tbb::task_arena arena(threads);
-  arena.execute([&] {
-    const tbb::blocked_range<std::size_t> all(0, count, 1);
-    tbb::parallel_for(
-        all,
-        [&](const tbb::blocked_range<std::size_t>& part) {
-          for (std::size_t index = part.begin(); index != part.end(); ++index) {
-            task(index);
-          }
-        },
-        tbb::simple_partitioner());
-  });
-}
 
 }  // namespace
 
