@@ -6,7 +6,7 @@
 
 namespace lockstep::plan_size_test {
 
-// A lane with three ops, of which each but the first waits for the one before it by name as well.
+// A lane and a section with three ops, of which each but the first waits for the one before it by name as well.
 void write_three(PlanWriter& writer) {
   const LaneId lane = writer.lane({.rank = Rank{0}});
   writer.section("three", Category::other);
@@ -31,6 +31,8 @@ TEST_CASE("A finished plan is as large as its writer counted") {
   CHECK(counted.ops == 3);
   CHECK(counted.dependencies == 2);
   CHECK(counted.lanes == 1);
+  CHECK(counted.sections == 1);
+  CHECK(counted.names == 1);
   CHECK(counted.flows == 2 * 5);  // in all, and by round
   const PlanSize size = size_of(std::move(writer).finish());
   CHECK(size.bytes() == counted.bytes());
@@ -39,7 +41,8 @@ TEST_CASE("A finished plan is as large as its writer counted") {
 
 TEST_CASE("A writer holds what just fits its room, and stops at a byte less") {
   const std::int64_t needed =
-      3 * PlanSize::bytes_per_op + 2 * PlanSize::bytes_per_dependency + PlanSize::bytes_per_lane;
+      3 * PlanSize::bytes_per_op + 2 * PlanSize::bytes_per_dependency + PlanSize::bytes_per_lane +
+      PlanSize::bytes_per_section + PlanSize::bytes_per_name;
   const Roles roles = unfolded_roles(1);
   PlanWriter enough(roles, needed);
   CHECK_NOTHROW(write_three(enough));
