@@ -390,10 +390,21 @@ Scenario shifted(const Scenario& scenario, std::int64_t communication_ppm, std::
   return moved;
 }
 
+// What summarise says of it, without all that a report holds besides.
+Duration mean_iteration(const Scenario& scenario, const Simulation& simulation) {
+  Report report;
+  measure_iterations(report, RankView(simulation.steady, critical_representative(simulation.steady)));
+  if (simulation.long_run)
+    measure_long_run(report, *simulation.long_run, simulation.cluster->symmetry.roles);
+  charge_checkpoints(report, scenario, simulation.job);
+  if (simulation.updates)
+    report_updates(report, *simulation.updates);
+  return report.iteration;
+}
+
 Duration iteration_at(const Scenario& scenario, std::int64_t communication_ppm, std::int64_t compute_ppm) {
   const Scenario moved = shifted(scenario, communication_ppm, compute_ppm);
-  const Simulation simulation = simulate(moved);
-  return summarise(moved, simulation).iteration;
+  return mean_iteration(moved, simulate(moved));
 }
 
 // A measured step has no band of its own; one from the roofline has only what was measured of rooflines.
@@ -447,7 +458,7 @@ void add_band(Report& report, const Scenario& scenario) {
   report.iteration_low = iteration_at(probe, communication.low_ppm, compute.low_ppm);
   report.iteration_high = iteration_at(probe, communication.high_ppm, compute.high_ppm);
   if (is_long_run(scenario))
-    carry_over_band(report, summarise(probe, simulate(probe)).iteration);
+    carry_over_band(report, mean_iteration(probe, simulate(probe)));
 }
 
 }  // namespace
