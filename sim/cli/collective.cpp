@@ -13,7 +13,7 @@
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/size_text.h"
 #include "sim/report/extrapolation.h"
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 
 namespace lockstep {
 namespace {

@@ -14,7 +14,7 @@
 #include "sim/report/report_text.h"
 #include "sim/report/scenario_text.h"
 #include "sim/report/text_table.h"
-#include "sim/study/strategy_cost.h"
+#include "sim/study/answers/strategy_cost.h"
 
 namespace lockstep {
 namespace {

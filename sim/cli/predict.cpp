@@ -19,8 +19,8 @@
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
 #include "sim/report/trace.h"
+#include "sim/study/answers/strategy_comparison.h"
 #include "sim/study/picture.h"
-#include "sim/study/strategy_comparison.h"
 
 namespace lockstep {
 namespace {

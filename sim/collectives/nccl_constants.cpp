@@ -1,5 +1,5 @@
-#include "sim/collectives/nccl_constants.h"
 #include "sim/base/units.h"
+#include "sim/collectives/nccl_constants.h"
 
 #include <algorithm>
 #include <bit>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
-#include "sim/scenario/update_run.h"
+#include "sim/run/update_run.h"
 
 namespace lockstep {
 

@@ -8,15 +8,11 @@
 
 #include "sim/base/error.h"
 #include "sim/base/quantity_text.h"
+#include "sim/load/training/framework_presets.h"
 #include "sim/report/memory_track.h"
-#include "sim/scenario/framework_presets.h"
 
 namespace lockstep {
 namespace {
-
-std::int64_t rounded_up(std::int64_t whole, std::int64_t parts) {
-  return (whole + parts - 1) / parts;
-}
 
 bool has_layer(const Scenario& scenario, std::optional<LayerKind> kind) {
   return std::any_of(scenario.model.model.layers.begin(), scenario.model.model.layers.end(),
@@ -204,9 +200,9 @@ class RemedySearch {
       return;
     }
     const std::int64_t a_node = changed.cluster.gpus_per_node;
-    const std::int64_t nodes = rounded_up(rounded_up(whole.count(), (capacity_ - rest).count()), a_node);
+    const std::int64_t nodes = divided_up(divided_up(whole.count(), (capacity_ - rest).count()), a_node);
     changes.emplace_back("cluster.nodes", fmt::format("{}", nodes));
-    add(std::move(changes), rest + Bytes{rounded_up(whole.count(), nodes * a_node)});
+    add(std::move(changes), rest + Bytes{divided_up(whole.count(), nodes * a_node)});
   }
 
   const Scenario& scenario_;

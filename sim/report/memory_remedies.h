@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
-#include "sim/scenario/load.h"
+#include "sim/load/load.h"
 
 namespace lockstep {
 

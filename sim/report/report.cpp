@@ -11,8 +11,8 @@
 #include "sim/report/extrapolation.h"
 #include "sim/report/lane_view.h"
 #include "sim/report/scaling.h"
-#include "sim/scenario/describe_input.h"
-#include "sim/scenario/time_account.h"
+#include "sim/run/describe_input.h"
+#include "sim/run/time_account.h"
 
 namespace lockstep {
 namespace {

@@ -26,7 +26,7 @@
 #include "sim/report/memory_remedies.h"
 #include "sim/report/memory_track.h"
 #include "sim/report/server_traffic.h"
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
 
 namespace lockstep {
 

@@ -10,9 +10,9 @@
 #include "sim/base/printable.h"
 #include "sim/base/quantity_text.h"
 #include "sim/collectives/collective.h"
+#include "sim/load/reading/spelling.h"
 #include "sim/report/report_json.h"
 #include "sim/report/text_table.h"
-#include "sim/scenario/spelling.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include "sim/base/check.h"
 #include "sim/collectives/collective.h"
 #include "sim/report/memory_track.h"
-#include "sim/scenario/time_account.h"
+#include "sim/run/time_account.h"
 
 namespace lockstep {
 namespace {

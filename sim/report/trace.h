@@ -16,7 +16,7 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
 
 namespace lockstep {
 

@@ -20,8 +20,8 @@
 #include "sim/network/calibration.h"
 #include "sim/network/machine.h"
 #include "sim/plan/model.h"
-#include "sim/scenario/changed_profile.h"
 #include "sim/scenario/comparison_spec.h"
+#include "sim/scenario/profile_changes.h"
 #include "sim/training/options.h"
 
 namespace lockstep {

@@ -132,9 +132,7 @@ LowRank low_rank(const Job& job, std::span<const std::uint32_t> gradients) {
 }
 
 std::int64_t largest_count(std::int64_t elements, std::int64_t kept_ppm) {
-  constexpr Unsigned128 whole = million;
-  const Unsigned128 kept = static_cast<Unsigned128>(elements) * static_cast<Unsigned128>(kept_ppm);
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>((kept + whole - 1) / whole));
+  return std::max<std::int64_t>(1, arithmetic::product_divided_up(elements, kept_ppm, million));
 }
 
 std::vector<OpId> write_low_rank(const StrategyContext& context, const FullBucket& bucket,

@@ -86,7 +86,7 @@ class ShardedIteration {
   std::uint32_t unit_of(std::size_t layer) const { return units_.unit_of_layer[layer]; }
   std::uint32_t last_unit() const { return static_cast<std::uint32_t>(units_.units.size() - 1); }
   std::int64_t shard_of(std::int64_t whole) const {
-    return (whole + options_.shard_group - 1) / options_.shard_group;
+    return divided_up(whole, options_.shard_group);
   }
   // With the padding that makes the shards equal.
   Bytes padded(const Unit& unit, Precision precision) const {

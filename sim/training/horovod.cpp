@@ -162,7 +162,7 @@ class HorovodIteration {
       return after;
     const std::int64_t each = options_.batch_d2d_memcopies ? copied_at_once : 1;
     context_.writer.section(what + group.name, Category::gradient_copy);
-    return write_side_kernels(context_, copy_work((group.tensors + each - 1) / each, group.bytes_on_wire),
+    return write_side_kernels(context_, copy_work(divided_up(group.tensors, each), group.bytes_on_wire),
                               after);
   }
 

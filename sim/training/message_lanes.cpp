@@ -138,7 +138,7 @@ OpId MessageLanes::exchange_in_node(std::uint32_t node, const Parcel& parcel,
       });
   const PathId path = context_.writer.coupled_path(
       {.kind = PathKind::coupled, .rank = first, .traffic = everyone, .protocol = no_protocol});
-  const Bytes part{(parcel.bytes.count() + gpus_per_node_ - 1) / gpus_per_node_};
+  const Bytes part = divided_up(parcel.bytes, gpus_per_node_);
   const OpId op = context_.writer.transfer(lane_between(host, host), path, part, after);
   context_.writer.prioritise(op, parcel.priority);
   return op;

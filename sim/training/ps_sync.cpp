@@ -80,7 +80,7 @@ class ServerIteration {
   std::string name_of(std::uint32_t shard) const { return job_.gradients[shards_[shard].gradient].name; }
 
   Bytes part_for_gpu(Bytes whole) const {
-    return adds_between_gpus() ? Bytes{(whole.count() + per_node() - 1) / per_node()} : whole;
+    return adds_between_gpus() ? divided_up(whole, per_node()) : whole;
   }
 
   // What a handler does with a message before, or after, it is on the wire.

@@ -101,7 +101,7 @@ void write_optimizer(const StrategyContext& context) {
 
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts) {
   KernelWork work = context.job.optimizer;
-  const auto part = [&](std::int64_t whole) { return (whole + parts - 1) / parts; };
+  const auto part = [&](std::int64_t whole) { return divided_up(whole, parts); };
   work.flops = part(work.flops);
   work.bytes = part(work.bytes);
   work.duration = Duration::picoseconds(part(work.duration.picoseconds()));

@@ -34,7 +34,7 @@ class ZeroIteration {
       write_backward_of(stage_ == Stage::gradients || micro + 1 == micro_batches);
     }
     const std::int64_t ranks = context_.world.ranks();
-    write_clipping(context_, Bytes{(gradient_bytes(job_).count() + ranks - 1) / ranks}, true);
+    write_clipping(context_, divided_up(gradient_bytes(job_), ranks), true);
     write_partial_optimizer(context_, ranks);
   }
 

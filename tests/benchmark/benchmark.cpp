@@ -12,7 +12,7 @@
 
 #include "sim/engine/update_loop.h"
 #include "sim/network/fair_share.h"
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 #include "tests/support/scenarios.h"

@@ -7,8 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "sim/study/collective_table.h"
-#include "sim/study/collective_validation.h"
+#include "sim/study/bench/collective_table.h"
+#include "sim/study/validation/collective_validation.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "sim/load/load.h"
 #include "sim/report/report_json.h"
-#include "sim/scenario/load.h"
-#include "sim/study/strategy_comparison.h"
+#include "sim/study/answers/strategy_comparison.h"
 #include "tests/support/shipped_scenarios.h"
 
 namespace lockstep::scenarios_test {

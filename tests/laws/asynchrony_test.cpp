@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/scenario/describe_job.h"
-#include "sim/study/strategy_comparison.h"
+#include "sim/run/describe_job.h"
+#include "sim/study/answers/strategy_comparison.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 

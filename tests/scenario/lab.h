@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "sim/base/error.h"
-#include "sim/scenario/load.h"
+#include "sim/load/load.h"
 
 namespace lockstep::testing {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 
 namespace lockstep {
 

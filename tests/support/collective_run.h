@@ -9,8 +9,8 @@
 #include "sim/collectives/collective.h"
 #include "sim/engine/executor.h"
 #include "sim/network/routing.h"
-#include "sim/scenario/roles.h"
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
+#include "sim/run/symmetry.h"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sim/study/core_use.h"
-#include "sim/study/interference_bench.h"
+#include "sim/study/bench/interference_bench.h"
+#include "sim/study/fit/core_use.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sim/report/report.h"
-#include "sim/study/calibration_profile.h"
-#include "sim/study/collective_table.h"
-#include "sim/study/harness_run.h"
-#include "sim/study/harness_scenario.h"
+#include "sim/study/bench/collective_table.h"
+#include "sim/study/fit/calibration_profile.h"
+#include "sim/study/harness/harness_run.h"
+#include "sim/study/harness/harness_scenario.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/benchmark_log.h"
 #include "tests/support/harness_run_file.h"

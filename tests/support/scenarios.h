@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/load/load.h"
 #include "sim/report/report.h"
-#include "sim/scenario/load.h"
 
 namespace lockstep {
 

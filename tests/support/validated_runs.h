@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/study/validation.h"
+#include "sim/study/validation/validation.h"
 
 namespace lockstep {
 
