@@ -9,6 +9,7 @@
 
 #include "sim/base/error.h"
 #include "sim/study/bench/kernel_prediction.h"
+#include "sim/study/validation/validation.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
