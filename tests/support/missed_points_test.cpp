@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 namespace lockstep::missed_points_test {
@@ -55,6 +57,20 @@ TEST_CASE("What is not a number fails, listed or not") {
   const double nothing = std::numeric_limits<double>::quiet_NaN();
   CHECK(judge_points({{"a", nothing, 2}}, {}).failures.size() == 1);
   CHECK(judge_points({{"a", nothing, 2}}, {{"a", 8}}).failures.size() == 1);
+}
+
+TEST_CASE("No test is expected to fail as a whole") {
+  const std::string mark = std::string("should") + "_fail";
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(LOCKSTEP_SOURCE_DIR "/tests")) {
+    if (entry.path().extension() != ".cpp" && entry.path().extension() != ".h")
+      continue;
+    std::ifstream file(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    CHECK_MESSAGE(text.find(mark) == text.npos, entry.path().string());
+    ++files;
+  }
+  CHECK(files > 100);
 }
 
 }  // namespace lockstep::missed_points_test
