@@ -9,6 +9,7 @@
 #include "tests/support/random_scenario.h"
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
+#include "tests/support/stated_layers.h"
 
 namespace lockstep::folding_test {
 
@@ -46,18 +47,10 @@ Scenario ddp_on(const std::string& machine, std::int64_t nodes, Fidelity fidelit
   scenario.training.ddp.bucket_cap_mb = 4;
   scenario.simulation.fidelity = fidelity;
   scenario.communication.algorithm = "ring";  // what folds in steps
-  scenario.model.model.parameters.clear();
-  scenario.model.model.layers.clear();
-  scenario.model.stated.clear();
-  for (std::uint32_t layer = 0; layer < 6; ++layer) {
-    scenario.model.model.parameters.push_back({"p" + std::to_string(layer), {}, 400'000});
-    Layer work;
-    work.name = "l" + std::to_string(layer);
-    work.parameters = {layer};
-    scenario.model.model.layers.push_back(work);
-    scenario.model.stated.push_back(
-        StatedTimes{.forward = Duration::microseconds(300), .backward = Duration::microseconds(600)});
-  }
+  give_layers(scenario,
+              {.count = 6,
+               .elements = 400'000,
+               .times = {.forward = Duration::microseconds(300), .backward = Duration::microseconds(600)}});
   if (with_straggler && scenario.cluster.ranks() > 1)
     scenario.cluster.stragglers = {{.rank = scenario.cluster.ranks() / 2,
                                     .fraction_ppm = 0,
