@@ -1,13 +1,32 @@
 // Two reports that must be one and the same, but for how they were simulated.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/report/report.h"
+#include "sim/report/report_json.h"
 
 namespace lockstep {
 
-// What differs first, or nothing. Events and simulated ranks are how, not what.
+// What differs first between two whole results, as `predict --json` prints them, or nothing. Only "engine" is left
+// out: its events and simulated ranks are how, not what.
+inline std::string first_difference(nlohmann::ordered_json a, nlohmann::ordered_json b) {
+  a.erase("engine");
+  b.erase("engine");
+  const nlohmann::json left(a);
+  const nlohmann::json right(b);
+  if (left == right)
+    return "";
+  const nlohmann::json changes = nlohmann::json::diff(left, right);
+  const nlohmann::json::json_pointer place(changes.front()["path"].get<std::string>());
+  const auto shown = [&](const nlohmann::json& json) {
+    return json.contains(place) ? json.at(place).dump() : std::string("nothing");
+  };
+  return place.to_string() + ": " + shown(left) + " and " + shown(right);
+}
+
+// Of two scenarios that differ in words and not in what happens: the figures that tell.
 inline std::string first_difference(const Report& a, const Report& b) {
   const auto differs = [](const char* what, Duration left, Duration right) {
     return left == right ? std::string()

@@ -10,13 +10,7 @@
 
 namespace lockstep::interference_bench_test {
 
-using testing::Core;
-using testing::gloo_pair;
-using testing::mebibyte;
-using testing::Paces;
-using testing::paces_of;
-using testing::using_core;
-using testing::wire_s;
+using namespace testing;  // the pair of gloo_pair.h
 
 TEST_CASE("all-reduces that take no core leave computing alone and go at the wire's pace") {
   const Paces found = paces_of({});

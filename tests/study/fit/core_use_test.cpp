@@ -8,13 +8,7 @@
 
 namespace lockstep::core_use_test {
 
-using testing::Core;
-using testing::gloo_pair;
-using testing::mebibyte;
-using testing::Paces;
-using testing::paces_of;
-using testing::using_core;
-using testing::wire_s;
+using namespace testing;  // the pair of gloo_pair.h
 
 InterferencePoint point_of(const Core& core, double bytes) {
   const Paces paces = paces_of(core, bytes);
