@@ -19,8 +19,9 @@ std::int64_t rounded_up(std::int64_t whole, std::int64_t parts) {
 }
 
 bool has_layer(const Scenario& scenario, std::optional<LayerKind> kind) {
-  return std::any_of(scenario.model.model.layers.begin(), scenario.model.model.layers.end(),
-                     [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
+  return std::any_of(
+      scenario.model.model.layers.begin(), scenario.model.model.layers.end(),
+      [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
 }
 
 bool has_layers(const Scenario& scenario) {
@@ -138,8 +139,8 @@ class RemedySearch {
 
  private:
   bool has_fitting() const {
-    return std::any_of(remedies_.begin(), remedies_.end(),
-                       [](const MemoryRemedy& remedy) { return remedy.fits; });
+    return std::any_of(
+        remedies_.begin(), remedies_.end(), [](const MemoryRemedy& remedy) { return remedy.fits; });
   }
 
   void add(Overrides changes, Bytes total) {
