@@ -116,7 +116,7 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   if (arguments.wants_statistics) {
     const Stopwatch simulating;
     const Report again = summarise(scenario, simulate(scenario));
-    print_statistics(since_start, again.events, simulating.seconds());
+    print_statistics(since_start, again.engine.events, simulating.seconds());
   }
   return 0;
 }

@@ -156,12 +156,14 @@ class TreeWriter {
   }
 
   TrafficId all_traffic() {
-    return writer_.traffic("tree", [&] {
-      Traffic traffic{.flows = flows_of(Direction::up), .rounds = {}};
-      const std::vector<Flow> down = flows_of(Direction::down);
-      traffic.flows.insert(traffic.flows.end(), down.begin(), down.end());
-      return traffic;
-    });
+    return writer_.traffic(
+        "tree",
+        [&] {
+          Traffic traffic{.flows = flows_of(Direction::up), .rounds = {}};
+          const std::vector<Flow> down = flows_of(Direction::down);
+          traffic.flows.insert(traffic.flows.end(), down.begin(), down.end());
+          return traffic;
+        });
   }
 
   std::vector<Flow> flows_of(Direction direction) const {

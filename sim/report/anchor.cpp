@@ -16,7 +16,7 @@ constexpr std::int64_t largest_scale_ppm = 1'000'000'000'000;
 
 Duration iteration_at_scale(Scenario& scenario, std::int64_t scale_ppm) {
   scenario.compute.scale_ppm = scale_ppm;
-  return summarise(scenario, simulate(scenario)).iteration;
+  return reported_iteration(scenario, simulate(scenario));
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ constexpr const char* unexplained = "idle";
 
 class PathWalk {
  public:
-  PathWalk(const Run& run, OpId last) : run_(run), blocker_(last.index, no_op), leavers_(run.plan.lanes.size()) {
+  PathWalk(const Run& run, OpId last)
+      : run_(run), blocker_(last.index, no_op), leavers_(run.plan.lanes.size()) {
     for (std::uint32_t op = 0; op < last.index; ++op) {
       consider(OpId{op}, run.plan.next_in_lane[op]);
       for (std::uint32_t next = run.plan.successor_begin[op]; next < run.plan.successor_begin[op + 1]; ++next)
@@ -86,7 +87,7 @@ class PathWalk {
 // Pieces from the last to the first.
 class PiecesBackward {
  public:
-  PiecesBackward(const Plan& plan, const PathEnd& end) : plan_(plan), start_(end.start), reached_(end.end) {}
+  PiecesBackward(const Plan& plan, Time start, Time end) : plan_(plan), start_(start), reached_(end) {}
 
   bool is_complete() const { return reached_ <= start_; }
   void add(OpId op, Time start, Time end) {
@@ -121,10 +122,13 @@ class PiecesBackward {
 
 }  // namespace
 
-std::vector<PathItem> find_critical_path(const Run& run, const IterationOps& iteration, const PathEnd& end) {
-  const PathWalk walk(run, iteration.last);
-  PiecesBackward pieces(run.plan, end);
-  for (OpId op = walk.last_on(end.lane); op != no_op && !pieces.is_complete(); op = walk.before(op))
+std::vector<PathItem> find_critical_path(const RankView& critical) {
+  const Run& run = critical.run();
+  const PathWalk walk(run, run.iterations.back().last);
+  const std::size_t last = critical.iterations();
+  PiecesBackward pieces(run.plan, critical.start_of(last), critical.end_of(last));
+  for (OpId op = walk.last_on(critical.compute_lane()); op != no_op && !pieces.is_complete();
+       op = walk.before(op))
     pieces.add(op, walk.start_of(op), walk.end_of(op));
   return pieces.take();
 }

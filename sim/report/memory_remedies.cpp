@@ -15,8 +15,9 @@ namespace lockstep {
 namespace {
 
 bool has_layer(const Scenario& scenario, std::optional<LayerKind> kind) {
-  return std::any_of(scenario.model.model.layers.begin(), scenario.model.model.layers.end(),
-                     [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
+  return std::any_of(
+      scenario.model.model.layers.begin(), scenario.model.model.layers.end(),
+      [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
 }
 
 bool has_layers(const Scenario& scenario) {
@@ -134,8 +135,8 @@ class RemedySearch {
 
  private:
   bool has_fitting() const {
-    return std::any_of(remedies_.begin(), remedies_.end(),
-                       [](const MemoryRemedy& remedy) { return remedy.fits; });
+    return std::any_of(
+        remedies_.begin(), remedies_.end(), [](const MemoryRemedy& remedy) { return remedy.fits; });
   }
 
   void add(Overrides changes, Bytes total) {

@@ -22,8 +22,8 @@
 namespace lockstep {
 
 struct MemoryRemedy {
-  Overrides changes;          // as of --set, in order
-  Bytes total;                // the peak of one GPU then
+  Overrides changes;  // as of --set, in order
+  Bytes total;        // the peak of one GPU then
   bool fits = false;
   bool is_at_any_scale = false;  // it does not fit on any number of nodes; `total` is what none divides
 };

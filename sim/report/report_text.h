@@ -8,12 +8,9 @@
 #include <string>
 
 #include "sim/report/report.h"
+#include "sim/report/text/text_style.h"
 
 namespace lockstep {
-
-struct TextStyle {
-  bool has_colour = false;  // ANSI escapes
-};
 
 std::string to_text(const Report& report, const Scenario& scenario, const TextStyle& style = {});
 

@@ -124,8 +124,8 @@ void step(benchmark::State& state, const Scenario& scenario) {
   for (auto _ : state) {
     const Simulation simulation = simulate(scenario);
     const Report report = summarise(scenario, simulation);
-    events = report.events;
-    buckets = report.buckets.size();
+    events = report.engine.events;
+    buckets = report.communication.buckets.size();
   }
   count(state, events);
   state.counters["buckets"] = static_cast<double>(buckets);

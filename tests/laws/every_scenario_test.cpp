@@ -82,7 +82,7 @@ TEST_CASE("a trace charges a rank's time to what the report charges it to") {
     double parts = 0;
     for (const auto& [category, sum] : sums) parts += category == "iteration" ? 0 : sum;
     CHECK(std::abs(parts - sums.at("iteration")) < 1e-3);
-    if (!is_of_the_trace(told) || told.report.ranks_simulated > 1)
+    if (!is_of_the_trace(told) || told.report.engine.ranks_simulated > 1)
       continue;  // the first rank of the trace need not be the critical one
     const json breakdown = json::parse(to_json(told.report, told.scenario).dump())["breakdown_s"];
     for (const auto& [category, seconds] : breakdown.items()) {

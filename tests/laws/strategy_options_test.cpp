@@ -143,7 +143,7 @@ Report report_of(const std::string& strategy, const Overrides& overrides) {
 
 bool is_same(const Report& a, const Report& b) {
   return first_difference(a, b).empty() && a.memory.peak.total() == b.memory.peak.total() &&
-         a.memory.track == b.memory.track && a.bytes_per_gpu == b.bytes_per_gpu;
+         a.memory.track == b.memory.track && a.communication.bytes_per_gpu == b.communication.bytes_per_gpu;
 }
 
 TEST_CASE("Every option of a strategy changes its result, or the table says why it does not") {

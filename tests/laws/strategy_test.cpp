@@ -98,7 +98,7 @@ TEST_CASE("The breakdown adds up in random scenarios") {
     RC_LOG(given.dump());
     const Report report = report_of(given);
     RC_ASSERT(sum_of(report.breakdown).picoseconds() == report.iteration.picoseconds());
-    RC_ASSERT(report.communication_overlapped <= report.communication_total);
+    RC_ASSERT(report.communication.overlapped <= report.communication.total);
   });
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("in colour, too, a name's own escapes are written out") {
                                       {"cluster.machine.name", quoted}, {"model.batch_per_gpu", "1"}});
   Report report = predict(scenario);
   report.warnings.push_back(name);
-  report.bottleneck_link = name;
+  report.communication.bottleneck_link = name;
   const std::string text = to_text(report, scenario, {.has_colour = true});
   for (const char* raw : {"\x1b[7m", "\x1b]", "\x07", "\xc2\x9b"}) CHECK_FALSE(contains(text, raw));
   CHECK(contains(text, "\\u001b[7mname"));
@@ -45,7 +45,7 @@ TEST_CASE("a long list of buckets shows its ends and sums up its middle") {
   const Scenario scenario = load_resnet({{"training.bucket_cap_mb", "0.001"}});
   const Report report = predict(scenario);
   const std::string text = to_text(report, scenario);
-  CHECK(contains(text, std::to_string(report.buckets.size() - 10) + " more"));
+  CHECK(contains(text, std::to_string(report.communication.buckets.size() - 10) + " more"));
 }
 
 TEST_CASE("a model that does not fit is said so") {

@@ -56,7 +56,7 @@ void check_threads_do_not_overlap(const json& events) {
 TEST_CASE("a trace has a thread per lane and an event per bucket and iteration") {
   const Scenario scenario = load_resnet();
   const auto names = events_by_thread(trace_of(scenario));
-  const std::size_t buckets = predict(scenario).buckets.size();
+  const std::size_t buckets = predict(scenario).communication.buckets.size();
   for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
     // In the warm-up and in the one iteration that is measured.
     CHECK(names.at("communication").count("bucket " + std::to_string(bucket)) == 2);

@@ -1,7 +1,7 @@
-// Two reports that must be one and the same, but for how they were simulated.
 #pragma once
 
-#include <nlohmann/json.hpp>
+// Two reports that must be one and the same, but for how they were simulated.
+
 #include <string>
 
 #include "sim/report/report.h"
@@ -38,23 +38,26 @@ inline std::string first_difference(const Report& a, const Report& b) {
     if (found.empty())
       found = differs(what, left, right);
   };
-  compare("first iteration", a.first_iteration, b.first_iteration);
-  compare("p5", a.p5, b.p5);
-  compare("p95", a.p95, b.p95);
+  compare("first iteration", a.times.first, b.times.first);
+  compare("p5", a.times.p5, b.times.p5);
+  compare("p95", a.times.p95, b.times.p95);
   compare("forward", a.breakdown.forward, b.breakdown.forward);
   compare("backward", a.breakdown.backward, b.breakdown.backward);
   compare("gradient copy", a.breakdown.gradient_copy, b.breakdown.gradient_copy);
   compare("exposed communication", a.breakdown.exposed_communication, b.breakdown.exposed_communication);
   compare("optimizer", a.breakdown.optimizer, b.breakdown.optimizer);
-  compare("communication", a.communication_total, b.communication_total);
-  compare("overlapped", a.communication_overlapped, b.communication_overlapped);
-  if (a.buckets.size() != b.buckets.size())
+  compare("communication", a.communication.total, b.communication.total);
+  compare("overlapped", a.communication.overlapped, b.communication.overlapped);
+  if (a.communication.buckets.size() != b.communication.buckets.size())
     return "the number of buckets";
-  for (std::size_t bucket = 0; bucket < a.buckets.size(); ++bucket) {
+  for (std::size_t bucket = 0; bucket < a.communication.buckets.size(); ++bucket) {
     const std::string name = "bucket " + std::to_string(bucket);
-    compare((name + " ready").c_str(), a.buckets[bucket].ready, b.buckets[bucket].ready);
-    compare((name + " start").c_str(), a.buckets[bucket].start, b.buckets[bucket].start);
-    compare((name + " end").c_str(), a.buckets[bucket].end, b.buckets[bucket].end);
+    compare((name + " ready").c_str(), a.communication.buckets[bucket].ready,
+            b.communication.buckets[bucket].ready);
+    compare((name + " start").c_str(), a.communication.buckets[bucket].start,
+            b.communication.buckets[bucket].start);
+    compare((name + " end").c_str(), a.communication.buckets[bucket].end,
+            b.communication.buckets[bucket].end);
   }
   return found;
 }

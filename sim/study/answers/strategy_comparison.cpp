@@ -35,7 +35,7 @@ Entry with_collectives(const Scenario& scenario) {
   const bool is_local = scenario.training.strategy == "local_sgd";
   const std::int64_t local_steps = is_local ? scenario.training.local_sgd.local_steps : 1;
   const Duration computing = report.iteration - report.breakdown.exposed_communication;
-  Entry entry{.setup = {}, .sent_per_gpu = report.bytes_per_gpu};
+  Entry entry{.setup = {}, .sent_per_gpu = report.communication.bytes_per_gpu};
   entry.setup.run.workers = scenario.cluster.ranks();
   entry.setup.input = {.rule = is_local ? UpdateRule::averaged : UpdateRule::reduced,
                        .slowdown_ppm = slowdown_by_rank(scenario),

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 double communication_of(const Scenario& scenario) {
-  return summarise(scenario, simulate(scenario)).communication_total.in_seconds();
+  return summarise(scenario, simulate(scenario)).communication.total.in_seconds();
 }
 
 NaivePredictions from_one_gpu(const Scenario& scenario) {

@@ -23,8 +23,8 @@ double measured_iteration(const StatedCase& stated, const Report& report) {
   if (stated.iteration_s)
     return *stated.iteration_s;
   if (stated.samples_per_s)
-    return static_cast<double>(report.samples_per_iteration) / *stated.samples_per_s;
-  return static_cast<double>(report.tokens_per_iteration.value_or(0)) / *stated.tokens_per_s;
+    return static_cast<double>(report.throughput.samples_per_iteration) / *stated.samples_per_s;
+  return static_cast<double>(report.throughput.tokens_per_iteration.value_or(0)) / *stated.tokens_per_s;
 }
 
 }  // namespace
@@ -34,11 +34,11 @@ ValidationCase run_case(const StatedCase& stated, const ProfileStore& store) {
   ValidationCase result = stated.result;
   result.predicted_s = report.iteration.in_seconds();
   result.measured_s = measured_iteration(stated, report);
-  if (report.iteration_low)
-    result.low_s = report.iteration_low->in_seconds();
-  if (report.iteration_high)
-    result.high_s = report.iteration_high->in_seconds();
-  for (const BucketReport& bucket : report.buckets) result.buckets.push_back(bucket.bytes);
+  if (report.times.low)
+    result.low_s = report.times.low->in_seconds();
+  if (report.times.high)
+    result.high_s = report.times.high->in_seconds();
+  for (const BucketReport& bucket : report.communication.buckets) result.buckets.push_back(bucket.bytes);
   result.naive = naive_predictions(load_case(stated, store, false));
   return result;
 }

@@ -117,7 +117,8 @@ TEST_CASE("A cell says what predict says of the same scenario") {
                                         .overrides = {{"training.bucket_cap_mb", cap}},
                                         .data_directory = LOCKSTEP_SOURCE_DIR}));
     CHECK(row.results[find_goal("iteration_time_s", false).key] == report.iteration.in_seconds());
-    CHECK(row.results[find_goal("communication.bytes_per_gpu", false).key] == report.bytes_per_gpu.count());
+    CHECK(row.results[find_goal("communication.bytes_per_gpu", false).key] ==
+          report.communication.bytes_per_gpu.count());
   }
 }
 

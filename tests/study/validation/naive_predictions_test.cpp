@@ -31,7 +31,7 @@ Scenario load_text(const std::string& compute, const Overrides& more = {}) {
 }
 
 double communication(const Scenario& scenario) {
-  return predict(scenario).communication_total.in_seconds();
+  return predict(scenario).communication.total.in_seconds();
 }
 
 TEST_CASE("From one GPU the naive predictions are C, C + X and the longer of both") {
