@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/base/quantity_text.h"
+#include "sim/run/single_gpu.h"
 #include "sim/training/memory.h"
 
 namespace lockstep {

@@ -5,6 +5,7 @@
 #include "sim/report/html.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
+#include "sim/run/single_gpu.h"
 #include "sim/training/strategy.h"
 #include "tests/support/scenarios.h"
 

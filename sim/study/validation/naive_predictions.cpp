@@ -5,6 +5,7 @@
 #include "sim/base/check.h"
 #include "sim/report/report.h"
 #include "sim/run/simulate.h"
+#include "sim/run/single_gpu.h"
 
 namespace lockstep {
 namespace {
