@@ -4,6 +4,7 @@
 
 #include "sim/base/quantity_text.h"
 #include "sim/training/memory.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 // The same step on a GPU of its own, in a quiet cluster.
 Scenario on_one_gpu(const Scenario& scenario) {
   Scenario alone = scenario;
-  alone.training.strategy = "single";
+  alone.training.strategy = one_gpu_strategy();
   alone.cluster.nodes = 1;
   alone.cluster.gpus_per_node = 1;
   alone.cluster.stragglers.clear();

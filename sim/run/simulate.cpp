@@ -80,7 +80,7 @@ WorldOptions world_options(const Scenario& scenario, std::optional<std::int64_t>
 
 // One thread of the host copies, adds and sends all that a rank sends: its core is not the GPU's.
 bool reduces_on_hosts(const Scenario& scenario) {
-  return scenario.training.strategy == "horovod" && scenario.training.horovod.device == CollectiveDevice::cpu;
+  return reduces_on_hosts(scenario.training);
 }
 
 // NCCL runs as many channels as its links need: where fewer are forced, they carry less than the links would.
@@ -375,10 +375,9 @@ Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, cons
   return run;
 }
 
-// Local SGD communicates once a period: so many iterations that every period in them is whole.
+// So many iterations that every period of what they send is whole.
 std::int64_t whole_periods(const Scenario& scenario, std::int64_t iterations) {
-  const TrainingSpec& training = scenario.training;
-  const std::int64_t period = training.strategy == "local_sgd" ? training.local_sgd.local_steps : 1;
+  const std::int64_t period = period_of(scenario.training);
   return divided_up(iterations, period) * period;
 }
 
