@@ -11,6 +11,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/load/hardware/find_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
+#include "sim/load/compatibility.h"
 #include "sim/load/limits.h"
 #include "sim/load/read_comparison.h"
 #include "sim/load/read_disturbance.h"
@@ -273,7 +274,8 @@ void throw_if_any(std::vector<std::string> problems, const std::vector<std::stri
 }
 
 void check_limits(const Scenario& scenario, const std::string& file_name) {
-  std::vector<std::string> problems = find_limit_problems(scenario);
+  std::vector<std::string> problems = find_conflicts(scenario);
+  for (std::string& problem : find_limit_problems(scenario)) problems.push_back(std::move(problem));
   for (std::string& problem : problems) {
     problem = fmt::format("{}: {}", file_name, problem);
   }

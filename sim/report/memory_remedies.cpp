@@ -10,6 +10,7 @@
 #include "sim/base/quantity_text.h"
 #include "sim/load/training/framework_presets.h"
 #include "sim/report/memory_track.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -56,15 +57,20 @@ Overrides operator+(Overrides changes, const Overrides& more) {
   return changes;
 }
 
-// Those that divide more than the scenario's own does.
+// The small weights that stay whole elsewhere are too little to change the strategy for.
+bool divides_further(Partition other, Partition own) {
+  if (own == Partition::every_weight_in_groups)
+    return other == Partition::every_weight;
+  return own < Partition::weights && other > own && other <= Partition::every_weight;
+}
+
+// Those that divide more than the scenario's own does, the most last.
 std::vector<std::string> further_strategies(const std::string& strategy) {
-  const std::vector<std::string> by_parts{"zero1", "zero2", "zero3", "fsdp"};
-  if (strategy == "zero3" || strategy == "fsdp")
-    return {};
-  if (strategy == "hsdp")
-    return {"fsdp"};
-  const auto own = std::find(by_parts.begin(), by_parts.end(), strategy);
-  return {own == by_parts.end() ? by_parts.begin() : own + 1, by_parts.end()};
+  std::vector<std::string> names = strategies_in_order();
+  std::erase_if(names, [own = strategy_named(strategy).partition](const std::string& name) {
+    return !divides_further(strategy_named(name).partition, own);
+  });
+  return names;
 }
 
 // Loads changes; what of the file's `training` they leave without a use, or contradict, is added to them as null.
@@ -173,8 +179,8 @@ class RemedySearch {
     Overrides changes;
     if (scenario_.cluster.ranks() == 1)
       changes.emplace_back("cluster.gpus_per_node", fmt::format("{}", scenario_.cluster.machine.gpus));
-    if (!further_strategies(scenario_.training.strategy).empty())
-      changes = changes + strategy_changes("fsdp");
+    if (const auto further = further_strategies(scenario_.training.strategy); !further.empty())
+      changes = changes + strategy_changes(further.back());
     if (has_layer(scenario_, std::nullopt) && scenario_.training.recompute.kind != RecomputeKind::full)
       changes = changes + recompute("full");
     if (has_layers(scenario_) && scenario_.model.batch_per_gpu > 1)

@@ -5,6 +5,7 @@
 #include "sim/base/quantity_text.h"
 #include "sim/run/single_gpu.h"
 #include "sim/training/memory.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 // The same step on a GPU of its own, in a quiet cluster.
 Scenario on_one_gpu(const Scenario& scenario) {
   Scenario alone = scenario;
-  alone.training.strategy = "single";
+  alone.training.strategy = one_gpu_strategy();
   alone.cluster.nodes = 1;
   alone.cluster.gpus_per_node = 1;
   alone.cluster.stragglers.clear();

@@ -87,7 +87,7 @@ const Strategy& strategy_of(const Scenario& scenario) {
 }
 
 bool reduces_on_hosts(const Scenario& scenario) {
-  return scenario.training.strategy == "horovod" && scenario.training.horovod.device == CollectiveDevice::cpu;
+  return reduces_on_hosts(scenario.training);
 }
 
 RunSize expected_size(const Scenario& scenario) {

@@ -7,8 +7,7 @@
 namespace lockstep {
 
 std::int64_t whole_periods(const Scenario& scenario, std::int64_t iterations) {
-  const TrainingSpec& training = scenario.training;
-  const std::int64_t period = training.strategy == "local_sgd" ? training.local_sgd.local_steps : 1;
+  const std::int64_t period = period_of(scenario.training);
   return divided_up(iterations, period) * period;
 }
 

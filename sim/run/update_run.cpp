@@ -8,6 +8,7 @@
 #include "sim/compute/roofline.h"
 #include "sim/run/simulate.h"
 #include "sim/training/shards.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::int64_t least_rounds = 100;
 constexpr std::int64_t warm_up_rounds = 10;
 
 bool is_synchronous(const Scenario& scenario) {
-  return scenario.training.strategy == "ps_sync";
+  return !strategy_named(scenario.training.strategy).is_asynchronous;
 }
 
 // Servers that only add, and those of a round, hold sums of gradients.

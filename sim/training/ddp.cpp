@@ -16,6 +16,7 @@
 #include <limits>
 
 #include "sim/training/compression.h"
+#include "sim/training/shared_options.h"
 
 namespace lockstep {
 namespace {
@@ -244,8 +245,41 @@ MemoryShares memory(const Job& job, std::int64_t) {
   return {.buffers = buckets + compression_state(job)};
 }
 
+// Of what a bucket becomes on its way.
+double messages_of_bucket(CompressionKind kind) {
+  constexpr double whole_p_and_q = 3;
+  constexpr double values_and_indices = 2;
+  if (kind == CompressionKind::powersgd)
+    return whole_p_and_q;
+  return kind == CompressionKind::topk ? values_and_indices : 1;
+}
+
+TrafficBound traffic(const TrafficInput& input) {
+  constexpr double fp32_elements_a_mib = 262'144;
+  constexpr double broadcast_elements = 250 * fp32_elements_a_mib;  // of the model, before the first iteration
+  constexpr double buffers_and_unused = 2;       // what else an iteration sends
+  const Compression& compression = input.training.compression;
+  const double buckets = most_groups(input, input.training.ddp.bucket_cap_mb * fp32_elements_a_mib);
+  TrafficBound traffic{.collectives = messages_of_bucket(compression.kind) * buckets +
+                                 most_groups(input, broadcast_elements) + buffers_and_unused};
+  if (compression.kind == CompressionKind::topk) {
+    constexpr double with_index = 2;
+    const double kept = static_cast<double>(compression.kept_ppm) / static_cast<double>(million);
+    traffic.volume = std::max(traffic.volume, with_index * kept * input.ranks);
+  }
+  return traffic;
+}
+
 const Registration<Strategy> registration{
-    "ddp", {write_iteration, "PyTorch DistributedDataParallel: buckets reduced while backward runs", memory}};
+    "ddp",
+    {.write_iteration = write_iteration,
+     .description = "PyTorch DistributedDataParallel: buckets reduced while backward runs",
+     .accepts = {.options = ddp_options,
+                 .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16,
+                                  CompressionKind::powersgd, CompressionKind::topk},
+                 .gradient_clipping = true},
+     .sends = {.at_most = traffic},
+     .memory = memory}};
 
 }  // namespace
 }  // namespace lockstep

@@ -14,6 +14,8 @@
 // torch/nn/parallel/data_parallel.py, replicate.py; torch/nn/parallel/_functions.py (Broadcast,
 // ReduceAddCoalesced); torch/csrc/cuda/comm.cpp.
 
+#include <fmt/format.h>
+
 #include <numeric>
 
 #include "sim/training/memory.h"
@@ -212,10 +214,34 @@ MemoryShares memory(const Job&, std::int64_t ranks) {
   return {.states = ranks == 1 ? 1 : 0};
 }
 
+OptionList options(TrainingSpec& training) {
+  DataParallelOptions& own = training.data_parallel;
+  return {{"gather_outputs", FlagOption{own.gather_outputs}},
+          {"operator_time", DurationOption{own.operator_time, Duration::seconds(1)}}};
+}
+
+std::vector<OptionProblem> problems(const TrainingSpec&, const ClusterShape& shape) {
+  if (shape.nodes == 1)
+    return {};
+  return {
+      {"strategy", fmt::format("found \"dp\", which drives the GPUs of one machine from one process, with {} "
+                               "nodes; valid here: ddp",
+                               shape.nodes)}};
+}
+
+// Weights and gradients, piece by piece; batches, outputs and their gradients to and from each GPU.
+TrafficBound traffic(const TrafficInput& input) {
+  const double pieces = most_groups(input, static_cast<double>(piece_bytes.count()) / 4);
+  constexpr double buffers = 1;
+  return {.collectives = 2 * pieces + buffers, .messages = 4 * input.ranks * input.micro_batches()};
+}
+
 const Registration<Strategy> registration{
     "dp",
     {.write_iteration = write_iteration,
      .description = "PyTorch DataParallel: one process, GPU 0 hands out the model and the batch every step",
+     .accepts = {.options = options, .problems = problems, .batches = "one process loads and scatters"},
+     .sends = {.at_most = traffic},
      .memory = memory,
      .has_leader = true}};
 

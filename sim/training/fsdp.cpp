@@ -16,9 +16,13 @@
 // Reference: Zhao et al., "PyTorch FSDP", arXiv 2304.11277; torch/distributed/fsdp/_runtime_utils.py,
 // torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py (foreach_reduce).
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim/training/gather_limit.h"
+#include "sim/training/option_spelling.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
 #include "sim/training/units.h"
 
@@ -85,9 +89,7 @@ class ShardedIteration {
 
   std::uint32_t unit_of(std::size_t layer) const { return units_.unit_of_layer[layer]; }
   std::uint32_t last_unit() const { return static_cast<std::uint32_t>(units_.units.size() - 1); }
-  std::int64_t shard_of(std::int64_t whole) const {
-    return divided_up(whole, options_.shard_group);
-  }
+  std::int64_t shard_of(std::int64_t whole) const { return divided_up(whole, options_.shard_group); }
   // With the padding that makes the shards equal.
   Bytes padded(const Unit& unit, Precision precision) const {
     return Bytes{shard_of(unit.elements) * options_.shard_group * parameter_bytes(precision)};
@@ -303,17 +305,113 @@ MemoryShares memory(const Job& job, std::int64_t) {
           .states = options.shard_group};
 }
 
+OptionList list_options(ShardedOptions& sharded, bool has_groups) {
+  const OptionCondition first_version{"fsdp_version 1; fully_shard always gathers one unit ahead",
+                                      [&] { return sharded.version == 1; }};
+  OptionList list{{"fsdp_version", CountOption{sharded.version, 1, 2}}};
+  if (has_groups)
+    list.push_back({"shard_group", CountOption{sharded.shard_group, 1, most_things}});
+  for (const Option& option :
+       {Option{"reshard_after_forward", SpreadOption{sharded.reshard_group, sharded.shard_group}},
+        Option{"backward_prefetch", choice(sharded.backward_prefetch, backward_prefetch_spellings),
+               first_version},
+        Option{"forward_prefetch", FlagOption{sharded.forward_prefetch}, first_version},
+        Option{"limit_all_gathers", FlagOption{sharded.limit_all_gathers}, first_version},
+        Option{"auto_wrap", WrapOption{sharded.auto_wrap}},
+        Option{"param_dtype", choice(sharded.param_dtype, element_type_spellings)},
+        Option{"reduce_dtype", choice(sharded.reduce_dtype, element_type_spellings)},
+        Option{"no_sync", FlagOption{sharded.no_sync}}})
+    list.push_back(option);
+  return list;
+}
+
+OptionList fsdp_options(TrainingSpec& training) {
+  return list_options(training.sharded, false);
+}
+
+OptionList hsdp_options(TrainingSpec& training) {
+  return list_options(training.sharded, true);
+}
+
+// Into alike groups: parts of a node, or whole nodes.
+bool cuts(const ClusterShape& shape, std::int64_t size) {
+  return size > 0 && shape.ranks() % size == 0 &&
+         (shape.gpus_per_node % size == 0 || size % shape.gpus_per_node == 0);
+}
+
+// Those of them that cut a group of `whole` ranks as well.
+std::vector<std::int64_t> valid_sizes(const ClusterShape& shape, std::int64_t least, std::int64_t whole) {
+  std::vector<std::int64_t> valid;
+  for (std::int64_t size = least; size <= whole; ++size)
+    if (cuts(shape, size) && whole % size == 0)
+      valid.push_back(size);
+  return valid;
+}
+
+std::string shard_group_problem(const ShardedOptions& sharded, const ClusterShape& shape) {
+  if (cuts(shape, sharded.shard_group))
+    return "";
+  return fmt::format("found {}, which does not cut {} nodes of {} GPUs into alike groups; valid: {}",
+                     sharded.shard_group, shape.nodes, shape.gpus_per_node,
+                     fmt::join(valid_sizes(shape, 1, shape.ranks()), ", "));
+}
+
+std::string reshard_problem(const ShardedOptions& sharded, const ClusterShape& shape) {
+  if (!reshards_in_groups(sharded))
+    return "";
+  if (sharded.version == 1)
+    return fmt::format(
+        "found {}, but FullyShardedDataParallel spreads units over all {} ranks that share the weights, or "
+        "not "
+        "at all; valid: true, false, or fsdp_version 2",
+        sharded.reshard_group, sharded.shard_group);
+  if (cuts(shape, sharded.reshard_group) && sharded.shard_group % sharded.reshard_group == 0)
+    return "";
+  return fmt::format(
+      "found {}, which does not cut the {} ranks that share the weights into alike groups; valid: true, "
+      "false, {}",
+      sharded.reshard_group, sharded.shard_group,
+      fmt::join(valid_sizes(shape, 2, sharded.shard_group), ", "));
+}
+
+std::vector<OptionProblem> problems(const TrainingSpec& training, const ClusterShape& shape) {
+  std::vector<OptionProblem> found{{"shard_group", shard_group_problem(training.sharded, shape)},
+                                   {"reshard_after_forward", reshard_problem(training.sharded, shape)}};
+  std::erase_if(found, [](const OptionProblem& problem) { return problem.text.empty(); });
+  return found;
+}
+
+// A unit is gathered twice, reduced within its group and between the groups.
+TrafficBound traffic(const TrafficInput& input) {
+  constexpr double clipping = 2;  // the norm of all gradients, in a group and between groups
+  return {.collectives = 4 * input.micro_batches() * most_units(input) + clipping,
+          .volume = 5 * input.micro_batches()};
+}
+
+Accepted accepted(OptionList (*options)(TrainingSpec&)) {
+  return {.options = options,
+          .instead_of_compression = "reduce_dtype",
+          .gradient_clipping = true,
+          .problems = problems};
+}
+
 const Registration<Strategy> fsdp{
     "fsdp",
     {.write_iteration = write_iteration,
      .description = "PyTorch FSDP: parameters, gradients and optimizer states sharded",
+     .accepts = accepted(fsdp_options),
+     .sends = {.at_most = traffic},
      .memory = memory,
+     .partition = Partition::every_weight,
      .groups = groups}};
 const Registration<Strategy> hsdp{
     "hsdp",
     {.write_iteration = write_iteration,
      .description = "PyTorch FSDP, hybrid: sharded within groups of ranks, replicated between them",
+     .accepts = accepted(hsdp_options),
+     .sends = {.at_most = traffic},
      .memory = memory,
+     .partition = Partition::every_weight_in_groups,
      .groups = groups}};
 
 }  // namespace

@@ -22,6 +22,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/training/option_spelling.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
 
 namespace lockstep {
@@ -286,11 +288,40 @@ MemoryShares memory(const Job& job, std::int64_t) {
   return {.buffers = job.training.horovod.fusion_threshold * job.communication.collectives_in_flight};
 }
 
+OptionList options(TrainingSpec& training) {
+  HorovodOptions& own = training.horovod;
+  constexpr double most_mebibytes = 1e6;
+  constexpr double most_milliseconds = 1e5;
+  return {{"fusion_threshold_mb", WholeMebibytesOption{own.fusion_threshold, most_mebibytes}},
+          {"cycle_time_ms", MillisecondsOption{own.cycle_time, most_milliseconds}},
+          {"response_cache", FlagOption{own.response_cache}},
+          {"hierarchical_allreduce", FlagOption{own.hierarchical_allreduce}},
+          {"autotune", FlagOption{own.autotune}},
+          {"device", choice(own.device, collective_device_spellings)},
+          {"num_groups", CountOption{own.num_groups, 0, most_things}},
+          {"batch_d2d_memcopies", FlagOption{own.batch_d2d_memcopies}},
+          {"announce", choice(own.announce, announcement_spellings)}};
+}
+
+// At worst nothing is fused.
+TrafficBound traffic(const TrafficInput& input) {
+  return {.collectives = input.tensors};
+}
+
+std::optional<HostReduction> host_reduction(const TrainingSpec& training) {
+  if (training.horovod.device == CollectiveDevice::gpu)
+    return std::nullopt;
+  return HostReduction{.key = "device", .stated = "cpu", .instead = "gpu"};
+}
+
 const Registration<Strategy> registration{
     "horovod",
     {.write_iteration = write_iteration,
      .description = "Horovod: gradients fused every cycle and reduced while backward runs",
+     .accepts = {.options = options, .compressions = {CompressionKind::none, CompressionKind::fp16}},
+     .sends = {.at_most = traffic},
      .memory = memory,
+     .host_reduction = host_reduction,
      .fuse = fuse_gradients,
      .variants = variants}};
 

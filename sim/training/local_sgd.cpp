@@ -7,6 +7,7 @@
 // torch/distributed/algorithms/model_averaging/averagers.py (PeriodicModelAverager).
 
 #include "sim/training/memory.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
 
 namespace lockstep {
@@ -42,8 +43,28 @@ void write_iteration(const StrategyContext& context) {
     average_all(context);
 }
 
+OptionList options(TrainingSpec& training) {
+  LocalSgdOptions& own = training.local_sgd;
+  return {{"local_steps", CountOption{own.local_steps, 1, most_things}},
+          {"average_momentum", FlagOption{own.average_momentum}}};
+}
+
+// Once, and once more for the states.
+TrafficBound traffic(const TrafficInput& input) {
+  const std::int64_t states = states_per_parameter(input.training.optimizer);
+  const double averaged = input.training.local_sgd.average_momentum ? static_cast<double>(states) : 0;
+  return {.collectives = 2, .volume = 2 * (1 + averaged)};
+}
+
+std::int64_t period(const TrainingSpec& training) {
+  return training.local_sgd.local_steps;
+}
+
 const Registration<Strategy> registration{"local_sgd",
-                                          {write_iteration, "local SGD: weights averaged every few steps"}};
+                                          {.write_iteration = write_iteration,
+                                           .description = "local SGD: weights averaged every few steps",
+                                           .accepts = {.options = options, .gradient_clipping = true},
+                                           .sends = {.at_most = traffic, .period = period}}};
 
 }  // namespace
 }  // namespace lockstep

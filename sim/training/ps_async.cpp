@@ -8,6 +8,7 @@
 // Reference: Dean et al., "Large scale distributed deep networks" (NIPS 2012); Li et al., "Scaling distributed
 // machine learning with the parameter server" (OSDI 2014).
 
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
 
 namespace lockstep {
@@ -32,11 +33,24 @@ MemoryShares memory(const Job& job, std::int64_t) {
   return {.states = job.training.parameter_server.servers.updates_weights ? 0 : 1};
 }
 
+OptionList options(TrainingSpec& training) {
+  OptionList list = server_options(training);
+  list.push_back(
+      {"staleness_bound", OptionalCountOption{training.parameter_server.staleness_bound, 0, most_things}});
+  return list;
+}
+
 const Registration<Strategy> registration{
     "ps_async",
     {.write_iteration = write_iteration,
      .description = "asynchronous parameter servers: every gradient is applied when it comes",
+     .accepts = {.options = options,
+                 .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16},
+                 .problems = server_problems,
+                 .batches = "come at each worker's own pace"},
+     .sends = {.at_most = server_traffic_bound},
      .memory = memory,
+     .servers = stated_servers,
      .is_asynchronous = true,
      .reaches_across = true}};
 

@@ -18,6 +18,7 @@
 
 #include "sim/training/message_lanes.h"
 #include "sim/training/shards.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
 
 namespace lockstep {
@@ -343,8 +344,13 @@ const Registration<Strategy> registration{
     "ps_sync",
     {.write_iteration = write_iteration,
      .description = "synchronous parameter servers, as in TensorFlow and BytePS",
+     .accepts = {.options = server_options,
+                 .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16},
+                 .problems = server_problems},
+     .sends = {.at_most = server_traffic_bound},
      .memory = memory,
      .hosts = hosts,
+     .servers = stated_servers,
      .reaches_across = true}};
 
 }  // namespace

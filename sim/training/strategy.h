@@ -8,11 +8,12 @@
 // Invariant: a strategy names ranks, bytes and work, never links or seconds.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "sim/base/check.h"
 #include "sim/base/registry.h"
 #include "sim/collectives/collective.h"
 #include "sim/plan/host.h"
@@ -20,6 +21,8 @@
 #include "sim/training/input.h"
 #include "sim/training/job.h"
 #include "sim/training/memory_change.h"
+#include "sim/training/option_list.h"
+#include "sim/training/traffic_bound.h"
 
 namespace lockstep {
 
@@ -63,8 +66,8 @@ struct Communication {
   std::vector<OpId> ready;
   CollectiveOps collective;
   Direction direction = Direction::exchanged;
-  std::uint32_t server = no_server;  // the other end of messages
-  std::uint32_t messages = 1;        // alike, one for each rank or node
+  std::uint32_t server = no_server;       // the other end of messages
+  std::uint32_t messages = 1;             // alike, one for each rank or node
   std::vector<std::uint32_t> group = {};  // which of its groups each is in; empty: all are in one
 };
 
@@ -123,11 +126,24 @@ struct MemoryShares {
   Bytes gathered = {};      // weights that every rank keeps whole beside its part
 };
 
+// What the ranks divide between them, and with it all that stands before it.
+enum class Partition : std::uint8_t {
+  nothing,
+  states,  // of the optimizer
+  gradients,
+  weights,  // but for small ones
+  every_weight,
+  every_weight_in_groups,  // of ranks; each group has the whole
+};
+
 // What a strategy may know of the cluster before it is built.
 struct ClusterShape {
   std::uint32_t nodes = 1;
   std::uint32_t gpus_per_node = 1;
   std::uint32_t sockets = 1;
+  bool has_nics = true;
+
+  std::int64_t ranks() const { return std::int64_t{nodes} * gpus_per_node; }
 };
 
 struct Trial {
@@ -135,15 +151,61 @@ struct Trial {
   TrainingSpec training;
 };
 
+// What is wrong with an option that was stated; "strategy" is one of them.
+struct OptionProblem {
+  std::string_view key;
+  std::string text;
+};
+
+// The option by which threads of the hosts reduce in the GPUs' place.
+struct HostReduction {
+  std::string_view key;
+  std::string_view stated;   // what it says
+  std::string_view instead;  // what it would say, did the GPUs reduce
+};
+
+// What a scenario may say with a strategy, asked while it is loaded.
+struct Accepted {
+  OptionList (*options)(TrainingSpec& training) = nullptr;  // of its own; null: none
+  std::vector<CompressionKind> compressions = {CompressionKind::none};
+  std::string_view instead_of_compression = {};  // its option for the type of what it sends, if it has one
+  bool gradient_clipping = false;
+  // What does not go together, or with the cluster. Null: everything does.
+  std::vector<OptionProblem> (*problems)(const TrainingSpec& training, const ClusterShape& shape) = nullptr;
+  std::string_view batches = {};  // where no rank loads its own: "batches ...", so that `input` is refused
+  bool one_gpu_only = false;      // the baseline of all others
+};
+
+// What is sent, asked before anything is built.
+struct Sending {
+  // A bound that no iteration exceeds. Null: nothing is sent.
+  TrafficBound (*at_most)(const TrafficInput& input) = nullptr;
+  // Iterations from one average of the weights to the next. Null: every iteration reduces its gradients.
+  std::int64_t (*period)(const TrainingSpec& training) = nullptr;
+};
+
 struct Strategy {
   void (*write_iteration)(const StrategyContext& context);
   std::string description;
+  Accepted accepts = {};
+  Sending sends = {};
+
+  // ---- what a GPU holds ----
   MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole
+  Partition partition = Partition::nothing;
+
+  // ---- who takes part ----
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others
   // The groups its collectives run in, if not all ranks together; null or none: the world.
   std::vector<GroupLayout> (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
   // Hosts that send or receive; ranks are then simulated one by one. Null: none.
   std::vector<Host> (*hosts)(const TrainingSpec& training, const ClusterShape& shape) = nullptr;
+  // That workers pull weights from and push gradients to. Null: none.
+  const ServerSpec& (*servers)(const TrainingSpec& training) = nullptr;
+  // Null or none: GPUs reduce.
+  std::optional<HostReduction> (*host_reduction)(const TrainingSpec& training) = nullptr;
+
+  // ---- how a run is simulated ----
   // Where what is sent together depends on when it is ready: the strategy is run, seen, and written again with
   // the answer in Job::fused, until that stands still. Null: it does not depend.
   std::vector<FusedGroup> (*fuse)(const Job& job, const Rehearsal& seen, std::int64_t ranks) = nullptr;
@@ -154,10 +216,16 @@ struct Strategy {
 };
 
 // Of a name that load has accepted.
-inline const Strategy& strategy_named(std::string_view name) {
-  const Strategy* strategy = Registry<Strategy>::find(name);
-  LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
-  return *strategy;
-}
+const Strategy& strategy_named(std::string_view name);
+
+// Names in the order in which they are told: what divides less before what divides more, who waits for others
+// before who does not.
+std::vector<std::string> strategies_in_order();
+
+// The one that trains on one GPU, against which the others are measured.
+const std::string& one_gpu_strategy();
+
+std::int64_t period_of(const TrainingSpec& training);
+bool reduces_on_hosts(const TrainingSpec& training);
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "sim/training/fetch_plan.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/zero_reduction.h"
 
 namespace lockstep {
@@ -201,8 +202,39 @@ MemoryShares memory(const Job& job, std::int64_t ranks) {
           .gathered = Bytes{persistent * weight_bytes(job)}};
 }
 
+OptionList options(TrainingSpec& training) {
+  ZeroOptions& zero = training.zero;
+  OptionList list = zero_options(training);
+  const auto add = [&](std::string_view key, std::int64_t& value) {
+    list.push_back({key, CountOption{value, 0, most_elements}});
+  };
+  add("stage3_prefetch_bucket_size", zero.stage3_prefetch_bucket_size);
+  add("stage3_param_persistence_threshold", zero.stage3_param_persistence_threshold);
+  add("stage3_max_live_parameters", zero.stage3_max_live_parameters);
+  add("stage3_max_reuse_distance", zero.stage3_max_reuse_distance);
+  add("chunk_size", zero.chunk_size);
+  return list;
+}
+
+// Modules gathered for forward and for backward, gradients reduced in every micro-batch; the weights that stay
+// whole, and the norm, once.
+TrafficBound traffic(const TrafficInput& input) {
+  const double reduced = most_groups(input, static_cast<double>(input.training.zero.reduce_bucket_size));
+  constexpr double persistent_and_clipping = 2;
+  return {.collectives = input.micro_batches() * (2 * most_units(input) + reduced) + persistent_and_clipping,
+          .volume = 3 * input.micro_batches()};
+}
+
 const Registration<Strategy> registration{
-    "zero3", {write_iteration, "ZeRO stage 3: weights, gradients and optimizer states partitioned", memory}};
+    "zero3",
+    {.write_iteration = write_iteration,
+     .description = "ZeRO stage 3: weights, gradients and optimizer states partitioned",
+     .accepts = {.options = options,
+                 .instead_of_compression = "communication_data_type",
+                 .gradient_clipping = true},
+     .sends = {.at_most = traffic},
+     .memory = memory,
+     .partition = Partition::weights}};
 
 }  // namespace
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "sim/training/shared_options.h"
 #include "sim/training/zero_reduction.h"
 
 namespace lockstep {
@@ -103,13 +104,40 @@ MemoryShares memory(const Job& job, std::int64_t ranks) {
   return {.gradients = stage == Stage::gradients ? ranks : 1, .states = ranks, .buffers = zero_buffers(job)};
 }
 
-const Registration<Strategy> zero1{
-    "zero1",
-    {write_iteration<Stage::states>, "ZeRO stage 1: optimizer states partitioned", memory<Stage::states>}};
-const Registration<Strategy> zero2{
-    "zero2",
-    {write_iteration<Stage::gradients>, "ZeRO stage 2: gradients and optimizer states partitioned",
-     memory<Stage::gradients>}};
+OptionList options(TrainingSpec& training) {
+  OptionList list = zero_options(training);
+  list.push_back(
+      {"allgather_bucket_size", CountOption{training.zero.allgather_bucket_size, 1, most_elements}});
+  list.push_back({"overlap_param_gather", FlagOption{training.zero.overlap_param_gather}});
+  return list;
+}
+
+template <Stage stage>
+TrafficBound traffic(const TrafficInput& input) {
+  const double reduced = most_groups(input, static_cast<double>(input.training.zero.reduce_bucket_size));
+  const double gathered = input.elements / static_cast<double>(input.training.zero.allgather_bucket_size) + 1;
+  const double reductions = stage == Stage::gradients ? input.micro_batches() : 1;
+  constexpr double clipping = 1;
+  return {.collectives = reductions * reduced + gathered + clipping, .volume = 1 + reductions};
+}
+
+const Accepted accepted{
+    .options = options, .instead_of_compression = "communication_data_type", .gradient_clipping = true};
+
+const Registration<Strategy> zero1{"zero1",
+                                   {.write_iteration = write_iteration<Stage::states>,
+                                    .description = "ZeRO stage 1: optimizer states partitioned",
+                                    .accepts = accepted,
+                                    .sends = {.at_most = traffic<Stage::states>},
+                                    .memory = memory<Stage::states>,
+                                    .partition = Partition::states}};
+const Registration<Strategy> zero2{"zero2",
+                                   {.write_iteration = write_iteration<Stage::gradients>,
+                                    .description = "ZeRO stage 2: gradients and optimizer states partitioned",
+                                    .accepts = accepted,
+                                    .sends = {.at_most = traffic<Stage::gradients>},
+                                    .memory = memory<Stage::gradients>,
+                                    .partition = Partition::gradients}};
 
 }  // namespace
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/training/strategy.h"
 #include "tests/scenario/lab.h"
 
 namespace lockstep::limits_test {
@@ -9,7 +10,6 @@ namespace lockstep::limits_test {
 using testing::load_lab;
 using testing::load_resnet;
 using testing::problems_of_lab;
-using testing::problems_of_resnet;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -37,16 +37,18 @@ TEST_CASE("work that does not fit 64 bits is refused") {
                  "/model/batch_per_gpu: found 1000000"));
 }
 
-TEST_CASE("collnet is refused where the fabric does not say that its switches add, with the words that do") {
-  const std::string refused = problems_of_resnet({{"communication.algorithm", "collnet"}});
-  CHECK(contains(refused, "/communication/algorithm: found \"collnet\""));
-  CHECK(contains(refused, "\"in_network_reduction\": true"));
-  CHECK(problems_of_resnet({{"communication.algorithm", "collnet"},
-                            {"cluster.fabric", R"({"kind": "single_switch", "in_network_reduction": true})"}})
-            .empty());
-  CHECK(
-      problems_of_resnet({{"communication.algorithm", "collnet"}, {"cluster.fabric", "rail_optimised_sharp"}})
-          .empty());
+TEST_CASE("what a strategy sends is bounded by its own numbers") {
+  const auto bound = [](const char* name, std::int64_t ranks) {
+    TrainingSpec training;
+    training.strategy = name;
+    return strategy_named(name).sends.at_most(
+        {.training = training, .ranks = static_cast<double>(ranks), .tensors = 10, .elements = 1e6, .layers = 4});
+  };
+  CHECK(bound("ps_sync", 16).volume == 2 * bound("ps_sync", 8).volume);
+  CHECK(bound("ddp", 16).volume == bound("ddp", 8).volume);
+  CHECK(bound("horovod", 8).collectives == 10);
+  CHECK(bound("fsdp", 8).collectives >= 4 * 4);
+  CHECK(strategy_named("single").sends.at_most == nullptr);
 }
 
 }  // namespace lockstep::limits_test

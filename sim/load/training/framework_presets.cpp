@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "sim/load/training/strategy_rules.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 
@@ -324,7 +324,7 @@ void set_hf_trainer(Input& input) {
   input.set("find_unused_parameters", input.spec.ddp.find_unused_parameters, !recomputes,
             "transformers Trainer: true unless gradients are checkpointed");
   input.set("optimizer", input.spec.optimizer, Optimizer::adamw, "transformers Trainer: adamw_torch");
-  if (rules_of(input.spec.strategy).clips_gradients) {
+  if (strategy_named(input.spec.strategy).accepts.gradient_clipping) {
     input.set("gradient_clipping", input.spec.gradient_clipping, true,
               "transformers Trainer: max_grad_norm 1.0");
   }
@@ -334,11 +334,11 @@ void set_hf_trainer(Input& input) {
 
 // Sharded optimizers keep fp32 copies of half-precision weights.
 void set_common(Input& input) {
-  const StrategyRules& rules = rules_of(input.spec.strategy);
-  if (rules.clips_gradients) {
+  const Strategy& strategy = strategy_named(input.spec.strategy);
+  if (strategy.accepts.gradient_clipping) {
     input.set("gradient_clipping", input.spec.gradient_clipping, false, "none unless it is asked for");
   }
-  if (rules.shards_optimizer) {
+  if (strategy.partition != Partition::nothing) {
     const bool is_half = type_of_weights(input.facts.precision) != Precision::fp32;
     input.set(
         "master_weights", input.spec.master_weights, is_half,
@@ -388,8 +388,11 @@ const FrameworkPreset* find_preset(std::string_view name) {
 }
 
 bool has_strategy(const FrameworkPreset& preset, std::string_view strategy) {
-  return strategy == "single" ||
-         std::find(preset.strategies.begin(), preset.strategies.end(), strategy) != preset.strategies.end();
+  const auto presets_it = [&](const FrameworkPreset& other) {
+    return std::find(other.strategies.begin(), other.strategies.end(), strategy) != other.strategies.end();
+  };
+  return presets_it(preset) ||
+         std::none_of(framework_presets().begin(), framework_presets().end(), presets_it);
 }
 
 std::string_view usual_framework(std::string_view strategy) {

@@ -56,7 +56,7 @@ struct PresetInput;
 struct FrameworkPreset {
   std::string_view name;
   std::string_view default_version;
-  std::vector<std::string_view> strategies;  // the first is its default; "single" goes with every framework
+  std::vector<std::string_view> strategies;  // the first is its default; one that none names goes with all
   void (*apply)(PresetInput& input);
 };
 

@@ -15,7 +15,6 @@
 #include "sim/load/reading/spelling.h"
 #include "sim/load/training/family_options.h"
 #include "sim/load/training/option_text.h"
-#include "sim/load/training/strategy_rules.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -58,6 +57,8 @@ void check_framework(const JsonReader& json, const FrameworkPreset& preset, cons
 bool read_strategy(const JsonReader& json, const Place& place, TrainingSpec& training) {
   const auto strategy = json.optional("strategy");
   const auto framework = json.optional("framework");
+  training.framework = framework_presets().front().name;
+  training.strategy = first_simulated(framework_presets().front());
   if (strategy) {
     training.strategy = strategy->one_of(valid_strategies());
     training.framework = usual_framework(training.strategy);
@@ -121,20 +122,21 @@ void read_compression(const JsonReader& json, const TrainingFacts& facts, Traini
     return;
   }
   training.compression = *parsed;
-  const StrategyRules& rules = rules_of(training.strategy);
-  if (std::find(rules.compressions.begin(), rules.compressions.end(), parsed->kind) !=
-      rules.compressions.end()) {
+  const Accepted& accepts = strategy_named(training.strategy).accepts;
+  if (std::find(accepts.compressions.begin(), accepts.compressions.end(), parsed->kind) !=
+      accepts.compressions.end()) {
     if (parsed->kind == CompressionKind::powersgd) {
       check_matrices(*found, facts);
     }
     return;
   }
   std::vector<std::string> valid;
-  for (const CompressionKind kind : rules.compressions) {
+  for (const CompressionKind kind : accepts.compressions) {
     valid.push_back(form_of(kind));
   }
+  const std::string_view type = accepts.instead_of_compression;
   const std::string instead =
-      rules.instead.empty() ? "" : fmt::format("; what it sends has the type training.{}", rules.instead);
+      type.empty() ? "" : fmt::format("; what it sends has the type training.{}", type);
   found->problem(fmt::format("found {}, which {} does not take; valid: {}{}", describe_value(found->value()),
                              training.strategy, fmt::join(valid, ", "), instead));
 }
@@ -196,21 +198,10 @@ void check_global_batch(const JsonReader& json, const TrainingFacts& facts, std:
   }
 }
 
-// What a strategy or its framework cannot span.
+// What a framework cannot span.
 void check_span(const JsonReader& json, const TrainingSpec& training, const TrainingFacts& facts) {
   if (!facts.is_cluster_known) {
     return;
-  }
-  if (training.strategy == "single" && facts.ranks() > 1) {
-    json.required("strategy")
-        .problem(fmt::format("found \"single\", which trains on one GPU, with {} ranks; valid here: ddp",
-                             facts.ranks()));
-  }
-  if (training.strategy == "dp" && facts.nodes > 1) {
-    json.required("strategy")
-        .problem(fmt::format("found \"dp\", which drives the GPUs of one machine from one process, with {} "
-                             "nodes; valid here: ddp",
-                             facts.nodes));
   }
   if (training.framework == "tensorflow_mirrored" && facts.nodes > 1) {
     json.required("framework")

@@ -8,6 +8,7 @@
 #include "sim/report/report.h"
 #include "sim/run/describe_job.h"
 #include "sim/study/answers/sgd_replay.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -32,8 +33,8 @@ Scenario undisturbed(Scenario scenario) {
 Entry with_collectives(const Scenario& scenario) {
   const Scenario calm = undisturbed(scenario);
   const Report report = summarise(calm, simulate(calm));
-  const bool is_local = scenario.training.strategy == "local_sgd";
-  const std::int64_t local_steps = is_local ? scenario.training.local_sgd.local_steps : 1;
+  const bool is_local = strategy_named(scenario.training.strategy).sends.period != nullptr;
+  const std::int64_t local_steps = period_of(scenario.training);
   const Duration computing = report.iteration - report.breakdown.exposed_communication;
   Entry entry{.setup = {}, .sent_per_gpu = report.communication.bytes_per_gpu};
   entry.setup.run.workers = scenario.cluster.ranks();
@@ -54,8 +55,8 @@ Entry with_servers(const Scenario& scenario) {
 }
 
 Entry describe(const Scenario& scenario, std::int64_t rounds) {
-  Entry entry =
-      scenario.training.strategy.starts_with("ps_") ? with_servers(scenario) : with_collectives(scenario);
+  const bool has_servers = strategy_named(scenario.training.strategy).servers != nullptr;
+  Entry entry = has_servers ? with_servers(scenario) : with_collectives(scenario);
   const std::int64_t period = entry.setup.input.local_steps;
   entry.setup.input.rounds = divided_up(rounds, period) * period;
   entry.setup.input.warm_up = 0;

@@ -11,6 +11,7 @@
 #include "sim/load/load.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/report/report.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -138,7 +139,7 @@ Json lone_gpu(const Json& gpu) {
 Json step_scenario(const Json& gpu, const Json& model) {
   Json scenario{{"name", "step"}, {"model", model}};
   scenario["cluster"]["machine"] = lone_gpu(gpu);
-  scenario["training"]["strategy"] = "single";
+  scenario["training"]["strategy"] = one_gpu_strategy();
   return scenario;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "sim/load/reading/exact_text.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -63,7 +64,7 @@ Json layer_json(const HarnessRun& run, const RunLayer& layer) {
 }
 
 Json single_training(const std::string& optimizer) {
-  return {{"strategy", "single"}, {"optimizer", optimizer}};
+  return {{"strategy", one_gpu_strategy()}, {"optimizer", optimizer}};
 }
 
 Json cluster_scenario(const HarnessRun& run, const RunMachine& machine) {
@@ -102,8 +103,7 @@ Json data_parallel_scenario(const HarnessRun& run, const MeasuredIteration& sett
   Json scenario = cluster_scenario(run, machine);
   scenario["model"] = measured_model(run);
   // 1.13: the first bucket has its own limit of 1 MiB whatever the cap, which is the harness's rule.
-  scenario["training"] = {{"strategy", "ddp"},
-                          {"framework", "pytorch_ddp"},
+  scenario["training"] = {{"framework", "pytorch_ddp"},
                           {"framework_version", "1.13"},
                           {"bucket_cap_mb", setting.bucket_cap_mb},
                           {"gradient_accumulation", setting.gradient_accumulation},

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "sim/load/training/strategy_rules.h"
+#include "sim/training/strategy.h"
 #include "tests/scenario/lab.h"
 
 namespace lockstep::family_options_test {
@@ -16,7 +16,7 @@ struct Reading {
   std::string problems;
 };
 
-// What a strategy makes of these keys, whether it is registered or not.
+// What a strategy makes of these keys.
 Reading read(const std::string& strategy, const std::string& text, const TrainingFacts& facts = two_nodes) {
   static const ProfileStore store("");
   LoadContext context{.store = store, .folder = ""};
@@ -51,8 +51,7 @@ void check_refused(const std::string& strategy, const std::string& text,
 }
 
 TEST_CASE("what a strategy writes, it reads back to the same, and refuses nothing of it") {
-  for (const StrategyRules& rules : strategy_rules()) {
-    const std::string strategy(rules.strategy);
+  for (const std::string& strategy : strategies_in_order()) {
     CAPTURE(strategy);
     nlohmann::ordered_json written = nlohmann::ordered_json::object();
     write_family_options(read(strategy, "{}").training, written);
@@ -193,9 +192,9 @@ TEST_CASE("values out of range or without a meaning here are refused") {
 }
 
 TEST_CASE("every strategy but single has options, each named once") {
-  for (const StrategyRules& rules : strategy_rules()) {
+  for (const std::string& strategy : strategies_in_order()) {
     TrainingSpec training;
-    training.strategy = rules.strategy;
+    training.strategy = strategy;
     const std::vector<std::string> keys = option_keys(training);
     CHECK_FALSE(keys.empty());
     CHECK(std::set<std::string>(keys.begin(), keys.end()).size() == keys.size());

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "sim/load/training/family_options.h"
-#include "sim/load/training/strategy_rules.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep::framework_presets_test {
 
@@ -241,16 +241,18 @@ TEST_CASE("every option of every strategy of every framework says where its defa
   }
 }
 
-TEST_CASE("every strategy but single has a framework of its own, and single goes with all") {
-  for (const StrategyRules& rules : strategy_rules()) {
-    CAPTURE(rules.strategy);
-    CHECK(has_strategy(*find_preset(usual_framework(rules.strategy)), rules.strategy));
+TEST_CASE("every strategy but single has a framework of its own, and what none names goes with all") {
+  for (const std::string& strategy : strategies_in_order()) {
+    CAPTURE(strategy);
+    CHECK(has_strategy(*find_preset(usual_framework(strategy)), strategy));
   }
   CHECK(usual_framework("fsdp") == "pytorch_fsdp");
   CHECK(usual_framework("zero2") == "deepspeed");
   CHECK(usual_framework("ps_async") == "tensorflow_ps");
   for (const FrameworkPreset& preset : framework_presets()) {
     CHECK(has_strategy(preset, "single"));
+    CHECK(has_strategy(preset, "of_nobody"));
+    CHECK(has_strategy(preset, "horovod") == (preset.name == "horovod"));
   }
 }
 

@@ -7,7 +7,7 @@
 #include "sim/collectives/collective.h"
 #include "sim/load/resolved.h"
 #include "sim/load/training/option_text.h"
-#include "sim/load/training/strategy_rules.h"
+#include "sim/training/strategy.h"
 #include "tests/scenario/lab.h"
 
 namespace lockstep::read_training_test {
@@ -76,6 +76,14 @@ TEST_CASE("a framework for one machine is refused on two") {
   CHECK(contains(found, "valid here: tensorflow_multiworker"));
 }
 
+TEST_CASE("a strategy that follows from its framework is held against the cluster there, where it was chosen") {
+  const std::string found =
+      problems_of_lab({{"training.strategy", "null"}, {"training.framework", "pytorch_dp"}});
+  CHECK(contains(found, "/training/framework: found \"pytorch_dp\", whose strategy is dp: "));
+  CHECK(contains(found, "one process, with 4 nodes; valid here: ddp"));
+  CHECK_FALSE(contains(found, "required"));
+}
+
 TEST_CASE("a stated cap caps the first bucket too where frameworks have no smaller one") {
   const DdpOptions ddp =
       load_lab({{"training.framework", "tensorflow_multiworker"}, {"training.bucket_cap_mb", "50"}})
@@ -84,7 +92,7 @@ TEST_CASE("a stated cap caps the first bucket too where frameworks have no small
 }
 
 TEST_CASE("a compression loads where the strategy takes it, and is refused with those it takes elsewhere") {
-  const std::vector<CompressionKind>& taken = rules_of("ddp").compressions;
+  const std::vector<CompressionKind>& taken = strategy_named("ddp").accepts.compressions;
   for (const char* text : {"none", "fp16", "bf16", "topk_1"}) {
     const bool is_taken = std::find(taken.begin(), taken.end(), parse_compression(text)->kind) != taken.end();
     const std::string found = problems_of_lab({{"training.compression", text}});
