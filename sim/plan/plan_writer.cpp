@@ -19,7 +19,7 @@ LaneId PlanWriter::new_channel_lane(Rank rank, std::uint32_t channel) {
 PathId PlanWriter::kernel_path(Rank rank) {
   return find_path({.kind = PathKind::kernel,
                     .rank = stand_in(rank),
-                    .held_channels = group_ != nullptr ? group_->world->channels() : 0});
+                    .held_channels = group_ != nullptr ? group_->communicator->channels() : 0});
 }
 
 PathId PlanWriter::hop_path(const Hop& hop) {

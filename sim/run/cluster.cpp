@@ -60,8 +60,10 @@ std::vector<GroupSet> find_group_sets(const Scenario& scenario, const Topology& 
   const Strategy& strategy = strategy_of(scenario);
   if (strategy.groups == nullptr)
     return sets;
-  for (const GroupLayout& layout : strategy.groups(scenario.training, topology.ranks()))
-    sets.push_back(find_groups(topology, world_options(scenario, scenario.communication.channels), layout));
+  const MeshGroups wanted = strategy.groups(scenario.training, topology.ranks());
+  for (const GroupAxes& axes : wanted.sets)
+    sets.push_back(
+        find_groups(topology, world_options(scenario, scenario.communication.channels), wanted.mesh, axes));
   return sets;
 }
 

@@ -41,24 +41,24 @@ struct IterationNumber {
 
 IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
                              const Cluster& cluster, const RankLanes& lanes,
-                             std::span<const WrittenGroupSet> groups, Carried& carried,
-                             IterationNumber number) {
+                             std::span<const ProcessGroup> groups, Carried& carried, IterationNumber number) {
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
   IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}, .watched = {}};
   writer.section("begin", Category::other);  // of what a strategy marks before its first section
-  strategy.write_iteration({.writer = writer,
-                            .job = job,
-                            .world = cluster.world,
-                            .lanes = lanes,
-                            .groups = groups,
-                            .communications = ops.communications,
-                            .hosts = cluster.topology.hosts(),
-                            .carried = carried,
-                            .watched = ops.watched,
-                            .iteration = number.index,
-                            .is_first_iteration = number.is_first,
-                            .input = number.input,
-                            .memory = number.is_last ? &ops.memory : nullptr});
+  strategy.write_iteration(
+      {.writer = writer,
+       .job = job,
+       .group = groups.front(),
+       .subgroups = groups.subspan(1),
+       .compute = lanes.compute,
+       .cluster = {cluster.topology.nodes(), cluster.topology.gpus_per_node(), cluster.topology.hosts()},
+       .communications = ops.communications,
+       .carried = carried,
+       .watched = ops.watched,
+       .iteration = number.index,
+       .is_first_iteration = number.is_first,
+       .input = number.input,
+       .memory = number.is_last ? &ops.memory : nullptr});
   ops.last = here();
   return ops;
 }
@@ -80,9 +80,8 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent&
   const Strategy& strategy = strategy_named(job.training.strategy);
   PlanWriter writer(cluster.symmetry.roles, extent.room);
   WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
-  std::vector<WrittenGroupSet> groups;
-  for (const GroupSet& set : cluster.groups)
-    groups.push_back({&set, written_groups(set, cluster.symmetry.roles)});
+  const std::vector<ProcessGroup> groups =
+      process_groups(cluster.world, cluster.groups, cluster.symmetry.roles, written.lanes);
   if (extent.is_window)
     write_starts(writer, written.lanes, job);
   std::optional<InputPipeline> input;

@@ -142,7 +142,7 @@ std::vector<OpId> write_low_rank(const StrategyContext& context, const FullBucke
 
 std::vector<OpId> write_largest(const StrategyContext& context, const FullBucket& bucket,
                                 std::vector<OpId> ready) {
-  const std::int64_t ranks = context.world.ranks();
+  const std::int64_t ranks = context.group.members();
   const std::int64_t count =
       largest_count(elements_of(context.job, bucket.gradients), context.job.training.compression.kept_ppm);
   const std::int64_t value_bytes = context.job.gradients[bucket.gradients.front()].element_bytes;

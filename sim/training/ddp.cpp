@@ -40,7 +40,7 @@ class DdpIteration {
     for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
       write_local_micro_batch(context_);
     write_reduced_micro_batch();
-    write_clipping(context_, gradient_bytes(job_), false);
+    write_clipping(context_, gradient_bytes(job_));
     write_optimizer(context_);
   }
 

@@ -31,7 +31,7 @@ class DataParallelIteration {
   explicit DataParallelIteration(const StrategyContext& context)
       : context_(context),
         job_(context.job),
-        ranks_(context.world.ranks()),
+        ranks_(context.group.members()),
         first_(context.writer.representative_index(Rank{0})) {
     std::vector<BucketTensor> tensors;
     for (const Gradient& gradient : job_.gradients)
@@ -104,7 +104,7 @@ class DataParallelIteration {
   void launch(LaneId host, const LayerWork& layer) {
     context_.writer.section("launch " + layer.name, Category::host_overhead);
     const Duration each = job_.training.data_parallel.operator_time * layer.forward.launches;
-    for (const LaneId compute : context_.lanes.compute) {
+    for (const LaneId compute : context_.compute) {
       const OpId launched = context_.writer.delay(host, each);
       context_.writer.join(compute, std::span(&launched, 1));
     }
@@ -170,7 +170,7 @@ class DataParallelIteration {
   }
 
   OpId write_on_first(const KernelWork& work) {
-    return context_.writer.kernel(context_.lanes.compute[first_], work);
+    return context_.writer.kernel(context_.compute[first_], work);
   }
 
   void hold_on_first(MemoryCategory category, Bytes bytes, OpId begin, OpId end) {
@@ -179,7 +179,7 @@ class DataParallelIteration {
   }
 
   std::vector<OpId> on_first(OpId op) const {
-    std::vector<OpId> ops(context_.lanes.compute.size(), no_op);
+    std::vector<OpId> ops(context_.compute.size(), no_op);
     ops[first_] = op;
     return ops;
   }
@@ -203,7 +203,7 @@ class DataParallelIteration {
 
 // With one GPU nn.DataParallel calls the module itself.
 void write_iteration(const StrategyContext& context) {
-  if (context.world.ranks() == 1)
+  if (context.group.members() == 1)
     write_local_step(context);
   else
     DataParallelIteration(context).write();

@@ -37,19 +37,21 @@ bool reshards_in_groups(const ShardedOptions& options) {
   return options.reshard_group != 1 && options.reshard_group != options.shard_group;
 }
 
-// One after the other, as far as they exist.
-std::vector<GroupLayout> groups(const TrainingSpec& training, std::uint32_t ranks) {
+// A copy of the model is spread over consecutive ranks, and so is a unit within them.
+MeshGroups groups(const TrainingSpec& training, std::uint32_t ranks) {
   const auto shard = static_cast<std::uint32_t>(training.sharded.shard_group);
   const bool reshards = reshards_in_groups(training.sharded);
   if (shard == ranks && !reshards)
     return {};
-  std::vector<GroupLayout> layouts{{.name = "shard", .block = shard}};
+  const std::uint32_t reshard = reshards ? static_cast<std::uint32_t>(training.sharded.reshard_group) : shard;
+  MeshGroups wanted{
+      .mesh = Mesh({{"reshard", reshard}, {"shard", shard / reshard}, {"replica", ranks / shard}}),
+      .sets = {{.name = "shard", .along = {"reshard", "shard"}}}};
   if (shard < ranks)
-    layouts.push_back({.name = "replica", .block = shard, .is_across = true});
+    wanted.sets.push_back({.name = "replica", .along = {"replica"}});
   if (reshards)
-    layouts.push_back(
-        {.name = "reshard", .block = static_cast<std::uint32_t>(training.sharded.reshard_group)});
-  return layouts;
+    wanted.sets.push_back({.name = "reshard", .along = {"reshard"}});
+  return wanted;
 }
 
 class ShardedIteration {
@@ -59,9 +61,9 @@ class ShardedIteration {
         job_(context.job),
         options_(job_.training.sharded),
         units_(find_units(job_, options_.auto_wrap)),
-        shard_set_(find_set("shard")),
-        replica_set_(find_set("replica")),
-        reshard_set_(find_set("reshard")),
+        shards_(context.subgroup("shard") != nullptr ? *context.subgroup("shard") : context.group),
+        replicas_(context.subgroup("replica")),
+        reshards_(context.subgroup("reshard")),
         limit_(options_.limit_all_gathers && options_.version == 1 ? most_gathers_in_flight : 0),
         gathered_(units_.units.size()),
         holds_gradients_(units_.units.size()),
@@ -75,18 +77,11 @@ class ShardedIteration {
       write_backward_pass(micro + 1 == micro_batches || !options_.no_sync);
     }
     for (const std::vector<OpId>& unit : reduced_) write_wait(context_, "wait for gradients", unit);
-    write_clipping(context_, Bytes{shard_of(gradient_bytes(job_).count())}, true, shard_set_);
+    write_clipping(context_, Bytes{shard_of(gradient_bytes(job_).count())}, &shards_);
     write_partial_optimizer(context_, options_.shard_group);
   }
 
  private:
-  std::size_t find_set(std::string_view name) const {
-    for (std::size_t set = 0; set < context_.groups.size(); ++set)
-      if (context_.groups[set].set->name == name)
-        return set;
-    return whole_world;
-  }
-
   std::uint32_t unit_of(std::size_t layer) const { return units_.unit_of_layer[layer]; }
   std::uint32_t last_unit() const { return static_cast<std::uint32_t>(units_.units.size() - 1); }
   std::int64_t shard_of(std::int64_t whole) const { return divided_up(whole, options_.shard_group); }
@@ -124,7 +119,7 @@ class ShardedIteration {
   void leave_forward(std::uint32_t unit, const std::vector<OpId>& done) {
     if (options_.reshard_group == 1)
       return;
-    if (reshard_set_ != whole_world)
+    if (reshards_ != nullptr)
       allocate_at_end(context_, MemoryCategory::parameters, spread_part(unit), done);
     free(unit, done);
     limit_.freed(done);
@@ -156,7 +151,7 @@ class ShardedIteration {
 
   void leave_backward(std::uint32_t unit, bool reduces) {
     free(unit, last_backward_[unit]);
-    if (unit != root && reshard_set_ != whole_world)
+    if (unit != root && reshards_ != nullptr)
       release_at_end(context_, MemoryCategory::parameters, spread_part(unit), last_backward_[unit]);
     if (unit != root)
       limit_.freed(last_backward_[unit]);
@@ -175,7 +170,7 @@ class ShardedIteration {
     if (ready.empty())
       ready = start_;
     // What is spread after forward has been cast already.
-    const bool is_spread = is_backward_ && reshard_set_ != whole_world;
+    const bool is_spread = is_backward_ && reshards_ != nullptr;
     if (!is_spread)
       ready = cast(ready, unit, shard_bytes(unit) + shard_of(unit.elements) * weight_bytes(job_),
                    options_.param_dtype);
@@ -186,7 +181,7 @@ class ShardedIteration {
                                                  .op = CollectiveOp::all_gather,
                                                  .bytes = padded(unit, options_.param_dtype),
                                                  .tensors = unit.tensors,
-                                                 .group_set = is_spread ? reshard_set_ : shard_set_},
+                                                 .group = is_spread ? reshards_ : &shards_},
                                                 std::move(ready));
   }
 
@@ -239,13 +234,13 @@ class ShardedIteration {
                                                   .op = CollectiveOp::reduce_scatter,
                                                   .bytes = padded(unit, options_.reduce_dtype),
                                                   .tensors = unit.tensors,
-                                                  .group_set = shard_set_},
+                                                  .group = &shards_},
                                                  std::move(ready));
     if (holds_gradients_[index])
       release_at_end(context_, MemoryCategory::communication_buffers, padded(unit, options_.reduce_dtype),
                      reduced);
     holds_gradients_[index] = false;
-    if (replica_set_ != whole_world)
+    if (replicas_ != nullptr)
       reduced = sum_over_replicas(unit, std::move(reduced));
     reduced_.push_back(
         cast(std::move(reduced), unit,
@@ -259,7 +254,7 @@ class ShardedIteration {
                              .op = CollectiveOp::all_reduce,
                              .bytes = Bytes{shard_of(unit.elements) * parameter_bytes(options_.reduce_dtype)},
                              .tensors = unit.tensors,
-                             .group_set = replica_set_},
+                             .group = replicas_},
                             std::move(ready));
   }
 
@@ -281,9 +276,9 @@ class ShardedIteration {
   const Job& job_;
   const ShardedOptions& options_;
   Units units_;
-  std::size_t shard_set_;
-  std::size_t replica_set_;  // whole_world: nobody holds the same shard
-  std::size_t reshard_set_;  // whole_world: as in forward
+  const ProcessGroup& shards_;
+  const ProcessGroup* replicas_;  // null: nobody holds the same shard
+  const ProcessGroup* reshards_;  // null: gathered for backward as for forward
   bool is_backward_ = false;
   GatherLimit limit_;
   std::vector<OpId> start_;

@@ -124,12 +124,13 @@ class HorovodIteration {
   }
 
   bool runs_hierarchically() const {
-    return options_.hierarchical_allreduce && context_.world.nodes > 1 && context_.world.gpus_per_node > 1;
+    const Communicator& members = *context_.group.communicator;
+    return options_.hierarchical_allreduce && members.nodes > 1 && members.gpus_per_node > 1;
   }
 
   // Time passes on every rank alike, however far it is. The first iteration negotiates longer.
   void tell_time(Duration agreed) {
-    const std::int64_t ranks = context_.world.ranks();
+    const std::int64_t ranks = context_.group.members();
     if (context_.is_first_iteration)
       agreed += negotiation(job_, ranks, false) - negotiation(job_, ranks, options_.response_cache);
     context_.writer.section("negotiate", Category::host_overhead);

@@ -18,7 +18,7 @@ namespace {
 void begin_together(const StrategyContext& context) {
   context.writer.section("begin together", Category::other);
   const std::vector<OpId> ends = write_mark(context);
-  const OpId all = context.writer.join(context.lanes.compute.front(), ends);
+  const OpId all = context.writer.join(context.compute.front(), ends);
   write_wait(context, "begin together", std::vector<OpId>(ends.size(), all));
 }
 

@@ -58,9 +58,9 @@ class ServerIteration {
   // By GPU, or by node where one message is for all GPUs of a node.
   using ByGpu = std::vector<OpId>;
 
-  std::uint32_t gpus() const { return context_.world.ranks(); }
-  std::uint32_t nodes() const { return context_.world.nodes; }
-  std::uint32_t per_node() const { return context_.world.gpus_per_node; }
+  std::uint32_t gpus() const { return context_.cluster.gpus(); }
+  std::uint32_t nodes() const { return context_.cluster.nodes; }
+  std::uint32_t per_node() const { return context_.cluster.gpus_per_node; }
   bool adds_between_gpus() const { return options_.local_reduce == LocalReduce::nccl; }
   bool pushes_once_per_node() const { return options_.local_reduce != LocalReduce::none; }
 
@@ -117,7 +117,8 @@ class ServerIteration {
     context_.writer.section("pull " + name_of(shard), Category::communication);
     const MessageLanes::Parcel parcel{pulled_bytes(shards_[shard]), priority_of(shards_[shard])};
     const OpId before = context_.carried.ops.empty() ? no_op : context_.carried.ops[shard];
-    const OpId begin = context_.writer.join(lanes_.host_work(context_.host(0)), std::span(&before, 1));
+    const OpId begin =
+        context_.writer.join(lanes_.host_work(context_.cluster.host(0)), std::span(&before, 1));
     arrived_[shard].resize(gpus());
     if (options_.pull_once_per_node)
       for (std::uint32_t node = 0; node < nodes(); ++node) pull_to_node(shard, node, parcel, begin);
@@ -129,7 +130,7 @@ class ServerIteration {
   }
 
   void pull_to_node(std::uint32_t shard, std::uint32_t node, const MessageLanes::Parcel& parcel, OpId begin) {
-    const Rank host = context_.host(node);
+    const Rank host = context_.cluster.host(node);
     const OpId here = lanes_.send(server_of(shard), host, parcel, handle(shard, parcel.bytes, begin));
     const MessageLanes::Parcel part{part_for_gpu(parcel.bytes), parcel.priority};
     std::vector<OpId> copies;
@@ -159,7 +160,7 @@ class ServerIteration {
       std::vector<OpId> until;
       for (const std::uint32_t gradient : layer.gradients)
         for (const std::uint32_t shard : shards_of_[gradient]) until.push_back(arrived_[shard][gpu]);
-      context_.writer.join(context_.lanes.compute[gpu], until);
+      context_.writer.join(context_.compute[gpu], until);
     }
   }
 
@@ -227,7 +228,7 @@ class ServerIteration {
     ByGpu sent(gpus());
     if (pushes_once_per_node())
       for (std::uint32_t node = 0; node < nodes(); ++node) {
-        const OpId added = add_up(shard, lanes_.send(context_.host(node), server_of(shard), parcel,
+        const OpId added = add_up(shard, lanes_.send(context_.cluster.host(node), server_of(shard), parcel,
                                                      gather_on_host(node, parcel, ready)));
         std::fill_n(sent.begin() + node * per_node(), per_node(), added);
       }
@@ -241,7 +242,7 @@ class ServerIteration {
   // The sum of a node's gradients in its host's memory.
   OpId gather_on_host(std::uint32_t node, const MessageLanes::Parcel& parcel,
                       const std::vector<OpId>& ready) {
-    const Rank host = context_.host(node);
+    const Rank host = context_.cluster.host(node);
     std::vector<OpId> parts(ready.begin() + node * per_node(), ready.begin() + (node + 1) * per_node());
     if (adds_between_gpus())
       parts.assign(per_node(), lanes_.exchange_in_node(node, parcel, parts));
@@ -275,7 +276,7 @@ class ServerIteration {
       context_.carried.ops = updated_;
       return;
     }
-    const OpId all = context_.writer.join(lanes_.host_work(context_.host(0)), updated_);
+    const OpId all = context_.writer.join(lanes_.host_work(context_.cluster.host(0)), updated_);
     context_.carried.ops.assign(shards_.size(), all);
   }
 

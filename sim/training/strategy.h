@@ -22,26 +22,10 @@
 #include "sim/training/job.h"
 #include "sim/training/memory_change.h"
 #include "sim/training/option_list.h"
+#include "sim/training/process_group.h"
 #include "sim/training/traffic_bound.h"
 
 namespace lockstep {
-
-// The lanes of each representative, in the writer's order. A communicator runs its collectives in the order
-// in which they are issued, beside those of the others.
-struct RankLanes {
-  std::vector<LaneId> compute;
-  std::vector<LaneId> communication;
-  std::vector<std::vector<LaneId>> of_groups = {};  // communication, by group set
-};
-
-// A group set, and which of its groups are written.
-struct WrittenGroupSet {
-  const GroupSet* set = nullptr;
-  std::vector<WrittenGroup> groups;
-};
-
-// Instead of the number of a group set: all ranks.
-inline constexpr std::size_t whole_world = SIZE_MAX;
 
 // What a message is about: the published volumes of strategies count gradients and parameters.
 enum class Payload : std::uint8_t { gradients, parameters, other };
@@ -98,14 +82,24 @@ struct Carried {
   std::vector<OpId> ops;
 };
 
+// What is of the whole cluster, whatever group a strategy is told: all GPUs, and the hosts that it asked for.
+struct ClusterRanks {
+  std::uint32_t nodes = 1;
+  std::uint32_t gpus_per_node = 1;
+  std::span<const Host> hosts = {};
+
+  std::uint32_t gpus() const { return nodes * gpus_per_node; }
+  Rank host(std::size_t index) const { return Rank{gpus() + static_cast<std::uint32_t>(index)}; }
+};
+
 struct StrategyContext {
   PlanWriter& writer;
   const Job& job;
-  const Communicator& world;
-  const RankLanes& lanes;
-  std::span<const WrittenGroupSet> groups;     // as the strategy asked for them
+  const ProcessGroup& group;                // whose gradients it synchronises
+  std::span<const ProcessGroup> subgroups;  // as it asked for them
+  std::span<const LaneId> compute;          // by representative
+  ClusterRanks cluster;
   std::vector<Communication>& communications;  // of this iteration; filled by write_collective
-  std::span<const Host> hosts;                 // that the strategy asked for
   Carried& carried;
   WatchedOps& watched;  // filled by strategies that rehearse
   std::int64_t iteration = 0;
@@ -113,7 +107,8 @@ struct StrategyContext {
   InputPipeline* input = nullptr;               // null: batches are always there
   std::vector<MemoryChange>* memory = nullptr;  // null: nobody asks
 
-  Rank host(std::size_t index) const { return Rank{world.ranks() + static_cast<std::uint32_t>(index)}; }
+  // Null: not asked for.
+  const ProcessGroup* subgroup(std::string_view name) const;
 };
 
 // Into how many parts what every GPU of a plain data-parallel step holds is divided (0: none of it is on the
@@ -196,8 +191,8 @@ struct Strategy {
 
   // ---- who takes part ----
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others
-  // The groups its collectives run in, if not all ranks together; null or none: the world.
-  std::vector<GroupLayout> (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
+  // The subgroups its collectives run in instead of all of its ranks together; null or none: no others.
+  MeshGroups (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
   // Hosts that send or receive; ranks are then simulated one by one. Null: none.
   std::vector<Host> (*hosts)(const TrainingSpec& training, const ClusterShape& shape) = nullptr;
   // That workers pull weights from and push gradients to. Null: none.

@@ -41,8 +41,8 @@ class Zero3Iteration {
       reduction_.finish();
     }
     release_used();
-    const std::int64_t ranks = context_.world.ranks();
-    write_clipping(context_, divided_up(gradient_bytes(job_), ranks), true);
+    const std::int64_t ranks = context_.group.members();
+    write_clipping(context_, divided_up(gradient_bytes(job_), ranks), &context_.group);
     write_partial_optimizer(context_, ranks);
     gather_persistent();
   }

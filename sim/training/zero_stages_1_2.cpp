@@ -34,8 +34,8 @@ class ZeroIteration {
       write_forward_after(micro == 0 ? gathered : std::vector<std::vector<OpId>>{});
       write_backward_of(stage_ == Stage::gradients || micro + 1 == micro_batches);
     }
-    const std::int64_t ranks = context_.world.ranks();
-    write_clipping(context_, divided_up(gradient_bytes(job_), ranks), true);
+    const std::int64_t ranks = context_.group.members();
+    write_clipping(context_, divided_up(gradient_bytes(job_), ranks), &context_.group);
     write_partial_optimizer(context_, ranks);
   }
 
