@@ -1,3 +1,5 @@
+#pragma once
+
 // Physical quantities as strong integer types, and the only arithmetic that may mix them.
 //
 // Problem: floating-point time depends on the order of additions, and a bare integer does not say its unit.
@@ -6,7 +8,6 @@
 // amounts moved round down. A result is therefore never optimistic, and the same on every compiler.
 // Invariant: every operation is exact or rounded as its name says; overflow throws, and division by zero fails
 // a check. Cost: about 3 ns for a cross operation, a predicted branch for the others.
-#pragma once
 
 #include <compare>
 #include <concepts>

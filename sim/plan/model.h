@@ -1,3 +1,5 @@
+#pragma once
+
 // A neural network as the simulator sees it: tensors to reduce, work to do, bytes to keep.
 //
 // Problem:   training strategies need gradient sizes and their order, the roofline needs work per kernel,
@@ -8,7 +10,6 @@
 //            weights count once per batch. Each parameter belongs to exactly one layer: the one whose
 //            backward completes its gradient (a tied tensor: the last of them). All sums fit int64.
 // Reference: Korthikanti et al. 2205.05198 (activations), torchvision and Hugging Face (names, order).
-#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -98,11 +99,5 @@ std::int64_t buffer_bytes(const Model& model);
 // Per sample, over all layers. Backward is B and W together.
 std::int64_t forward_flops(const Model& model);
 std::int64_t backward_flops(const Model& model);
-
-// One more than the highest block index.
-int block_count(const Model& model);
-
-// Parameter indices in the order their gradients become ready in backward.
-std::vector<std::uint32_t> gradient_ready_order(const Model& model);
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/scenario/lab.h"
+#include "tests/support/ready_order.h"
 
 namespace lockstep::read_model_test {
 
@@ -25,7 +26,7 @@ TEST_CASE("gradients of stated layers become ready in the reverse of the written
   REQUIRE(model.parameters.size() == 3);
   CHECK(model.parameters[0].name == "a.0");
   CHECK(model.parameters[2].elements == 500);
-  CHECK(gradient_ready_order(model) == std::vector<std::uint32_t>{2, 1, 0});
+  CHECK(testing::gradient_ready_order(model) == std::vector<std::uint32_t>{2, 1, 0});
 }
 
 TEST_CASE("stated times stand beside their layers") {

@@ -1,5 +1,6 @@
-// Model instances for tests: a shipped one by name, or one from text. Wrong instances throw ConfigError.
 #pragma once
+
+// Model instances for tests: a shipped one by name, or one from text. Wrong instances throw ConfigError.
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,6 @@
-// What nccl-tests would print on a cluster whose constants are known: predicted tables as its text.
 #pragma once
+
+// What nccl-tests would print on a cluster whose constants are known: predicted tables as its text.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
-// One collective alone on a cluster: its plan, when everything in it happened, and what each link carried.
 #pragma once
+
+// One collective alone on a cluster: its plan, when everything in it happened, and what each link carried.
 
 #include <cstdint>
 #include <memory>

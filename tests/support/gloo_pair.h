@@ -1,6 +1,7 @@
+#pragma once
+
 // Two ranks over 100 MB/s with a core each, whose all-reduces take what a test says of it. Every message of
 // an all-reduce is half the buffer, and a byte takes 10 ns on the wire.
-#pragma once
 
 #include <cmath>
 #include <vector>

@@ -1,5 +1,6 @@
-// A harness run over NCCL that the simulator has made: eight V100 whose constants are known.
 #pragma once
+
+// A harness run over NCCL that the simulator has made: eight V100 whose constants are known.
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
+#pragma once
+
 // Random scenarios for laws: any machine, fabric, model and options that load accepts, small enough to
 // simulate rank by rank.
-#pragma once
 
 #include <rapidcheck.h>
 

@@ -1,5 +1,6 @@
-// Scenarios for tests, loaded from text as a user's are.
 #pragma once
+
+// Scenarios for tests, loaded from text as a user's are.
 
 #include <filesystem>
 #include <string>

@@ -1,5 +1,6 @@
-// Recorded training runs against their predictions, each file of measurements run once.
 #pragma once
+
+// Recorded training runs against their predictions, each file of measurements run once.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
