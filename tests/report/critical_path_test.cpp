@@ -106,6 +106,23 @@ TEST_CASE("what nothing explains is idle") {
   check_path(story.path(0, 5), {{"forward", 0, 3}, {"idle", 3, 5}});
 }
 
+// Two slots, taken from 0 to 4 and from 0 to 9; the third had to wait for the first of them to be given back.
+TEST_CASE("where all slots are taken the one that is given back first is what was waited for") {
+  Story story;
+  const LaneId pool = story->lane({.rank = Rank{0}, .kind = LaneKind::communication, .slots = 2});
+  const auto send = [&](const char* name, std::int64_t length) {
+    story->section(name, Category::communication);
+    const OpId taken = story->take(pool, no_path);
+    const OpId sent = story->delay(story->new_channel_lane(Rank{0}), ns(length), After{taken});
+    return story->give_back(pool, no_path, After{sent});
+  };
+  send("short", 4);
+  send("long", 9);
+  const OpId third = send("third", 6);
+  story.delay("end", story.compute, 1, After{third});
+  check_path(story.path(0, 11), {{"short", 0, 4}, {"third", 4, 10}, {"end", 10, 11}});
+}
+
 // Written first and ready last: at 3 the other has the lane, until 8.
 TEST_CASE("where order is decided while running, what held the lane is what was waited for") {
   Story story;
