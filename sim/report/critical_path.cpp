@@ -66,6 +66,11 @@ class PathWalk {
     return run_.plan.lanes[lane].slots > 1 ? end_of(op) : start_of(op);
   }
 
+  // A slot is given back and taken in one instant, the giving written first; so no walk goes round.
+  bool is_before(OpId a, OpId b) const {
+    return start_of(a) < start_of(b) || (start_of(a) == start_of(b) && a.index < b.index);
+  }
+
   // The last that made room before `op` started.
   OpId last_to_leave(LaneId lane, OpId op) const {
     const std::vector<OpId>& ops = leavers_[lane.index];
@@ -73,7 +78,7 @@ class PathWalk {
                                   [&](Time time, OpId other) { return time < left(lane, other); });
     while (after != ops.begin()) {
       const OpId leaver = *--after;
-      if (leaver != op && start_of(leaver) < start_of(op))
+      if (is_before(leaver, op))
         return leaver;
     }
     return no_op;
