@@ -229,11 +229,14 @@ std::vector<OptionProblem> problems(const TrainingSpec&, const ClusterShape& sha
                                shape.nodes)}};
 }
 
-// Weights and gradients, piece by piece; batches, outputs and their gradients to and from each GPU.
+// In every micro-batch: weights and gradients, piece by piece; batches, outputs and their gradients to and from
+// each GPU.
 TrafficBound traffic(const TrafficInput& input) {
   const double pieces = most_groups(input, static_cast<double>(piece_bytes.count()) / 4);
   constexpr double buffers = 1;
-  return {.collectives = 2 * pieces + buffers, .messages = 4 * input.ranks * input.micro_batches()};
+  return {.collectives = input.micro_batches() * (2 * pieces + buffers),
+          .messages = input.micro_batches() * 4 * input.ranks,
+          .volume = input.micro_batches() * 2};
 }
 
 const Registration<Strategy> registration{

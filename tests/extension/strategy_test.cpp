@@ -24,11 +24,9 @@ void write_rumour(const StrategyContext& context) {
   const Bytes weights = gradient_bytes(context.job);
   const auto tensors = static_cast<std::uint32_t>(context.job.gradients.size());
   for (std::int64_t round = 0; round < context.job.training.local_sgd.local_steps; ++round)
-    write_wait(
-        context, "wait for the rumour",
-        write_collective(
-            context, {.name = "rumour", .bytes = weights, .tensors = tensors},
-            write_mark(context)));
+    write_wait(context, "wait for the rumour",
+               write_collective(context, {.name = "rumour", .bytes = weights, .tensors = tensors},
+                                write_mark(context)));
 }
 
 OptionList rumour_options(TrainingSpec& training) {

@@ -44,7 +44,8 @@ TEST_CASE("whoever waits for nobody is refused with faults and with stragglers t
   const auto with = [&](const char* strategy, const char* path, const char* value) {
     return problems_of_lab({{"training.strategy", strategy}, {path, value}});
   };
-  const char* const faults = R"({"mtbf_per_node": "1 year"})";
+  const char* const faults = R"({"mtbf_per_node": "1 year", "restart": "5 min", "checkpoint_interval": "1 h",
+                            "checkpoint_bandwidth": "10 GB/s"})";
   CHECK(contains(
       with("ps_async", "cluster.faults", faults),
       "/cluster/faults: found with strategy ps_async, where a failure costs one worker and not the run; "

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/support/scenarios.h"
+
 namespace lockstep::strategy_test {
 
 std::size_t place_of(const std::string& name) {
@@ -80,6 +82,70 @@ TEST_CASE("groups are bounded by their size and by the tensors") {
   CHECK(most_groups(input, 4e5) == 1e6 / 4e5 + 2);
   CHECK(most_groups(input, 1) == 10);
   CHECK(most_units(input) == 4);
+}
+
+struct Sent {
+  double collectives = 0;
+  double bytes = 0;  // of weights and gradients, over one rank's links; an all-reduce moves them twice
+};
+
+Sent sent_in(const IterationOps& iteration) {
+  Sent sent;
+  for (const Communication& communication : iteration.communications) {
+    if (communication.direction != Direction::exchanged)
+      continue;
+    ++sent.collectives;
+    const double times = communication.op == CollectiveOp::all_reduce ? 2 : 1;
+    if (communication.payload != Payload::other)
+      sent.bytes += times * static_cast<double>(communication.bytes_on_wire.count());
+  }
+  return sent;
+}
+
+Scenario four_gpus(const std::string& strategy, nlohmann::ordered_json training) {
+  training["strategy"] = strategy;
+  nlohmann::ordered_json given;
+  given["cluster"] = {{"machine", "dgx1_v100"}, {"gpus_per_node", strategy == one_gpu_strategy() ? 1 : 4}};
+  given["model"] = {{"name", "resnet18"}, {"batch_per_gpu", 4}, {"precision", "fp32"}};
+  given["training"] = training;
+  return scenario_from(given);
+}
+
+void check_bound(const Scenario& scenario) {
+  const Simulation simulation = simulate(scenario);
+  const auto elements = static_cast<double>(element_count(simulation.job.gradients));
+  const auto at_most = strategy_named(scenario.training.strategy).sends.at_most;
+  const TrafficInput input{.training = scenario.training,
+                           .ranks = static_cast<double>(scenario.cluster.ranks()),
+                           .tensors = static_cast<double>(simulation.job.gradients.size()),
+                           .elements = elements,
+                           .layers = static_cast<double>(simulation.job.layers.size())};
+  const TrafficBound bound = at_most != nullptr ? at_most(input) : TrafficBound{.volume = 0};
+  for (const Run* run : {&simulation.first, &simulation.steady})
+    for (const IterationOps& iteration : run->iterations) {
+      const Sent sent = sent_in(iteration);
+      CAPTURE(scenario.resolved["training"].dump());
+      CHECK(sent.collectives <= bound.collectives + bound.messages);
+      CHECK(sent.bytes <= bound.volume * 8 * elements);
+    }
+}
+
+TEST_CASE("no iteration of any strategy sends more than the strategy says it may") {
+  for (const std::string& strategy : strategies_in_order())
+    for (const std::int64_t micro_batches : {1, 3})
+      check_bound(four_gpus(strategy, {{"gradient_accumulation", micro_batches}, {"optimizer", "adam"}}));
+}
+
+TEST_CASE("small buckets, compression and averaged states are within the bounds as well") {
+  for (const char* compression : {"none", "fp16", "powersgd_4", "topk_10"})
+    check_bound(four_gpus("ddp", {{"bucket_cap_mb", 1},
+                                  {"find_unused_parameters", true},
+                                  {"compression", compression},
+                                  {"gradient_accumulation", 2}}));
+  check_bound(
+      four_gpus("local_sgd", {{"local_steps", 1}, {"average_momentum", true}, {"optimizer", "adam"}}));
+  check_bound(four_gpus("zero2", {{"reduce_bucket_size", 100'000}, {"gradient_clipping", true}}));
+  check_bound(four_gpus("fsdp", {{"gradient_clipping", true}, {"gradient_accumulation", 2}}));
 }
 
 }  // namespace lockstep::strategy_test

@@ -10,6 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/study/bench/kernel_prediction.h"
 #include "sim/study/validation/validation.h"
+#include "sim/study/validation_table.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
