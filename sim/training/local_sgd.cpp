@@ -8,6 +8,7 @@
 
 #include "sim/training/memory.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -36,14 +37,19 @@ void average_all(const StrategyContext& context) {
             tensors * static_cast<std::uint32_t>(states));
 }
 
-void write_iteration(const StrategyContext& context) {
-  write_local_step(context);
-  if (context.iteration % context.job.training.local_sgd.local_steps == 0)
-    average_all(context);
-}
+class ModelAverager : public Synchroniser {
+ public:
+  using Synchroniser::Synchroniser;
 
-const Registration<Strategy> registration{"local_sgd",
-                                          {write_iteration, "local SGD: weights averaged every few steps"}};
+  void update() override {
+    Synchroniser::update();
+    if (context_.iteration % job_.training.local_sgd.local_steps == 0)
+      average_all(context_);
+  }
+};
+
+const Registration<Strategy> registration{
+    "local_sgd", {make_synchroniser<ModelAverager>, "local SGD: weights averaged every few steps"}};
 
 }  // namespace
 }  // namespace lockstep

@@ -1,11 +1,12 @@
 // One GPU: forward, backward, optimizer, with gradients accumulated over micro-batches.
 
-#include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
 
-const Registration<Strategy> registration{"single", {write_local_step, "one GPU, no communication"}};
+const Registration<Strategy> registration{"single",
+                                          {make_synchroniser<Synchroniser>, "one GPU, no communication"}};
 
 }  // namespace
 }  // namespace lockstep
