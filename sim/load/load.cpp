@@ -9,9 +9,9 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
+#include "sim/load/compatibility.h"
 #include "sim/load/hardware/find_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
-#include "sim/load/compatibility.h"
 #include "sim/load/limits.h"
 #include "sim/load/read_comparison.h"
 #include "sim/load/read_disturbance.h"

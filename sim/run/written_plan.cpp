@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "sim/training/schedules/schedule.h"
+
 namespace lockstep {
 namespace {
 
@@ -45,20 +47,20 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
   IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}, .watched = {}};
   writer.section("begin", Category::other);  // of what a strategy marks before its first section
-  strategy.write_iteration(
-      {.writer = writer,
-       .job = job,
-       .group = groups.front(),
-       .subgroups = groups.subspan(1),
-       .compute = lanes.compute,
-       .cluster = {cluster.topology.nodes(), cluster.topology.gpus_per_node(), cluster.topology.hosts()},
-       .communications = ops.communications,
-       .carried = carried,
-       .watched = ops.watched,
-       .iteration = number.index,
-       .is_first_iteration = number.is_first,
-       .input = number.input,
-       .memory = number.is_last ? &ops.memory : nullptr});
+  write_scheduled_iteration(strategy, {.writer = writer,
+                                       .job = job,
+                                       .group = groups.front(),
+                                       .subgroups = groups.subspan(1),
+                                       .compute = lanes.compute,
+                                       .cluster = {cluster.topology.nodes(), cluster.topology.gpus_per_node(),
+                                                   cluster.topology.hosts()},
+                                       .communications = ops.communications,
+                                       .carried = carried,
+                                       .watched = ops.watched,
+                                       .iteration = number.index,
+                                       .is_first_iteration = number.is_first,
+                                       .input = number.input,
+                                       .memory = number.is_last ? &ops.memory : nullptr});
   ops.last = here();
   return ops;
 }

@@ -17,13 +17,14 @@
 
 #include "sim/training/compression.h"
 #include "sim/training/shared_options.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
 
-class DdpIteration {
+class DdpReducer : public Synchroniser {
  public:
-  explicit DdpIteration(const StrategyContext& context) : context_(context), job_(context.job) {
+  explicit DdpReducer(const StrategyContext& context) : Synchroniser(context) {
     buckets_ = find_buckets();
     bucket_of_.resize(job_.gradients.size());
     for (std::uint32_t bucket = 0; bucket < buckets_.size(); ++bucket)
@@ -33,15 +34,26 @@ class DdpIteration {
     ready_.resize(buckets_.size());
   }
 
-  void write() {
+  void begin() override {
     if (context_.is_first_iteration)
       write_model_broadcast();
     write_buffer_broadcast();
-    for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
-      write_local_micro_batch(context_);
-    write_reduced_micro_batch();
-    write_clipping(context_, gradient_bytes(job_));
-    write_optimizer(context_);
+  }
+
+  void gradient_ready(std::uint32_t gradient, const std::vector<OpId>& done) override {
+    if (!copies_gradients())
+      return mark_ready(gradient, done);
+    context_.writer.section("copy " + job_.gradients[gradient].name, Category::gradient_copy);
+    mark_ready(gradient, write_kernels(context_, copy_work(1, job_.gradients[gradient].bytes)));
+  }
+
+  void finish() override {
+    while (launched_ < buckets_.size()) launch(launched_++);
+    const std::vector<OpId> bitmap = write_bitmap();
+    for (std::size_t bucket = 0; bucket < sent_.size(); ++bucket)
+      hand_back("bucket " + std::to_string(bucket), sent_[bucket]);
+    if (!bitmap.empty())
+      write_wait(context_, "wait for the bitmap", bitmap);
   }
 
  private:
@@ -75,12 +87,6 @@ class DdpIteration {
     return assign_buckets(tensors, gradient_order(job_), in_force);
   }
 
-  void write_reduced_micro_batch() {
-    write_forward(context_);
-    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer) write_backward(*layer);
-    write_finish();
-  }
-
   // When DDP is constructed: weights and buffers.
   void write_model_broadcast() {
     const Bytes piece{250 * 1024 * 1024};
@@ -111,17 +117,6 @@ class DdpIteration {
     write_wait(context_, "wait for " + what, arrived);
     context_.writer.section("copy " + what, Category::gradient_copy);
     write_kernels(context_, copy_work(tensors, bytes));
-  }
-
-  void write_backward(const LayerWork& layer) {
-    std::vector<OpId> done = lockstep::write_backward(context_, layer);
-    for (const std::uint32_t gradient : layer.gradients) {
-      if (copies_gradients()) {
-        context_.writer.section("copy " + job_.gradients[gradient].name, Category::gradient_copy);
-        done = write_kernels(context_, copy_work(1, job_.gradients[gradient].bytes));
-      }
-      mark_ready(gradient, done);
-    }
   }
 
   void mark_ready(std::uint32_t gradient, const std::vector<OpId>& done) {
@@ -191,15 +186,6 @@ class DdpIteration {
     return done;
   }
 
-  void write_finish() {
-    while (launched_ < buckets_.size()) launch(launched_++);
-    const std::vector<OpId> bitmap = write_bitmap();
-    for (std::size_t bucket = 0; bucket < sent_.size(); ++bucket)
-      finish("bucket " + std::to_string(bucket), sent_[bucket]);
-    if (!bitmap.empty())
-      write_wait(context_, "wait for the bitmap", bitmap);
-  }
-
   // Which parameters any rank has used: an int32 for each.
   std::vector<OpId> write_bitmap() {
     if (!finds_unused())
@@ -210,7 +196,7 @@ class DdpIteration {
                             write_mark(context_));
   }
 
-  void finish(const std::string& name, const Sent& bucket) {
+  void hand_back(const std::string& name, const Sent& bucket) {
     write_wait(context_, "wait for " + name, bucket.arrived);
     const std::int64_t copies = copies_gradients() ? bucket.tensors : 0;
     const std::int64_t casts = is_cast() ? 1 : 0;
@@ -226,8 +212,6 @@ class DdpIteration {
 
   bool copies_gradients() const { return !job_.training.ddp.gradient_as_bucket_view; }
 
-  const StrategyContext& context_;
-  const Job& job_;
   std::vector<Bucket> buckets_;
   std::vector<std::uint32_t> bucket_of_;  // by gradient
   std::vector<std::size_t> missing_;      // by bucket: gradients still to come
@@ -235,10 +219,6 @@ class DdpIteration {
   std::uint32_t launched_ = 0;
   std::vector<Sent> sent_;
 };
-
-void write_iteration(const StrategyContext& context) {
-  DdpIteration(context).write();
-}
 
 MemoryShares memory(const Job& job, std::int64_t) {
   const Bytes buckets = job.training.ddp.gradient_as_bucket_view ? Bytes{0} : gradient_bytes(job);
@@ -272,7 +252,7 @@ TrafficBound traffic(const TrafficInput& input) {
 
 const Registration<Strategy> registration{
     "ddp",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<DdpReducer>,
      .description = "PyTorch DistributedDataParallel: buckets reduced while backward runs",
      .accepts = {.options = ddp_options,
                  .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16,

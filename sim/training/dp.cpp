@@ -10,6 +10,9 @@
 // lane of the host, taking turns layer by layer. Backward is launched by autograd's own threads, one a GPU,
 // which hold no lock. The training loop reads its loss every step, so no launch runs ahead into the next.
 //
+// Its order is no schedule's: between the others' passes GPU 0 takes the loss of all of them and launches for
+// all of them.
+//
 // Volume: weights once round the ring from GPU 0, gradients once back, 2 S whatever n. Reference:
 // torch/nn/parallel/data_parallel.py, replicate.py; torch/nn/parallel/_functions.py (Broadcast,
 // ReduceAddCoalesced); torch/csrc/cuda/comm.cpp.
@@ -20,6 +23,7 @@
 
 #include "sim/training/memory.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -201,12 +205,8 @@ class DataParallelIteration {
   std::vector<Bucket> pieces_;
 };
 
-// With one GPU nn.DataParallel calls the module itself.
 void write_iteration(const StrategyContext& context) {
-  if (context.group.members() == 1)
-    write_local_step(context);
-  else
-    DataParallelIteration(context).write();
+  DataParallelIteration(context).write();
 }
 
 // Of the copies: gradients until they are reduced, and no optimizer.
@@ -241,12 +241,13 @@ TrafficBound traffic(const TrafficInput& input) {
 
 const Registration<Strategy> registration{
     "dp",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<Synchroniser>,  // with one GPU it calls the module itself
      .description = "PyTorch DataParallel: one process, GPU 0 hands out the model and the batch every step",
      .accepts = {.options = options, .problems = problems, .batches = "one process loads and scatters"},
      .sends = {.at_most = traffic},
      .memory = memory,
-     .has_leader = true}};
+     .has_leader = true,
+     .write_iteration = write_iteration}};
 
 }  // namespace
 }  // namespace lockstep

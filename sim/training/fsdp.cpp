@@ -24,6 +24,7 @@
 #include "sim/training/option_spelling.h"
 #include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 #include "sim/training/units.h"
 
 namespace lockstep {
@@ -54,11 +55,11 @@ MeshGroups groups(const TrainingSpec& training, std::uint32_t ranks) {
   return wanted;
 }
 
-class ShardedIteration {
+// A unit's gradients are one tensor, which is reduced as the unit is left.
+class ShardedUnits : public Synchroniser {
  public:
-  explicit ShardedIteration(const StrategyContext& context)
-      : context_(context),
-        job_(context.job),
+  explicit ShardedUnits(const StrategyContext& context)
+      : Synchroniser(context),
         options_(job_.training.sharded),
         units_(find_units(job_, options_.auto_wrap)),
         shards_(context.subgroup("shard") != nullptr ? *context.subgroup("shard") : context.group),
@@ -69,16 +70,43 @@ class ShardedIteration {
         holds_gradients_(units_.units.size()),
         last_backward_(units_.units.size()) {}
 
-  void write() {
-    start_ = write_mark(context_);
-    const std::int64_t micro_batches = job_.training.gradient_accumulation;
-    for (std::int64_t micro = 0; micro < micro_batches; ++micro) {
-      write_forward_pass();
-      write_backward_pass(micro + 1 == micro_batches || !options_.no_sync);
-    }
+  bool reduces_every_micro_batch() const override { return !options_.no_sync; }
+
+  void begin() override { start_ = write_mark(context_); }
+
+  void pre_forward(const MicroBatch&, std::size_t layer) override {
+    if (layer == 0)
+      begin_forward();
+    if (is_first_of_unit(layer))
+      enter_forward(unit_of(layer));
+    wait_for(unit_of(layer));
+  }
+
+  void post_forward(const MicroBatch&, std::size_t layer, const std::vector<OpId>& done) override {
+    if (is_last_of_unit(layer))
+      leave_forward(unit_of(layer), done);
+  }
+
+  void pre_backward(const MicroBatch&, std::size_t layer) override {
+    if (layer + 1 == job_.layers.size())
+      begin_backward();
+    if (is_last_of_unit(layer))
+      enter_backward(unit_of(layer));
+    wait_for(unit_of(layer));
+  }
+
+  void post_backward(const MicroBatch& micro, std::size_t layer, const std::vector<OpId>& done) override {
+    last_backward_[unit_of(layer)] = done;
+    hold_gradients(unit_of(layer));
+    if (is_first_of_unit(layer))
+      leave_backward(unit_of(layer), micro.is_reduced);
+    if (layer == 0)
+      leave_backward(root, micro.is_reduced);
+  }
+
+  void update() override {
     for (const std::vector<OpId>& unit : reduced_) write_wait(context_, "wait for gradients", unit);
-    write_clipping(context_, Bytes{shard_of(gradient_bytes(job_).count())}, &shards_);
-    write_partial_optimizer(context_, options_.shard_group);
+    write_partial_update(context_, shards_);
   }
 
  private:
@@ -95,19 +123,18 @@ class ShardedIteration {
     return Bytes{padded(units_.units[unit], options_.param_dtype).count() / options_.reshard_group};
   }
 
-  void write_forward_pass() {
+  // In the order of forward; the root is entered before all others and left after them.
+  bool is_first_of_unit(std::size_t layer) const {
+    return unit_of(layer) != root && (layer == 0 || unit_of(layer - 1) != unit_of(layer));
+  }
+  bool is_last_of_unit(std::size_t layer) const {
+    const bool ends = layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit_of(layer);
+    return unit_of(layer) != root && ends;
+  }
+
+  void begin_forward() {
     is_backward_ = false;
-    write_batch(context_);
     gather(root);
-    for (std::size_t layer = 0; layer < job_.layers.size(); ++layer) {
-      const std::uint32_t unit = unit_of(layer);
-      if (unit != root && (layer == 0 || unit_of(layer - 1) != unit))
-        enter_forward(unit);
-      wait_for(unit);
-      const std::vector<OpId> done = write_forward_of(context_, job_.layers[layer]);
-      if (unit != root && (layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit))
-        leave_forward(unit, done);
-    }
   }
 
   void enter_forward(std::uint32_t unit) {
@@ -125,22 +152,11 @@ class ShardedIteration {
     limit_.freed(done);
   }
 
-  void write_backward_pass(bool reduces) {
+  void begin_backward() {
     is_backward_ = true;
     limit_.gate();  // the root asks the limiter too, although it is there
     if (options_.backward_prefetch != BackwardPrefetch::none)
       gather(last_unit());
-    for (std::size_t layer = job_.layers.size(); layer-- > 0;) {
-      const std::uint32_t unit = unit_of(layer);
-      if (unit != root && (layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit))
-        enter_backward(unit);
-      wait_for(unit);
-      last_backward_[unit] = write_backward(context_, job_.layers[layer]);
-      hold_gradients(unit);
-      if (unit != root && (layer == 0 || unit_of(layer - 1) != unit))
-        leave_backward(unit, reduces);
-    }
-    leave_backward(root, reduces);
   }
 
   void enter_backward(std::uint32_t unit) {
@@ -272,8 +288,6 @@ class ShardedIteration {
     bool is_waited_for = false;
   };
 
-  const StrategyContext& context_;
-  const Job& job_;
   const ShardedOptions& options_;
   Units units_;
   const ProcessGroup& shards_;
@@ -288,10 +302,6 @@ class ShardedIteration {
   std::vector<std::vector<OpId>> last_backward_;  // by unit, by representative
   std::vector<std::vector<OpId>> reduced_;
 };
-
-void write_iteration(const StrategyContext& context) {
-  ShardedIteration(context).write();
-}
 
 MemoryShares memory(const Job& job, std::int64_t) {
   const ShardedOptions& options = job.training.sharded;
@@ -392,7 +402,7 @@ Accepted accepted(OptionList (*options)(TrainingSpec&)) {
 
 const Registration<Strategy> fsdp{
     "fsdp",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<ShardedUnits>,
      .description = "PyTorch FSDP: parameters, gradients and optimizer states sharded",
      .accepts = accepted(fsdp_options),
      .sends = {.at_most = traffic},
@@ -401,7 +411,7 @@ const Registration<Strategy> fsdp{
      .groups = groups}};
 const Registration<Strategy> hsdp{
     "hsdp",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<ShardedUnits>,
      .description = "PyTorch FSDP, hybrid: sharded within groups of ranks, replicated between them",
      .accepts = accepted(hsdp_options),
      .sends = {.at_most = traffic},

@@ -25,6 +25,7 @@
 #include "sim/training/option_spelling.h"
 #include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -38,10 +39,10 @@ Duration negotiation(const Job& job, std::int64_t ranks, bool knows_gradients) {
                          : own + job.control_round * 4 + Duration::microseconds(1) * ranks;
 }
 
-class HorovodIteration {
+class DistributedOptimizer : public Synchroniser {
  public:
-  explicit HorovodIteration(const StrategyContext& context)
-      : context_(context), job_(context.job), options_(job_.training.horovod) {
+  explicit DistributedOptimizer(const StrategyContext& context)
+      : Synchroniser(context), options_(job_.training.horovod) {
     groups_ = job_.fused;
     if (!groups_.empty())
       return;
@@ -49,14 +50,20 @@ class HorovodIteration {
     groups_.push_back({.gradients = gradient_order(job_), .agreed = {}});
   }
 
-  void write() {
+  void begin() override {
     context_.watched.start = write_mark(context_);
-    for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
-      write_local_micro_batch(context_);
-    write_reduced_micro_batch();
+    context_.watched.gradients.resize(job_.gradients.size());
+  }
+
+  void gradient_ready(std::uint32_t gradient, const std::vector<OpId>& done) override {
+    context_.watched.gradients[gradient] = compressed(gradient, done);
+  }
+
+  void finish() override {
+    if (waits_for_backward_ || !job_.communication.overlap)
+      backward_ended_ = write_mark(context_);
     write_groups();
-    for (const Sent& group : sent_) finish(group);
-    write_optimizer(context_);
+    for (const Sent& group : sent_) hand_back(group);
   }
 
  private:
@@ -67,18 +74,6 @@ class HorovodIteration {
     Bytes bytes_on_wire = {};  // compressed
     std::vector<OpId> arrived = {};
   };
-
-  void write_reduced_micro_batch() {
-    context_.watched.gradients.resize(job_.gradients.size());
-    write_forward(context_);
-    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer) {
-      const std::vector<OpId> done = write_backward(context_, *layer);
-      for (const std::uint32_t gradient : layer->gradients)
-        context_.watched.gradients[gradient] = compressed(gradient, done);
-    }
-    if (waits_for_backward_ || !job_.communication.overlap)
-      backward_ended_ = write_mark(context_);
-  }
 
   bool on_host() const { return options_.device == CollectiveDevice::cpu; }
 
@@ -169,7 +164,7 @@ class HorovodIteration {
                               after);
   }
 
-  void finish(const Sent& group) {
+  void hand_back(const Sent& group) {
     write_wait(context_, "wait for " + group.name, group.arrived);
     if (group.bytes_on_wire == group.bytes)
       return;
@@ -177,8 +172,6 @@ class HorovodIteration {
     write_kernels(context_, copy_work(group.tensors, group.bytes));
   }
 
-  const StrategyContext& context_;
-  const Job& job_;
   const HorovodOptions& options_;
   std::vector<FusedGroup> groups_;
   bool waits_for_backward_ = false;
@@ -188,10 +181,6 @@ class HorovodIteration {
   Duration told_;
   std::vector<Sent> sent_;
 };
-
-void write_iteration(const StrategyContext& context) {
-  HorovodIteration(context).write();
-}
 
 std::int64_t launches(const KernelWork& work) {
   return std::max<std::int64_t>(work.launches, 0);
@@ -317,7 +306,7 @@ std::optional<HostReduction> host_reduction(const TrainingSpec& training) {
 
 const Registration<Strategy> registration{
     "horovod",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<DistributedOptimizer>,
      .description = "Horovod: gradients fused every cycle and reduced while backward runs",
      .accepts = {.options = options, .compressions = {CompressionKind::none, CompressionKind::fp16}},
      .sends = {.at_most = traffic},

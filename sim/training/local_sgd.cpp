@@ -9,6 +9,7 @@
 #include "sim/training/memory.h"
 #include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -37,11 +38,16 @@ void average_all(const StrategyContext& context) {
             tensors * static_cast<std::uint32_t>(states));
 }
 
-void write_iteration(const StrategyContext& context) {
-  write_local_step(context);
-  if (context.iteration % context.job.training.local_sgd.local_steps == 0)
-    average_all(context);
-}
+class ModelAverager : public Synchroniser {
+ public:
+  using Synchroniser::Synchroniser;
+
+  void update() override {
+    Synchroniser::update();
+    if (context_.iteration % job_.training.local_sgd.local_steps == 0)
+      average_all(context_);
+  }
+};
 
 OptionList options(TrainingSpec& training) {
   LocalSgdOptions& own = training.local_sgd;
@@ -61,7 +67,7 @@ std::int64_t period(const TrainingSpec& training) {
 }
 
 const Registration<Strategy> registration{"local_sgd",
-                                          {.write_iteration = write_iteration,
+                                          {.synchroniser = make_synchroniser<ModelAverager>,
                                            .description = "local SGD: weights averaged every few steps",
                                            .accepts = {.options = options, .gradient_clipping = true},
                                            .sends = {.at_most = traffic, .period = period}}};

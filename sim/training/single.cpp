@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/training/shared_options.h"
-#include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -19,7 +19,7 @@ std::vector<OptionProblem> problems(const TrainingSpec&, const ClusterShape& sha
 // It has the options of DistributedDataParallel, so that one change makes a scenario its own baseline.
 const Registration<Strategy> registration{
     "single",
-    {.write_iteration = write_local_step,
+    {.synchroniser = make_synchroniser<Synchroniser>,
      .description = "one GPU, no communication",
      .accepts = {.options = ddp_options,
                  .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16},

@@ -5,9 +5,9 @@
 namespace lockstep {
 
 const ProcessGroup* StrategyContext::subgroup(std::string_view wanted) const {
-  for (const ProcessGroup& group : subgroups)
-    if (group.name == wanted)
-      return &group;
+  for (const ProcessGroup& asked_for : subgroups)
+    if (asked_for.name == wanted)
+      return &asked_for;
   return nullptr;
 }
 
@@ -70,13 +70,6 @@ void write_batch(const StrategyContext& context) {
     context.input->write_batch();
 }
 
-std::vector<OpId> write_forward(const StrategyContext& context) {
-  write_batch(context);
-  std::vector<OpId> last;
-  for (const LayerWork& layer : context.job.layers) last = write_forward_of(context, layer);
-  return last;
-}
-
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
   for (const std::uint32_t index : layer.recomputed) {
     const LayerWork& again = context.job.layers[index];
@@ -88,19 +81,6 @@ std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork
   std::vector<OpId> done = write_kernels(context, layer.backward);
   release_at_end(context, MemoryCategory::activations, layer.activations, done);
   return done;
-}
-
-void write_local_micro_batch(const StrategyContext& context) {
-  write_forward(context);
-  for (auto layer = context.job.layers.rbegin(); layer != context.job.layers.rend(); ++layer)
-    write_backward(context, *layer);
-}
-
-void write_local_step(const StrategyContext& context) {
-  for (std::int64_t micro = 0; micro < context.job.training.gradient_accumulation; ++micro)
-    write_local_micro_batch(context);
-  write_clipping(context, gradient_bytes(context.job));
-  write_optimizer(context);
 }
 
 void write_optimizer(const StrategyContext& context) {
@@ -115,6 +95,11 @@ void write_partial_optimizer(const StrategyContext& context, std::int64_t parts)
   work.duration = Duration::picoseconds(part(work.duration.picoseconds()));
   context.writer.section("optimizer", Category::optimizer);
   write_kernels(context, work);
+}
+
+void write_partial_update(const StrategyContext& context, const ProcessGroup& holders) {
+  write_clipping(context, divided_up(gradient_bytes(context.job), holders.members()), &holders);
+  write_partial_optimizer(context, holders.members());
 }
 
 void write_clipping(const StrategyContext& context, Bytes own, const ProcessGroup* holders) {

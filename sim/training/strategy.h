@@ -3,11 +3,13 @@
 // The contract of a training strategy: write one iteration for every representative rank.
 //
 // Problem:   strategies differ in when they send what; everything else about a step is alike.
-// Idea:      a strategy is a function that appends one iteration to the plan, following whatever already
-//            stands on the ranks' lanes. What it sends, step_writer lists as it writes it.
+// Idea:      a strategy makes a synchroniser, which appends its messages where a schedule tells it that a layer's
+//            pass is written, following whatever already stands on the ranks' lanes. What it sends, step_writer
+//            lists as it writes it.
 // Invariant: a strategy names ranks, bytes and work, never links or seconds.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +28,8 @@
 #include "sim/training/traffic_bound.h"
 
 namespace lockstep {
+
+class Synchroniser;
 
 // What a message is about: the published volumes of strategies count gradients and parameters.
 enum class Payload : std::uint8_t { gradients, parameters, other };
@@ -180,7 +184,7 @@ struct Sending {
 };
 
 struct Strategy {
-  void (*write_iteration)(const StrategyContext& context);
+  std::unique_ptr<Synchroniser> (*synchroniser)(const StrategyContext& context);
   std::string description;
   Accepted accepts = {};
   Sending sends = {};
@@ -191,6 +195,8 @@ struct Strategy {
 
   // ---- who takes part ----
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others
+  // Where a leader works between the others' passes: the order as well, instead of a schedule. Null: under one.
+  void (*write_iteration)(const StrategyContext& context) = nullptr;
   // The subgroups its collectives run in instead of all of its ranks together; null or none: no others.
   MeshGroups (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
   // Hosts that send or receive; ranks are then simulated one by one. Null: none.

@@ -34,7 +34,7 @@ Rooms operator+(Rooms rooms, const Rooms& more) {
 const std::map<std::string, Rooms>& allowed_includes() {
   static const std::map<std::string, Rooms> allowed = [] {
     const Rooms plan{"base", "plan"};
-    const Rooms columns = plan + Rooms{"collectives", "training", "compute", "network", "engine"};
+    const Rooms columns = plan + Rooms{"collectives", "training", "training/schedules", "compute", "network", "engine"};
     const Rooms run = columns + Rooms{"scenario"};
     const Rooms reading = run + Rooms{"run", "load/reading"};
     const Rooms report = reading + Rooms{"load", "load/hardware", "load/training"};
@@ -47,6 +47,7 @@ const std::map<std::string, Rooms>& allowed_includes() {
     table["models"] = plan;
     table["collectives"] = plan;
     table["training"] = plan + Rooms{"collectives"};
+    table["training/schedules"] = plan + Rooms{"collectives", "training"};
     table["compute"] = plan;
     table["network"] = plan;
     table["network/topologies"] = plan + Rooms{"network"};

@@ -1,14 +1,14 @@
 // Tables made from known constants are explained by what is fitted to them, and what is no constant of the machine
 // stays with whom it belongs to.
 
-#include "sim/study/communication_fit.h"
+#include "sim/study/fit/communication_fit.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "sim/study/fit_constants.h"
+#include "sim/study/fit/fit_constants.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::communication_fit_test {
