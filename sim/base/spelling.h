@@ -1,6 +1,9 @@
 #pragma once
 
-// How one value of an enumeration is written; every value of it stands in its table once.
+// How one value of an enumeration is written.
+//
+// Idea:      a table of these for each enumeration; reading looks a name up, writing a value.
+// Invariant: every value of the enumeration stands in its table once.
 
 #include <string_view>
 

@@ -1,6 +1,9 @@
 #pragma once
 
 // How the values of strategies' own options are written.
+//
+// They stand here and not with load's other spellings, because a strategy's list of options names them
+// (option_list.h), and training knows nothing of load.
 
 #include <array>
 

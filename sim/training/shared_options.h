@@ -1,6 +1,10 @@
 #pragma once
 
-// Options that several strategies have in common: what lists them, and what they must agree with.
+// Options that several strategies have in common.
+//
+// Problem:   a single GPU has the options of DistributedDataParallel, ZeRO's stages and parameter servers share
+//            most of theirs; each list stands once.
+// Idea:      functions that a registration names as they are, or puts its own options behind.
 
 #include <vector>
 

@@ -202,6 +202,7 @@ TEST_CASE("hf_trainer looks for unused parameters, takes AdamW and clips gradien
   CHECK(trainer.gradient_clipping);
   CHECK(fill("hf_trainer", "fsdp").spec.gradient_clipping);
   TrainingSpec checkpointed;
+  checkpointed.strategy = "ddp";
   checkpointed.framework = "hf_trainer";
   checkpointed.recompute = {.kind = RecomputeKind::full};
   apply_preset(checkpointed, two_nodes);
