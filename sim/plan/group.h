@@ -4,9 +4,10 @@
 // hold the same part of it.
 //
 // Problem:   collective algorithms speak of ranks 0..n-1; a group's members are any ranks of the cluster.
-// Idea:      a group is a line of a mesh and lists its members in the order of its communicator. While it is entered (GroupScope), a
-//            plan writer takes every rank it is told for a place in the group, so that no algorithm knows.
-//            Groups of one set whose members have the same roles are alike: the first of them is written.
+// Idea:      a group is a line of a mesh and lists its members in the order of its communicator. While it is
+//            entered (GroupScope), a plan writer takes every rank it is told for a place in the group, so
+//            that no algorithm knows. Groups of one set whose members have the same roles are alike: the
+//            first of them is written.
 // Invariant: a set has every rank in exactly one of its groups, and all groups have the same size. A role
 //            belongs to groups that are alike: which group a rank is in is part of what its role is.
 // Cost:      a number for each rank and set.

@@ -2,10 +2,10 @@
 
 // Ranks as points of a mesh.
 //
-// Problem:   ranks that talk to each other differ in one respect and agree in all others: they hold parts of one
-//            copy of the model, or the same part of every copy.
-// Idea:      a rank has a coordinate on each axis, and neighbours on an axis are its stride apart. A group is a
-//            line: the ranks that agree on all axes but one, or on all but those that it runs along.
+// Problem:   ranks that talk to each other differ in one respect and agree in all others: they hold parts of
+//            one copy of the model, or the same part of every copy.
+// Idea:      a rank has a coordinate on each axis, and neighbours on an axis are its stride apart. A group is
+//            a line: the ranks that agree on all axes but one, or on all but those that it runs along.
 // Invariant: ranks and coordinates are inverse to each other, for a stride is the product of the sizes of the
 //            axes inside. The lines along an axis hold every rank exactly once and are equally long.
 // Cost:      an axis is three numbers; lines are listed when they are asked for.

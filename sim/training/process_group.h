@@ -3,9 +3,9 @@
 // Ranks that run collectives together, as a strategy is told them.
 //
 // Problem:   a strategy that asks for "the world" can stand on nothing but plain data parallelism.
-// Idea:      it is told a group to synchronise: the communicator that a line of the mesh forms, and the lane of
-//            each representative that its collectives run on. All lines run the same, side by side, each in its
-//            own ranks. Within its group a strategy may ask for others by name (shards, replicas).
+// Idea:      it is told a group to synchronise: the communicator that a line of the mesh forms, and the lane
+//            of each representative that its collectives run on. All lines run the same, side by side, each
+//            in its own ranks. Within its group a strategy may ask for others by name (shards, replicas).
 // Invariant: all lines of a group have equally many members; a group of its own has lanes of its own.
 // Cost:      a number for each rank and set.
 // Reference: torch.distributed.ProcessGroup.

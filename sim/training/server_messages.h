@@ -2,13 +2,13 @@
 
 // What workers and parameter servers say to each other about one shard: a pull, a push, an update.
 //
-// Problem:   a variable reaches a GPU by way of handlers, hosts and what the GPUs of a node do for each other, and
-//            its gradient goes the same way back.
-// Idea:      one call writes a shard's messages of one kind for all workers and lists them. A node may push for
-//            all of its GPUs: `local_reduce` host adds up copies in host memory, nccl adds between the GPUs,
-//            which then hand on a part each; and it may pull once for all of them.
-// Invariant: a worker hands on its gradients once and gets the variables once. A shard keeps its handler, the one
-//            of its server with the fewest bytes before it.
+// Problem:   a variable reaches a GPU by way of handlers, hosts and what the GPUs of a node do for each
+//            other, and its gradient goes the same way back.
+// Idea:      one call writes a shard's messages of one kind for all workers and lists them. A node may push
+//            for all of its GPUs: `local_reduce` host adds up copies in host memory, nccl adds between the
+//            GPUs, which then hand on a part each; and it may pull once for all of them.
+// Invariant: a worker hands on its gradients once and gets the variables once. A shard keeps its handler, the
+//            one of its server with the fewest bytes before it.
 // Cost:      a few ops a shard and worker.
 
 #include <string>

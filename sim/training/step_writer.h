@@ -29,8 +29,8 @@ void write_optimizer(const StrategyContext& context);
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts);
 // Clipping and optimizer where each of `holders` has an equal part of gradients and states.
 void write_partial_update(const StrategyContext& context, const ProcessGroup& holders);
-// The norm of all gradients, where they are to be clipped: a pass over the `own` ones of each rank, and the sum
-// over `holders`, the ranks that hold the others (null: each rank has all of them).
+// The norm of all gradients, where they are to be clipped: a pass over the `own` ones of each rank, and the
+// sum over `holders`, the ranks that hold the others (null: each rank has all of them).
 void write_clipping(const StrategyContext& context, Bytes own, const ProcessGroup* holders = nullptr);
 // The same on streams of their own beside the compute lanes, once `after` has ended.
 std::vector<OpId> write_side_kernels(const StrategyContext& context, const KernelWork& work,

@@ -3,9 +3,9 @@
 // The contract of a training strategy: write one iteration for every representative rank.
 //
 // Problem:   strategies differ in when they send what; everything else about a step is alike.
-// Idea:      a strategy makes a synchroniser, which appends its messages where a schedule tells it that a layer's
-//            pass is written, following whatever already stands on the ranks' lanes. What it sends, step_writer
-//            lists as it writes it.
+// Idea:      a strategy makes a synchroniser, which appends its messages where a schedule tells it that a
+//            layer's pass is written, following whatever already stands on the ranks' lanes. What it sends,
+//            step_writer lists as it writes it.
 // Invariant: a strategy names ranks, bytes and work, never links or seconds.
 
 #include <cstdint>
@@ -195,7 +195,7 @@ struct Strategy {
 
   // ---- who takes part ----
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others
-  // Where a leader works between the others' passes: the order as well, instead of a schedule. Null: under one.
+  // Where a leader works between the others' passes: the order as well, not a schedule's. Null: under one.
   void (*write_iteration)(const StrategyContext& context) = nullptr;
   // The subgroups its collectives run in instead of all of its ranks together; null or none: no others.
   MeshGroups (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;

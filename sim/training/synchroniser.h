@@ -2,18 +2,19 @@
 
 // How gradients and parameters move between ranks that train the same layers on different samples.
 //
-// Problem:   an iteration is an order of passes, and messages that hang on them. Written as one, every pair of an
-//            order and a way to synchronise is a program of its own.
-// Idea:      a schedule (training/schedules) owns the order. It tells a synchroniser before and after it writes a
-//            layer's pass, and when a gradient is there; the synchroniser appends its messages, copies and waits.
-//            Which micro-batches are reduced is the synchroniser's to say, when is the schedule's.
-// Invariant: begin; then of each micro-batch pre_forward and post_forward of every layer, and later pre_backward
-//            and post_backward of every layer. Of a reduced one gradient_ready once a gradient, between those two
-//            of its layer, and finish when all are there; update after everything. A law holds every strategy's
-//            schedule to it.
+// Problem:   an iteration is an order of passes, and messages that hang on them. Written as one, every pair
+//            of an order and a way to synchronise is a program of its own.
+// Idea:      a schedule (training/schedules) owns the order. It tells a synchroniser before and after it
+//            writes a layer's pass, and when a gradient is there; the synchroniser appends its messages,
+//            copies and waits. Which micro-batches are reduced is the synchroniser's to say, when is the
+//            schedule's.
+// Invariant: begin; then of each micro-batch pre_forward and post_forward of every layer, and later
+//            pre_backward and post_backward of every layer. Of a reduced one gradient_ready once a gradient,
+//            between those two of its layer, and finish when all are there; update after everything. A law
+//            holds every strategy's schedule to it.
 // Cost:      a virtual call a layer and pass while a plan is written, none while it runs.
-// Reference: the hooks of torch's FSDP (pre_forward, post_forward, pre_backward, post_backward, where a unit is
-//            unsharded and resharded) and of its DDP (autograd_hook, finalize_backward).
+// Reference: the hooks of torch's FSDP (pre_forward, post_forward, pre_backward, post_backward, where a unit
+//            is unsharded and resharded) and of its DDP (autograd_hook, finalize_backward).
 
 #include <cstdint>
 #include <memory>

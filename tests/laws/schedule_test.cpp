@@ -66,7 +66,7 @@ class Iteration {
   StrategyContext context_;
 };
 
-// With one GPU a leader has nobody to lead; the other options decide which micro-batches are reduced, and when.
+// With one GPU a leader has nobody to lead. Options decide which micro-batches are reduced, and when.
 std::vector<Json> scenarios() {
   std::vector<Json> all;
   const auto add = [&](const Json& training, bool overlap) {
@@ -170,7 +170,7 @@ TEST_CASE("What comes before a pass and what comes after it are told of the same
   });
 }
 
-// Each in the pass of its own layer, with the ops that this pass ends by; the micro-batch is finished after all.
+// Each in the pass of its own layer, with the ops that end this pass; the micro-batch is finished after all.
 TEST_CASE(
     "Each gradient of a reduced micro-batch is ready exactly once, and then the micro-batch is finished") {
   for_every_strategy([](const Iteration& iteration, const RecordingSynchroniser& recording) {

@@ -126,8 +126,8 @@ GroupSet groups_of(const TestCluster& cluster, const Mesh& mesh, const std::stri
                      mesh, {.name = axis, .along = {axis}});
 }
 
-// Two nodes of four: pairs lie in a node, one GPU of each node is at the same place, but of three in a row some
-// are on one node and some on the other, and every third rank is GPU 0 and 3 here and GPU 2 there.
+// Nodes of four: pairs lie in a node, and every fourth rank is at the same GPU. Of three in a row some are on
+// one node and some on the next, and every third rank is GPU 0 and 3 here and GPU 2 there.
 TEST_CASE(
     "Only ranks at the same GPUs of every node form a communicator, and a mesh is of the whole cluster") {
   const TestCluster cluster(mesh_with_nics(4, gigabytes_per_second(50), gigabytes_per_second(25)), 2);
