@@ -26,6 +26,7 @@ struct GroupLayout {
   std::string name;
   std::uint32_t block = 1;
   bool is_across = false;
+  bool operator==(const GroupLayout&) const = default;
 };
 
 struct Group {

@@ -6,9 +6,7 @@
 #include "sim/base/quantity_text.h"
 #include "sim/collectives/collective.h"
 #include "sim/compute/roofline.h"
-#include "sim/report/anchor.h"
 #include "sim/report/critical_path.h"
-#include "sim/report/extrapolation.h"
 #include "sim/report/lane_view.h"
 #include "sim/report/scaling.h"
 #include "sim/run/describe_input.h"
@@ -370,27 +368,8 @@ void add_verdicts(Report& report, const Scenario& scenario, const Simulation& si
                                  : busiest_link(simulation.steady, simulation.cluster->topology);
 }
 
-// Every communication figure at one end of its residual band: slower links and dearer steps, or the reverse.
-Scenario shifted(const Scenario& scenario, std::int64_t communication_ppm, std::int64_t compute_ppm) {
-  Scenario moved = scenario;
-  Calibration& calibration = moved.cluster.calibration;
-  for (const LinkClass link_class :
-       {LinkClass::nvlink, LinkClass::pcie, LinkClass::socket, LinkClass::network}) {
-    std::int64_t& efficiency = calibration.efficiency_ppm.try_emplace(link_class, million).first->second;
-    efficiency = efficiency * million / (million + communication_ppm);
-    if (link_class == LinkClass::network)
-      efficiency = std::min(efficiency, million);  // nothing between nodes exceeds the wire
-  }
-  for (ProtocolCost& protocol : calibration.protocols) {
-    protocol.launch = scaled(protocol.launch, million + communication_ppm, million);
-    for (auto& [link_class, step] : protocol.step) step = scaled(step, million + communication_ppm, million);
-  }
-  calibration.collective_launch = scaled(calibration.collective_launch, million + communication_ppm, million);
-  moved.compute.scale_ppm = moved.compute.scale_ppm * (million + compute_ppm) / million;
-  return moved;
-}
+}  // namespace
 
-// What summarise says of it, without all that a report holds besides.
 Duration mean_iteration(const Scenario& scenario, const Simulation& simulation) {
   Report report;
   measure_iterations(report, RankView(simulation.steady, critical_representative(simulation.steady)));
@@ -401,67 +380,6 @@ Duration mean_iteration(const Scenario& scenario, const Simulation& simulation) 
     report_updates(report, *simulation.updates);
   return report.iteration;
 }
-
-Duration iteration_at(const Scenario& scenario, std::int64_t communication_ppm, std::int64_t compute_ppm) {
-  const Scenario moved = shifted(scenario, communication_ppm, compute_ppm);
-  return mean_iteration(moved, simulate(moved));
-}
-
-// A measured step has no band of its own; one from the roofline has only what was measured of rooflines.
-bool has_measured_compute(const Scenario& scenario) {
-  const bool is_stated = std::any_of(scenario.model.stated.begin(), scenario.model.stated.end(),
-                                     [](const auto& times) { return times.has_value(); });
-  return scenario.compute.single_gpu_iteration || scenario.model.measured || is_stated;
-}
-
-// What most of the gradients travel in: the band is that of messages of this size.
-Bytes bucket_bytes(const Scenario& scenario) {
-  return Bytes{static_cast<std::int64_t>(scenario.training.ddp.bucket_cap_mb * 1024 * 1024)};
-}
-
-// A long run's band is as wide, in proportion, as that of its first iterations.
-Scenario band_probe(const Scenario& scenario) {
-  constexpr std::int64_t enough_iterations = 8;
-  Scenario probe = scenario;
-  if (is_long_run(scenario))
-    probe.simulation.iterations = std::min(probe.simulation.iterations, enough_iterations);
-  probe.communication.timeout.reset();
-  return probe;
-}
-
-void carry_over_band(Report& report, Duration of_probe) {
-  for (auto* end : {&report.iteration_low, &report.iteration_high})
-    *end = scaled(report.iteration, (*end)->picoseconds(), std::max<std::int64_t>(of_probe.picoseconds(), 1));
-}
-
-void add_band(Report& report, const Scenario& scenario) {
-  const Calibration& calibration = scenario.cluster.calibration;
-  warn_beyond_fitted_scale(scenario.cluster, report.warnings);
-  const bool is_measured = has_measured_compute(scenario);
-  const bool knows_compute = is_measured || calibration.compute_residual;
-  const bool communicates = scenario.cluster.ranks() > 1;
-  if (communicates ? calibration.communication_residuals.empty() : !knows_compute) {
-    report.warnings.push_back("no calibration residuals are known for " + calibration.name +
-                              ": iteration_time_low_s and iteration_time_high_s are null");
-    return;
-  }
-  if (!knows_compute)
-    report.warnings.push_back(
-        "computing is estimated by the roofline, whose error is not known: the band covers communication "
-        "only; "
-        "compute.single_gpu_iteration anchors it");
-  const ResidualBand communication =
-      calibration.communication_residual(bucket_bytes(scenario)).value_or(ResidualBand{});
-  const ResidualBand compute =
-      is_measured ? ResidualBand{} : calibration.compute_residual.value_or(ResidualBand{});
-  const Scenario probe = band_probe(scenario);
-  report.iteration_low = iteration_at(probe, communication.low_ppm, compute.low_ppm);
-  report.iteration_high = iteration_at(probe, communication.high_ppm, compute.high_ppm);
-  if (is_long_run(scenario))
-    carry_over_band(report, mean_iteration(probe, simulate(probe)));
-}
-
-}  // namespace
 
 Report summarise(const Scenario& scenario, const Simulation& simulation) {
   const Run& run = simulation.steady;
@@ -496,7 +414,6 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
                                             {.lane = view.compute_lane(),
                                              .start = view.start_of(view.iterations()),
                                              .end = view.end_of(view.iterations())});
-  report.warnings = scenario.warnings;
   if (simulation.timed_out)
     report.warnings.push_back(timeout_warning(*simulation.timed_out, scenario));
   report.warnings.insert(report.warnings.end(), simulation.notes.begin(), simulation.notes.end());
@@ -510,16 +427,6 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
     report_updates(report, *simulation.updates);
   add_verdicts(report, scenario, simulation);
   report_scaling(report, scenario, simulation, view.compute_lane());
-  return report;
-}
-
-Report predict(const Scenario& stated) {
-  const Scenario scenario = solve_anchor(stated);
-  const Simulation simulation = simulate(scenario);
-  Report report = summarise(scenario, simulation);
-  if (scenario.cluster.faults)
-    report.goodput = find_goodput(scenario, simulation.job, report.iteration - report.breakdown.checkpoint);
-  add_band(report, scenario);
   return report;
 }
 

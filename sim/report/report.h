@@ -119,7 +119,7 @@ struct Report {
 
 Report summarise(const Scenario& scenario, const Simulation& simulation);
 
-// The whole way: simulate, and again at the low and high ends of the calibration residuals.
-Report predict(const Scenario& scenario);
+// What summarise says of it, without all that a report holds besides.
+Duration mean_iteration(const Scenario& scenario, const Simulation& simulation);
 
 }  // namespace lockstep

@@ -44,7 +44,7 @@ constexpr std::array<Look, 12> looks{{{"█", "\x1b[34m"},
 
 class TextReport {
  public:
-  TextReport(const Report& report, const Scenario& scenario, const TextStyle& style)
+  TextReport(const Report& report, const LoadedScenario& scenario, const TextStyle& style)
       : report_(report), scenario_(scenario), style_(style) {}
 
   std::string write() {
@@ -535,7 +535,7 @@ class TextReport {
   }
 
   const Report& report_;
-  const Scenario& scenario_;
+  const LoadedScenario& scenario_;
   const TextStyle& style_;
   std::string text_;
 };
@@ -549,7 +549,7 @@ std::string model_name(const ModelUse& model) {
 
 }  // namespace
 
-std::string summary_of(const Scenario& scenario) {
+std::string summary_of(const LoadedScenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const std::string nodes = cluster.nodes == 1 ? "one node" : fmt::format("{} nodes", cluster.nodes);
   const std::string changes = text_of(scenario.changes);
@@ -573,7 +573,7 @@ std::string to_text(const std::vector<CollectiveGroup>& groups, std::size_t inde
   return table.text(indent);
 }
 
-std::string to_text(const Report& report, const Scenario& scenario, const TextStyle& style) {
+std::string to_text(const Report& report, const LoadedScenario& scenario, const TextStyle& style) {
   return TextReport(report, scenario, style).write();
 }
 

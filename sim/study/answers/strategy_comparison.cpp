@@ -31,7 +31,7 @@ Scenario undisturbed(Scenario scenario) {
 // the others wait, which the loop adds.
 Entry with_collectives(const Scenario& scenario) {
   const Scenario calm = undisturbed(scenario);
-  const Report report = summarise(calm, simulate(calm));
+  const Report report = summarise(calm, simulate(calm, {.with_first = false}));
   const bool is_local = scenario.training.strategy == "local_sgd";
   const std::int64_t local_steps = is_local ? scenario.training.local_sgd.local_steps : 1;
   const Duration computing = report.iteration - report.breakdown.exposed_communication;

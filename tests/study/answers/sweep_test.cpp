@@ -115,7 +115,7 @@ TEST_CASE("A cell says what predict says of the same scenario") {
     const std::string cap = table.grid.values_at(row.cell).front().dump();
     const Report report = predict(load({.text = lab_text,
                                         .overrides = {{"training.bucket_cap_mb", cap}},
-                                        .data_directory = LOCKSTEP_SOURCE_DIR}));
+                                        .data_directory = LOCKSTEP_SOURCE_DIR})).report;
     CHECK(row.results[find_goal("iteration_time_s", false).key] == report.iteration.in_seconds());
     CHECK(row.results[find_goal("communication.bytes_per_gpu", false).key] == report.bytes_per_gpu.count());
   }
