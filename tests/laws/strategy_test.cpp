@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/run/single_gpu.h"
 #include "tests/support/property.h"
 #include "tests/support/random_scenario.h"
 #include "tests/support/same_report.h"

@@ -20,7 +20,7 @@ const Overrides many_changes{
     {"simulation.seed", "7"}};
 
 TEST_CASE("a resolved scenario is a scenario that resolves to itself") {
-  for (const Scenario& scenario :
+  for (const LoadedScenario& scenario :
        {load_lab(), load_resnet(), load_lab(many_changes), load_resnet(many_changes),
         load_resnet({{"cluster.machine", "dgx1_v100"}}), load_lab({{"training.framework", "megatron"}}),
         load_lab({{"training.framework", "hf_trainer"}})}) {

@@ -17,7 +17,7 @@ Json stated_on_a100(const std::string& model, std::int64_t batch, const Json& tr
           {"training", training}};
 }
 
-Scenario on_a100(const std::string& model, std::int64_t batch, const Json& training) {
+LoadedScenario on_a100(const std::string& model, std::int64_t batch, const Json& training) {
   return scenario_from(stated_on_a100(model, batch, training));
 }
 
@@ -34,7 +34,7 @@ const MemoryRemedy* find(const std::vector<MemoryRemedy>& remedies, const std::s
   return found == remedies.end() ? nullptr : &*found;
 }
 
-Bytes peak_with(const LoadedScenario& scenario) {
+Bytes peak_with(const Scenario& scenario) {
   return summarise(scenario, simulate(scenario)).memory.peak.total();
 }
 

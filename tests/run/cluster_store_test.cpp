@@ -36,10 +36,13 @@ TEST_CASE("What a cluster depends on makes another") {
   CHECK(is_another([](Scenario& changed) { changed.simulation.fidelity = Fidelity::step; }));
   CHECK(is_another([](Scenario& changed) { changed.communication.channels = 1; }));
   CHECK(is_another([](Scenario& changed) { changed.communication.algorithm = "ring"; }));
-  CHECK(is_another([](Scenario& changed) { changed.cluster.calibration.collective_launch *= 2; }));
+  CHECK(is_another(
+      [](Scenario& changed) { changed.cluster.calibration.collective_launch += Duration::nanoseconds(1); }));
   CHECK(
       is_another([](Scenario& changed) { changed.cluster.fabric.hop_latency += Duration::nanoseconds(1); }));
-  CHECK(is_another([](Scenario& changed) { changed.cluster.machine.nics.front().link.latency *= 2; }));
+  CHECK(is_another([](Scenario& changed) {
+    changed.cluster.machine.nics.front().link.latency += Duration::nanoseconds(1);
+  }));
   CHECK(is_another([](Scenario& changed) {
     changed.cluster.slow_links = {{.node = 1, .nic = {}, .slowdown_ppm = 2'000'000}};
   }));

@@ -54,7 +54,8 @@ TEST_CASE("what is left out has PyTorch's defaults") {
 }
 
 TEST_CASE("a framework alone chooses its first strategy, and a strategy alone its usual framework") {
-  const LoadedScenario deepspeed = load_lab({{"training.strategy", "null"}, {"training.framework", "deepspeed"}});
+  const LoadedScenario deepspeed =
+      load_lab({{"training.strategy", "null"}, {"training.framework", "deepspeed"}});
   CHECK(deepspeed.training.strategy == "ddp");
   CHECK(origin_at(deepspeed, "/training/strategy") == "default (the first of deepspeed)");
   CHECK(load_lab({{"training.strategy", "ddp"}}).training.framework == "pytorch_ddp");
