@@ -283,14 +283,16 @@ void check_limits(const Scenario& scenario, const std::string& file_name) {
 }
 
 // The anchor's own scenario must load as well, or solving it would fail later.
-void load_anchor(Scenario& scenario, const LoadOptions& options) {
+void load_anchor(LoadedScenario& scenario, const LoadOptions& options) {
   if (!scenario.compute.anchor) {
     return;
   }
   LoadOptions anchored{.store = options.store,
                        .file_name = options.file_name,
                        .folder = options.folder,
-                       .accepts_any_size = options.accepts_any_size};
+                       .accepts_any_size = options.accepts_any_size,
+                       .lenders = options.lenders,
+                       .writes_resolved = false};
   anchored.overrides = scenario.compute.anchor->set;
   anchored.overrides.emplace_back("compute.anchor", "null");
   try {
@@ -306,13 +308,13 @@ void load_anchor(Scenario& scenario, const LoadOptions& options) {
 
 }  // namespace
 
-Scenario load_value(const ordered_json& value, const LoadOptions& options) {
+LoadedScenario load_value(const ordered_json& value, const LoadOptions& options) {
   JsonDocument document = JsonDocument::from_value(value, options.file_name);
   apply_overrides(document, options.overrides);
-  Scenario scenario;
+  LoadedScenario scenario;
   scenario.given = document.value();
   add_empty_sections(document);
-  LoadContext context{.store = options.store, .folder = options.folder};
+  LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
   if (const JsonReader json = document.root(); json.is_object()) {
     read_sections(json, {context, ""}, scenario);
   } else {
@@ -329,28 +331,46 @@ Scenario load_value(const ordered_json& value, const LoadOptions& options) {
   load_compared(scenario, options);
   scenario.warnings = std::move(context.warnings);
   scenario.changes = std::move(context.changes);
+  if (!options.writes_resolved)
+    return scenario;
   scenario.resolved = resolved_scenario(scenario);
   drop_notes_about_given(scenario.given, context);
   scenario.provenance = provenance_of(scenario, context.origins);
   return scenario;
 }
 
-Scenario load(const LoadRequest& request) {
-  const ProfileStore store(request.data_directory);
-  const std::string name = request.text ? "scenario" : request.path;
-  const JsonDocument document =
-      request.text ? JsonDocument::from_text(*request.text, name) : JsonDocument::from_file(name);
-  Scenario scenario = load_value(
-      document.value(), {.store = store,
-                         .file_name = name,
-                         .folder = request.text ? "" : std::filesystem::path(name).parent_path().string(),
-                         .overrides = request.overrides,
-                         .fold = request.fold,
-                         .fidelity = request.fidelity,
-                         .accepts_any_size = request.accepts_any_size});
-  for (const ReadFile& read : store.files_read()) scenario.files.push_back(read.file);
+std::string file_name_of(const LoadRequest& request) {
+  return request.text ? "scenario" : request.path;
+}
+
+ordered_json read_document(const LoadRequest& request) {
+  const std::string name = file_name_of(request);
+  return request.text ? JsonDocument::from_text(*request.text, name).value()
+                      : JsonDocument::from_file(name).value();
+}
+
+LoadOptions options_of(const LoadRequest& request, const ProfileStore& store) {
+  return {.store = store,
+          .file_name = file_name_of(request),
+          .folder = request.text ? "" : std::filesystem::path(request.path).parent_path().string(),
+          .overrides = request.overrides,
+          .fold = request.fold,
+          .fidelity = request.fidelity,
+          .accepts_any_size = request.accepts_any_size};
+}
+
+std::vector<std::string> files_read(const LoadRequest& request, const ProfileStore& store) {
+  std::vector<std::string> files;
+  for (const ReadFile& read : store.files_read()) files.push_back(read.file);
   if (!request.text)
-    scenario.files.push_back(name);
+    files.push_back(request.path);
+  return files;
+}
+
+LoadedScenario load(const LoadRequest& request) {
+  const ProfileStore store(request.data_directory);
+  LoadedScenario scenario = load_value(read_document(request), options_of(request, store));
+  scenario.files = files_read(request, store);
   return scenario;
 }
 

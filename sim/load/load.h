@@ -12,7 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "sim/load/hardware/lenders.h"
 #include "sim/load/overrides.h"
 #include "sim/load/reading/profile_store.h"
 #include "sim/scenario/scenario.h"
@@ -29,7 +31,7 @@ struct LoadRequest {
   bool accepts_any_size = false;          // --yes
 };
 
-Scenario load(const LoadRequest& request);
+LoadedScenario load(const LoadRequest& request);
 
 struct LoadOptions {
   const ProfileStore& store;
@@ -39,9 +41,17 @@ struct LoadOptions {
   bool fold = true;
   std::optional<Fidelity> fidelity = {};
   bool accepts_any_size = false;
+  Lenders* lenders = nullptr;   // of the store; none: machines to borrow from are read again
+  bool writes_resolved = true;  // else `resolved` and `provenance` stay empty
 };
 
+// The steps of `load`, for who loads variants of one request from one store.
+std::string file_name_of(const LoadRequest& request);
+nlohmann::ordered_json read_document(const LoadRequest& request);
+LoadOptions options_of(const LoadRequest& request, const ProfileStore& store);
+std::vector<std::string> files_read(const LoadRequest& request, const ProfileStore& store);
+
 // The same for a scenario that is already JSON. Safe to call from many threads with one store.
-Scenario load_value(const nlohmann::ordered_json& value, const LoadOptions& options);
+LoadedScenario load_value(const nlohmann::ordered_json& value, const LoadOptions& options);
 
 }  // namespace lockstep

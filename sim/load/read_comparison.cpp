@@ -61,7 +61,7 @@ ComparisonSpec read_comparison(const JsonReader& json, const Place& place) {
   return comparison;
 }
 
-void load_compared(Scenario& scenario, const LoadOptions& options) {
+void load_compared(LoadedScenario& scenario, const LoadOptions& options) {
   if (!scenario.comparison)
     return;
   std::vector<std::string> problems;
@@ -79,7 +79,9 @@ void load_compared(Scenario& scenario, const LoadOptions& options) {
                              .folder = options.folder,
                              .fold = options.fold,
                              .fidelity = options.fidelity,
-                             .accepts_any_size = options.accepts_any_size}));
+                             .accepts_any_size = options.accepts_any_size,
+                             .lenders = options.lenders,
+                             .writes_resolved = false}));
     } catch (const ConfigError& error) {
       for (const std::string& problem : error.problems)
         problems.push_back(fmt::format("with /compare/strategies/{} as /training: {}", index, problem));

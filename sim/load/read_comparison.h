@@ -16,7 +16,7 @@ namespace lockstep {
 ComparisonSpec read_comparison(const JsonReader& json, const Place& place);
 
 // Those: each must load as it would by itself. Throws what is wrong with all of them.
-void load_compared(Scenario& scenario, const LoadOptions& options);
+void load_compared(LoadedScenario& scenario, const LoadOptions& options);
 
 nlohmann::ordered_json write_comparison(const ComparisonSpec& comparison);
 

@@ -234,7 +234,7 @@ ordered_json write_summary(const Model& model) {
 }
 
 // What the user wrote about the model is complete but for these; a named model stays a name.
-ordered_json write_model(const Scenario& scenario) {
+ordered_json write_model(const LoadedScenario& scenario) {
   const ModelUse& use = scenario.model;
   ordered_json json = scenario.given.at("model");
   json["batch_per_gpu"] = use.batch_per_gpu;
@@ -417,7 +417,7 @@ class Tracer {
 
 }  // namespace
 
-ordered_json resolved_scenario(const Scenario& scenario) {
+ordered_json resolved_scenario(const LoadedScenario& scenario) {
   ordered_json json{{"name", scenario.name}};
   for (const char* key : {"description", "source"}) {
     if (scenario.given.contains(key)) {
@@ -441,13 +441,14 @@ ordered_json resolved_scenario(const Scenario& scenario) {
   return json;
 }
 
-ordered_json provenance_of(const Scenario& scenario, const std::map<std::string, std::string>& origins) {
+ordered_json provenance_of(const LoadedScenario& scenario,
+                           const std::map<std::string, std::string>& origins) {
   ordered_json entries = ordered_json::object();
   Tracer(origins, entries).trace(scenario.resolved, &scenario.given, "", "");
   return entries;
 }
 
-std::string origin_at(const Scenario& scenario, const std::string& pointer) {
+std::string origin_at(const LoadedScenario& scenario, const std::string& pointer) {
   for (std::string above = pointer; !above.empty(); above.erase(above.rfind('/'))) {
     if (const auto found = scenario.provenance.find(above); found != scenario.provenance.end()) {
       return found->get<std::string>();

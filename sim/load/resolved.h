@@ -14,14 +14,14 @@
 
 namespace lockstep {
 
-nlohmann::ordered_json resolved_scenario(const Scenario& scenario);
+nlohmann::ordered_json resolved_scenario(const LoadedScenario& scenario);
 
 // JSON pointer -> "given", "default ...", "derived ..." or "profile FILE: source". What has no entry of its
 // own has that of the nearest pointer above it. `origins` is what the readers noted.
-nlohmann::ordered_json provenance_of(const Scenario& scenario,
+nlohmann::ordered_json provenance_of(const LoadedScenario& scenario,
                                      const std::map<std::string, std::string>& origins);
 
 // The entry for a pointer of the resolved scenario.
-std::string origin_at(const Scenario& scenario, const std::string& pointer);
+std::string origin_at(const LoadedScenario& scenario, const std::string& pointer);
 
 }  // namespace lockstep

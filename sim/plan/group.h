@@ -27,11 +27,15 @@ namespace lockstep {
 struct GroupAxes {
   std::string name;
   std::vector<std::string> along;
+
+  bool operator==(const GroupAxes&) const = default;
 };
 
 struct MeshGroups {
   Mesh mesh{{}};
   std::vector<GroupAxes> sets = {};
+
+  bool operator==(const MeshGroups&) const = default;
 };
 
 struct Group {

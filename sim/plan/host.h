@@ -15,6 +15,7 @@ namespace lockstep {
 struct Host {
   std::uint32_t machine = 0;
   std::uint32_t socket = 0;
+  bool operator==(const Host&) const = default;
 };
 
 }  // namespace lockstep

@@ -30,6 +30,8 @@ struct MeshAxis {
   std::string name;
   std::uint32_t size = 1;
   std::uint32_t stride = 1;  // from a rank to its neighbour on this axis
+
+  bool operator==(const MeshAxis&) const = default;
 };
 
 class Mesh {
@@ -50,6 +52,8 @@ class Mesh {
 
   // All lines along these axes, by their first rank; a line's ranks ascend.
   std::vector<std::vector<Rank>> lines(std::span<const std::string> along) const;
+
+  bool operator==(const Mesh&) const = default;
 
  private:
   std::vector<MeshAxis> axes_;

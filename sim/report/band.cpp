@@ -1,14 +1,17 @@
 #include "sim/report/band.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/report/extrapolation.h"
+#include "sim/report/prediction.h"
 
 namespace lockstep {
 namespace {
 
-// Slower links and dearer steps, or the reverse.
-void shift(Calibration& calibration, std::int64_t communication_ppm) {
+// Every communication figure at one end of its residual band: slower links and dearer steps, or the reverse.
+Scenario shifted(Scenario moved, std::int64_t communication_ppm, std::int64_t compute_ppm) {
+  Calibration& calibration = moved.cluster.calibration;
   for (const LinkClass link_class :
        {LinkClass::nvlink, LinkClass::pcie, LinkClass::socket, LinkClass::network}) {
     std::int64_t& efficiency = calibration.efficiency_ppm.try_emplace(link_class, million).first->second;
@@ -21,14 +24,8 @@ void shift(Calibration& calibration, std::int64_t communication_ppm) {
     for (auto& [link_class, step] : protocol.step) step = scaled(step, million + communication_ppm, million);
   }
   calibration.collective_launch = scaled(calibration.collective_launch, million + communication_ppm, million);
-}
-
-// With every figure at one end of its residuals.
-Duration iteration_at(const Scenario& scenario, std::int64_t communication_ppm, std::int64_t compute_ppm) {
-  Scenario moved = scenario;
-  shift(moved.cluster.calibration, communication_ppm);
   moved.compute.scale_ppm = moved.compute.scale_ppm * (million + compute_ppm) / million;
-  return reported_iteration(moved, simulate(moved));
+  return moved;
 }
 
 // A measured step has no band of its own; one from the roofline has only what was measured of rooflines.
@@ -43,6 +40,7 @@ Bytes bucket_bytes(const Scenario& scenario) {
   return Bytes{static_cast<std::int64_t>(scenario.training.ddp.bucket_cap_mb * 1024 * 1024)};
 }
 
+// A long run's band is as wide, in proportion, as that of its first iterations.
 Scenario band_probe(const Scenario& scenario) {
   constexpr std::int64_t enough_iterations = 8;
   Scenario probe = scenario;
@@ -52,38 +50,48 @@ Scenario band_probe(const Scenario& scenario) {
   return probe;
 }
 
-// A long run's band is as wide, in proportion, as that of its first iterations.
 void carry_over_band(Report& report, Duration of_probe) {
   for (auto* end : {&report.times.low, &report.times.high})
     *end = scaled(report.iteration, (*end)->picoseconds(), std::max<std::int64_t>(of_probe.picoseconds(), 1));
 }
 
-}  // namespace
-
-void add_band(Report& report, const Scenario& scenario) {
+// Whether a band can be told at all, and of what; the report is warned of what it leaves out.
+bool knows_residuals(Report& report, const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
-  warn_beyond_fitted_scale(scenario.cluster, report.warnings);
-  const bool is_measured = has_measured_compute(scenario);
-  const bool knows_compute = is_measured || calibration.compute_residual;
+  const bool knows_compute = has_measured_compute(scenario) || calibration.compute_residual;
   const bool communicates = scenario.cluster.ranks() > 1;
   if (communicates ? calibration.communication_residuals.empty() : !knows_compute) {
     report.warnings.push_back("no calibration residuals are known for " + calibration.name +
                               ": iteration_time_low_s and iteration_time_high_s are null");
-    return;
+    return false;
   }
   if (!knows_compute)
-    report.warnings.emplace_back(
+    report.warnings.push_back(
         "computing is estimated by the roofline, whose error is not known: the band covers communication "
-        "only; compute.single_gpu_iteration anchors it");
+        "only; "
+        "compute.single_gpu_iteration anchors it");
+  return true;
+}
+
+}  // namespace
+
+void add_band(Report& report, const Scenario& scenario, ClusterStore* clusters) {
+  const Calibration& calibration = scenario.cluster.calibration;
+  warn_beyond_fitted_scale(scenario.cluster, report.warnings);
+  if (!knows_residuals(report, scenario))
+    return;
   const ResidualBand communication =
       calibration.communication_residual(bucket_bytes(scenario)).value_or(ResidualBand{});
   const ResidualBand compute =
-      is_measured ? ResidualBand{} : calibration.compute_residual.value_or(ResidualBand{});
+      has_measured_compute(scenario) ? ResidualBand{} : calibration.compute_residual.value_or(ResidualBand{});
   const Scenario probe = band_probe(scenario);
-  report.times.low = iteration_at(probe, communication.low_ppm, compute.low_ppm);
-  report.times.high = iteration_at(probe, communication.high_ppm, compute.high_ppm);
+  const auto iteration_at = [&](std::int64_t communication_ppm, std::int64_t compute_ppm) {
+    return predict_iteration(shifted(probe, communication_ppm, compute_ppm), clusters);
+  };
+  report.times.low = iteration_at(communication.low_ppm, compute.low_ppm);
+  report.times.high = iteration_at(communication.high_ppm, compute.high_ppm);
   if (is_long_run(scenario))
-    carry_over_band(report, reported_iteration(probe, simulate(probe)));
+    carry_over_band(report, predict_iteration(probe, clusters));
 }
 
 }  // namespace lockstep

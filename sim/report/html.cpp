@@ -261,14 +261,14 @@ std::string warnings(const Report& report) {
   return items.empty() ? "" : heading("Warnings") + "<ul>\n" + items + "</ul>\n";
 }
 
-std::string resolved(const Scenario& scenario) {
+std::string resolved(const LoadedScenario& scenario) {
   return heading("Scenario") + "<details><summary>every value, defaults filled in</summary><pre>" +
          escaped(scenario.resolved.dump(2)) + "</pre></details>\n";
 }
 
 }  // namespace
 
-std::string to_html(const Report& report, const Scenario& scenario) {
+std::string to_html(const Report& report, const LoadedScenario& scenario) {
   const std::string name = escaped(report.name);
   return "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + name +
          "</title><style>" + std::string(style_sheet) + "</style></head>\n<body>\n<h1>" + name +

@@ -31,7 +31,7 @@ MemoryUse peak_of(Scenario scenario, MemoryUse* standing = nullptr) {
       std::min<std::int64_t>(scenario.training.gradient_accumulation, 2);
   scenario.simulation.iterations = 1;
   scenario.simulation.fidelity = Fidelity::flow;
-  const Simulation simulation = simulate(scenario);
+  const Simulation simulation = simulate(scenario, {.with_first = false});
   const MemoryUse stands = standing_memory(scenario, simulation);
   if (standing != nullptr)
     *standing = stands;
@@ -76,7 +76,7 @@ std::vector<std::string> further_strategies(const std::string& strategy) {
 // Loads changes; what of the file's `training` they leave without a use, or contradict, is added to them as null.
 class Changes {
  public:
-  Changes(const Scenario& scenario, const ChangedScenario& changed) : changed_(changed) {
+  Changes(const LoadedScenario& scenario, const ChangedScenario& changed) : changed_(changed) {
     if (scenario.given.contains("training") && scenario.given["training"].is_object())
       for (const auto& [key, value] : scenario.given["training"].items())
         stated_.push_back("training." + key);
@@ -125,7 +125,7 @@ class Changes {
 
 class RemedySearch {
  public:
-  RemedySearch(const Scenario& scenario, const ChangedScenario& changed)
+  RemedySearch(const LoadedScenario& scenario, const ChangedScenario& changed)
       : scenario_(scenario), changes_(scenario, changed), capacity_(scenario.cluster.gpu.memory) {}
 
   std::vector<MemoryRemedy> run() {
@@ -220,7 +220,7 @@ class RemedySearch {
 
 }  // namespace
 
-std::vector<MemoryRemedy> find_memory_remedies(const Scenario& scenario, const ChangedScenario& changed) {
+std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, const ChangedScenario& changed) {
   return RemedySearch(scenario, changed).run();
 }
 

@@ -31,7 +31,7 @@ struct MemoryRemedy {
 // The scenario as its file has it, with these changes on top. Throws ConfigError where they do not go together.
 using ChangedScenario = std::function<Scenario(const Overrides&)>;
 
-std::vector<MemoryRemedy> find_memory_remedies(const Scenario& scenario, const ChangedScenario& changed);
+std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, const ChangedScenario& changed);
 
 // "training.recompute=full model.batch_per_gpu=4"
 std::string describe(const MemoryRemedy& remedy);

@@ -1,8 +1,6 @@
 #include "sim/report/report.h"
 
 #include "sim/base/quantity_text.h"
-#include "sim/report/anchor.h"
-#include "sim/report/band.h"
 #include "sim/report/run_account.h"
 
 namespace lockstep {
@@ -17,17 +15,6 @@ std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation&
                                      const MemoryReport& memory);
 
 }  // namespace
-
-Report predict(const Scenario& stated) {
-  const Scenario scenario = solve_anchor(stated);
-  const Simulation simulation = simulate(scenario);
-  Report report = summarise(scenario, simulation);
-  if (scenario.cluster.faults)
-    report.disturbance.goodput =
-        find_goodput(scenario, simulation.job, report.iteration - report.breakdown.checkpoint);
-  add_band(report, scenario);
-  return report;
-}
 
 Report summarise(const Scenario& scenario, const Simulation& simulation) {
   const RankView critical(simulation.steady, critical_representative(simulation.steady));
@@ -112,7 +99,7 @@ EngineReport count_effort(const Simulation& simulation) {
 
 std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation& simulation,
                                      const MemoryReport& memory) {
-  std::vector<std::string> warnings = scenario.warnings;
+  std::vector<std::string> warnings;
   if (simulation.timed_out)
     warnings.push_back(timeout_warning(*simulation.timed_out, *scenario.communication.timeout));
   warnings.insert(warnings.end(), simulation.notes.begin(), simulation.notes.end());

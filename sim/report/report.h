@@ -60,7 +60,4 @@ Report summarise(const Scenario& scenario, const Simulation& simulation);
 // The iteration that summarise would report, without all that a report holds besides.
 Duration reported_iteration(const Scenario& scenario, const Simulation& simulation);
 
-// The whole way: simulate, and again at the low and high ends of the calibration residuals.
-Report predict(const Scenario& scenario);
-
 }  // namespace lockstep

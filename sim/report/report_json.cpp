@@ -319,7 +319,7 @@ ordered_json to_json(const std::vector<CollectiveGroup>& groups) {
   return json;
 }
 
-ordered_json to_json(const Report& report, const Scenario& scenario) {
+ordered_json to_json(const Report& report, const LoadedScenario& scenario) {
   ordered_json json{{"schema", "lockstep.result/1"}, {"name", report.name}};
   add_times(report, json);
   add_rates(report, json);

@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-nlohmann::ordered_json to_json(const Report& report, const Scenario& scenario);
+nlohmann::ordered_json to_json(const Report& report, const LoadedScenario& scenario);
 
 nlohmann::ordered_json to_json(const StalenessReport& staleness);
 

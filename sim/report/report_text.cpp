@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-std::string to_text(const Report& report, const Scenario& scenario, const TextStyle& style) {
+std::string to_text(const Report& report, const LoadedScenario& scenario, const TextStyle& style) {
   std::string text = headline_text(report, scenario, style);
   text += breakdown_text(report.breakdown, style);
   text += buckets_text(report.communication.buckets, style);
@@ -54,7 +54,7 @@ std::string model_name(const ModelUse& model) {
 
 }  // namespace
 
-std::string summary_of(const Scenario& scenario) {
+std::string summary_of(const LoadedScenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const std::string nodes = cluster.nodes == 1 ? "one node" : fmt::format("{} nodes", cluster.nodes);
   const std::string changes = text_of(scenario.changes);

@@ -29,7 +29,7 @@ Scenario on_one_gpu(const Scenario& scenario) {
 
 Bytes peak_of_one_gpu(const Scenario& scenario) {
   const Scenario alone = on_one_gpu(scenario);
-  const Simulation simulation = simulate(alone);
+  const Simulation simulation = simulate(alone, {.with_first = false});
   return find_memory_peak(simulation.steady, standing_memory(alone, simulation)).moment.use.total();
 }
 

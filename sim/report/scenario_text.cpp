@@ -39,7 +39,7 @@ bool is_flat(const ordered_json& value) {
 
 class Listing {
  public:
-  explicit Listing(const Scenario& scenario) : provenance_(scenario.provenance) {}
+  explicit Listing(const LoadedScenario& scenario) : provenance_(scenario.provenance) {}
 
   std::string write(const ordered_json& resolved) {
     write_members(resolved, "", 0);
@@ -121,7 +121,7 @@ class Listing {
 
 }  // namespace
 
-std::string listing_of(const Scenario& scenario) {
+std::string listing_of(const LoadedScenario& scenario) {
   return Listing(scenario).write(scenario.resolved);
 }
 

@@ -55,12 +55,16 @@ std::optional<Bandwidth> find_sending_limit(const Scenario& scenario) {
   return is_enough ? std::nullopt : std::optional(*each * *forced);
 }
 
-std::vector<GroupSet> find_group_sets(const Scenario& scenario, const Topology& topology) {
-  std::vector<GroupSet> sets;
+MeshGroups groups_wanted(const Scenario& scenario) {
   const Strategy& strategy = strategy_of(scenario);
   if (strategy.groups == nullptr)
-    return sets;
-  const MeshGroups wanted = strategy.groups(scenario.training, topology.ranks());
+    return {};
+  return strategy.groups(scenario.training, static_cast<std::uint32_t>(scenario.cluster.ranks()));
+}
+
+std::vector<GroupSet> find_group_sets(const Scenario& scenario, const Topology& topology) {
+  std::vector<GroupSet> sets;
+  const MeshGroups wanted = groups_wanted(scenario);
   for (const GroupAxes& axes : wanted.sets)
     sets.push_back(
         find_groups(topology, world_options(scenario, scenario.communication.channels), wanted.mesh, axes));
@@ -114,6 +118,26 @@ RunSize expected_size(const Scenario& scenario) {
           .links = static_cast<double>(topology.links().size()) / sample * machines,
           .ranks = static_cast<double>(cluster.ranks()),
           .plans = {.flows = times * ring_hops}};
+}
+
+ClusterFacts facts_of(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  return {.nodes = cluster.nodes,
+          .gpus_per_node = cluster.gpus_per_node,
+          .fidelity = scenario.simulation.fidelity,
+          .library = scenario.communication.library,
+          .algorithm = scenario.communication.algorithm,
+          .channels = scenario.communication.channels,
+          .compute_capability = cluster.gpu.compute_capability,
+          .reduces_on_hosts = reduces_on_hosts(scenario),
+          .acts_alike = acts_alike(scenario),
+          .calibration = cluster.calibration,
+          .machine = cluster.machine,
+          .fabric = cluster.fabric,
+          .hosts = hosts_of(scenario),
+          .groups = groups_wanted(scenario),
+          .slowdown_by_rank = slowdown_by_rank(scenario),
+          .slowdown_by_nic = slowdown_by_nic(scenario)};
 }
 
 std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {

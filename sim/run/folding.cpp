@@ -48,12 +48,15 @@ bool folds(const std::string& algorithm) {
   return collective == nullptr || collective->folds;
 }
 
+// Every rank draws its own jitter.
+bool acts_alike(const Scenario& scenario) {
+  return scenario.simulation.fold && !strategy_of(scenario).has_leader && !has_jitter(scenario) &&
+         !has_work_of_its_own(scenario);
+}
+
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
                     std::span<const GroupSet> groups) {
-  // Every rank draws its own jitter.
-  const bool is_alike = !strategy_of(scenario).has_leader && topology.hosts().empty() &&
-                        !has_jitter(scenario) && !has_work_of_its_own(scenario);
-  if (!scenario.simulation.fold || !is_alike)
+  if (!acts_alike(scenario) || !topology.hosts().empty())
     return no_symmetry(topology);
   if (!groups.empty())
     return may_fold_groups(scenario, topology, groups)

@@ -18,6 +18,9 @@ namespace lockstep {
 // Whether all ranks do alike in this algorithm; one that is not known is none of ours to doubt.
 bool folds(const std::string& algorithm);
 
+// What is known before there is a cluster: nobody leads, draws or works for himself, and it is not forbidden.
+bool acts_alike(const Scenario& scenario);
+
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
                     std::span<const GroupSet> groups);
 

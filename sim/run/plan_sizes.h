@@ -1,6 +1,9 @@
 #pragma once
 
 // What a run will take, counted while its plans are written and before any of them runs.
+//
+// Invariant: a plan that would not fit is given up while it is written, and refused with what is known.
+// Cost:      that of the plans; of a long run, merging one as its windows will be.
 
 #include <cstdint>
 

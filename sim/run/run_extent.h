@@ -1,6 +1,9 @@
 #pragma once
 
 // How many iterations are written at once, of all that a scenario asks for.
+//
+// Invariant: whole periods, where a strategy does not communicate in every iteration.
+// Cost:      a window's plan stays small enough for the caches.
 
 #include <cstddef>
 #include <cstdint>

@@ -31,14 +31,15 @@ Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const
   price(run.plan, scenario, single_gpu_scale(scenario, job));
   if (scenario.input && scenario.input->lengths)
     stretch_by_length(run.plan, written.batches, scenario);
-  run.routes = route_paths({.plan = run.plan,
-                            .topology = cluster.topology,
-                            .world = cluster.world,
-                            .calibration = scenario.cluster.calibration,
-                            .symmetry = cluster.symmetry,
-                            .interference = interference_of(scenario),
-                            .takes_core_time = !scenario.compute.slowdown_during_communication_ppm &&
-                                               !reduces_on_hosts(scenario)});
+  run.routes = route_paths(
+      {.plan = run.plan,
+       .topology = cluster.topology,
+       .world = cluster.world,
+       .calibration = scenario.cluster.calibration,
+       .symmetry = cluster.symmetry,
+       .interference = interference_of(scenario),
+       .takes_core_time = !scenario.compute.slowdown_during_communication_ppm && !reduces_on_hosts(scenario),
+       .library = &cluster.routes});
   return run;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
 // One plan that is run: priced, routed, disturbed, timed.
+//
+// Idea:      a plan says what is done and in which order; here it learns what that takes on this cluster.
+// Invariant: the same plan, scenario and cluster give the same timeline.
 
 #include <optional>
 #include <vector>

@@ -11,13 +11,68 @@
 namespace lockstep {
 namespace {
 
+// The plans of a run, and the window of a long one: none runs before all are known to be small enough.
+struct WrittenRun {
+  WrittenPlan first;
+  WrittenPlan steady;
+  std::int64_t window = 1;
+  RunSize size;
+};
+
+LentCluster find_cluster(const Scenario& scenario, ClusterStore* clusters);
+std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job);
+WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster, bool with_first);
+void run_all_iterations(Simulation& simulation, const Scenario& scenario, std::int64_t window);
+
+Simulation run_scenario(const Scenario& scenario, const SimulationOptions& options) {
+  Simulation simulation;
+  simulation.job = describe_job(scenario);
+  simulation.cluster = find_cluster(scenario, options.clusters);
+  const Cluster& cluster = *simulation.cluster;
+  simulation.notes = rehearse_within_limits(scenario, cluster, simulation.job);
+  WrittenRun written = write_run(scenario, simulation.job, cluster, options.with_first);
+  simulation.size = written.size;
+  if (options.with_first)
+    simulation.first = run_plan(std::move(written.first), scenario, simulation.job, cluster);
+  simulation.steady = run_plan(std::move(written.steady), scenario, simulation.job, cluster);
+  simulation.timed_out = end_at_timeout(simulation.steady, scenario);
+  run_all_iterations(simulation, scenario, written.window);
+  return simulation;
+}
+
+LentCluster find_cluster(const Scenario& scenario, ClusterStore* clusters) {
+  return clusters != nullptr ? clusters->lend(scenario) : LentCluster(build_cluster(scenario).release());
+}
+
 std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job) {
-  return rehearse(job, scenario.cluster.ranks(), [&](const Job& tried) {
+  std::vector<std::string> notes = rehearse(job, scenario.cluster.ranks(), [&](const Job& tried) {
     PlanSizes sizes(scenario, cluster);
     WrittenPlan written = sizes.write(tried, {.iterations = 2}, rehearsals(scenario));
     sizes.check();
     return run_plan(std::move(written), scenario, tried, cluster);
   });
+  if (!cluster.world.mesh_cycles.are_most)
+    notes.push_back("rings: " + describe(cluster.world.mesh_cycles));
+  return notes;
+}
+
+WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster, bool with_first) {
+  PlanSizes sizes(scenario, cluster);
+  const bool is_long = is_long_run(scenario);
+  WrittenRun written;
+  if (with_first || is_long)  // whose length a window goes by
+    written.first = sizes.write(job, {.is_first = true});
+  written.steady = sizes.write(job, {.iterations = whole_periods(scenario, shown_iterations(scenario)) + 1});
+  if (is_long) {
+    written.window = window_length(scenario, written.first.plan.size());
+    sizes.add_long_run(written.steady);
+    sizes.add_window(written.steady, written.window);
+  }
+  if (strategy_of(scenario).is_asynchronous)
+    sizes.add_events(expected_update_events(scenario));
+  sizes.check();
+  written.size = sizes.size();
+  return written;
 }
 
 LongRun run_windows(const Scenario& scenario, const Job& job, const Cluster& cluster, std::int64_t window) {
@@ -35,44 +90,21 @@ LongRun run_windows(const Scenario& scenario, const Job& job, const Cluster& clu
                    .timeout = scenario.communication.timeout});
 }
 
-Simulation run_scenario(const Scenario& scenario) {
-  Simulation simulation;
-  simulation.job = describe_job(scenario);
-  simulation.cluster = build_cluster(scenario);
+// Where one plan does not hold them.
+void run_all_iterations(Simulation& simulation, const Scenario& scenario, std::int64_t window) {
   const Cluster& cluster = *simulation.cluster;
-  simulation.notes = rehearse_within_limits(scenario, cluster, simulation.job);
-  if (!cluster.world.mesh_cycles.are_most)
-    simulation.notes.push_back("rings: " + describe(cluster.world.mesh_cycles));
-  PlanSizes sizes(scenario, cluster);
-  WrittenPlan first = sizes.write(simulation.job, {.is_first = true});
-  WrittenPlan steady =
-      sizes.write(simulation.job, {.iterations = whole_periods(scenario, shown_iterations(scenario)) + 1});
-  const bool is_long = is_long_run(scenario);
-  const std::int64_t window = window_length(scenario, first.plan.size());
-  if (is_long) {
-    sizes.add_long_run(steady);
-    sizes.add_window(steady, window);
-  }
-  if (strategy_of(scenario).is_asynchronous)
-    sizes.add_events(expected_update_events(scenario));
-  sizes.check();
-  simulation.size = sizes.size();
-  simulation.first = run_plan(std::move(first), scenario, simulation.job, cluster);
-  simulation.steady = run_plan(std::move(steady), scenario, simulation.job, cluster);
-  simulation.timed_out = end_at_timeout(simulation.steady, scenario);
-  if (is_long) {
+  if (is_long_run(scenario)) {
     simulation.long_run = run_windows(scenario, simulation.job, cluster, window);
     simulation.timed_out = simulation.long_run->timed_out;
   }
   if (strategy_of(scenario).is_asynchronous)
     simulation.updates = run_updates(scenario, simulation.job, cluster.topology);
-  return simulation;
 }
 
 }  // namespace
 
-Simulation simulate(const Scenario& scenario) {
-  return with_file(scenario, [&] { return run_scenario(scenario); });
+Simulation simulate(const Scenario& scenario, const SimulationOptions& options) {
+  return with_file(scenario, [&] { return run_scenario(scenario, options); });
 }
 
 }  // namespace lockstep

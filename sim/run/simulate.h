@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/run/cluster.h"
+#include "sim/run/cluster_store.h"
 #include "sim/run/disturbance.h"
 #include "sim/run/long_run.h"
 #include "sim/run/pricing.h"
@@ -24,9 +24,9 @@ namespace lockstep {
 // `long_run` has the figures of all iterations.
 struct Simulation {
   Job job;
-  std::unique_ptr<Cluster> cluster;  // routes and reports look things up in it
-  Run first;                         // iteration 1, before buckets are rebuilt
-  Run steady;                        // one warm-up, then `simulation.iterations`
+  LentCluster cluster;  // routes and reports look things up in it
+  Run first;            // iteration 1, before buckets are rebuilt
+  Run steady;           // one warm-up, then `simulation.iterations`
   std::optional<LongRun> long_run;
   std::optional<TimedOut> timed_out;  // ended the run; what is reported are the iterations before
   std::vector<std::string> notes;     // what was decided in rehearsals
@@ -34,6 +34,12 @@ struct Simulation {
   std::optional<UpdateRun> updates;   // of asynchronous strategies; the runs above are then of one worker
 };
 
-Simulation simulate(const Scenario& scenario);
+struct SimulationOptions {
+  // Iteration 1 is its own plan, which only reports look at.
+  bool with_first = true;
+  ClusterStore* clusters = nullptr;  // which outlives the simulation; none: it builds its own
+};
+
+Simulation simulate(const Scenario& scenario, const SimulationOptions& options = {});
 
 }  // namespace lockstep

@@ -80,7 +80,7 @@ void write_starts(PlanWriter& writer, const RankLanes& lanes, const Job& job) {
 
 WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent& extent) {
   const Strategy& strategy = strategy_named(job.training.strategy);
-  PlanWriter writer(cluster.symmetry.roles, extent.room);
+  PlanWriter writer(cluster.symmetry.roles, extent.room, &cluster.traffics);
   WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
   const std::vector<ProcessGroup> groups =
       process_groups(cluster.world, cluster.groups, cluster.symmetry.roles, written.lanes);

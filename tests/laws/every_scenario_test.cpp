@@ -20,13 +20,13 @@ namespace lockstep::every_scenario_test {
 using nlohmann::json;
 
 struct Told {
-  Scenario scenario;
+  LoadedScenario scenario;
   Simulation simulation;
   Report report;
 };
 
 Told tell(const std::string& file) {
-  const Scenario scenario = solve_anchor(load({.path = file}));
+  const LoadedScenario scenario = solve_anchor(load({.path = file}));
   Simulation simulation = simulate(scenario);
   Report report = summarise(scenario, simulation);
   return {scenario, std::move(simulation), std::move(report)};

@@ -35,9 +35,9 @@ std::string problem_of(const Json& given) {
 
 TEST_CASE("A checkpoint is charged to the iterations between two of them, and changes nothing else") {
   Json given = failing("100 days");
-  const Report with = predict(scenario_from(given));
+  const Report with = predict(scenario_from(given)).report;
   given["cluster"].erase("faults");
-  const Report without = predict(scenario_from(given));
+  const Report without = predict(scenario_from(given)).report;
   CHECK_FALSE(without.disturbance.goodput);
   CHECK(without.breakdown.checkpoint == Duration::zero());
   CHECK(with.iteration == without.iteration + with.breakdown.checkpoint);
@@ -51,8 +51,8 @@ TEST_CASE("A checkpoint is charged to the iterations between two of them, and ch
 
 // fp32 weights and two fp32 states of BERT-large's parameters, 12 bytes each, at 200 MB/s.
 TEST_CASE("Under DDP a checkpoint is the weights and the optimizer's states, once") {
-  const Scenario scenario = scenario_from(failing("100 days"));
-  const Report report = predict(scenario);
+  const LoadedScenario scenario = scenario_from(failing("100 days"));
+  const Report report = predict(scenario).report;
   CHECK(report.disturbance.goodput->checkpointing.bytes.count() ==
         12 * parameter_count(scenario.model.model));
   CHECK(report.disturbance.goodput->checkpointing.time ==
@@ -61,7 +61,7 @@ TEST_CASE("Under DDP a checkpoint is the weights and the optimizer's states, onc
 
 TEST_CASE("Histories agree with the closed form, and the best simulated interval is as good as Daly's") {
   for (const char* mtbf : {"10 days", "40 days", "200 days"}) {
-    const Goodput goodput = *predict(scenario_from(failing(mtbf))).disturbance.goodput;
+    const Goodput goodput = *predict(scenario_from(failing(mtbf))).report.disturbance.goodput;
     INFO(mtbf);
     CHECK(goodput.simulated_mean == doctest::Approx(goodput.expected.useful).epsilon(0.005));
     CHECK(goodput.simulated.fraction == doctest::Approx(goodput.daly.fraction).epsilon(0.005));
@@ -78,7 +78,7 @@ TEST_CASE("More nodes fail more often, and less time is useful") {
   double before = 1;
   for (const std::int64_t nodes : {1, 4, 16, 64}) {
     given["cluster"]["nodes"] = nodes;
-    const double useful = predict(scenario_from(given)).disturbance.goodput->expected.useful;
+    const double useful = predict(scenario_from(given)).report.disturbance.goodput->expected.useful;
     CHECK(useful < before);
     before = useful;
   }
@@ -87,7 +87,7 @@ TEST_CASE("More nodes fail more often, and less time is useful") {
 TEST_CASE("An interval that is left out is Daly's") {
   Json given = failing("100 days");
   given["cluster"]["faults"].erase("checkpoint_interval");
-  const Goodput goodput = *predict(scenario_from(given)).disturbance.goodput;
+  const Goodput goodput = *predict(scenario_from(given)).report.disturbance.goodput;
   CHECK(goodput.checkpointing.interval == goodput.daly.interval);
 }
 

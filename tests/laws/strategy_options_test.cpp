@@ -137,7 +137,7 @@ Json base(const std::string& strategy) {
 }
 
 Report report_of(const std::string& strategy, const Overrides& overrides) {
-  const Scenario scenario = scenario_from(base(strategy), {.overrides = overrides});
+  const LoadedScenario scenario = scenario_from(base(strategy), {.overrides = overrides});
   return summarise(scenario, simulate(scenario));
 }
 

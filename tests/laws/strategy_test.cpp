@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "sim/run/single_gpu.h"
 #include "tests/support/missed_points.h"
 #include "tests/support/property.h"
 #include "tests/support/random_scenario.h"

@@ -305,7 +305,7 @@ TEST_CASE("an override that leads nowhere is an error that shows it") {
 }
 
 TEST_CASE("the contract's example loads with what it says and with PyTorch's defaults") {
-  const Scenario scenario = load_resnet();
+  const LoadedScenario scenario = load_resnet();
   CHECK(scenario.name == "ResNet-50 DDP on two DGX A100");
   CHECK(scenario.cluster.ranks() == 2 * 8);
   CHECK(scenario.cluster.machine.nics.size() == 8);
@@ -318,7 +318,7 @@ TEST_CASE("the contract's example loads with what it says and with PyTorch's def
 }
 
 TEST_CASE("the laboratory of CPU hosts loads with Gloo's rules") {
-  const Scenario scenario = load_lab();
+  const LoadedScenario scenario = load_lab();
   CHECK(scenario.cluster.ranks() == 4);
   CHECK(scenario.cluster.gpu.name == "cpu");
   CHECK(scenario.communication.library == LibraryKind::gloo);
@@ -342,7 +342,7 @@ TEST_CASE("an override replaces, adds and takes back") {
 TEST_CASE("the request's fidelity and folding beat the scenario's") {
   LoadRequest request{.text = lab_text, .fold = false, .fidelity = Fidelity::step};
   request.overrides = {{"simulation.fidelity", "flow"}};
-  const Scenario scenario = load(request);
+  const LoadedScenario scenario = load(request);
   CHECK(scenario.simulation.fidelity == Fidelity::step);
   CHECK_FALSE(scenario.simulation.fold);
 }
@@ -351,7 +351,7 @@ TEST_CASE("a path is found from the working directory or beside the scenario") {
   const Folder folder;
   folder.write("links/wire.json", R"({"name": "wire", "bandwidth": "5 GB/s", "latency": "1 us"})");
   const std::string file = folder.write("scenario.json", lab_text);
-  const Scenario scenario =
+  const LoadedScenario scenario =
       load({.path = file, .overrides = {{"cluster.machine.nics.link", "links/wire.json"}}});
   CHECK(scenario.cluster.machine.nics.front().link.name == "wire");
   const std::string missing = problems_of({.path = file, .overrides = {{"cluster.machine", "no.json"}}});
@@ -362,13 +362,13 @@ TEST_CASE("a path is found from the working directory or beside the scenario") {
 TEST_CASE("a scenario that is already JSON loads like its text, and its overrides leave it alone") {
   const ProfileStore store;
   const auto value = nlohmann::ordered_json::parse(lab_text);
-  const Scenario changed = load_value(value, {.store = store, .overrides = {{"cluster.nodes", "2"}}});
+  const LoadedScenario changed = load_value(value, {.store = store, .overrides = {{"cluster.nodes", "2"}}});
   CHECK(changed.cluster.nodes == 2);
   CHECK(load_value(value, {.store = store}).cluster.nodes == 4);
 }
 
 TEST_CASE("an anchor is kept as it was read, and its own changes are checked") {
-  const Scenario scenario = load_lab(
+  const LoadedScenario scenario = load_lab(
       {{"compute.anchor", R"({"set": {"cluster.nodes": 1, "name": "alone"}, "iteration_time": "0.41 s"})"}});
   REQUIRE(scenario.compute.anchor.has_value());
   CHECK(scenario.compute.anchor->iteration_time == Duration::milliseconds(410));

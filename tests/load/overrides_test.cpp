@@ -17,7 +17,7 @@ using testing::load_lab;
 using testing::load_resnet;
 using testing::problems_of_resnet;
 
-bool warns_of(const Scenario& scenario, const std::string& part) {
+bool warns_of(const LoadedScenario& scenario, const std::string& part) {
   return std::any_of(scenario.warnings.begin(), scenario.warnings.end(),
                      [&](const std::string& warning) { return testing::contains(warning, part); });
 }
@@ -29,14 +29,14 @@ std::string llama_text(const std::string& model) {
 
 const std::string named_llama = R"({"name": "llama2_7b", "batch_per_gpu": 1, "precision": "bf16"})";
 
-Scenario load_llama(Overrides overrides, const std::string& model = named_llama) {
+LoadedScenario load_llama(Overrides overrides, const std::string& model = named_llama) {
   return load({.text = llama_text(model), .overrides = std::move(overrides)});
 }
 
 // Fused attention is one kernel; unfused, there are the two products and the softmax between them.
 TEST_CASE("a model by name takes other values for its keys") {
-  const Scenario fused = load_llama({});
-  const Scenario unfused = load_llama({{"model.attention", "unfused"}});
+  const LoadedScenario fused = load_llama({});
+  const LoadedScenario unfused = load_llama({{"model.attention", "unfused"}});
   CHECK(unfused.model.name == "llama2_7b");
   CHECK(unfused.model.model.layers.size() > fused.model.model.layers.size());
   CHECK(unfused.model.batch_per_gpu == 1);
@@ -45,13 +45,13 @@ TEST_CASE("a model by name takes other values for its keys") {
 }
 
 TEST_CASE("a count of layers is a key of a transformer, and a list of layers a model of its own") {
-  const Scenario half = load_llama({{"model.layers", "16"}});
+  const LoadedScenario half = load_llama({{"model.layers", "16"}});
   CHECK(half.model.model.transformer->layers == 16);
   CHECK(text_of(half.changes) == "model llama2_7b with layers 16 (32)");
 }
 
 TEST_CASE("a model that is a name alone can be given its batch") {
-  const Scenario scenario = load_llama({{"model.batch_per_gpu", "2"}}, R"("llama2_7b")");
+  const LoadedScenario scenario = load_llama({{"model.batch_per_gpu", "2"}}, R"("llama2_7b")");
   CHECK(scenario.model.name == "llama2_7b");
   CHECK(scenario.model.batch_per_gpu == 2);
   CHECK(load_llama({{"model", "llama2_13b"}}).model.name == "llama2_13b");
@@ -67,19 +67,19 @@ TEST_CASE("a key that a named model does not have is refused with the nearest it
 
 // hdr200 is 25 GB/s a NIC; the profile states eight of them.
 TEST_CASE("NICs are counted however the profile lists them") {
-  const Scenario short_form = load_llama({{"cluster.machine.nics.count", "4"}});
+  const LoadedScenario short_form = load_llama({{"cluster.machine.nics.count", "4"}});
   CHECK(short_form.cluster.machine.nics.size() == 4);
   CHECK(short_form.cluster.machine.nics.front().gpus == std::vector<std::int64_t>{0, 1});
   CHECK(text_of(short_form.changes) == "machine dgx_a100_80gb with nics.count 4 (8)");
   for (const std::string& name : shipped_machine_names()) {
     CAPTURE(name);
     const Overrides of_machine{{"cluster.machine", name}, {"model.precision", "fp32"}};
-    const Scenario whole = load_llama(of_machine);
+    const LoadedScenario whole = load_llama(of_machine);
     if (whole.cluster.machine.nics.empty())
       continue;
     Overrides of_one = of_machine;
     of_one.emplace_back("cluster.machine.nics.count", "1");
-    const Scenario one = load_llama(of_one);
+    const LoadedScenario one = load_llama(of_one);
     REQUIRE(one.cluster.machine.nics.size() == 1);
     CHECK(one.cluster.machine.nics.front().link.bandwidth ==
           whole.cluster.machine.nics.front().link.bandwidth);
@@ -101,7 +101,7 @@ TEST_CASE("one NIC of a list is changed by its index, and one that is not there 
 }
 
 TEST_CASE("what is inside a named machine is opened by its own name") {
-  const Scenario scenario = load_llama({{"cluster.machine.gpu.memory", "40 GB"},
+  const LoadedScenario scenario = load_llama({{"cluster.machine.gpu.memory", "40 GB"},
                                         {"cluster.machine.host.pcie.bandwidth", "10 GB/s"},
                                         {"cluster.fabric.oversubscription", "2"},
                                         {"cluster.nodes", "2"}});
@@ -115,7 +115,7 @@ TEST_CASE("what is inside a named machine is opened by its own name") {
 }
 
 TEST_CASE("a whole object takes the place of a name, and leaves nothing of what was named") {
-  const Scenario scenario =
+  const LoadedScenario scenario =
       load_llama({{"cluster.machine.nics.link", R"({"bandwidth": "3 GB/s", "latency": "9 us"})"},
                   {"cluster.nodes", "2"}});
   CHECK(scenario.cluster.machine.nics.front().link.bandwidth == Bandwidth{3'000'000'000});
@@ -133,7 +133,7 @@ TEST_CASE("names come first: what changes a machine changes the one that is name
   const Overrides in_order{{"cluster.machine", "dgx_h100"}, {"cluster.machine.nics.count", "2"}};
   const Overrides reversed{in_order[1], in_order[0]};
   for (const Overrides& overrides : {in_order, reversed}) {
-    const Scenario scenario = load_llama(overrides);
+    const LoadedScenario scenario = load_llama(overrides);
     CHECK(scenario.cluster.machine.name == "dgx_h100");
     CHECK(scenario.cluster.machine.nics.size() == 2);
   }
@@ -146,7 +146,7 @@ TEST_CASE("an anchor's other machine is changed as the scenario's is") {
       R"({"cluster": {"machine": "dgx_a100_80gb", "nodes": 2}, "training": {"strategy": "ddp"},
     "model": {"name": "resnet50", "batch_per_gpu": 64, "precision": "amp_fp16"},
     "compute": {"anchor": {"set": {"cluster.machine": "dgx_h100"}, "iteration_time": "50 ms"}}})";
-  const Scenario scenario = load({.text = text, .overrides = {{"cluster.machine.nics.count", "4"}}});
+  const LoadedScenario scenario = load({.text = text, .overrides = {{"cluster.machine.nics.count", "4"}}});
   const Scenario& there = scenario.compute.anchor->there.front();
   CHECK(there.cluster.machine.name == "dgx_h100");
   CHECK(there.cluster.machine.nics.size() == 4);
@@ -159,9 +159,9 @@ TEST_CASE("a calibration of the machine as it was is said to be borrowed by the 
 }
 
 TEST_CASE("the resolved scenario of a changed one is read back to the same") {
-  const Scenario changed = load_llama(
+  const LoadedScenario changed = load_llama(
       {{"cluster.machine.nics.count", "4"}, {"model.attention", "unfused"}, {"cluster.nodes", "2"}});
-  const Scenario again = scenario_from(changed.resolved);
+  const LoadedScenario again = scenario_from(changed.resolved);
   CHECK(again.cluster.machine.nics.size() == 4);
   CHECK(again.model.model.layers.size() == changed.model.model.layers.size());
   CHECK(testing::contains(changed.cluster.machine.source, "changed: nics.count 4 (8)"));
@@ -176,7 +176,7 @@ TEST_CASE("times that a model states itself do not change in silence") {
 }
 
 TEST_CASE("a calibration that the command line names holds whatever the library") {
-  const Scenario scenario = load_resnet(overrides_of({.calibration = "cpu_gloo"}));
+  const LoadedScenario scenario = load_resnet(overrides_of({.calibration = "cpu_gloo"}));
   CHECK(scenario.cluster.calibration.name == "cpu_gloo");
   Overrides gloo = overrides_of({.calibration = "dgx_h100"});
   gloo.emplace_back("communication.library", "gloo");

@@ -27,7 +27,7 @@ TEST_CASE("faults are read as the contract spells them, over a month by default"
 
 TEST_CASE("an interval may be left to Daly, by word or by silence") {
   for (const char* word : {"optimal", "null"}) {
-    const Scenario scenario =
+    const LoadedScenario scenario =
         load_lab({{"cluster.faults", stated}, {"cluster.faults.checkpoint_interval", word}});
     CHECK_FALSE(scenario.cluster.faults->checkpoint_interval);
     CHECK(scenario.resolved["cluster"]["faults"]["checkpoint_interval"] == "optimal");
@@ -35,8 +35,8 @@ TEST_CASE("an interval may be left to Daly, by word or by silence") {
 }
 
 TEST_CASE("resolved faults read back as the same") {
-  const Scenario scenario = load_lab({{"cluster.faults", stated}});
-  const Scenario again = load_lab({{"cluster.faults", scenario.resolved["cluster"]["faults"].dump()}});
+  const LoadedScenario scenario = load_lab({{"cluster.faults", stated}});
+  const LoadedScenario again = load_lab({{"cluster.faults", scenario.resolved["cluster"]["faults"].dump()}});
   CHECK(again.resolved["cluster"]["faults"] == scenario.resolved["cluster"]["faults"]);
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("input is read with DataLoader's names and defaults") {
   CHECK(input.prefetch_factor == 4);
   CHECK(input.copy == BatchCopy::pinned);
   CHECK(*input.dataset_samples == 1'281'167);
-  const Scenario plain = load_resnet({{"input", R"({"tensor_bytes": "1 MB"})"}});
+  const LoadedScenario plain = load_resnet({{"input", R"({"tensor_bytes": "1 MB"})"}});
   CHECK(plain.input->workers == 0);
   CHECK(plain.input->copy == BatchCopy::pageable);
   CHECK_FALSE(plain.input->drop_last);
@@ -36,8 +36,8 @@ TEST_CASE("input is read with DataLoader's names and defaults") {
 }
 
 TEST_CASE("resolved input reads back as the same") {
-  const Scenario scenario = load_resnet({{"input", stated}});
-  const Scenario again = load_resnet({{"input", scenario.resolved["input"].dump()}});
+  const LoadedScenario scenario = load_resnet({{"input", stated}});
+  const LoadedScenario again = load_resnet({{"input", scenario.resolved["input"].dump()}});
   CHECK(again.resolved["input"] == scenario.resolved["input"]);
 }
 

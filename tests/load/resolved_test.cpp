@@ -20,11 +20,11 @@ const Overrides many_changes{
     {"simulation.seed", "7"}};
 
 TEST_CASE("a resolved scenario is a scenario that resolves to itself") {
-  for (const Scenario& scenario :
+  for (const LoadedScenario& scenario :
        {load_lab(), load_resnet(), load_lab(many_changes), load_resnet(many_changes),
         load_resnet({{"cluster.machine", "dgx1_v100"}}), load_lab({{"training.framework", "megatron"}}),
         load_lab({{"training.framework", "hf_trainer"}})}) {
-    const Scenario again = load({.text = scenario.resolved.dump()});
+    const LoadedScenario again = load({.text = scenario.resolved.dump()});
     CHECK(again.resolved.dump() == scenario.resolved.dump());
     CHECK(again.warnings.empty());
   }
@@ -44,7 +44,7 @@ TEST_CASE("every default is filled in") {
 }
 
 TEST_CASE("every value says where it comes from") {
-  const Scenario scenario = load_resnet();
+  const LoadedScenario scenario = load_resnet();
   const auto origin = [&](const char* pointer) { return origin_at(scenario, pointer); };
   CHECK(origin("/cluster/nodes") == "given");
   CHECK(origin("/training/bucket_cap_mb") == "given");

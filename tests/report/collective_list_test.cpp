@@ -20,7 +20,7 @@ Json gpt2(const std::string& strategy) {
           {"simulation", {{"iterations", 1}}}};
 }
 
-Report report_of(const Scenario& scenario) {
+Report report_of(const LoadedScenario& scenario) {
   return summarise(scenario, simulate(scenario));
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("what is listed adds up to what a rank sends, by kind, for every strat
       given["cluster"]["gpus_per_node"] = 1;
     if (name == "local_sgd")
       given["training"]["local_steps"] = 1;  // every iteration sends what the mean one does
-    const Scenario scenario = scenario_from(given);
+    const LoadedScenario scenario = scenario_from(given);
     const Simulation simulation = simulate(scenario);
     const Report report = summarise(scenario, simulation);
     Bytes listed;
@@ -80,14 +80,14 @@ TEST_CASE("alike collectives are one row, whatever their unit") {
 }
 
 TEST_CASE("text, page and JSON show the gathers; a list that buckets tell already is not repeated") {
-  const Scenario sharded = scenario_from(gpt2("fsdp"));
+  const LoadedScenario sharded = scenario_from(gpt2("fsdp"));
   const Report report = report_of(sharded);
   CHECK(to_text(report, sharded).find("all_gather") != std::string::npos);
   CHECK(to_html(report, sharded).find("all_gather") != std::string::npos);
   const Json json = to_json(report, sharded)["communication"];
   CHECK(json["collectives"].size() == report.communication.collectives.size());
   CHECK(json["collectives"][0]["collective"] == "all_gather");
-  const Scenario plain = scenario_from(gpt2("ddp"));
+  const LoadedScenario plain = scenario_from(gpt2("ddp"));
   CHECK(to_text(report_of(plain), plain).find("Collectives (") == std::string::npos);
 }
 

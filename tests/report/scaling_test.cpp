@@ -28,12 +28,12 @@ Json llama_13b(const std::string& strategy) {
 }
 
 struct Told {
-  Scenario scenario;
+  LoadedScenario scenario;
   Report report;
 };
 
 Told tell(const Json& given) {
-  const Scenario scenario = scenario_from(given);
+  const LoadedScenario scenario = scenario_from(given);
   return {scenario, summarise(scenario, simulate(scenario))};
 }
 

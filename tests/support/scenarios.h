@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/load/load.h"
+#include "sim/report/prediction.h"
 #include "sim/report/report.h"
 
 namespace lockstep {
@@ -26,7 +27,7 @@ struct Variant {
   std::optional<Fidelity> fidelity = {};
 };
 
-inline Scenario scenario_from(const nlohmann::ordered_json& value, const Variant& variant = {}) {
+inline LoadedScenario scenario_from(const nlohmann::ordered_json& value, const Variant& variant = {}) {
   return load_value(value, {.store = shipped_profiles(),
                             .file_name = "scenario",
                             .folder = "",

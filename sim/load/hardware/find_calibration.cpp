@@ -14,6 +14,7 @@
 #include "sim/base/quantity_text.h"
 #include "sim/collectives/nccl_tuner.h"
 #include "sim/load/hardware/kinship.h"
+#include "sim/load/hardware/lenders.h"
 #include "sim/load/hardware/read_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/reading/spelling.h"
@@ -24,12 +25,6 @@ namespace {
 
 // A library that fills less than this of a NIC waits for something else.
 constexpr std::int64_t wire_limited_ppm = 500'000;
-
-// A calibration and the machine that it was fitted to.
-struct Lender {
-  Relative relative;
-  Calibration calibration;
-};
 
 struct Offer {
   Lender lender;
@@ -87,6 +82,17 @@ std::optional<Lender> read_lender(const std::string& name, const ProfileStore& s
                 .calibration = *std::move(reading.calibration)};
 }
 
+std::optional<Lender> find_lender(const std::string& name, const LoadContext& context) {
+  if (context.lenders == nullptr)
+    return read_lender(name, context.store);
+  const std::optional<Lender>* known = context.lenders->find(name);
+  if (known != nullptr)
+    return *known;
+  std::optional<Lender> lender = read_lender(name, context.store);
+  context.lenders->keep(name, lender, 1);
+  return lender;
+}
+
 Relative borrower(const CalibrationSearch& search) {
   return {.machine = search.machine,
           .compute_capability = search.compute_capability,
@@ -103,11 +109,11 @@ auto rank_of(const Offer& offer, const CalibrationSearch& search) {
                     -lender.calibration.library_version, lender.relative.machine.name);
 }
 
-std::optional<Offer> find_nearest(const CalibrationSearch& search, const ProfileStore& store) {
+std::optional<Offer> find_nearest(const CalibrationSearch& search, const LoadContext& context) {
   const Relative here = borrower(search);
   std::optional<Offer> nearest;
-  for (const std::string& name : store.names(ProfileKind::machine)) {
-    std::optional<Lender> lender = read_lender(name, store);
+  for (const std::string& name : context.store.names(ProfileKind::machine)) {
+    std::optional<Lender> lender = find_lender(name, context);
     if (!lender || (lender->relative.library == LibraryKind::gloo) != (search.library == LibraryKind::gloo))
       continue;
     Kinship kinship = find_kinship(here, lender->relative);
@@ -184,7 +190,7 @@ std::optional<Calibration> find_own_calibration(const CalibrationSearch& search,
   if (search.machine.library != search.library ||
       !contains(context.store.names(ProfileKind::calibration), name))
     return std::nullopt;
-  const std::optional<Lender> fitted = read_lender(name, context.store);
+  const std::optional<Lender> fitted = find_lender(name, context);
   if (!fitted)
     return open_calibration(name, place);
   Relative as_fitted = fitted->relative;
@@ -204,7 +210,7 @@ std::optional<Calibration> find_own_calibration(const CalibrationSearch& search,
 Calibration borrow_calibration(const CalibrationSearch& search, const Place& place) {
   LoadContext& context = place.context;
   const std::string& name = search.machine.name;
-  std::optional<Offer> nearest = find_nearest(search, context.store);
+  std::optional<Offer> nearest = find_nearest(search, context);
   if (!nearest) {
     context.warnings.push_back(
         fmt::format("machine {} is uncalibrated and has no relative: wires are taken as perfect", name));

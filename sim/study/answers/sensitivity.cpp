@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "sim/report/report.h"
+#include "sim/report/prediction.h"
 
 namespace lockstep {
 namespace {
@@ -69,7 +69,7 @@ void halve_compute(Scenario& scenario) {
 
 Duration iteration_after(Scenario scenario, const std::function<void(Scenario&)>& change) {
   change(scenario);
-  return summarise(scenario, simulate(scenario)).iteration;
+  return predict_iteration(scenario);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Scenario undisturbed(Scenario scenario) {
 // the others wait, which the loop adds.
 Entry with_collectives(const Scenario& scenario) {
   const Scenario calm = undisturbed(scenario);
-  const Report report = summarise(calm, simulate(calm));
+  const Report report = summarise(calm, simulate(calm, {.with_first = false}));
   const bool is_local = strategy_named(scenario.training.strategy).sends.period != nullptr;
   const std::int64_t local_steps = period_of(scenario.training);
   const Duration computing = report.iteration - report.breakdown.exposed_communication;

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,7 +12,9 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/load/reading/spelling.h"
+#include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
+#include "sim/study/answers/program_id.h"
 #include "sim/study/answers/sweep_journal.h"
 #include "sim/study/parallel.h"
 
@@ -52,13 +52,6 @@ std::string hash_of_profile(const std::string& file) {
   }
 }
 
-// A result depends on the program that computed it. Where the system does not show the program itself, nothing
-// tells one from another.
-std::string hash_of_program() {
-  std::ifstream program("/proc/self/exe", std::ios::binary);
-  return hash_of({std::istreambuf_iterator<char>(program), std::istreambuf_iterator<char>()});
-}
-
 // As --set would say it.
 std::string said(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -68,28 +61,30 @@ std::string fidelity_of(const LoadRequest& request) {
   return request.fidelity ? name_of(*request.fidelity, fidelity_spellings) : "";
 }
 
+// A row has none of these.
+void drop_lists(Report& report) {
+  report.critical_path.clear();
+  report.collectives.clear();
+  report.buckets.clear();
+}
+
 // What all cells share.
 class Cells {
  public:
   explicit Cells(const SweepOptions& options)
-      : options_(options), store_(options.base.data_directory), keys_(result_keys()) {
-    const std::string name = options.base.text ? "scenario" : options.base.path;
-    document_ = options.base.text ? JsonDocument::from_text(*options.base.text, name).value()
-                                  : JsonDocument::from_file(name).value();
-    load_options_.file_name = std::filesystem::path(name).filename().string();  // no result holds a path
-    load_options_.folder = options.base.text ? "" : std::filesystem::path(name).parent_path().string();
-    load_options_.fold = options.base.fold;
-    load_options_.fidelity = options.base.fidelity;
-    load_options_.accepts_any_size = options.base.accepts_any_size;
-  }
+      : options_(options),
+        variants_(options.base),
+        keys_(result_keys()),
+        file_name_(std::filesystem::path(variants_.file_name()).filename().string()) {}
 
   const std::vector<std::string>& keys() const { return keys_; }
 
   SweepRow run(std::size_t cell) const {
     SweepRow row{.cell = cell, .results = std::vector<ordered_json>(keys_.size())};
     try {
-      const Scenario scenario = load_cell(cell);
-      row.results = pick_results(to_json(predict(scenario), scenario), keys_);
+      Prediction prediction = variants_.predict(load_cell(cell));
+      drop_lists(prediction.report);
+      row.results = pick_results(to_json(prediction.report, prediction.scenario), keys_);
     } catch (const ConfigError& error) {
       row.error = one_line(error.problems);
     }
@@ -99,7 +94,8 @@ class Cells {
   // Two sweeps of one fingerprint, whose cells read the same files, give the same rows: it covers the program,
   // the scenario and the arguments.
   std::string fingerprint() const {
-    ordered_json text{{"program", hash_of_program()}, {"scenario", document_}, {"keys", keys_}};
+    ordered_json text{
+        {"program", hash_of(program_id())}, {"scenario", variants_.document()}, {"keys", keys_}};
     text["options"] = {options_.shard.index, options_.shard.count, options_.base.fold,
                        fidelity_of(options_.base)};
     for (const auto& [path, value] : options_.base.overrides) {
@@ -114,7 +110,7 @@ class Cells {
   // That cells have read so far and `journal` has not heard of.
   void note_files(SweepJournal& journal) const {
     std::vector<FileState> states;
-    for (const ReadFile& read : store_.files_read())
+    for (const ReadFile& read : variants_.files_read())
       if (!journal.knows(read.file))
         states.push_back({read.file, hash_of(read.value->dump())});
     journal.note(states);
@@ -127,28 +123,26 @@ class Cells {
       // Its files were read all the same; the cell's row will say what is wrong.
     }
     std::vector<std::string> files;
-    for (const ReadFile& read : store_.files_read()) files.push_back(read.file);
+    for (const ReadFile& read : variants_.files_read()) files.push_back(read.file);
     return files;
   }
 
  private:
-  Scenario load_cell(std::size_t cell) const {
-    LoadOptions load_options = load_options_;
-    load_options.overrides = options_.base.overrides;
+  LoadedScenario load_cell(std::size_t cell) const {
+    ScenarioVariant variant{.file_name = file_name_, .writes_resolved = false};
     const std::vector<ordered_json> values = options_.grid.values_at(cell);
     for (std::size_t axis = 0; axis < values.size(); ++axis) {
       const std::string& path = options_.grid.axes()[axis].path;
-      load_options.overrides.emplace_back(path, values[axis].dump());
-      load_options.file_name += fmt::format("{}{}={}", axis == 0 ? " with " : ", ", path, said(values[axis]));
+      variant.changes.emplace_back(path, values[axis].dump());
+      variant.file_name += fmt::format("{}{}={}", axis == 0 ? " with " : ", ", path, said(values[axis]));
     }
-    return load_value(document_, load_options);
+    return variants_.load(variant);
   }
 
   const SweepOptions& options_;
-  ProfileStore store_;
+  ScenarioVariants variants_;
   std::vector<std::string> keys_;
-  ordered_json document_;
-  LoadOptions load_options_{.store = store_};
+  std::string file_name_;  // no result holds a path
 };
 
 // A pipe or /dev/stdout: it has no place beside it, and opening it twice would end it for its reader.

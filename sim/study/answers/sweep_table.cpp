@@ -249,7 +249,7 @@ bool SweepTable::is_all_errors() const {
 
 std::vector<std::string> result_keys() {
   std::vector<std::string> keys;
-  append_keys(to_json(Report{}, Scenario{}), "", keys);
+  append_keys(to_json(Report{}, LoadedScenario{}), "", keys);
   return keys;
 }
 

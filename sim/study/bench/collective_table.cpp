@@ -151,7 +151,7 @@ Scenario unfolded(Scenario scenario) {
 
 }  // namespace
 
-Scenario load_collective_setting(const CollectiveSetting& setting, const ProfileStore& store) {
+LoadedScenario load_collective_setting(const CollectiveSetting& setting, const ProfileStore& store) {
   ordered_json scenario;
   scenario["cluster"] = cluster_of(setting);
   scenario["model"] = idle_model();

@@ -39,7 +39,7 @@ struct CollectiveSetting {
 };
 
 // A scenario that holds this cluster and a model that nobody runs. Throws ConfigError.
-Scenario load_collective_setting(const CollectiveSetting& setting, const ProfileStore& store);
+LoadedScenario load_collective_setting(const CollectiveSetting& setting, const ProfileStore& store);
 
 struct CollectiveRow {
   Bytes size;                 // as nccl-tests prints it

@@ -10,7 +10,7 @@
 #include "sim/compute/roofline.h"
 #include "sim/load/load.h"
 #include "sim/load/reading/spelling.h"
-#include "sim/report/report.h"
+#include "sim/report/prediction.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -165,7 +165,8 @@ std::optional<Duration> predict_step(const Json& gpu, const KernelCase& step, co
   const Json model{{"name", shape.model},
                    {"batch_per_gpu", shape.batch},
                    {"precision", name_of(step.multiplied, precision_spellings)}};
-  return predict(load_value(step_scenario(gpu, model), {.store = store})).iteration;
+  const LoadedScenario scenario = load_value(step_scenario(gpu, model), {.store = store});
+  return predict(scenario, {.with_band = false}).report.iteration;
 }
 
 GpuSpec load_gpu(const Json& gpu, const ProfileStore& store) {

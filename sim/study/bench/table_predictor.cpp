@@ -21,9 +21,7 @@ TablePredictor::Setting& TablePredictor::setting_for(const MeasuredTable& table,
                                                             .algorithm = table.algorithm},
                                                            store_),
                        .queries = {}});
-  // Only the cluster is asked for again and again.
   Scenario& scenario = settings_.back().scenario;
-  scenario.given = scenario.resolved = scenario.provenance = nullptr;
   // The calibration to come knows the protocol, whatever the one at hand does.
   scenario.communication.protocol = table.protocol;
   scenario.communication.library_version = library_version;

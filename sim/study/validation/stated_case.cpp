@@ -3,12 +3,12 @@
 #include <filesystem>
 
 #include "sim/load/load.h"
-#include "sim/report/report.h"
+#include "sim/report/prediction.h"
 
 namespace lockstep {
 namespace {
 
-Scenario load_case(const StatedCase& stated, const ProfileStore& store, bool with_overlap) {
+LoadedScenario load_case(const StatedCase& stated, const ProfileStore& store, bool with_overlap) {
   LoadOptions options{.store = store,
                       .file_name = stated.scenario_file,
                       .folder = std::filesystem::path(stated.scenario_file).parent_path().string(),
@@ -30,7 +30,7 @@ double measured_iteration(const StatedCase& stated, const Report& report) {
 }  // namespace
 
 ValidationCase run_case(const StatedCase& stated, const ProfileStore& store) {
-  const Report report = predict(load_case(stated, store, true));
+  const Report report = predict(load_case(stated, store, true)).report;
   ValidationCase result = stated.result;
   result.predicted_s = report.iteration.in_seconds();
   result.measured_s = measured_iteration(stated, report);

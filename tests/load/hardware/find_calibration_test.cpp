@@ -51,13 +51,13 @@ class Relatives {
     folder_.write("hw_profiles/calibration/" + machine + ".json", calibration_text(machine, network));
   }
 
-  Scenario load(const std::string& machine) const {
+  LoadedScenario load(const std::string& machine) const {
     const ProfileStore store(std::vector<std::string>{folder_.path()});
     Overrides overrides{{"cluster.machine", machine}};
     return load_value(nlohmann::ordered_json::parse(lab_text), {.store = store, .overrides = overrides});
   }
 
-  Scenario load_new(const std::string& capability, const std::string& library = "nccl",
+  LoadedScenario load_new(const std::string& capability, const std::string& library = "nccl",
                     const std::string& nic = "1 GB/s") {
     folder_.write("hw_profiles/gpus/asked.json", gpu_text("asked", capability));
     return load(machine_text("new", "asked", library, nic));
@@ -89,7 +89,7 @@ TEST_CASE("of two that are as near in all, the one with the newer architecture l
 TEST_CASE("what is borrowed is said, with how far it is, and its band is wider by half") {
   Relatives relatives;
   relatives.add("a", "7.0");
-  const Scenario scenario = relatives.load_new("8.0");
+  const LoadedScenario scenario = relatives.load_new("8.0");
   CHECK(scenario.warnings ==
         std::vector<std::string>{"machine new is uncalibrated: using a (asked instead of gpu_of_a, compute "
                                  "capability 8.0 instead of 7.0)"});
@@ -101,7 +101,7 @@ TEST_CASE("what is borrowed is said, with how far it is, and its band is wider b
 TEST_CASE("a machine like one that was measured borrows its band as it is, and is told so") {
   Relatives relatives;
   relatives.add("a", "7.0");
-  const Scenario scenario = relatives.load(machine_text("new", "gpu_of_a"));
+  const LoadedScenario scenario = relatives.load(machine_text("new", "gpu_of_a"));
   CHECK(scenario.warnings == std::vector<std::string>{"machine new is uncalibrated: using a"});
   CHECK(scenario.cluster.calibration.communication_residual(Bytes{1})->low_ppm == -200'000);
 }
@@ -109,7 +109,7 @@ TEST_CASE("a machine like one that was measured borrows its band as it is, and i
 TEST_CASE("a Gloo machine borrows nothing from NCCL, and without a relative all is neutral") {
   Relatives relatives;
   relatives.add("a", "7.0");
-  const Scenario scenario = relatives.load_new("7.0", "gloo");
+  const LoadedScenario scenario = relatives.load_new("7.0", "gloo");
   CHECK(scenario.cluster.calibration.name == "neutral");
   REQUIRE(scenario.cluster.calibration.protocols.size() == 1);
   CHECK(scenario.cluster.calibration.protocols[0].name == "simple");
@@ -120,7 +120,7 @@ TEST_CASE("a Gloo machine borrows nothing from NCCL, and without a relative all 
 TEST_CASE("RCCL borrows from NCCL, its origin, and says so") {
   Relatives relatives;
   relatives.add("a", "7.0");
-  const Scenario scenario = relatives.load_new("7.0", "rccl");
+  const LoadedScenario scenario = relatives.load_new("7.0", "rccl");
   CHECK(scenario.cluster.calibration.name == "a");
   CHECK(contains(scenario.warnings.at(0), "rccl instead of nccl"));
 }
@@ -132,7 +132,7 @@ TEST_CASE("a relative whose file is broken lends nothing") {
   CHECK(relatives.load_new("7.0").cluster.calibration.name == "b");
 }
 
-std::int64_t network_share(const Scenario& scenario) {
+std::int64_t network_share(const LoadedScenario& scenario) {
   return scenario.cluster.calibration.efficiency_ppm.at(LinkClass::network);
 }
 
@@ -157,10 +157,10 @@ TEST_CASE("a machine that a scenario altered keeps its calibration and says what
   Relatives relatives;
   relatives.add("a", "7.0", "0.3");
   relatives.add("b", "7.0");
-  const Scenario as_measured = relatives.load("\"a\"");
+  const LoadedScenario as_measured = relatives.load("\"a\"");
   CHECK(as_measured.warnings.empty());
   CHECK(network_share(as_measured) == 300'000);
-  const Scenario altered = relatives.load(machine_text("a", "gpu_of_a", "nccl", "4 GB/s"));
+  const LoadedScenario altered = relatives.load(machine_text("a", "gpu_of_a", "nccl", "4 GB/s"));
   CHECK(altered.cluster.calibration.name == "a");
   CHECK(network_share(altered) == 300'000 / 4);
   REQUIRE(altered.warnings.size() == 1);
@@ -169,7 +169,7 @@ TEST_CASE("a machine that a scenario altered keeps its calibration and says what
 }
 
 TEST_CASE("a name does not make a PCIe machine one with NVLinks") {
-  const Scenario scenario = load({.text = testing::resnet_text,
+  const LoadedScenario scenario = load({.text = testing::resnet_text,
                                   .overrides = {{"cluster.machine",
                                                  R"({"name": "dgx_h100", "gpu": "a100_pcie_40gb", "gpus": 8,
                                "gpu_links": {"kind": "pcie"}, "nics": {"count": 1, "link": "hdr200"}})"}}});
@@ -179,10 +179,10 @@ TEST_CASE("a name does not make a PCIe machine one with NVLinks") {
 
 // Over PCIe without peer to peer all goes through host memory, whatever share of the wire that is.
 TEST_CASE("a shipped box without peer to peer lends what its host moves, not a share of its PCIe") {
-  const Scenario there =
+  const LoadedScenario there =
       load({.text = testing::resnet_text,
             .overrides = {{"cluster.machine", "rtx4090_2gpu_pcie"}, {"cluster.gpus_per_node", "2"}}});
-  const Scenario here =
+  const LoadedScenario here =
       load({.text = testing::resnet_text,
             .overrides = {{"cluster.machine",
                            R"({"name": "mine", "gpu": "rtx4090", "gpus": 2, "gpu_links": {"kind": "pcie"},
@@ -190,7 +190,7 @@ TEST_CASE("a shipped box without peer to peer lends what its host moves, not a s
                           "nics": {"count": 1, "link": "roce_100g"}})"},
                           {"cluster.gpus_per_node", "2"}}});
   CHECK(here.cluster.calibration.name == "rtx4090_2gpu_pcie");
-  const auto moved = [](const Scenario& scenario) {
+  const auto moved = [](const LoadedScenario& scenario) {
     return static_cast<double>(scenario.cluster.machine.host.pcie->bandwidth.count()) *
            static_cast<double>(scenario.cluster.calibration.efficiency_ppm.at(LinkClass::pcie));
   };
@@ -199,7 +199,7 @@ TEST_CASE("a shipped box without peer to peer lends what its host moves, not a s
 
 // A 3090 box with an Ethernet NIC of 10 Gbit/s: what the host moved behind 100 Gbit/s is more than that.
 TEST_CASE("a slow NIC is not slower still because a fast one waited for its host") {
-  const Scenario scenario =
+  const LoadedScenario scenario =
       load({.text = testing::resnet_text,
             .overrides = {{"cluster.machine",
                            R"({"name": "mine", "gpu": "rtx3090", "gpus": 8, "gpu_links": {"kind": "pcie"},
@@ -232,7 +232,7 @@ TEST_CASE("every shipped machine without measurements borrows from the one that 
   const ProfileStore& store = shipped_profiles();
   std::map<std::string, std::string> found;
   for (const std::string& machine : store.names(ProfileKind::machine)) {
-    const Scenario scenario = load({.text = testing::resnet_text,
+    const LoadedScenario scenario = load({.text = testing::resnet_text,
                                     .overrides = {{"cluster.machine", machine},
                                                   {"cluster.gpus_per_node", "1"},
                                                   {"model.precision", "fp32"},

@@ -54,7 +54,8 @@ TEST_CASE("what is left out has PyTorch's defaults") {
 }
 
 TEST_CASE("a framework alone chooses its first strategy, and a strategy alone its usual framework") {
-  const Scenario deepspeed = load_lab({{"training.strategy", "null"}, {"training.framework", "deepspeed"}});
+  const LoadedScenario deepspeed =
+      load_lab({{"training.strategy", "null"}, {"training.framework", "deepspeed"}});
   CHECK(deepspeed.training.strategy == "ddp");
   CHECK(origin_at(deepspeed, "/training/strategy") == "default (the first of deepspeed)");
   CHECK(load_lab({{"training.strategy", "ddp"}}).training.framework == "pytorch_ddp");
@@ -142,7 +143,7 @@ TEST_CASE("communication.overlap decides Megatron's buckets before that section 
 }
 
 TEST_CASE("the scenario's library beats the machine's") {
-  const Scenario scenario = load_lab({{"communication.library", "nccl"}});
+  const LoadedScenario scenario = load_lab({{"communication.library", "nccl"}});
   CHECK(scenario.communication.library == LibraryKind::nccl);
   CHECK(scenario.communication.collectives_in_flight == 1);
   CHECK(scenario.cluster.calibration.name != "cpu_gloo");
@@ -164,11 +165,11 @@ TEST_CASE("every name that is listed as valid loads") {
     }
   }
   for (const std::string& strategy : valid_strategies()) {
-    const Scenario scenario = load_lab({{"training.strategy", strategy}, {"cluster.nodes", "1"}});
+    const LoadedScenario scenario = load_lab({{"training.strategy", strategy}, {"cluster.nodes", "1"}});
     CHECK(scenario.training.strategy == strategy);
   }
   for (const std::string& framework : valid_frameworks()) {
-    const Scenario scenario =
+    const LoadedScenario scenario =
         load_lab({{"training.strategy", "null"}, {"training.framework", framework}, {"cluster.nodes", "1"}});
     CHECK(scenario.training.framework == framework);
     CHECK(has_strategy(*find_preset(framework), scenario.training.strategy));

@@ -58,8 +58,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 // Of a journal: lines that hold a cell, not what the sweep is or what was read for it.
 std::size_t count_cells(const std::string& journal) {
   const std::vector<std::string> lines = lines_of(journal);
-  return static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(),
-                                                [](const std::string& line) { return line.starts_with('['); }));
+  return static_cast<std::size_t>(std::count_if(
+      lines.begin(), lines.end(), [](const std::string& line) { return line.starts_with('['); }));
 }
 
 const char* const lab_text = R"({
@@ -115,7 +115,8 @@ TEST_CASE("A cell says what predict says of the same scenario") {
     const std::string cap = table.grid.values_at(row.cell).front().dump();
     const Report report = predict(load({.text = lab_text,
                                         .overrides = {{"training.bucket_cap_mb", cap}},
-                                        .data_directory = LOCKSTEP_SOURCE_DIR}));
+                                        .data_directory = LOCKSTEP_SOURCE_DIR}))
+                              .report;
     CHECK(row.results[find_goal("iteration_time_s", false).key] == report.iteration.in_seconds());
     CHECK(row.results[find_goal("communication.bytes_per_gpu", false).key] ==
           report.communication.bytes_per_gpu.count());
@@ -252,7 +253,8 @@ TEST_CASE("Cells are not taken from before a file changed that any of them read"
   const std::string output = folder.file("out.csv");
   const std::string machine = folder.file("slow.json");
   write_file(machine, host_profile("0.1 GB/s"));
-  const SweepOptions options = lab_sweep({"cluster.machine=cpu_gloo," + machine, "cluster.nodes=2:5:+1"}, output);
+  const SweepOptions options =
+      lab_sweep({"cluster.machine=cpu_gloo," + machine, "cluster.nodes=2:5:+1"}, output);
   kill_after(options, 6);  // the second machine is read from the fifth cell on
   SweepOptions resumed = options;
   resumed.resume = true;
@@ -301,7 +303,8 @@ TEST_CASE("Shards together are the whole") {
 TEST_CASE("A mistake in one cell is its error, and the others go on") {
   const SweepTable table = sweep(lab_sweep({"training.bucket_cap_mb=1,-1,25"}));
   CHECK(table.rows[0].error.empty());
-  CHECK(contains(table.rows[1].error, "scenario with training.bucket_cap_mb=-1: /training/bucket_cap_mb: found -1"));
+  CHECK(contains(table.rows[1].error,
+                 "scenario with training.bucket_cap_mb=-1: /training/bucket_cap_mb: found -1"));
   CHECK(table.rows[2].error.empty());
   CHECK_FALSE(table.is_all_errors());
   const std::string line = lines_of(to_csv(table))[2];
@@ -373,7 +376,8 @@ SweepTable table_with_memory(const std::vector<std::pair<double, bool>>& rows) {
   SweepTable table{.grid = SweepGrid({{.path = "x", .values = std::vector<ordered_json>(rows.size(), 1)}}),
                    .keys = {"time", "memory_bytes.fits"},
                    .rows = {}};
-  for (const auto& [time, fits] : rows) table.rows.push_back({.cell = table.rows.size(), .results = {time, fits}});
+  for (const auto& [time, fits] : rows)
+    table.rows.push_back({.cell = table.rows.size(), .results = {time, fits}});
   return table;
 }
 
@@ -393,7 +397,8 @@ TEST_CASE("What is best when it is most is not minimised by mistake, nor a time 
     CHECK_THROWS_WITH_AS(find_goal(gain, false), doctest::Contains("expected --maximize"), ConfigError);
     CHECK(find_goal(gain, true).is_largest);
   }
-  CHECK_THROWS_WITH_AS(find_goal("iteration_time_s", true), doctest::Contains("expected --minimize"), ConfigError);
+  CHECK_THROWS_WITH_AS(find_goal("iteration_time_s", true), doctest::Contains("expected --minimize"),
+                       ConfigError);
 }
 
 TEST_CASE("The text marks the best row and measures the others by it") {

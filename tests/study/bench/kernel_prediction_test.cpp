@@ -115,7 +115,7 @@ TEST_CASE("a step is what the same scenario predicts, of shipped models alone") 
     "cluster": {"machine": "rtx3090_8gpu_pcie", "nodes": 1, "gpus_per_node": 1},
     "model": {"name": "resnet50", "batch_per_gpu": 32, "precision": "amp_fp16"},
     "training": {"strategy": "single"} })"));
-  CHECK(predict_step("rtx3090", step, shipped_profiles()) == predict(scenario).iteration);
+  CHECK(predict_step("rtx3090", step, shipped_profiles()) == predict(scenario).report.iteration);
   step.shape = StepShape{.model = "coat_tiny"};
   CHECK_FALSE(predict_step("rtx3090", step, shipped_profiles()));
 }

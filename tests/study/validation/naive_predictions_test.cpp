@@ -8,11 +8,11 @@
 #include <string>
 
 #include "sim/load/load.h"
-#include "sim/report/report.h"
+#include "sim/report/prediction.h"
 
 namespace lockstep::naive_predictions_test {
 
-Scenario load_text(const std::string& compute, const Overrides& more = {}) {
+LoadedScenario load_text(const std::string& compute, const Overrides& more = {}) {
   LoadRequest request;
   request.text = R"({
     "cluster": {"machine": {"name": "host", "source": "test", "gpu": "cpu", "gpus": 1, "library": "gloo",
@@ -30,12 +30,12 @@ Scenario load_text(const std::string& compute, const Overrides& more = {}) {
   return load(request);
 }
 
-double communication(const Scenario& scenario) {
-  return predict(scenario).communication.total.in_seconds();
+double communication(const LoadedScenario& scenario) {
+  return predict(scenario).report.communication.total.in_seconds();
 }
 
 TEST_CASE("From one GPU the naive predictions are C, C + X and the longer of both") {
-  const Scenario scenario = load_text("{}");
+  const LoadedScenario scenario = load_text("{}");
   const double exchanged = communication(scenario);
   const NaivePredictions naive = naive_predictions(scenario);
   CHECK(naive.no_communication == doctest::Approx(0.030));
@@ -47,7 +47,7 @@ TEST_CASE("From one GPU the naive predictions are C, C + X and the longer of bot
 // where communication is shorter.
 TEST_CASE("Naive predictions know the anchor") {
   const std::string anchor = R"({"anchor": {"set": {"cluster.nodes": 2}, "iteration_time": "200 ms"}})";
-  const Scenario scenario = load_text(anchor);
+  const LoadedScenario scenario = load_text(anchor);
   const double here = communication(load_text("{}"));
   const double there = communication(load_text("{}", {{"cluster.nodes", "2"}}));
   REQUIRE(here < 0.2);
