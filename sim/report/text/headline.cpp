@@ -70,7 +70,7 @@ void add_disturbance(const Report& report, TextTable& table) {
 
 }  // namespace
 
-std::string headline_text(const Report& report, const Scenario& scenario, const TextStyle& style) {
+std::string headline_text(const Report& report, const LoadedScenario& scenario, const TextStyle& style) {
   TextTable table({Align::left, Align::left});
   table.add_row({"iteration time", style.bold(format_duration(report.iteration)) + band_text(report.times)});
   table.add_row({"throughput", throughput_text(report.throughput, report.iteration)});

@@ -64,8 +64,8 @@ std::string fidelity_of(const LoadRequest& request) {
 // A row has none of these.
 void drop_lists(Report& report) {
   report.critical_path.clear();
-  report.collectives.clear();
-  report.buckets.clear();
+  report.communication.collectives.clear();
+  report.communication.buckets.clear();
 }
 
 // What all cells share.
