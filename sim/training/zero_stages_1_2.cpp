@@ -31,6 +31,8 @@ class PartitionedOptimizer : public Synchroniser {
 
   // A layer waits for the piece that ends with its last weight.
   void pre_forward(const MicroBatch&, std::size_t layer) override {
+    if (waited_ == pieces_.size())
+      return;
     for (const std::uint32_t gradient : job_.layers[layer].gradients)
       needed_ += element_count(job_.gradients[gradient]);
     for (; waited_ < pieces_.size() &&
@@ -69,7 +71,7 @@ class PartitionedOptimizer : public Synchroniser {
   ZeroReduction reduction_;
   std::vector<std::vector<OpId>> pieces_;  // of the weights, on their way
   std::size_t waited_ = 0;                 // for so many of them, once
-  std::int64_t needed_ = 0;                // elements, by the forward passes so far
+  std::int64_t needed_ = 0;                // elements, by the layers so far
 };
 
 template <Stage stage>
