@@ -6,6 +6,7 @@
 #include "sim/report/memory_remedies.h"
 #include "sim/report/report_json.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::strategy_test {
@@ -19,15 +20,20 @@ std::int64_t& rounds_of(TrainingSpec& training) {
   return training.local_sgd.local_steps;  // a place that nobody else uses here
 }
 
-void write_rumour(const StrategyContext& context) {
-  write_local_step(context);
-  const Bytes weights = gradient_bytes(context.job);
-  const auto tensors = static_cast<std::uint32_t>(context.job.gradients.size());
-  for (std::int64_t round = 0; round < context.job.training.local_sgd.local_steps; ++round)
-    write_wait(context, "wait for the rumour",
-               write_collective(context, {.name = "rumour", .bytes = weights, .tensors = tensors},
-                                write_mark(context)));
-}
+class Rumour : public Synchroniser {
+ public:
+  using Synchroniser::Synchroniser;
+
+  void update() override {
+    Synchroniser::update();
+    const Bytes weights = gradient_bytes(job_);
+    const auto tensors = static_cast<std::uint32_t>(job_.gradients.size());
+    for (std::int64_t round = 0; round < job_.training.local_sgd.local_steps; ++round)
+      write_wait(context_, "wait for the rumour",
+                 write_collective(context_, {.name = "rumour", .bytes = weights, .tensors = tensors},
+                                  write_mark(context_)));
+  }
+};
 
 OptionList rumour_options(TrainingSpec& training) {
   return {{"rumour_rounds", CountOption{rounds_of(training), 1, 1'000'000'000'000}}};
@@ -46,7 +52,7 @@ TrafficBound rumour_bound(const TrafficInput& input) {
 
 const Registration<Strategy> rumour{
     "rumour",
-    {.write_iteration = write_rumour,
+    {.synchroniser = make_synchroniser<Rumour>,
      .description = "weights averaged whole after every step",
      .accepts = {.options = rumour_options,
                  .compressions = {CompressionKind::none, CompressionKind::fp16},
@@ -60,7 +66,7 @@ MemoryShares shares_of_secret(const Job&, std::int64_t ranks) {
 }
 
 const Registration<Strategy> secret{"secret",
-                                    {.write_iteration = write_rumour,
+                                    {.synchroniser = make_synchroniser<Rumour>,
                                      .description = "a rumour of which each rank knows a part",
                                      .accepts = {.options = rumour_options},
                                      .sends = {.at_most = rumour_bound},

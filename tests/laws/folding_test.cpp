@@ -20,18 +20,18 @@ Report figures_of(const Scenario& scenario) {
 }
 
 // The band is the same run twice more: at step it would cost more than it tells.
-Json result_of(const Scenario& scenario) {
-  return to_json(scenario.simulation.fidelity == Fidelity::flow ? predict(scenario) : figures_of(scenario),
+Json result_of(const LoadedScenario& scenario) {
+  return to_json(scenario.simulation.fidelity == Fidelity::flow ? predict(scenario).report : figures_of(scenario),
                  scenario);
 }
 
-bool folds(const Scenario& scenario) {
+bool folds(const LoadedScenario& scenario) {
   const auto cluster = build_cluster(scenario);
   return cluster->symmetry.roles.representatives.size() < static_cast<std::size_t>(scenario.cluster.ranks());
 }
 
 // Of the whole result. Where every rank stands for itself the two runs are one.
-std::string folding_difference(Scenario scenario) {
+std::string folding_difference(LoadedScenario scenario) {
   scenario.simulation.fold = true;
   if (!folds(scenario))
     return "";
@@ -41,8 +41,8 @@ std::string folding_difference(Scenario scenario) {
 }
 
 // Three buckets and a batch-norm-like tail, on at most 8 GPUs a node: small enough to run rank by rank.
-Scenario ddp_on(const std::string& machine, std::int64_t nodes, Fidelity fidelity, bool with_straggler) {
-  Scenario scenario = cluster_scenario(machine, nodes);
+LoadedScenario ddp_on(const std::string& machine, std::int64_t nodes, Fidelity fidelity, bool with_straggler) {
+  LoadedScenario scenario = cluster_scenario(machine, nodes);
   scenario.training.strategy = "ddp";
   scenario.training.ddp.bucket_cap_mb = 4;
   scenario.simulation.fidelity = fidelity;
@@ -88,7 +88,7 @@ TEST_CASE("Folding changes nothing at fidelity step with a straggler") {
 TEST_CASE("Folding changes nothing where messages wait for cores") {
   for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step})
     for (const std::int64_t nodes : {2, 3, 4}) {
-      Scenario scenario = ddp_on("cpu_gloo", nodes, fidelity, false);
+      LoadedScenario scenario = ddp_on("cpu_gloo", nodes, fidelity, false);
       scenario.cluster.calibration.core_wait = Duration::milliseconds(2);
       INFO(nodes);
       CHECK(folding_difference(scenario) == "");
@@ -111,7 +111,7 @@ TEST_CASE("Folding changes no collective by a picosecond") {
     for (const std::int64_t nodes : {1, 2, 4}) {
       if (nodes > 1 && !has_network)
         continue;
-      const Scenario scenario = cluster_scenario(name, nodes);
+      const LoadedScenario scenario = cluster_scenario(name, nodes);
       const auto cluster = build_cluster(scenario);
       for (const auto& [algorithm, collective] : Registry<Collective>::all())
         for (const std::string& op_name : collective_op_names())
@@ -151,7 +151,7 @@ TEST_CASE("Folding changes nothing in 150 random scenarios of any strategy, fabr
     Json given = random_disturbed_scenario();
     given["simulation"]["fidelity"] = *rc::gen::element<std::string>("flow", "step");
     RC_LOG(given.dump());
-    const std::optional<Scenario> scenario = scenario_if_valid(given);
+    const std::optional<LoadedScenario> scenario = scenario_if_valid(given);
     RC_PRE(scenario.has_value());
     RC_ASSERT(folding_difference(*scenario) == std::string());
   });
@@ -165,7 +165,7 @@ TEST_CASE("Folding changes nothing in any shipped scenario") {
     if (file.path().extension() != ".json")
       continue;
     INFO(file.path().filename().string());
-    const Scenario scenario = load({.path = file.path().string()});
+    const LoadedScenario scenario = load({.path = file.path().string()});
     if (scenario.cluster.ranks() > 128)
       continue;  // the unfolded run is what folding is there to spare
     CHECK(folding_difference(scenario) == "");
@@ -215,7 +215,7 @@ TEST_CASE("Folding changes nothing for any strategy on any fabric under any dist
         if (fidelity == Fidelity::step)
           given["communication"]["algorithm"] = "ring";
         given.merge_patch(change.patch);
-        std::optional<Scenario> scenario = scenario_if_valid(given);
+        std::optional<LoadedScenario> scenario = scenario_if_valid(given);
         if (!scenario)
           continue;
         scenario->simulation.fidelity = fidelity;
@@ -257,7 +257,7 @@ std::vector<GroupCase> group_cases() {
           {"abci_v", 4, 4, spread, "ring"}};
 }
 
-Scenario group_scenario(const GroupCase& given, const std::vector<std::int64_t>& stragglers) {
+LoadedScenario group_scenario(const GroupCase& given, const std::vector<std::int64_t>& stragglers) {
   Json scenario{
       {"cluster", {{"machine", given.machine}, {"nodes", given.nodes}, {"gpus_per_node", given.gpus}}},
       {"model", {{"name", "gpt2"}, {"batch_per_gpu", 1}, {"precision", "fp16"}}},

@@ -33,7 +33,7 @@ TEST_CASE("every scenario's iteration is the same with and without all that a re
     CAPTURE(file);
     const Prediction whole = predict(load({.path = file}), {.with_band = false});
     CHECK(predict_iteration(whole.scenario) == whole.report.iteration);
-    CHECK_FALSE(whole.report.iteration_low);
+    CHECK_FALSE(whole.report.times.low);
   }
 }
 

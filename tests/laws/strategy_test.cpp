@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "sim/report/report_json.h"
 #include "sim/run/single_gpu.h"
 #include "tests/support/missed_points.h"
 #include "tests/support/property.h"
@@ -167,7 +168,7 @@ TEST_CASE("The same scenario twice is the same report twice") {
   check_for_all(50, "determinism", [] {
     const Json given = random_disturbed_scenario();
     RC_LOG(given.dump());
-    const std::optional<Scenario> scenario = scenario_if_valid(given);
+    const std::optional<LoadedScenario> scenario = scenario_if_valid(given);
     RC_PRE(scenario.has_value());
     const auto result = [&] { return to_json(summarise(*scenario, simulate(*scenario)), *scenario); };
     RC_ASSERT(result() == result());

@@ -27,21 +27,28 @@ class Story {
     return writer_.delay(lane, ns(length), after);
   }
 
-  // From `start` to `end`, as an iteration of the first rank.
-  std::vector<PathItem> path(std::int64_t start, std::int64_t end) {
+  // From `start` to `end`, as the iteration of the first rank that begins with op `first`.
+  std::vector<PathItem> path(std::int64_t start, std::int64_t end, OpId first = OpId{0}) {
     Run run;
     const OpId last{static_cast<std::uint32_t>(writer_.size())};
     run.plan = std::move(writer_).finish();
     run.timeline = lockstep::run(run.plan, {}, run.routes);
-    return find_critical_path(
-        run, {.first = OpId{0}, .last = last, .communications = {}, .memory = {}, .watched = {}},
-        {.lane = compute, .start = Time{} + ns(start), .end = Time{} + ns(end)});
+    run.lanes = {.compute = {compute}, .communication = {other}};
+    run.iterations = {iteration(OpId{0}, first), iteration(first, last)};
+    const RankView view(run, 0);
+    CHECK(view.start_of(1) == Time{} + ns(start));
+    CHECK(view.end_of(1) == Time{} + ns(end));
+    return find_critical_path(view);
   }
 
   LaneId compute{};
   LaneId other{};
 
  private:
+  static IterationOps iteration(OpId first, OpId last) {
+    return {.first = first, .last = last, .communications = {}, .memory = {}, .watched = {}};
+  }
+
   Roles roles_;
   PlanWriter writer_;
 };
@@ -94,10 +101,10 @@ TEST_CASE("and not for one that was over before") {
 
 TEST_CASE("pieces count from the start of the iteration, which cuts the one that it falls into") {
   Story story;
-  story.delay("before", story.compute, 2);
-  story.delay("forward", story.compute, 3);
-  story.delay("backward", story.compute, 5);
-  check_path(story.path(3, 10), {{"forward", 0, 2}, {"backward", 2, 7}});
+  story.delay("before", story.compute, 3);
+  const OpId forward = story.delay("forward", story.other, 5);
+  story.delay("backward", story.compute, 5, After{forward});
+  check_path(story.path(3, 10, forward), {{"forward", 0, 2}, {"backward", 2, 7}});
 }
 
 TEST_CASE("what nothing explains is idle") {

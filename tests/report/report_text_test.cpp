@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/report/html.h"
+#include "sim/report/prediction.h"
 #include "sim/report/scenario_text.h"
 #include "tests/scenario/lab.h"
 

@@ -24,7 +24,7 @@ using Moments = std::vector<std::int64_t>;
 template <class Moment>
 Moments moments(const Report& report, Moment BucketReport::*of) {
   Moments found;
-  for (const BucketReport& bucket : report.buckets) found.push_back(in_milliseconds(bucket.*of));
+  for (const BucketReport& bucket : report.communication.buckets) found.push_back(in_milliseconds(bucket.*of));
   return found;
 }
 
@@ -42,9 +42,9 @@ TEST_CASE("the first bucket has a cap of its own") {
   const Report report = report_with({{"bucket_cap_mb", 7}});
   CHECK(moments(report, &BucketReport::ready) == Moments{50, 90});
   CHECK(moments(report, &BucketReport::end) == Moments{90, 170});
-  CHECK(report.buckets[0].parameters == 1);
-  CHECK(report.buckets[1].parameters == 2);
-  CHECK(report.buckets[1].bytes == Bytes{8'000'000});
+  CHECK(report.communication.buckets[0].parameters == 1);
+  CHECK(report.communication.buckets[1].parameters == 2);
+  CHECK(report.communication.buckets[1].bytes == Bytes{8'000'000});
 }
 
 std::vector<std::string> names_of(const IterationOps& iteration) {
@@ -67,7 +67,7 @@ TEST_CASE("iteration 1 sends the model and then all gradients as one bucket, at 
   CHECK(first.communications[1].tensors == 3);
   CHECK(first.communications[1].bytes == Bytes{12'000'000});
   // Copies of three tensors: 3 ms to start them and 12 MB at 4 GB/s.
-  CHECK(summarise(scenario, simulation).first_iteration == Duration::milliseconds(120 + 3 + 3 + 90 + 120));
+  CHECK(summarise(scenario, simulation).times.first == Duration::milliseconds(120 + 3 + 3 + 90 + 120));
   CHECK(names_of(simulation.steady.iterations.front()) ==
         std::vector<std::string>{"bucket 0", "bucket 1", "bucket 2"});
 }
@@ -111,8 +111,8 @@ TEST_CASE("a cast halves the wire's time, and is paid for on either side") {
   const Report report = report_of(scenario);
   CHECK(moments(report, &BucketReport::start) == Moments{53, 76, 99});
   CHECK(moments(report, &BucketReport::end) == Moments{73, 96, 119});
-  CHECK(report.buckets[0].bytes == Bytes{4'000'000});
-  CHECK(report.bytes_per_gpu == Bytes{6'000'000});
+  CHECK(report.communication.buckets[0].bytes == Bytes{4'000'000});
+  CHECK(report.communication.bytes_per_gpu == Bytes{6'000'000});
   CHECK(report.breakdown.gradient_copy == Duration::milliseconds(3 * (3 + 2)));
   CHECK(report.iteration == Duration::milliseconds(119 + 2));
 }
@@ -120,7 +120,7 @@ TEST_CASE("a cast halves the wire's time, and is paid for on either side") {
 TEST_CASE("gradients of two bytes are not cast to smaller ones") {
   Json given = two_hosts({{"compression", "fp16"}});
   given["model"]["precision"] = "fp16";
-  CHECK(report_of(scenario_from(given)).bytes_per_gpu == Bytes{3 * 2'000'000});
+  CHECK(report_of(scenario_from(given)).communication.bytes_per_gpu == Bytes{3 * 2'000'000});
 }
 
 // 5 ms of the host before each, on the way of the kernels behind it.

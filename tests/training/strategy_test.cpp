@@ -102,7 +102,7 @@ Sent sent_in(const IterationOps& iteration) {
   return sent;
 }
 
-Scenario four_gpus(const std::string& strategy, nlohmann::ordered_json training) {
+LoadedScenario four_gpus(const std::string& strategy, nlohmann::ordered_json training) {
   training["strategy"] = strategy;
   nlohmann::ordered_json given;
   given["cluster"] = {{"machine", "dgx1_v100"}, {"gpus_per_node", strategy == one_gpu_strategy() ? 1 : 4}};
@@ -111,7 +111,7 @@ Scenario four_gpus(const std::string& strategy, nlohmann::ordered_json training)
   return scenario_from(given);
 }
 
-void check_bound(const Scenario& scenario) {
+void check_bound(const LoadedScenario& scenario) {
   const Simulation simulation = simulate(scenario);
   const auto elements = static_cast<double>(element_count(simulation.job.gradients));
   const auto at_most = strategy_named(scenario.training.strategy).sends.at_most;
