@@ -1,6 +1,9 @@
 #pragma once
 
 // What disturbs a run: ranks that come late, collectives that time out, nodes that fail.
+//
+// Invariant: waiting is a mean of the measured iterations, over ranks and of the rank that waits longest; a run
+//            that timed out is reported by the iterations before.
 
 #include <cstdint>
 #include <optional>

@@ -96,12 +96,12 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-Report report_of(const Scenario& scenario) {
+Report report_of(const LoadedScenario& scenario) {
   return summarise(scenario, simulate(scenario));
 }
 
 TEST_CASE("its options are read, written and explained, and no other strategy's stand among them") {
-  const Scenario scenario = scenario_from(resnet50("rumour", 3));
+  const LoadedScenario scenario = scenario_from(resnet50("rumour", 3));
   const Json& training = scenario.resolved["training"];
   CHECK(training["strategy"] == "rumour");
   CHECK(training["rumour_rounds"] == 3);
@@ -135,7 +135,7 @@ TEST_CASE("its own bound of what it sends is what the clock is held against") {
 }
 
 TEST_CASE("its own collectives are simulated and reported: so many rounds of the whole model") {
-  const Scenario scenario = scenario_from(resnet50("rumour", 3));
+  const LoadedScenario scenario = scenario_from(resnet50("rumour", 3));
   const Report report = report_of(scenario);
   const Json json = to_json(report, scenario);
   const Bytes weights{4 * parameter_count(scenario.model.model)};

@@ -107,12 +107,6 @@ TEST_CASE("pieces count from the start of the iteration, which cuts the one that
   check_path(story.path(3, 10, forward), {{"forward", 0, 2}, {"backward", 2, 7}});
 }
 
-TEST_CASE("what nothing explains is idle") {
-  Story story;
-  story.delay("forward", story.compute, 3);
-  check_path(story.path(0, 5), {{"forward", 0, 3}, {"idle", 3, 5}});
-}
-
 // Two slots, taken from 0 to 4 and from 0 to 9; the third had to wait for the first of them to be given back.
 TEST_CASE("where all slots are taken the one that is given back first is what was waited for") {
   Story story;

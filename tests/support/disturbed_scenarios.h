@@ -155,7 +155,7 @@ inline nlohmann::ordered_json plain_scenario(const std::string& strategy, const 
 }
 
 // None where load refuses it.
-inline std::optional<Scenario> scenario_if_valid(const nlohmann::ordered_json& given) {
+inline std::optional<LoadedScenario> scenario_if_valid(const nlohmann::ordered_json& given) {
   try {
     return scenario_from(given);
   } catch (const ConfigError&) {

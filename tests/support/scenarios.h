@@ -38,7 +38,8 @@ inline LoadedScenario scenario_from(const nlohmann::ordered_json& value, const V
 
 // A cluster to run collectives on, with switches that add wherever it has any: the model is there because a
 // scenario needs one.
-inline Scenario cluster_scenario(const std::string& machine, std::int64_t nodes, std::int64_t most_gpus = 8) {
+inline LoadedScenario cluster_scenario(const std::string& machine, std::int64_t nodes,
+                                       std::int64_t most_gpus = 8) {
   const auto stated = [](const char* time) { return nlohmann::ordered_json(time); };
   nlohmann::ordered_json scenario;
   scenario["cluster"] = {{"machine", machine}, {"nodes", nodes}};
@@ -47,7 +48,7 @@ inline Scenario cluster_scenario(const std::string& machine, std::int64_t nodes,
   layer["forward_time"] = stated("1 ms");
   layer["backward_time"] = stated("2 ms");
   scenario["model"]["layers"] = nlohmann::ordered_json::array({layer});
-  Scenario loaded = scenario_from(scenario);
+  LoadedScenario loaded = scenario_from(scenario);
   loaded.cluster.gpus_per_node = std::min(loaded.cluster.gpus_per_node, most_gpus);
   loaded.cluster.fabric.in_network_reduction = true;
   return loaded;
