@@ -74,7 +74,9 @@ class Coarsener {
     return plan_.kind[op] == OpKind::transfer && plan_.paths[plan_.path[op]].kind == PathKind::kernel;
   }
   // A kernel leaves its lane when it ends; so does whatever is no transfer.
-  bool ends_with_lane(std::uint32_t op) const { return plan_.kind[op] != OpKind::transfer || is_kernel(op); }
+  bool ends_with_lane(std::uint32_t op) const {
+    return (plan_.kind[op] != OpKind::transfer && plan_.kind[op] != OpKind::relay) || is_kernel(op);
+  }
   bool is_alone(std::uint32_t op) const { return predecessors(op).empty() && carried_[op].empty(); }
 
   // The op before this one on its lane, where it belongs to the same block.
@@ -207,6 +209,7 @@ class Coarsener {
         number[group] = write_op(groups_[group], coarse);
     coarse.part_begin.push_back(static_cast<std::uint32_t>(coarse.parts.size()));
     write_dependencies(number, coarse.plan);
+    write_relays(number, coarse.plan);
     for (const std::uint32_t group : group_of_)
       coarse.op_of.push_back(group == none || number[group] == none ? no_op : OpId{number[group]});
     for (const Group& group : groups_)
@@ -214,6 +217,16 @@ class Coarsener {
         coarse.op_of[group.parts[part]] = no_op;
     for (const OpId boundary : boundaries_) coarse.boundaries.push_back(first_from(boundary, number));
     return coarse;
+  }
+
+  // Nothing is merged with a relay.
+  void write_relays(std::span<const std::uint32_t> number, Plan& plan) const {
+    const auto moved = [&](OpId op) { return OpId{number[group_of_[op.index]]}; };
+    plan.relays = plan_.relays;
+    for (Relay& relay : plan.relays) {
+      relay.op = moved(relay.op);
+      relay.feeder = moved(relay.feeder);
+    }
   }
 
   // Groups stand in the order of their first ops.

@@ -75,6 +75,8 @@ void PlanWriter::expect_flows(std::int64_t flows) const {
 
 PlanSize PlanWriter::counted() const {
   return {.ops = std::ssize(plan_.kind),
+          .messages = static_cast<std::int64_t>(plan_.message_count()),
+          .relays = std::ssize(plan_.relays),
           .dependencies = std::ssize(edges_),
           .lanes = static_cast<std::int64_t>(plan_.lanes.size()),
           .flows = flows_,
@@ -112,6 +114,26 @@ OpId PlanWriter::kernel(LaneId lane, const KernelWork& work, std::span<const OpI
 
 OpId PlanWriter::transfer(LaneId lane, PathId path, Bytes bytes, std::span<const OpId> after) {
   return append(OpKind::transfer, lane, bytes.count(), path, after);
+}
+
+OpId PlanWriter::relay(LaneId lane, PathId path, Bytes bytes, std::int64_t messages,
+                       std::span<const OpId> after) {
+  LOCKSTEP_CHECK(messages > 0, "a relay has a message");
+  LOCKSTEP_CHECK(plan_.lanes[lane].slots == 1 && plan_.lanes[lane].discipline == Discipline::in_order,
+                 "the messages of a relay leave in order");
+  take_room(PlanSize::bytes_per_relay + messages * PlanSize::bytes_per_message);
+  const std::size_t first = plan_.message_count();
+  LOCKSTEP_CHECK(messages < std::numeric_limits<std::uint32_t>::max() - static_cast<std::int64_t>(first),
+                 "messages are numbered by 32 bits");
+  const OpId op = append(OpKind::relay, lane, bytes.count(), path, after);
+  plan_.relays.push_back({.op = op,
+                          .messages = static_cast<std::uint32_t>(messages),
+                          .first_message = static_cast<std::uint32_t>(first)});
+  return op;
+}
+
+void PlanWriter::feed(OpId relay, OpId feeder) {
+  plan_.relays[relay_index(plan_, relay)].feeder = feeder;
 }
 
 OpId PlanWriter::join(LaneId lane, std::span<const OpId> after) {
@@ -176,7 +198,14 @@ OpId PlanWriter::append(OpKind kind, LaneId lane, std::int64_t amount, PathId pa
   return op;
 }
 
+void PlanWriter::check_relays() const {
+  for (const Relay& relay : plan_.relays)
+    LOCKSTEP_CHECK(relay.feeder != no_op && relay_of(plan_, relay.feeder).messages + 1 >= relay.messages,
+                   "a relay is fed with every message but its first");
+}
+
 Plan PlanWriter::finish() && {
+  check_relays();
   plan_.successor_begin.assign(plan_.size() + 1, 0);
   for (const auto& [on, op] : edges_) ++plan_.successor_begin[on.index + 1];
   for (std::size_t op = 0; op < plan_.size(); ++op)

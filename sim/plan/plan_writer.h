@@ -80,6 +80,9 @@ class PlanWriter {
   OpId delay(LaneId lane, Duration duration, std::span<const OpId> after = {});
   OpId kernel(LaneId lane, const KernelWork& work, std::span<const OpId> after = {});
   OpId transfer(LaneId lane, PathId path, Bytes bytes, std::span<const OpId> after = {});
+  // So many transfers of `bytes`, each after one of the relay that is to feed it: `feed` it before `finish`.
+  OpId relay(LaneId lane, PathId path, Bytes bytes, std::int64_t messages, std::span<const OpId> after = {});
+  void feed(OpId relay, OpId feeder);
   OpId join(LaneId lane, std::span<const OpId> after = {});
   // A join that takes (+1) or returns (-1) a slot of its lane and what `path` reserves.
   OpId take(LaneId lane, PathId path, std::span<const OpId> after = {});
@@ -102,6 +105,7 @@ class PlanWriter {
   OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
   void follow_lane(LaneId lane, OpId op);
   bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
+  void check_relays() const;
   void take_room(std::int64_t bytes) {
     room_ -= bytes;
     if (room_ < 0)

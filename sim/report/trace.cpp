@@ -156,7 +156,7 @@ class RunTrace {
       }
     }
     write_memory(rank, representative);
-    if (run_.plan.size() <= most_ops_with_channels) {
+    if (run_.plan.step_count() <= most_ops_with_channels) {
       write_channels(lanes);
     }
   }
@@ -261,19 +261,35 @@ class RunTrace {
 
   // The transfers of this rank's rings.
   void write_channels(const std::vector<LaneId>& lanes) {
-    std::map<std::uint32_t, std::vector<OpId>> transfers;
+    std::map<std::uint32_t, std::vector<Sent>> transfers;
     for (const LaneId lane : lanes) {
       const Lane& channel = run_.plan.lanes[lane];
       for (const OpId op : ops_by_lane_[lane]) {
-        if (channel.kind == LaneKind::channel && is_hop(op)) {
-          transfers[channel.index].push_back(op);
+        if (channel.kind == LaneKind::channel) {
+          list_sent(op, transfers[channel.index]);
         }
       }
     }
-    for (auto& [channel, ops] : transfers) {
-      std::stable_sort(ops.begin(), ops.end(),
-                       [&](OpId left, OpId right) { return start_of(left) < start_of(right); });
-      write_transfers(channel, ops);
+    for (auto& [channel, sent] : transfers) {
+      std::stable_sort(sent.begin(), sent.end(),
+                       [](const Sent& left, const Sent& right) { return left.start < right.start; });
+      write_transfers(channel, sent);
+    }
+  }
+
+  // A message, by itself an op or one of a relay.
+  struct Sent {
+    OpId op;
+    Time start, end;
+  };
+
+  void list_sent(OpId op, std::vector<Sent>& sent) const {
+    if (run_.plan.kind[op.index] == OpKind::relay) {
+      const Relay& relay = relay_of(run_.plan, op);
+      for (std::uint32_t i = relay.first_message; i < relay.first_message + relay.messages; ++i)
+        sent.push_back({op, run_.timeline.message_start[i], run_.timeline.message_end[i]});
+    } else if (is_hop(op)) {
+      sent.push_back({op, start_of(op), end_of(op)});
     }
   }
 
@@ -282,14 +298,14 @@ class RunTrace {
            run_.plan.paths[run_.plan.path[op.index]].kind == PathKind::hop;
   }
 
-  void write_transfers(std::uint32_t channel, const std::vector<OpId>& ops) {
-    for (const OpId op : ops) {
-      const Path& path = run_.plan.paths[run_.plan.path[op.index]];
+  void write_transfers(std::uint32_t channel, const std::vector<Sent>& messages) {
+    for (const Sent& message : messages) {
+      const Path& path = run_.plan.paths[run_.plan.path[message.op.index]];
       Event event{.name = fmt::format("to rank {}", path.destination.index),
                   .category = "transfer",
-                  .start = start_of(op),
-                  .end = end_of(op)};
-      event.arguments["bytes"] = run_.plan.amount[op.index];
+                  .start = message.start,
+                  .end = message.end};
+      event.arguments["bytes"] = run_.plan.amount[message.op.index];
       stream_.write_event(channel_row + channel, fmt::format("ring {}", channel), event);
     }
   }

@@ -431,12 +431,12 @@ class PlanSizes {
     try {
       WrittenPlan written = write_plan(job, cluster_, extent);
       size_.plans += lockstep::size_of(written.plan);
-      size_.events += events_per_op * static_cast<double>(written.plan.size()) * runs;
+      size_.events += events_per_op * static_cast<double>(written.plan.step_count()) * runs;
       size_.tied_ranks = std::max(size_.tied_ranks, tied_ranks(written));
       return written;
     } catch (const PlanTooLarge& found) {
       size_.plans += found.size;
-      size_.events += events_per_op * static_cast<double>(found.size.ops) * runs;
+      size_.events += events_per_op * static_cast<double>(found.size.steps()) * runs;
       size_.is_more = true;
       refuse_if_large(scenario_, size_);
       throw;
@@ -448,13 +448,16 @@ class PlanSizes {
     std::vector<OpId> boundaries;
     for (const IterationOps& iteration : steady.iterations) boundaries.push_back(iteration.first);
     boundaries.push_back(steady.iterations.back().last);
-    const auto ops = static_cast<double>(coarsen(steady.plan, boundaries).plan.size());
+    const auto ops = static_cast<double>(coarsen(steady.plan, boundaries).plan.step_count());
     const double iterations =
         static_cast<double>(whole_periods(scenario_, scenario_.simulation.iterations) + 1);
     size_.events += events_per_op * ops / static_cast<double>(steady.iterations.size()) * iterations;
   }
   void add_window(const WrittenPlan& steady, std::int64_t iterations) {
-    size_.plans.ops += std::ssize(steady.plan.kind) / std::ssize(steady.iterations) * iterations;
+    const std::int64_t written = std::ssize(steady.iterations);
+    size_.plans.ops += std::ssize(steady.plan.kind) / written * iterations;
+    size_.plans.messages += static_cast<std::int64_t>(steady.plan.message_count()) / written * iterations;
+    size_.plans.relays += std::ssize(steady.plan.relays) / written * iterations;
   }
   void add_events(double events) { size_.events += events; }
   const RunSize& size() const { return size_; }
@@ -659,7 +662,7 @@ Simulation run_scenario(const Scenario& scenario) {
   WrittenPlan steady =
       sizes.write(simulation.job, {.iterations = whole_periods(scenario, shown_iterations(scenario)) + 1});
   const bool is_long = is_long_run(scenario);
-  const std::int64_t window = window_length(scenario, first.plan.size());
+  const std::int64_t window = window_length(scenario, first.plan.step_count());
   if (is_long) {
     sizes.add_long_run(steady);
     sizes.add_window(steady, window);
