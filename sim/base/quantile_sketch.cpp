@@ -24,20 +24,6 @@ void QuantileSketch::add(std::int64_t value) {
   ++count_;
 }
 
-void QuantileSketch::merge(const QuantileSketch& other) {
-  if (other.count_ == 0)
-    return;
-  for (std::size_t octave = 0; octave < octaves; ++octave) {
-    const std::vector<std::int64_t>& from = other.counts_[octave];
-    counts_[octave].resize(std::max(counts_[octave].size(), from.size()));
-    for (std::size_t bucket = 0; bucket < from.size(); ++bucket) counts_[octave][bucket] += from[bucket];
-  }
-  minimum_ = count_ == 0 ? other.minimum_ : std::min(minimum_, other.minimum_);
-  maximum_ = std::max(maximum_, other.maximum_);
-  sum_ += other.sum_;
-  count_ += other.count_;
-}
-
 std::int64_t QuantileSketch::mean() const {
   LOCKSTEP_CHECK(count_ > 0, "a mean is of at least one value");
   return static_cast<std::int64_t>(sum_ / static_cast<Unsigned128>(count_));

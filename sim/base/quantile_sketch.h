@@ -23,7 +23,6 @@ class QuantileSketch {
  public:
   // Values are not negative.
   void add(std::int64_t value);
-  void merge(const QuantileSketch& other);
 
   std::int64_t count() const { return count_; }
   // Of at least one value; the mean is rounded down.

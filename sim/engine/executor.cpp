@@ -36,8 +36,8 @@ class Executor {
     LOCKSTEP_CHECK(plan.size() < relay_bit, "a plan has fewer than 2^31 ops");
     timeline_.start.resize(plan.size());
     timeline_.end.resize(plan.size());
-    timeline_.message_start.resize(plan.message_count());
-    timeline_.message_end.resize(plan.message_count());
+    timeline_.message_start.resize(plan.message_count);
+    timeline_.message_end.resize(plan.message_count);
     pools_.reserve(plan.lanes.size());
     for (const Lane& lane : plan.lanes)
       pools_.push_back(
@@ -205,19 +205,17 @@ class Executor {
   }
 
   void send(std::uint32_t relay) {
-    const OpId op = plan_.relays[relay].op;
     timeline_.message_start[relays_.started(relay)] = queue_.now();
-    network_.start(OpId{relay | relay_bit}, route_of(op), plan_.amount[op.index], queue_.now());
+    network_.start(OpId{relay | relay_bit}, route_of(relays_.path(relay)), relays_.amount(relay), queue_.now());
   }
   void schedule_send(std::uint32_t relay) { queue_.push(queue_.now(), relay, message_start_tag); }
 
   void leave(std::uint32_t relay) {
-    const OpId op = plan_.relays[relay].op;
     if (relays_.leave(relay))
       schedule_send(relay);
     else if (relays_.have_all_left(relay))
-      release_lane(op);
-    const Duration latency = routes_.latency(route_of(op));
+      release_lane(relays_.op(relay));
+    const Duration latency = routes_.latency(route_of(relays_.path(relay)));
     if (latency > Duration::zero())
       return queue_.push(queue_.now() + latency, relay, message_end_tag);
     ++timeline_.events;
@@ -231,7 +229,7 @@ class Executor {
       if (relays_.hear(receiver))
         schedule_send(receiver);
     if (is_last)
-      settle(plan_.relays[relay].op);
+      settle(relays_.op(relay));
   }
 
   // The last byte has left: the lane is free, the receiver has it one latency later.
@@ -285,7 +283,8 @@ class Executor {
     serve_queue(op);
   }
 
-  RouteId route_of(OpId op) const { return RouteId{plan_.path[op.index].index}; }
+  RouteId route_of(OpId op) const { return route_of(plan_.path[op.index]); }
+  static RouteId route_of(PathId path) { return RouteId{path.index}; }
 
   const Plan& plan_;
   const RouteTable& routes_;

@@ -91,6 +91,8 @@ void FlowNetwork::start(OpId op, RouteId route, std::int64_t amount, Time now) {
   for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) link_in(use);
   // One of its links leads to all that it shares links with.
   touch(uses_[flow.first_use].link);
+  ++changes_.began;
+  changes_.slot = slot;
 }
 
 bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
@@ -103,6 +105,9 @@ bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
     unlink(use);
     touch(uses_[use].link);
   }
+  ++changes_.left;
+  changes_.route_left = flow.route;
+  changes_.rate_left = flow.rate;
   flow.next_free = free_slot_[flow.route.index];
   free_slot_[flow.route.index] = slot;
   return true;
@@ -117,6 +122,7 @@ void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
     if (open_capacity(use.link.index) == before)
       continue;
     ++capacities_version_;
+    changes_.of_capacities = true;
     touch(use.link.index);
   }
 }
@@ -202,11 +208,43 @@ void FlowNetwork::set_rate(std::uint32_t slot, std::int64_t rate, Time now) {
   completions_.push_back({now + time_left(flow), slot, flow.ticket});
 }
 
-void FlowNetwork::solve_component(Time now) {
-  if (component_flows_.size() == 1) {
-    set_rate(component_flows_.front(), rate_alone(flows_[component_flows_.front()]), now);
-    return;
+// What every link would offer if nobody were held to less elsewhere; the least of them, or 0: it takes levels.
+std::int64_t FlowNetwork::make_offers() {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const std::uint32_t link : component_links_) {
+    std::int64_t shares = 0;
+    for (std::uint32_t use = links_[link].first_use; use != none; use = uses_[use].next)
+      shares += uses_[use].multiplicity * routes_.weight(flows_[uses_[use].slot].route);
+    if (shares == 0)
+      return 0;
+    links_[link].offer = open_capacity(link) / shares;
+    least = std::min(least, links_[link].offer);
   }
+  return least;
+}
+
+bool FlowNetwork::is_held_to(std::int64_t offer, const Flow& flow) const {
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
+    if (links_[uses_[use].link].offer == offer)
+      return true;
+  return false;
+}
+
+// Mostly one narrow port holds everybody: the first level of the fair shares is then the last.
+void FlowNetwork::solve_component(Time now) {
+  if (component_flows_.size() == 1)
+    return set_rate(component_flows_.front(), rate_alone(flows_[component_flows_.front()]), now);
+  const std::int64_t offer = make_offers();
+  const bool is_one_level =
+      offer > 0 && std::all_of(component_flows_.begin(), component_flows_.end(),
+                               [&](std::uint32_t slot) { return is_held_to(offer, flows_[slot]); });
+  if (!is_one_level)
+    return solve_in_levels(now);
+  for (const std::uint32_t slot : component_flows_)
+    set_rate(slot, offer * routes_.weight(flows_[slot].route), now);
+}
+
+void FlowNetwork::solve_in_levels(Time now) {
   problem_.clear();
   for (const std::uint32_t link : component_links_)
     links_[link].local = problem_.add_link(open_capacity(link));
@@ -235,14 +273,24 @@ void FlowNetwork::solve_around(std::uint32_t link, Time now) {
   solve_component(now);
 }
 
+// Rates depend on how many flows there are on each route, and on capacities.
+bool FlowNetwork::is_replacement() const {
+  return changes_.began == 1 && changes_.left == 1 && !changes_.of_capacities &&
+         flows_[changes_.slot].route == changes_.route_left;
+}
+
 std::span<const Completion> FlowNetwork::solve(Time now) {
   completions_.clear();
   if (dirty_.empty())
     return completions_;
+  const bool nobody_notices = is_replacement();
+  if (nobody_notices)
+    set_rate(changes_.slot, changes_.rate_left, now);
+  changes_ = {};
   ++epoch_;
   for (const std::uint32_t link : dirty_) {
     links_[link].is_dirty = false;
-    if (links_[link].first_use != none)
+    if (!nobody_notices && links_[link].first_use != none)
       solve_around(link, now);
   }
   dirty_.clear();

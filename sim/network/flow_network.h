@@ -6,6 +6,7 @@
 // Idea:      remember which links were touched during an instant; at its end, re-solve only the
 //            connected components (flows that share links, links that share flows) around them.
 //            A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
+//            Where one flow leaves and one on the same route begins, nobody else notices.
 //            A slot remembers what it gets alone on its links and how long its last amount took so.
 // Invariant: between two solves every rate is constant, and on each link the rates times their
 //            multiplicities stay within capacity, and where collectives hold SMs within what they leave.
@@ -55,6 +56,7 @@ class FlowNetwork {
     std::uint32_t visited = 0;  // epoch of the last search that came by
     std::uint32_t local = 0;    // its number in the fair-share problem at hand
     bool is_dirty = false;
+    std::int64_t offer = 0;  // to a share of it, if all of them were fair
   };
   struct LinkCapacity {
     std::int64_t whole;
@@ -88,6 +90,16 @@ class FlowNetwork {
     Duration timed;                 // and how long that took
   };
 
+  // What happened in this instant.
+  struct Changes {
+    std::uint32_t left = 0;
+    std::uint32_t began = 0;
+    std::uint32_t slot = 0;  // that began last
+    RouteId route_left = {};
+    std::int64_t rate_left = 0;
+    bool of_capacities = false;
+  };
+
   std::uint32_t take_slot(RouteId route);
   std::uint32_t make_slot(RouteId route);
   void touch(std::uint32_t link);
@@ -97,8 +109,12 @@ class FlowNetwork {
   void collect_component(std::uint32_t link);
   void visit_link(std::uint32_t link);
   void visit_flow(std::uint32_t slot);
+  bool is_replacement() const;
   void solve_around(std::uint32_t link, Time now);
   void solve_component(Time now);
+  void solve_in_levels(Time now);
+  std::int64_t make_offers();
+  bool is_held_to(std::int64_t offer, const Flow& flow) const;
   bool is_alone(const Flow& flow) const;
   std::int64_t rate_alone(Flow& flow) const;
   std::int64_t least_capacity(const Flow& flow) const;
@@ -112,6 +128,7 @@ class FlowNetwork {
   std::vector<Use> uses_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_slot_;  // by route: head of the list of idle slots
+  Changes changes_;
   std::vector<std::uint32_t> dirty_;
   std::vector<std::uint32_t> component_links_;
   std::vector<std::uint32_t> component_flows_;

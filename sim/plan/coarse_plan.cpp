@@ -223,6 +223,7 @@ class Coarsener {
   void write_relays(std::span<const std::uint32_t> number, Plan& plan) const {
     const auto moved = [&](OpId op) { return OpId{number[group_of_[op.index]]}; };
     plan.relays = plan_.relays;
+    plan.message_count = plan_.message_count;
     for (Relay& relay : plan.relays) {
       relay.op = moved(relay.op);
       relay.feeder = moved(relay.feeder);

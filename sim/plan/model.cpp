@@ -1,8 +1,5 @@
 #include "sim/plan/model.h"
 
-#include <algorithm>
-#include <ranges>
-
 namespace lockstep {
 
 std::int64_t parameter_count(const Model& model) {
@@ -27,21 +24,6 @@ std::int64_t backward_flops(const Model& model) {
   std::int64_t flops = 0;
   for (const Layer& layer : model.layers) flops += layer.backward_input_flops + layer.backward_weight_flops;
   return flops;
-}
-
-int block_count(const Model& model) {
-  int last = -1;
-  for (const Layer& layer : model.layers) last = std::max(last, layer.block);
-  return last + 1;
-}
-
-std::vector<std::uint32_t> gradient_ready_order(const Model& model) {
-  std::vector<std::uint32_t> order;
-  order.reserve(model.parameters.size());
-  for (const Layer& layer : model.layers | std::views::reverse) {
-    order.insert(order.end(), layer.parameters.begin(), layer.parameters.end());
-  }
-  return order;
 }
 
 }  // namespace lockstep

@@ -99,10 +99,4 @@ std::int64_t buffer_bytes(const Model& model);
 std::int64_t forward_flops(const Model& model);
 std::int64_t backward_flops(const Model& model);
 
-// One more than the highest block index.
-int block_count(const Model& model);
-
-// Parameter indices in the order their gradients become ready in backward.
-std::vector<std::uint32_t> gradient_ready_order(const Model& model);
-
 }  // namespace lockstep

@@ -149,7 +149,11 @@ struct Relay {
   OpId op;
   OpId feeder = no_op;
   std::uint32_t messages = 1;
-  std::uint32_t first_message = 0;  // where its messages stand among those of all relays
+  // Where its messages stand among those of all relays: relays written together step by step, as they are sent.
+  std::uint32_t first_message = 0;
+  std::uint32_t stride = 1;
+
+  std::uint32_t place(std::uint32_t message) const { return first_message + message * stride; }
 };
 
 // Ops [first, next section's first) share a name and a category: names cost nothing per op.
@@ -176,16 +180,13 @@ struct Plan {
   IdVector<KernelId, KernelWork> kernels;
   std::vector<std::pair<OpId, KernelId>> kernel_of;  // ascending by op
   std::vector<Relay> relays;                         // likewise
+  std::size_t message_count = 0;                     // of all relays together
   std::vector<Section> sections;
   std::vector<std::string> names;
 
   std::size_t size() const { return kind.size(); }
-  // Of all relays together.
-  std::size_t message_count() const {
-    return relays.empty() ? 0 : std::size_t{relays.back().first_message} + relays.back().messages;
-  }
   // Ops, a relay counted once for each of its messages: what starts and ends.
-  std::size_t step_count() const { return size() - relays.size() + message_count(); }
+  std::size_t step_count() const { return size() - relays.size() + message_count; }
 };
 
 // The relay that `op`, of that kind, is. Cost: a binary search.

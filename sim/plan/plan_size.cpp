@@ -19,7 +19,7 @@ PlanSize& PlanSize::operator+=(const PlanSize& other) {
 
 PlanSize size_of(const Plan& plan) {
   PlanSize size{.ops = std::ssize(plan.kind),
-                .messages = static_cast<std::int64_t>(plan.message_count()),
+                .messages = static_cast<std::int64_t>(plan.message_count),
                 .relays = std::ssize(plan.relays),
                 .dependencies = std::ssize(plan.successors),
                 .lanes = static_cast<std::int64_t>(plan.lanes.size()),

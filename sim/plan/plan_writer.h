@@ -16,11 +16,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "sim/plan/group.h"
+#include "sim/plan/name_table.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/plan_size.h"
 #include "sim/plan/roles.h"
@@ -106,6 +106,7 @@ class PlanWriter {
   void follow_lane(LaneId lane, OpId op);
   bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
   void check_relays() const;
+  void place_messages();
   void take_room(std::int64_t bytes) {
     room_ -= bytes;
     if (room_ < 0)
@@ -122,7 +123,7 @@ class PlanWriter {
   std::vector<OpId> last_in_lane_;
   std::map<Path, PathId> paths_;
   std::map<std::string, TrafficId> traffics_;
-  std::unordered_map<std::string, std::uint32_t> name_index_;
+  NameTable name_table_;
 };
 
 // Until it ends, the ranks that `writer` is told are places in `group`.

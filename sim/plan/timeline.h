@@ -17,7 +17,7 @@ namespace lockstep {
 struct Timeline {
   std::vector<Time> start;
   std::vector<Time> end;     // when dependents may go on; a transfer's last byte has arrived
-  std::vector<Time> message_start;  // of relays (Relay::first_message)
+  std::vector<Time> message_start;  // of relays (Relay::place)
   std::vector<Time> message_end;
   std::uint64_t events = 0;  // starts and ends taken from the queue
 

@@ -64,10 +64,10 @@ class PathWalk {
  private:
   Time end_of(OpId op) const { return run_.timeline.end[op.index]; }
   Time message_start(const Relay& relay, std::uint32_t message) const {
-    return run_.timeline.message_start[relay.first_message + message];
+    return run_.timeline.message_start[relay.place(message)];
   }
   Time message_end(const Relay& relay, std::uint32_t message) const {
-    return run_.timeline.message_end[relay.first_message + message];
+    return run_.timeline.message_end[relay.place(message)];
   }
   const Relay* later(const Relay& own, const Relay& feeder, std::uint32_t message) const {
     const Time left = message_end(own, message);

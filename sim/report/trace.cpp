@@ -286,8 +286,9 @@ class RunTrace {
   void list_sent(OpId op, std::vector<Sent>& sent) const {
     if (run_.plan.kind[op.index] == OpKind::relay) {
       const Relay& relay = relay_of(run_.plan, op);
-      for (std::uint32_t i = relay.first_message; i < relay.first_message + relay.messages; ++i)
-        sent.push_back({op, run_.timeline.message_start[i], run_.timeline.message_end[i]});
+      for (std::uint32_t message = 0; message < relay.messages; ++message)
+        sent.push_back({op, run_.timeline.message_start[relay.place(message)],
+                        run_.timeline.message_end[relay.place(message)]});
     } else if (is_hop(op)) {
       sent.push_back({op, start_of(op), end_of(op)});
     }

@@ -456,7 +456,7 @@ class PlanSizes {
   void add_window(const WrittenPlan& steady, std::int64_t iterations) {
     const std::int64_t written = std::ssize(steady.iterations);
     size_.plans.ops += std::ssize(steady.plan.kind) / written * iterations;
-    size_.plans.messages += static_cast<std::int64_t>(steady.plan.message_count()) / written * iterations;
+    size_.plans.messages += static_cast<std::int64_t>(steady.plan.message_count) / written * iterations;
     size_.plans.relays += std::ssize(steady.plan.relays) / written * iterations;
   }
   void add_events(double events) { size_.events += events; }

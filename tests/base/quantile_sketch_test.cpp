@@ -43,23 +43,6 @@ TEST_CASE("Values below 2,048 and the extremes are exact") {
   CHECK(sketch_of({INT64_MAX}).quantile(500'000) == INT64_MAX);
 }
 
-TEST_CASE("Merging two sketches gives the sketch of both their values") {
-  const std::vector<std::int64_t> left = mixed_values(1, 500);
-  const std::vector<std::int64_t> right = mixed_values(2, 300);
-  std::vector<std::int64_t> both = left;
-  both.insert(both.end(), right.begin(), right.end());
-  QuantileSketch merged = sketch_of(left);
-  merged.merge(sketch_of(right));
-  merged.merge(QuantileSketch{});
-  const QuantileSketch direct = sketch_of(both);
-  CHECK(merged.count() == 800);
-  CHECK(merged.mean() == direct.mean());
-  CHECK(merged.minimum() == direct.minimum());
-  CHECK(merged.maximum() == direct.maximum());
-  for (std::int64_t ppm = 0; ppm <= 1'000'000; ppm += 10'000)
-    CHECK(merged.quantile(ppm) == direct.quantile(ppm));
-}
-
 TEST_CASE("The mean is exact, also of sums beyond 64 bits") {
   CHECK(sketch_of({1, 2, 3, 4}).mean() == 2);  // floor(10 / 4)
   CHECK(sketch_of({INT64_MAX, INT64_MAX, INT64_MAX}).mean() == INT64_MAX);

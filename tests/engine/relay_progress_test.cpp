@@ -25,8 +25,8 @@ void check_alike(const Plan& plan, std::span<const Bandwidth> capacities, const 
   for (const Relay& relay : plan.relays)
     for (std::uint32_t message = 0; message < relay.messages; ++message) {
       const OpId same = spelled.ops_of[relay.op.index][message];
-      CHECK(relayed.message_start[relay.first_message + message] == written.start[same.index]);
-      CHECK(relayed.message_end[relay.first_message + message] == written.end[same.index]);
+      CHECK(relayed.message_start[relay.place(message)] == written.start[same.index]);
+      CHECK(relayed.message_end[relay.place(message)] == written.end[same.index]);
     }
 }
 

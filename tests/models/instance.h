@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/plan/model_family.h"
+#include "tests/support/gradient_order.h"
 
 namespace lockstep {
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/scenario/lab.h"
+#include "tests/support/gradient_order.h"
 
 namespace lockstep::read_model_test {
 
