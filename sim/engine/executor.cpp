@@ -206,7 +206,8 @@ class Executor {
 
   void send(std::uint32_t relay) {
     timeline_.message_start[relays_.started(relay)] = queue_.now();
-    network_.start(OpId{relay | relay_bit}, route_of(relays_.path(relay)), relays_.amount(relay), queue_.now());
+    network_.start(OpId{relay | relay_bit}, route_of(relays_.path(relay)), relays_.amount(relay),
+                   queue_.now());
   }
   void schedule_send(std::uint32_t relay) { queue_.push(queue_.now(), relay, message_start_tag); }
 

@@ -2,10 +2,11 @@
 
 // Communication and computing that go along with each other.
 //
-// Problem:   layers wait for their own weights only, and gradients leave as they are ready: which of a hundred layers
-//            holds the step up depends on how fast bytes move and on how fast the worker computes today.
-// Idea:      each layer is a path: a share of the bytes and so much computing; the longest path counts. Only paths on
-//            the upper hull of (share, compute) can ever be the longest.
+// Problem:   layers wait for their own weights only, and gradients leave as they are ready: which of a
+//            hundred layers holds the step up depends on how fast bytes move and on how fast the worker
+//            computes today.
+// Idea:      each layer is a path: a share of the bytes and so much computing; the longest path counts. Only
+//            paths on the upper hull of (share, compute) can ever be the longest.
 // Cost:      linear in the hull, which has a few points.
 
 #include <cstdint>

@@ -22,7 +22,8 @@ class RelayProgress {
   explicit RelayProgress(const Plan& plan) {
     states_.reserve(plan.relays.size());
     for (const Relay& relay : plan.relays)
-      states_.push_back({.amount = plan.amount[relay.op.index], .path = plan.path[relay.op.index], .relay = relay});
+      states_.push_back(
+          {.amount = plan.amount[relay.op.index], .path = plan.path[relay.op.index], .relay = relay});
     find_receivers(plan);
   }
 
@@ -61,8 +62,8 @@ class RelayProgress {
 
   // Who is fed by `relay`, in their order.
   std::span<const std::uint32_t> receivers(std::uint32_t relay) const {
-    return std::span(receivers_).subspan(receiver_begin_[relay],
-                                         receiver_begin_[relay + 1] - receiver_begin_[relay]);
+    return std::span(receivers_)
+        .subspan(receiver_begin_[relay], receiver_begin_[relay + 1] - receiver_begin_[relay]);
   }
 
  private:

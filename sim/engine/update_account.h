@@ -2,12 +2,12 @@
 
 // What workers and servers did with the time.
 //
-// Problem:   a worker's transfers, its computing and its waiting overlap and end in any order, and only what lies in
-//            the measured window counts.
-// Idea:      of each worker it is known until when its time is accounted for; whoever knows what it did since says so.
-//            A step's computing is known when it begins, and accounted for when it ends.
-// Invariant: what a worker does is always one of computing, communicating and waiting: the three add up to the window
-//            to the picosecond.
+// Problem:   a worker's transfers, its computing and its waiting overlap and end in any order, and only what
+//            lies in the measured window counts.
+// Idea:      of each worker it is known until when its time is accounted for; whoever knows what it did since
+//            says so. A step's computing is known when it begins, and accounted for when it ends.
+// Invariant: what a worker does is always one of computing, communicating and waiting: the three add up to
+//            the window to the picosecond.
 // Cost:      constant for each of them.
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 //
 // Problem:   without a barrier nothing repeats: who reads what depends on everything before, so there is no
 //            plan to write, and a thousand workers at one server are a thousand flows on one port.
-// Idea:      an event loop of its own. A worker pulls the weights, computes, pushes its gradient and waits for
-//            it to be applied. Workers are alike but for their speed, so the network is one shared port a
+// Idea:      an event loop of its own. A worker pulls the weights, computes, pushes its gradient and waits
+//            for it to be applied. Workers are alike but for their speed, so the network is one shared port a
 //            direction; every update touches every server at the same moments, so the slowest server is the
 //            server. Synchronous servers and all-reduced rounds run in the same loop under the same draws, to
 //            be compared.

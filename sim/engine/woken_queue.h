@@ -2,9 +2,11 @@
 
 // A queue whose user is woken when the next of what it holds is done.
 //
-// Problem:   who comes and goes moves the moment at which the next one is done, and events cannot be taken back.
-// Idea:      one alarm at a time. A later moment need not be announced: the alarm that goes off too early finds
-//            nobody done and is set anew; an earlier moment gets an alarm that takes the old one's place.
+// Problem:   who comes and goes moves the moment at which the next one is done, and events cannot be taken
+//            back.
+// Idea:      one alarm at a time. A later moment need not be announced: the alarm that goes off too early
+//            finds nobody done and is set anew; an earlier moment gets an alarm that takes the old one's
+//            place.
 // Invariant: an alarm that lost its place does nothing.
 // Cost:      that of the queue, and an event for every time the next moment comes nearer.
 

@@ -208,7 +208,8 @@ void FlowNetwork::set_rate(std::uint32_t slot, std::int64_t rate, Time now) {
   completions_.push_back({now + time_left(flow), slot, flow.ticket});
 }
 
-// What every link would offer if nobody were held to less elsewhere; the least of them, or 0: it takes levels.
+// What every link would offer if nobody were held to less elsewhere; the least of them, or 0: it takes
+// levels.
 std::int64_t FlowNetwork::make_offers() {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const std::uint32_t link : component_links_) {

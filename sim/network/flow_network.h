@@ -10,9 +10,9 @@
 //            A slot remembers what it gets alone on its links and how long its last amount took so.
 // Invariant: between two solves every rate is constant, and on each link the rates times their
 //            multiplicities stay within capacity, and where collectives hold SMs within what they leave.
-// Cost:      a flow alone on its links costs O(its links), and no division where it moves what it moved before;
-//            else one fair-share problem per component.
-//            Nothing is allocated once every route has been used.
+// Cost:      a flow alone on its links costs O(its links), and no division where it moves what it moved
+//            before; else one fair-share problem per component. Nothing is allocated once every route has
+//            been used.
 // Reference: fair_share.h.
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 
 // Which number a name has.
 //
-// Problem:   a model of a million tensors has a million names, each asked for again in every iteration; a tree or a
-//            list of nodes spends its time on memory, and keeps every name a second time.
+// Problem:   a model of a million tensors has a million names, each asked for again in every iteration; a
+//            tree or a list of nodes spends its time on memory, and keeps every name a second time.
 // Idea:      one open table of numbers beside the list of names, looked up by hash, at most half full.
 // Invariant: names are numbered in the order in which they come.
 // Cost:      constant; 8 to 16 bytes a name beside the name itself.

@@ -8,8 +8,8 @@
 //            start and an end.
 // Invariant: a plan holds no physics: ranks, bytes and work, never links or seconds (fixed delays and
 //            measured durations excepted, which the scenario states).
-// Cost:      about 33 bytes an op, 4 more where priorities are stated; a relay costs as much however many messages
-//            it has, so that a ring of 1,024 ranks is a thousand ops and not two million.
+// Cost:      about 33 bytes an op, 4 more where priorities are stated; a relay costs as much however many
+//            messages it has, so that a ring of 1,024 ranks is a thousand ops and not two million.
 
 #include <compare>
 #include <cstdint>
@@ -142,14 +142,15 @@ struct KernelWork {
   bool operator==(const KernelWork&) const = default;
 };
 
-// What a ring is made of. Message k of op `op` starts when message k - 1 has left its lane and message k - 1 of
-// `feeder`, itself a relay, has arrived; the first when the op's own dependencies have ended. The op ends when its
-// last message has arrived. Spelled out as transfers, the same would happen (`spelled_out`).
+// What a ring is made of. Message k of op `op` starts when message k - 1 has left its lane and message k - 1
+// of `feeder`, itself a relay, has arrived; the first when the op's own dependencies have ended. The op ends
+// when its last message has arrived. Spelled out as transfers, the same would happen.
 struct Relay {
   OpId op;
   OpId feeder = no_op;
   std::uint32_t messages = 1;
-  // Where its messages stand among those of all relays: relays written together step by step, as they are sent.
+  // Where its messages stand among those of all relays: relays written together step by step, as they are
+  // sent.
   std::uint32_t first_message = 0;
   std::uint32_t stride = 1;
 

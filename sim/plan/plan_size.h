@@ -3,9 +3,9 @@
 // How much a plan is, counted and not weighed.
 //
 // Problem:   a plan that does not fit in memory must be known before it is there.
-// Idea:      count what plans are made of: ops, messages of relays, what they wait for, lanes, kernels, names,
-//            and the flows of coupled transfers.
-//            A writer counts as it goes and stops where its room ends (PlanTooLarge).
+// Idea:      count what plans are made of: ops, messages of relays, what they wait for, lanes, kernels,
+//            names, and the flows of coupled transfers. A writer counts as it goes and stops where its room
+//            ends (PlanTooLarge).
 // Invariant: counts are the same on every machine; bytes are those of the arrays in plan.h, without what a
 //            vector keeps in reserve.
 // Cost:      a subtraction an op.
@@ -40,9 +40,9 @@ struct PlanSize {
   // What starts and ends: a relay once for each of its messages.
   std::int64_t steps() const { return ops - relays + messages; }
   std::int64_t bytes() const {
-    return bytes_per_op * ops + bytes_per_relay * relays + bytes_per_message * messages + bytes_per_dependency * dependencies + bytes_per_lane * lanes +
-           bytes_per_flow * flows + bytes_per_kernel * kernels + bytes_per_section * sections +
-           bytes_per_name * names;
+    return bytes_per_op * ops + bytes_per_relay * relays + bytes_per_message * messages +
+           bytes_per_dependency * dependencies + bytes_per_lane * lanes + bytes_per_flow * flows +
+           bytes_per_kernel * kernels + bytes_per_section * sections + bytes_per_name * names;
   }
   PlanSize& operator+=(const PlanSize& other);
 };

@@ -200,7 +200,8 @@ void PlanWriter::place_messages() {
   std::uint32_t place = 0;
   for (std::size_t first = 0, last = 0; first < relays.size(); first = last) {
     const auto goes_on = [&](const Relay& next) {
-      return next.messages == relays[first].messages && next.op.index == relays[first].op.index + last - first;
+      return next.messages == relays[first].messages &&
+             next.op.index == relays[first].op.index + last - first;
     };
     while (last < relays.size() && goes_on(relays[last])) ++last;
     const auto together = static_cast<std::uint32_t>(last - first);

@@ -2,8 +2,8 @@
 
 // When everything happened: a start and an end for every op of a plan, indexed alike.
 //
-// Invariant: an op starts no earlier than everything it depends on has ended. A relay starts with its first message
-//            and ends when its last has arrived.
+// Invariant: an op starts no earlier than everything it depends on has ended. A relay starts with its first
+//            message and ends when its last has arrived.
 // Cost:      16 bytes an op, and a message of a relay.
 
 #include <cstdint>

@@ -22,8 +22,8 @@ class PathWalk {
                        [&](OpId a, OpId b) { return left(lane, a) < left(lane, b); });
   }
 
-  // Of the messages of a relay, from the last to the second: each waited for its own lane's message before it or
-  // for the feeder's, the one that ended last.
+  // Of the messages of a relay, from the last to the second: each waited for its own lane's message before it
+  // or for the feeder's, the one that ended last.
   template <class Visit>
   OpId walk_messages(OpId op, Visit visit) const {
     const Relay* relay = &relay_of(run_.plan, op);
@@ -88,8 +88,9 @@ class PathWalk {
       blocker = before;
   }
 
-  // By when an op had made room on its lane, as far as its order tells: where there is one slot, some time between
-  // its start and its end, for a message leaves its lane before its last byte has arrived; else at its end.
+  // By when an op had made room on its lane, as far as its order tells: where there is one slot, some time
+  // between its start and its end, for a message leaves its lane before its last byte has arrived; else at
+  // its end.
   Time left(LaneId lane, OpId op) const {
     return run_.plan.lanes[lane].slots > 1 ? end_of(op) : start_of(op);
   }

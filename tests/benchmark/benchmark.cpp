@@ -34,8 +34,8 @@ void count(benchmark::State& state, std::uint64_t events) {
   state.counters["events/s"] =
       benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
   state.counters["cost/event"] =
-      benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate |
-                                                          benchmark::Counter::kInvert);
+      benchmark::Counter(static_cast<double>(events),
+                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
   state.counters["peak_MB"] = peak_megabytes();
 }
 
@@ -91,8 +91,8 @@ BENCHMARK_CAPTURE(whole_ring, folded_1024_nodes_of_1, RingCase{1024, 1, true})->
 BENCHMARK_CAPTURE(whole_ring, folded_1024_nodes_of_8, RingCase{1024, 8, true})->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(whole_ring, folded_4096_nodes_of_8, RingCase{4096, 8, true})->Unit(benchmark::kMillisecond);
 
-// Rings over ranks with one port in each direction, so that a message shares its ports with those of the other
-// rings. The rings' messages differ in length, so that hardly two end together.
+// Rings over ranks with one port in each direction, so that a message shares its ports with those of the
+// other rings. The rings' messages differ in length, so that hardly two end together.
 class SharedPorts {
  public:
   explicit SharedPorts(std::uint32_t rings) : roles_(unfolded_roles(ranks)), writer_(roles_) {
@@ -134,7 +134,13 @@ void engine_shared_ports(benchmark::State& state) {
   for (auto _ : state) events = ports.run();
   count(state, events);
 }
-BENCHMARK(engine_shared_ports)->ArgName("rings")->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond);
+BENCHMARK(engine_shared_ports)
+    ->ArgName("rings")
+    ->Arg(1)
+    ->Arg(2)
+    ->Arg(4)
+    ->Arg(8)
+    ->Unit(benchmark::kMillisecond);
 
 // Cost should grow in proportion to the nodes and no faster.
 void growth_folded_steps(benchmark::State& state) {
@@ -191,7 +197,8 @@ BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_one_ring, Fidelity::flow, true)->
 BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_eight_rings, Fidelity::flow, false)
     ->Unit(benchmark::kMillisecond);
 
-// Nobody stands for anybody: every message of every rank, and the first iteration beside the two of the others.
+// Nobody stands for anybody: every message of every rank, and the first iteration beside the two of the
+// others.
 void ddp_26_buckets_not_folded(benchmark::State& state) {
   Scenario scenario = ddp_of_26_buckets(Fidelity::step, true);
   scenario.cluster.nodes = state.range(0) / 8;

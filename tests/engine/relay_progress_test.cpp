@@ -1,4 +1,5 @@
-// A relay is nothing but its messages: run as one, or written out as transfers, everything happens at the same time.
+// A relay is nothing but its messages: run as one, or written out as transfers, everything happens at the
+// same time.
 
 #include "sim/engine/relay_progress.h"
 
@@ -45,16 +46,16 @@ TEST_CASE("A ring's relays take as long as its steps written out, within a node,
       for (const CollectiveOp op : {CollectiveOp::all_reduce, CollectiveOp::all_gather})
         for (const bool fold : {false, true}) {
           const TestCluster cluster(machine_of(4, nics), nodes);
-          const CollectiveRun run =
-              run_collective(cluster.topology(), cluster.world(), cluster.calibration(),
-                             {.op = op, .bytes = Bytes{1'234'567}, .fold = fold});
+          const CollectiveRun run = run_collective(cluster.topology(), cluster.world(), cluster.calibration(),
+                                                   {.op = op, .bytes = Bytes{1'234'567}, .fold = fold});
           INFO(nodes, " nodes of ", nics, " NICs", fold ? ", folded" : "");
           REQUIRE(!run.plan.relays.empty());
           check_alike(run.plan, cluster.topology().capacities(), run.routes);
         }
 }
 
-// Relays of different bytes, beginnings and lengths round a random ring or two, on links that they share at random.
+// Relays of different bytes, beginnings and lengths round a random ring or two, on links that they share at
+// random.
 class RandomRelays {
  public:
   explicit RandomRelays(std::uint64_t seed) : seed_(seed), roles_(unfolded_roles(ranks)), writer_(roles_) {
@@ -107,7 +108,8 @@ class RandomRelays {
   RouteTable routes_;
 };
 
-TEST_CASE("Any relays that feed each other, on links that they share, take as long as their messages written out") {
+TEST_CASE(
+    "Any relays that feed each other, on links that they share, take as long as their messages written out") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     INFO("seed ", seed);
     RandomRelays(seed).check();
@@ -119,7 +121,8 @@ TEST_CASE("A relay that feeds itself sends without a pause where nothing takes t
   const Roles roles = unfolded_roles(1);
   PlanWriter writer(roles);
   writer.section("relay", Category::communication);
-  const OpId op = writer.relay(writer.new_channel_lane(Rank{0}), writer.hop_path({Rank{0}, Rank{0}}), Bytes{1'000}, 5);
+  const OpId op =
+      writer.relay(writer.new_channel_lane(Rank{0}), writer.hop_path({Rank{0}, Rank{0}}), Bytes{1'000}, 5);
   writer.feed(op, op);
   const Plan plan = std::move(writer).finish();
   RouteTable routes;

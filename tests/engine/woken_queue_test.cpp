@@ -23,7 +23,9 @@ std::vector<Ended> run(WokenQueue<SharedPort>& port, EventQueue& events) {
   while (events.advance())
     while (events.next(event))
       if (event.tag == alarm_tag)
-        port.wake(events, [&](const PortFlow& flow) { ended.push_back({flow.id, events.now().since_start()}); });
+        port.wake(events, [&](const PortFlow& flow) {
+          ended.push_back({flow.id, events.now().since_start()});
+        });
       else
         port.start(event.subject, Duration::milliseconds(event.tag), events);
   return ended;
@@ -35,7 +37,8 @@ TEST_CASE("Who waits for a turn is woken for when it ends") {
   WokenQueue<SharedPort> port(alarm_tag, std::int64_t{million});
   events.push(Time{}, 0, 3);
   events.push(Time{}, 1, 2);
-  CHECK(run(port, events) == std::vector<Ended>{{0, Duration::milliseconds(3)}, {1, Duration::milliseconds(5)}});
+  CHECK(run(port, events) ==
+        std::vector<Ended>{{0, Duration::milliseconds(3)}, {1, Duration::milliseconds(5)}});
 }
 
 // Two side by side: the second, of 1 ms, comes at 1 ms and ends at 2 ms, before the first's alarm at 5 ms.
@@ -44,7 +47,8 @@ TEST_CASE("An alarm moves forward for who ends sooner, and the old one does no h
   WokenQueue<SharedPort> port(alarm_tag, std::int64_t{2 * million});
   events.push(Time{}, 0, 5);
   events.push(Time{} + Duration::milliseconds(1), 1, 1);
-  CHECK(run(port, events) == std::vector<Ended>{{1, Duration::milliseconds(2)}, {0, Duration::milliseconds(5)}});
+  CHECK(run(port, events) ==
+        std::vector<Ended>{{1, Duration::milliseconds(2)}, {0, Duration::milliseconds(5)}});
 }
 
 }  // namespace lockstep::engine_woken_queue_test

@@ -168,10 +168,10 @@ class SymbolicRing {
 void check_ring(CollectiveOp op, std::int64_t gpus, std::int64_t nodes, std::uint64_t seed) {
   const TestCluster cluster(machine_of(gpus, gpus > 1 ? 2 : 1), nodes);
   const Communicator& world = cluster.world();
-  const Plan plan = spelled_out(write_collective(world, unfolded_roles(world.ranks()),
-                                                 {.op = op, .bytes = Bytes{1'000'000}})
-                                    .plan)
-                        .plan;
+  const Plan plan =
+      spelled_out(
+          write_collective(world, unfolded_roles(world.ranks()), {.op = op, .bytes = Bytes{1'000'000}}).plan)
+          .plan;
   // Any order that the dependencies allow must mean the same: here a different one for every seed.
   std::uint64_t draw = 0;
   const auto order = allowed_order(plan, [&](std::size_t ready) {

@@ -38,7 +38,8 @@ std::int64_t bytes_of(const Run& run) {
                      bytes(plan.next_in_lane) + bytes(plan.dependency_count) + bytes(plan.successor_begin) +
                      bytes(plan.successors) + bytes(plan.priority) + bytes(run.timeline.start) +
                      bytes(run.timeline.end) + bytes(plan.relays) + bytes(run.timeline.message_start) +
-                     bytes(run.timeline.message_end) + static_cast<std::int64_t>(plan.lanes.size() * sizeof(Lane));
+                     bytes(run.timeline.message_end) +
+                     static_cast<std::int64_t>(plan.lanes.size() * sizeof(Lane));
   sum += bytes(plan.sections) + bytes(plan.kernel_of) + bytes_of_names(plan) +
          static_cast<std::int64_t>(plan.kernels.size() * sizeof(KernelWork));
   for (const Traffic& traffic : plan.traffics)
@@ -122,7 +123,8 @@ TEST_CASE("Every op and message of every collective is two events, at either fid
         }
 }
 
-// Links as they are built, and the flows of two plans with one ring collective each, whole and by their rounds.
+// Links as they are built, and the flows of two plans with one ring collective each, whole and by their
+// rounds.
 TEST_CASE("What a cluster takes is known from two of its nodes, for every machine that spans nodes") {
   for (const std::string& name : shipped_machine_names()) {
     if (cluster_scenario(name, 1).cluster.machine.nics.empty())

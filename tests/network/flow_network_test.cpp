@@ -266,9 +266,12 @@ TEST_CASE("A link too narrow for what crosses it at once is refused as the user'
   CHECK_THROWS_AS(one.run(), ConfigError);
 }
 
-// Both cross a link of C: each has C / 2. At t = 1 s the first has moved its C / 2 and one on its route takes its place,
-// so that the other goes on at C / 2 and ends with its C at 2 s, as was promised when it began: a promise a flow.
-TEST_CASE("A flow that takes the place of one on its route gets its share, and the others are promised nothing anew") {
+// Both cross a link of C: each has C / 2. At t = 1 s the first has moved its C / 2 and one on its route takes
+// its place, so that the other goes on at C / 2 and ends with its C at 2 s, as was promised when it began: a
+// promise a flow.
+TEST_CASE(
+    "A flow that takes the place of one on its route gets its share, and the others are promised nothing "
+    "anew") {
   Harness network({Bandwidth{giga}}, {{{LinkId{0}}}, {{LinkId{0}}}});
   network.start_at(Duration::zero(), 0, giga / 2);
   network.start_at(Duration::zero(), 1, giga);
@@ -278,8 +281,8 @@ TEST_CASE("A flow that takes the place of one on its route gets its share, and t
   CHECK(network.promises() == 3);
 }
 
-// As above, but the newcomer's route crosses the link twice over: of 3 shares it takes 2 and is moved at C / 3, and so
-// is the other, which has C / 2 left at 1 s.
+// As above, but the newcomer's route crosses the link twice over: of 3 shares it takes 2 and is moved at C /
+// 3, and so is the other, which has C / 2 left at 1 s.
 TEST_CASE("A flow that comes as one on another route leaves changes everybody's share") {
   Harness network({Bandwidth{3 * giga}}, {{{LinkId{0}}}, {{LinkId{0}}}, {{LinkId{0}, 2}}});
   network.start_at(Duration::zero(), 0, 3 * giga / 2);
@@ -292,7 +295,8 @@ TEST_CASE("A flow that comes as one on another route leaves changes everybody's 
   CHECK(ends[1] == Duration::seconds(2) + time_to_move(Bytes{giga / 2}, Bandwidth{3 * giga}));
 }
 
-// The link is held by a collective from the instant of the change on: what reserves half of it halves both rates.
+// The link is held by a collective from the instant of the change on: what reserves half of it halves both
+// rates.
 TEST_CASE("A flow that takes another's place as the link narrows gets a share of what is left") {
   constexpr Interference half{.slowdown_ppm = 1'000'000, .sm_interference_ppm = 1'000'000, .sms = 2};
   Harness network({Bandwidth{giga}}, {{{LinkId{0}}}, {{LinkId{0}}}, {{LinkId{0}, 0, 1}}}, half);

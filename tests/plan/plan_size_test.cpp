@@ -6,7 +6,8 @@
 
 namespace lockstep::plan_size_test {
 
-// A lane and a section with three ops, of which each but the first waits for the one before it by name as well.
+// A lane and a section with three ops, of which each but the first waits for the one before it by name as
+// well.
 void write_three(PlanWriter& writer) {
   const LaneId lane = writer.lane({.rank = Rank{0}});
   writer.section("three", Category::other);

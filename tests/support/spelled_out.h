@@ -1,8 +1,8 @@
 // A plan whose relays are written out as the transfers they stand for.
 //
 // Problem:   what a relay means must not be told by the engine that runs it.
-// Idea:      neighbouring relays become transfers step by step, each depending on its lane and on the message of its
-//            feeder before it: what a ring's writer would append without relays.
+// Idea:      neighbouring relays become transfers step by step, each depending on its lane and on the message
+//            of its feeder before it: what a ring's writer would append without relays.
 #pragma once
 
 #include <algorithm>
