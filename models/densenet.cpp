@@ -75,9 +75,8 @@ Model build_densenet(JsonReader& json, const ModelRequest&) {
   for (std::size_t stage = 1; stage <= depths.size(); ++stage) {
     const std::string block = fmt::format("features.denseblock{}", stage);
     features = write_dense_block(network, block, features, depths[stage - 1], growth);
-    if (stage < depths.size()) {
+    if (stage < depths.size())
       features = write_transition(network, fmt::format("features.transition{}", stage), features);
-    }
   }
   const FeatureMap active = write_norm_relu(network, "features.norm5", "relu", features);
   const FeatureMap pooled = network.global_average_pool("avgpool", active);

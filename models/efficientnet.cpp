@@ -92,9 +92,8 @@ FeatureMap write_block(ImageNetwork& network, const std::string& name, const Fea
 
   network.builder().begin_block();
   FeatureMap path = input;
-  if (block.expansion != 1) {
+  if (block.expansion != 1)
     path = write_activated(network, next_part(), path, same_convolution(expanded, 1));
-  }
   path = write_activated(network, next_part(), path, depthwise);
   const std::int64_t squeezed = (block.has_wide_squeeze ? expanded : input.channels) / 4;
   path = write_squeeze_excitation(network, next_part(), path, std::max<std::int64_t>(1, squeezed));

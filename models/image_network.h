@@ -1,3 +1,5 @@
+#pragma once
+
 // A convolutional network, written as its forward pass.
 //
 // Problem:   a hundred convolutions per network, each with a size that follows from the ones before.
@@ -8,7 +10,6 @@
 //            twice in backward, as cuDNN does when a channel exceeds on-chip memory; activations are in
 //            place.
 // Reference: torchvision.models; Jung et al. 1807.01702 (passes of batch norm).
-#pragma once
 
 #include <cstdint>
 #include <string>

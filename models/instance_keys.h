@@ -1,8 +1,9 @@
+#pragma once
+
 // The keys of a model instance, read so that a mistake cannot reach the arithmetic behind it.
 //
 // Idea:      a JsonReader records a mistake and goes on; a size that goes on must still be a size: every
 //            count is at least 1 and at most its limit.
-#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -39,9 +40,7 @@ inline std::vector<std::int64_t> required_depths(const JsonReader& json, std::si
                                                  std::int64_t limit) {
   const JsonReader list = json.required("depths");
   std::vector<std::int64_t> depths;
-  for (const JsonReader& element : list.elements()) {
-    depths.push_back(count_of(element, limit));
-  }
+  for (const JsonReader& element : list.elements()) depths.push_back(count_of(element, limit));
   if (depths.size() > most) {
     list.expected("at most " + std::to_string(most) + " stages");
     depths.resize(most);
@@ -58,9 +57,8 @@ struct ImageTask {
 // Below its smallest image a network has layers of no size.
 inline ImageTask read_image_task(const JsonReader& json, std::int64_t smallest) {
   ImageTask task{.image_size = std::max<std::int64_t>(224, smallest)};
-  if (const auto size = json.optional("image_size")) {
+  if (const auto size = json.optional("image_size"))
     task.image_size = std::clamp<std::int64_t>(size->integer(smallest, 1024), smallest, 1024);
-  }
   task.classes = count_or(json, "classes", task.classes, 100'000);
   return task;
 }

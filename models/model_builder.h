@@ -1,3 +1,5 @@
+#pragma once
+
 // Writes a Model: parameters by name, layers in forward order.
 //
 // Problem:   a tensor that two operations keep for backward is stored once, a tensor that two operations read
@@ -5,7 +7,6 @@
 // Idea:      every activation has an identity; the first layer that keeps it pays for it, every reader after
 //            the first pays for adding its gradient. Layers name their parameters, wherever these stand.
 // Invariant: a matmul whose input is the data computes no gradient of its input.
-#pragma once
 
 #include <cstdint>
 #include <map>

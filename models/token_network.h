@@ -1,3 +1,5 @@
+#pragma once
+
 // The operations of a transformer, each one layer (attention without a fused kernel: three).
 //
 // Problem:   sequences, unlike images, have no size to track but costs that depend on dropout, on fusion and
@@ -8,7 +10,6 @@
 // Cost:      one pass over memory per kernel; GELU is one kernel, as in every fused implementation.
 //            Everything kept in a layer without fusion adds up to Korthikanti's s*b*h*(34 + 5*a*s/h) bytes.
 // Reference: Korthikanti et al. 2205.05198 section 4.1; Dao 2307.08691 (fused attention).
-#pragma once
 
 #include <cstdint>
 #include <string>

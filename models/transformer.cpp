@@ -34,9 +34,8 @@ class TransformerWriter {
   Model write() {
     register_parameters();
     Tokens stream = write_embeddings();
-    for (std::int64_t index = 0; index < sizes_.layers; ++index) {
+    for (std::int64_t index = 0; index < sizes_.layers; ++index)
       stream = write_block(builder_, style_.block, sizes_, block_name(index), stream);
-    }
     write_head(stream);
     Model model = builder_.finish();
     model.tokens_per_sample = config_.sequence_length;
@@ -56,24 +55,20 @@ class TransformerWriter {
 
   void register_parameters() {
     register_embeddings();
-    for (std::int64_t index = 0; index < sizes_.layers; ++index) {
+    for (std::int64_t index = 0; index < sizes_.layers; ++index)
       register_block(builder_, style_.block, sizes_, block_name(index));
-    }
     register_head();
   }
 
   void register_embeddings() {
     const TransformerNames& names = style_.names;
     builder_.add_parameter(words(), {sizes_.vocabulary, sizes_.hidden});
-    if (config_.positions > 0) {
+    if (config_.positions > 0)
       builder_.add_parameter(weight_of(root_ + names.positions), {config_.positions, sizes_.hidden});
-    }
-    if (config_.token_types > 0) {
+    if (config_.token_types > 0)
       builder_.add_parameter(weight_of(root_ + names.token_types), {config_.token_types, sizes_.hidden});
-    }
-    if (!names.embedding_norm.empty()) {
+    if (!names.embedding_norm.empty())
       register_norm(builder_, style_.block, root_ + names.embedding_norm, sizes_.hidden);
-    }
   }
 
   void register_head() {
@@ -85,9 +80,8 @@ class TransformerWriter {
       return;
     }
     register_norm(builder_, style_.block, names.final_norm, sizes_.hidden);
-    if (!style_.ties_embedding) {
+    if (!style_.ties_embedding)
       builder_.add_parameter(weight_of(names.output), {sizes_.vocabulary, sizes_.hidden});
-    }
   }
 
   void register_masked_word_head() {

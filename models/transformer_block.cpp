@@ -35,9 +35,8 @@ void register_attention(ModelBuilder& builder, const BlockStyle& style, const Tr
 
 void register_ffn(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
                   const std::string& prefix) {
-  if (style.is_gated()) {
+  if (style.is_gated())
     register_linear(builder, style, prefix + style.names.gate, sizes.hidden, sizes.ffn);
-  }
   register_linear(builder, style, prefix + style.names.up, sizes.hidden, sizes.ffn);
   register_linear(builder, style, prefix + style.names.down, sizes.ffn, sizes.hidden);
 }

@@ -1,3 +1,5 @@
+#pragma once
+
 // One layer of a transformer, in the styles people train.
 //
 // Problem:   GPT-2, BERT, Llama, MPT and ViT compute nearly the same block and register its tensors under
@@ -5,7 +7,6 @@
 // Idea:      a style is a table of names and switches; one function registers, one writes the block.
 // Reference: Hugging Face transformers (modeling_gpt2, modeling_bert, modeling_llama), MosaicML llm-foundry
 //            (MPTBlock), torchvision (EncoderBlock).
-#pragma once
 
 #include <cstdint>
 #include <string>

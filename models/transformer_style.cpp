@@ -95,10 +95,9 @@ constexpr std::array<NamedStyle, 4> styles = {
     {{"gpt2", gpt2_style}, {"bert", bert_style}, {"llama", llama_style}, {"mpt", mpt_style}}};
 
 TransformerStyle style_named(std::string_view name) {
-  for (const NamedStyle& style : styles) {
+  for (const NamedStyle& style : styles)
     if (style.name == name)
       return style.make();
-  }
   return gpt2_style();  // one_of has recorded the mistake
 }
 
@@ -116,15 +115,13 @@ TransformerStyle read_style(const JsonReader& json, const TransformerSizes& size
   style.block.has_dropout = flag_or(json, "dropout", style.block.has_dropout);
   style.block.has_biases = flag_or(json, "biases", style.block.has_biases);
   style.learns_positions = flag_or(json, "learned_positions", style.learns_positions);
-  if (!flag_or(json, "gated_ffn", style.block.is_gated())) {
+  if (!flag_or(json, "gated_ffn", style.block.is_gated()))
     style.block.names.gate.clear();
-  } else if (!style.block.is_gated()) {
+  else if (!style.block.is_gated())
     style.block.names.gate = "mlp.gate_proj";
-  }
   // BERT has no untied form: its projection exists only in pretraining, where it is tied.
-  if (!style.names.output.empty()) {
+  if (!style.names.output.empty())
     style.ties_embedding = flag_or(json, "tied_embedding", style.ties_embedding);
-  }
   if (const auto attention = json.optional("attention")) {
     const std::array<std::string, 2> kinds = {"fused", "unfused"};
     style.fuses_attention = attention->one_of(kinds) == "fused";
@@ -168,9 +165,8 @@ void read_masked_words(const JsonReader& json, TransformerConfig& config) {
   config.objective = is_pretraining ? Objective::masked_words : Objective::encoder;
   config.token_types = count_or(json, "token_types", 2, 1024);
   config.predictions = config.sequence_length;
-  if (is_pretraining) {
+  if (is_pretraining)
     config.predictions = count_or(json, "predictions", config.sequence_length, config.sequence_length);
-  }
 }
 
 // An estimate from above: operations and bytes of one sequence must stay far below 2^63.

@@ -1,3 +1,5 @@
+#pragma once
+
 // What a transformer's JSON says, resolved: sizes, the style's names and the switches.
 //
 // Problem:   the plain form (seven sizes) must be enough, and every published model must be exact.
@@ -11,7 +13,6 @@
 //   token_types        rows of the segment table (bert)
 //   objective          encoder (a pooler, no loss), pretraining (masked words and next sentence); bert only
 //   predictions        words predicted per sequence in pretraining; left out: all of them
-#pragma once
 
 #include <cstdint>
 #include <string>

@@ -53,9 +53,8 @@ std::string block_name(std::int64_t index) {
 void register_encoder(ModelBuilder& builder, const TransformerSizes& sizes, std::int64_t tokens) {
   const BlockStyle style = vision_style();
   builder.add_parameter("encoder.pos_embedding", {1, tokens, sizes.hidden});
-  for (std::int64_t index = 0; index < sizes.layers; ++index) {
+  for (std::int64_t index = 0; index < sizes.layers; ++index)
     register_block(builder, style, sizes, block_name(index));
-  }
   register_norm(builder, style, "encoder.ln", sizes.hidden);
 }
 
@@ -96,9 +95,8 @@ Model build_vision_transformer(JsonReader& json, const ModelRequest&) {
   TokenNetwork network(builder);
   const BlockStyle style = vision_style();
   Tokens stream = write_embedding(builder, patches, token_count);
-  for (std::int64_t index = 0; index < sizes.layers; ++index) {
+  for (std::int64_t index = 0; index < sizes.layers; ++index)
     stream = write_block(builder, style, sizes, block_name(index), stream);
-  }
   network.norm("encoder.ln", stream);
   const Tokens class_token = network.tokens(1, sizes.hidden);
   network.cross_entropy("loss", network.linear({.name = "heads.head", .outputs = task.classes}, class_token));

@@ -36,9 +36,8 @@ constexpr int most_name_attempts = 1'000;
 std::size_t take_slot() {
   for (std::size_t slot = 0; slot < temporaries.size(); ++slot) {
     int expected = TemporarySlot::unused;
-    if (temporaries[slot].state.compare_exchange_strong(expected, TemporarySlot::being_written)) {
+    if (temporaries[slot].state.compare_exchange_strong(expected, TemporarySlot::being_written))
       return slot;
-    }
   }
   LOCKSTEP_CHECK(false, "at most 32 outputs are open at once");
 }
@@ -93,17 +92,14 @@ bool is_the_users_mistake(int error_number) {
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(resolved(path_)) {
   struct stat status {};
   const bool exists = ::stat(target_.c_str(), &status) == 0;
-  if (!exists && errno != ENOENT) {
+  if (!exists && errno != ENOENT)
     fail_to_open(errno);
-  }
   if (!exists && std::filesystem::is_symlink(std::filesystem::symlink_status(target_)))
     fail_to_open(ENOENT);  // a link that leads nowhere: what it is meant for is not known
-  if (path_.empty() || path_.ends_with('/') || (exists && S_ISDIR(status.st_mode))) {
+  if (path_.empty() || path_.ends_with('/') || (exists && S_ISDIR(status.st_mode)))
     fail_to_open(path_.empty() ? ENOENT : EISDIR);
-  }
-  if (exists && ::access(target_.c_str(), W_OK) != 0) {
+  if (exists && ::access(target_.c_str(), W_OK) != 0)
     fail_to_open(errno);  // the rename would succeed, against the will of whoever made it read-only
-  }
   if (exists && !S_ISREG(status.st_mode)) {
     open_in_place();
     return;
@@ -121,9 +117,8 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::open_in_place() {
   descriptor_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor_ < 0) {
+  if (descriptor_ < 0)
     fail_to_open(errno);
-  }
 }
 
 void AtomicFile::open_temporary() {
@@ -140,9 +135,8 @@ void AtomicFile::open_temporary() {
       publish(slot_, temporary_);
       return;
     }
-    if (errno != EEXIST) {
+    if (errno != EEXIST)
       break;
-    }
   }
   const int error_number = errno;
   release(slot_);
@@ -153,18 +147,16 @@ void AtomicFile::open_temporary() {
 void AtomicFile::write(std::string_view text) {
   LOCKSTEP_CHECK(descriptor_ >= 0, "nothing is written after commit");
   buffer_ += text;
-  if (buffer_.size() >= buffered_bytes) {
+  if (buffer_.size() >= buffered_bytes)
     flush();
-  }
 }
 
 void AtomicFile::flush() {
   std::string_view rest = buffer_;
   while (!rest.empty()) {
     const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) {
+    if (written < 0 && errno != EINTR)
       fail_to_write(errno);
-    }
     rest.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
   }
   buffer_.clear();
@@ -175,26 +167,21 @@ void AtomicFile::commit() {
   flush();
   // Network file systems report a full disk only here. Pipes and devices cannot be synchronised, and say
   // EINVAL.
-  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP) {
+  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
     fail_to_write(errno);
-  }
-  if (::close(std::exchange(descriptor_, -1)) != 0) {
+  if (::close(std::exchange(descriptor_, -1)) != 0)
     fail_to_write(errno);
-  }
-  if (temporary_.empty()) {
+  if (temporary_.empty())
     return;
-  }
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
     fail_to_write(errno);
-  }
   release(slot_);
   temporary_.clear();
 }
 
 void AtomicFile::abandon() noexcept {
-  if (descriptor_ >= 0) {
+  if (descriptor_ >= 0)
     ::close(std::exchange(descriptor_, -1));
-  }
   if (!temporary_.empty()) {
     ::unlink(temporary_.c_str());
     release(slot_);
@@ -205,9 +192,8 @@ void AtomicFile::fail_to_open(int error_number) const {
   const std::string message =
       fmt::format("{}: cannot be written ({}), expected a file in an existing, writable folder", path_,
                   describe(error_number));
-  if (is_the_users_mistake(error_number)) {
+  if (is_the_users_mistake(error_number))
     throw ConfigError(message);
-  }
   throw EnvironmentError(message);
 }
 
@@ -222,11 +208,9 @@ void write_file_atomically(const std::string& path, std::string_view text) {
 }
 
 void remove_temporary_files() noexcept {
-  for (const TemporarySlot& slot : temporaries) {
-    if (slot.state == TemporarySlot::live) {
+  for (const TemporarySlot& slot : temporaries)
+    if (slot.state == TemporarySlot::live)
       ::unlink(slot.path.data());
-    }
-  }
 }
 
 }  // namespace lockstep

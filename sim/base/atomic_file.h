@@ -1,3 +1,5 @@
+#pragma once
+
 // Output files that are either complete or absent.
 //
 // Problem: a full disk or a Ctrl-C must never leave half a report under the name that was asked for.
@@ -6,7 +8,6 @@
 // that calls remove_temporary_files(). What cannot be replaced (a pipe, /dev/stdout) is written in place.
 // Errors: ConfigError, naming the path, when the target cannot be written there; EnvironmentError when
 // writing fails.
-#pragma once
 
 #include <cstddef>
 #include <string>

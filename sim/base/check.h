@@ -1,9 +1,10 @@
+#pragma once
+
 // LOCKSTEP_CHECK(condition, "what we believed"): the one way to state an invariant.
 //
 // It is on in every build, because a simulator that is silently wrong is worth less than one that stops. A
 // failure is a bug in Lockstep, never in the user's input: it throws InternalError, and main prints it and
 // exits with 1. Cost: one predicted branch; the formatting lives in a cold function that is never inlined.
-#pragma once
 
 #include <stdexcept>
 #include <string>

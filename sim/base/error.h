@@ -1,9 +1,10 @@
+#pragma once
+
 // Errors that are not bugs.
 //
 // The user's mistakes are gathered, not thrown one at a time: a ConfigError carries every problem of a file,
 // one human line each (file, JSON pointer, what was found, what is valid). An EnvironmentError is the
 // machine's fault. Only main turns them into exit codes: ConfigError 2, EnvironmentError 4, anything else 1.
-#pragma once
 
 #include <stdexcept>
 #include <string>
@@ -23,9 +24,7 @@ struct ConfigError : std::runtime_error {
  private:
   static std::string joined(const std::vector<std::string>& lines) {
     std::string text;
-    for (const std::string& line : lines) {
-      text += (text.empty() ? "" : "\n") + line;
-    }
+    for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
     return text;
   }
 };

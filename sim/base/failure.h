@@ -1,3 +1,5 @@
+#pragma once
+
 // How a program of this project ends when something goes wrong.
 //
 // Problem: scripts rely on exit codes, and every program must mean the same by them.
@@ -5,7 +7,6 @@
 // failed; 130 interrupted; 1 a bug. Exceptions carry the kind (error.h, check.h); only a program's main turns
 // them into a code, with describe_failure, and only it exits.
 // Invariant: an interrupted program leaves no temporary file.
-#pragma once
 
 #include <string>
 #include <string_view>

@@ -1,3 +1,5 @@
+#pragma once
+
 // Typed indices, and vectors that only their own index opens.
 //
 // Problem: a rank number used as a link number is the commonest silent error in a simulator of flat arrays.
@@ -6,7 +8,6 @@
 // Cost: none; an IdVector is a std::vector, and its [] checks bounds where the standard library is built to
 // check
 // (-D_GLIBCXX_ASSERTIONS, as the dev and asan presets do). 32 bits halve the arrays the engine walks.
-#pragma once
 
 #include <compare>
 #include <cstddef>
@@ -24,7 +25,6 @@ struct Id {
 
   std::uint32_t index = invalid_index;
 
-  static constexpr Id invalid() { return Id{}; }
   constexpr bool is_valid() const { return index != invalid_index; }
   friend constexpr auto operator<=>(Id, Id) = default;
 };

@@ -43,14 +43,12 @@ constexpr double largest_exact_double = 9007199254740992.0;  // 2^53
 const ordered_json absent_value;
 
 void record(JsonDocumentState& state, std::string line) {
-  if (std::find(state.problems.begin(), state.problems.end(), line) != state.problems.end()) {
+  if (std::find(state.problems.begin(), state.problems.end(), line) != state.problems.end())
     return;  // a value that is read twice is wrong once
-  }
-  if (state.problems.size() < most_problems_listed) {
+  if (state.problems.size() < most_problems_listed)
     state.problems.push_back(std::move(line));
-  } else {
+  else
     ++state.unlisted_problems;
-  }
 }
 
 std::string problem_line(const std::string& file_name, const std::string& pointer, std::string_view message) {
@@ -60,20 +58,17 @@ std::string problem_line(const std::string& file_name, const std::string& pointe
 
 void ask(JsonDocumentState& state, const std::string& pointer, std::string_view key) {
   std::vector<std::string>& keys = state.asked[pointer].keys;
-  if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+  if (std::find(keys.begin(), keys.end(), key) == keys.end())
     keys.emplace_back(key);
-  }
 }
 
 std::vector<std::string> split_path(std::string_view dotted_path) {
   std::vector<std::string> segments(1);
-  for (const char letter : dotted_path) {
-    if (letter == '.') {
+  for (const char letter : dotted_path)
+    if (letter == '.')
       segments.emplace_back();
-    } else {
+    else
       segments.back() += letter;
-    }
-  }
   return segments;
 }
 
@@ -103,12 +98,10 @@ ordered_json& element_at(ordered_json& array, const std::string& segment, const 
 
 ordered_json& descend(ordered_json& value, const std::string& segment, const std::string& pointer,
                       const Assignment& assignment) {
-  if (value.is_array()) {
+  if (value.is_array())
     return element_at(value, segment, pointer, assignment);
-  }
-  if (value.is_null()) {
+  if (value.is_null())
     value = ordered_json::object();
-  }
   if (!value.is_object()) {
     refuse(assignment, fmt::format("{} is {}, which has no \"{}\" inside; expected an object or an array",
                                    pointer, describe_value(value), abbreviated(segment)));
@@ -125,9 +118,8 @@ ordered_json read_assigned_value(const Assignment& assignment) {
 }
 
 void check_assignment(const Assignment& assignment, const std::vector<std::string>& segments) {
-  if (!is_utf8(assignment.path) || !is_utf8(assignment.value_text)) {
+  if (!is_utf8(assignment.path) || !is_utf8(assignment.value_text))
     refuse(assignment, "found bytes that are not UTF-8 text");
-  }
   if (std::find(segments.begin(), segments.end(), "") != segments.end()) {
     refuse(assignment,
            "found an empty name in the path, expected names joined by dots such as cluster.nodes");
@@ -139,12 +131,10 @@ void check_assignment(const Assignment& assignment, const std::vector<std::strin
 }
 
 std::string describe_integers(std::int64_t minimum, std::int64_t maximum) {
-  if (minimum == INT64_MIN && maximum == INT64_MAX) {
+  if (minimum == INT64_MIN && maximum == INT64_MAX)
     return "an integer";
-  }
-  if (maximum == INT64_MAX) {
+  if (maximum == INT64_MAX)
     return fmt::format("an integer of at least {}", minimum);
-  }
   return fmt::format("an integer from {} to {}", minimum, maximum);
 }
 
@@ -161,12 +151,10 @@ std::string describe_numbers(double minimum, double maximum, std::string_view me
 }
 
 std::optional<std::int64_t> exact_integer(const ordered_json& value) {
-  if (value.is_number_integer()) {
+  if (value.is_number_integer())
     return value.get<std::int64_t>();
-  }
-  if (!value.is_number_float()) {
+  if (!value.is_number_float())
     return std::nullopt;
-  }
   const double number = value.get<double>();
   const bool is_exact = std::abs(number) <= largest_exact_double && std::trunc(number) == number;
   return is_exact ? std::optional(static_cast<std::int64_t>(number)) : std::nullopt;
@@ -226,16 +214,14 @@ const std::string& JsonDocument::file_name() const {
 
 std::vector<std::string> JsonDocument::problems() const {
   std::vector<std::string> lines = state_->problems;
-  if (state_->unlisted_problems > 0) {
+  if (state_->unlisted_problems > 0)
     lines.push_back(fmt::format("... and {} more", state_->unlisted_problems));
-  }
   return lines;
 }
 
 void JsonDocument::throw_if_problems() const {
-  if (!state_->problems.empty()) {
+  if (!state_->problems.empty())
     throw ConfigError(problems());
-  }
 }
 
 bool JsonReader::is_object() const {
@@ -279,16 +265,14 @@ const ordered_json* JsonReader::find(std::string_view key) const {
 }
 
 bool JsonReader::expect_object() const {
-  if (!is_missing_ && !is_object()) {
+  if (!is_missing_ && !is_object())
     expected("an object");
-  }
   return !is_missing_ && is_object();
 }
 
 JsonReader JsonReader::required(std::string_view key) const {
-  if (!expect_object()) {
+  if (!expect_object())
     return missing(key);
-  }
   const ordered_json* value = find(key);
   if (value == nullptr) {
     problem(fmt::format("found no \"{}\", which is required", key));
@@ -308,37 +292,30 @@ std::vector<JsonReader> JsonReader::elements() const {
     expected("an array");
     return readers;
   }
-  for (const ordered_json& element : *value_) {
+  for (const ordered_json& element : *value_)
     readers.push_back(child(std::to_string(readers.size()), element));
-  }
   return readers;
 }
 
 std::vector<std::pair<std::string, JsonReader>> JsonReader::members() const {
   std::vector<std::pair<std::string, JsonReader>> readers;
-  if (!expect_object()) {
+  if (!expect_object())
     return readers;
-  }
   state_->asked[pointer_].all = true;
-  for (const auto& [key, value] : value_->get_ref<const ordered_json::object_t&>()) {
+  for (const auto& [key, value] : value_->get_ref<const ordered_json::object_t&>())
     readers.emplace_back(key, child(key, value));
-  }
   return readers;
 }
 
 void JsonReader::finish() const {
-  if (!expect_object()) {
+  if (!expect_object())
     return;
-  }
   const AskedKeys& asked = state_->asked[pointer_];
-  if (asked.all) {
+  if (asked.all)
     return;
-  }
-  for (const auto& [key, value] : value_->get_ref<const ordered_json::object_t&>()) {
-    if (std::find(asked.keys.begin(), asked.keys.end(), key) == asked.keys.end()) {
+  for (const auto& [key, value] : value_->get_ref<const ordered_json::object_t&>())
+    if (std::find(asked.keys.begin(), asked.keys.end(), key) == asked.keys.end())
       describe_unknown_key(key, asked.keys);
-    }
-  }
 }
 
 void JsonReader::describe_unknown_key(const std::string& key, const std::vector<std::string>& asked) const {
@@ -350,27 +327,24 @@ void JsonReader::describe_unknown_key(const std::string& key, const std::vector<
 }
 
 std::string JsonReader::text() const {
-  if (is_string() && value_->get_ref<const std::string&>().find('\0') == std::string::npos) {
+  if (is_string() && value_->get_ref<const std::string&>().find('\0') == std::string::npos)
     return value_->get<std::string>();
-  }
   expected(is_string() ? "a string without NUL"
                        : "a string");  // the system would read a file's name up to it
   return {};
 }
 
 bool JsonReader::boolean() const {
-  if (is_bool()) {
+  if (is_bool())
     return value_->get<bool>();
-  }
   expected("true or false");
   return false;
 }
 
 std::int64_t JsonReader::integer(std::int64_t minimum, std::int64_t maximum) const {
   const std::optional<std::int64_t> number = exact_integer(*value_);
-  if (number && *number >= minimum && *number <= maximum) {
+  if (number && *number >= minimum && *number <= maximum)
     return *number;
-  }
   expected(describe_integers(minimum, maximum));
   return std::clamp<std::int64_t>(0, minimum, maximum);
 }
@@ -378,9 +352,8 @@ std::int64_t JsonReader::integer(std::int64_t minimum, std::int64_t maximum) con
 double JsonReader::number(double minimum, double maximum, std::string_view meaning) const {
   if (is_number()) {
     const double number = value_->get<double>();
-    if (number >= minimum && number <= maximum) {
+    if (number >= minimum && number <= maximum)
       return number;
-    }
   }
   expected(describe_numbers(minimum, maximum, meaning));
   return std::clamp(0.0, minimum, maximum);
@@ -388,9 +361,8 @@ double JsonReader::number(double minimum, double maximum, std::string_view meani
 
 std::string JsonReader::one_of(std::span<const std::string> valid) const {
   const std::string found = is_string() ? value_->get<std::string>() : "";
-  if (is_string() && std::find(valid.begin(), valid.end(), found) != valid.end()) {
+  if (is_string() && std::find(valid.begin(), valid.end(), found) != valid.end())
     return found;
-  }
   expected("a valid name; " + describe_choices(found, valid));
   return valid.empty() ? "" : valid.front();
 }
@@ -434,9 +406,8 @@ std::int64_t JsonReader::milliwatts() const {
 }
 
 void JsonReader::problem(std::string_view message) const {
-  if (!is_missing_) {
+  if (!is_missing_)
     record(*state_, problem_line(state_->file_name, pointer_, message));
-  }
 }
 
 void JsonReader::expected(std::string_view expectation) const {

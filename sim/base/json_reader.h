@@ -1,3 +1,5 @@
+#pragma once
+
 // JSON in, either typed values or every mistake of the file at once.
 //
 // Problem: a mistyped key that is silently ignored costs a day of wrong results; an error without a place
@@ -8,7 +10,6 @@
 // kept. Nothing deeper is ever built, because nlohmann destroys values recursively: a million brackets must
 // be an error, not a crash. Cost: linear in the text; looking up a key is linear in its object. For loading
 // only. Reference: RFC 8259 (JSON), RFC 6901 (JSON pointer).
-#pragma once
 
 #include <cstddef>
 #include <cstdint>

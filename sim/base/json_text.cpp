@@ -38,9 +38,8 @@ bool is_continuation(char byte) {
 std::optional<std::size_t> find_binary(std::string_view text) {
   for (std::size_t offset = 0; offset < text.size();) {
     const std::size_t length = text[offset] == '\0' ? 0 : utf8_length(text.substr(offset));
-    if (length == 0) {
+    if (length == 0)
       return offset;
-    }
     offset += length;
   }
   return std::nullopt;
@@ -122,9 +121,8 @@ class Builder {
     // way.
     std::string_view reason = error.what();
     reason.remove_prefix(std::min(reason.size(), reason.find("] ") + 2));
-    if (reason.starts_with("parse error at ")) {
+    if (reason.starts_with("parse error at "))
       reason.remove_prefix(std::min(reason.size(), reason.find(": ") + 2));
-    }
     failure_offset_ = position == 0 ? 0 : position - 1;
     return fail(std::string(reason));
   }
@@ -152,9 +150,8 @@ class Builder {
       return &root_;
     }
     ordered_json& parent = *open_.back().value;
-    if (parent.is_array()) {
+    if (parent.is_array())
       return &parent.get_ref<ordered_json::array_t&>().emplace_back(std::move(value));
-    }
     // The map's own emplace searches for the key, which would make a large object quadratic.
     using Members = ordered_json::object_t::Container;
     Members& members = parent.get_ref<ordered_json::object_t&>();
@@ -219,9 +216,8 @@ std::vector<std::string> neighbours(const std::filesystem::path& path) {
   std::vector<std::string> names;
   std::error_code ignored;
   for (std::filesystem::directory_iterator entry(folder, ignored), end;
-       !ignored && entry != end && names.size() < most_neighbours; entry.increment(ignored)) {
+       !ignored && entry != end && names.size() < most_neighbours; entry.increment(ignored))
     names.push_back(entry->path().filename().string());
-  }
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -240,13 +236,11 @@ using OpenFile = std::unique_ptr<std::FILE, FileCloser>;
 
 OpenFile open_json_file(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
+  if (std::filesystem::is_directory(path, ignored))
     refuse_file(path, "found a directory, expected a readable JSON file");
-  }
   OpenFile file(std::fopen(path.c_str(), "rb"));
-  if (!file && (errno == ENOENT || errno == ENOTDIR)) {
+  if (!file && (errno == ENOENT || errno == ENOTDIR))
     refuse_missing(path);
-  }
   if (!file) {
     refuse_file(path, fmt::format("cannot be read ({}), expected a readable JSON file",
                                   std::generic_category().message(errno)));
@@ -258,14 +252,12 @@ OpenFile open_json_file(const std::string& path) {
 
 std::size_t utf8_length(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) {
+  if (lead < 0x80)
     return 1;
-  }
   const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
   if (lead < 0xC2 || lead > 0xF4 || text.size() < length ||
-      !std::all_of(text.begin() + 1, text.begin() + static_cast<std::ptrdiff_t>(length), is_continuation)) {
+      !std::all_of(text.begin() + 1, text.begin() + static_cast<std::ptrdiff_t>(length), is_continuation))
     return 0;
-  }
   const auto second = static_cast<unsigned char>(text[1]);
   const bool is_overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
   const bool is_out_of_range = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);
@@ -277,12 +269,10 @@ bool is_utf8(std::string_view text) {
 }
 
 ordered_json parse_json_text(std::string_view text, const std::string& file_name) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
     refuse_text(text, file_name, 0, "found an empty file, expected a JSON object");
-  }
-  if (const auto offset = find_binary(text)) {
+  if (const auto offset = find_binary(text))
     refuse_text(text, file_name, *offset, "found binary data, expected JSON as UTF-8 text");
-  }
   const char* furthest = text.data();
   Builder builder;
   constexpr bool whole_text = true;
@@ -304,9 +294,8 @@ std::string read_json_file(const std::string& path) {
   std::vector<char> block(std::size_t{1} << 16);
   while (const std::size_t count = std::fread(block.data(), 1, block.size(), file.get())) {
     text.append(block.data(), count);
-    if (text.size() > largest_file) {
+    if (text.size() > largest_file)
       refuse_file(path, "found more than 64 MiB, expected a smaller JSON file");
-    }
   }
   if (std::ferror(file.get()) != 0) {
     throw EnvironmentError(
@@ -318,16 +307,14 @@ std::string read_json_file(const std::string& path) {
 std::string extended_pointer(std::string_view pointer, std::string_view key) {
   std::string result(pointer);
   result += '/';
-  for (const char letter : key) {
+  for (const char letter : key)
     result += letter == '~' ? "~0" : letter == '/' ? "~1" : std::string(1, letter);
-  }
   return result;
 }
 
 std::string describe_value(const ordered_json& value) {
-  if (value.is_structured()) {
+  if (value.is_structured())
     return value.is_object() ? "an object" : "an array";
-  }
   return abbreviated(value.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
@@ -338,12 +325,8 @@ std::string abbreviated(std::string_view text) {
   if (text.size() > longest) {
     std::size_t head = kept;
     std::size_t tail = text.size() - kept;
-    while (head > 0 && is_continuation(text[head])) {
-      --head;
-    }
-    while (tail < text.size() && is_continuation(text[tail])) {
-      ++tail;
-    }
+    while (head > 0 && is_continuation(text[head])) --head;
+    while (tail < text.size() && is_continuation(text[tail])) ++tail;
     result = std::string(text.substr(0, head)) + " ... " + std::string(text.substr(tail));
   }
   const auto is_control = [](char letter) {

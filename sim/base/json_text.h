@@ -1,3 +1,5 @@
+#pragma once
+
 // JSON text to a value, defensively, and the pieces of text that errors about JSON are made of.
 //
 // Problem: a general JSON parser takes duplicate keys, reads up to the first NUL, rounds integers that do not
@@ -5,7 +7,6 @@
 // parser, which does not recurse, drives a builder that refuses all of these as they appear. Invariant: a
 // value that is returned is at most 64 deep, has no duplicate keys, and its numbers fit int64 or double.
 // Cost: linear; 20 ns a byte of ordinary scenario, 140 at worst. Reference: RFC 8259, RFC 6901.
-#pragma once
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>

@@ -20,20 +20,19 @@ char lower_case(char letter) {
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](char letter) { return lower_case(letter); });
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](char letter) { return lower_case(letter); });
   return result;
 }
 
 // In lower case, cut where separators stand.
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words(1);
-  for (const char letter : text) {
-    if (separates(letter)) {
+  for (const char letter : text)
+    if (separates(letter))
       words.emplace_back();
-    } else {
+    else
       words.back() += lower_case(letter);
-    }
-  }
   std::erase_if(words, [](const std::string& word) { return word.empty(); });
   return words;
 }
@@ -43,18 +42,15 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> before_previous(to.size() + 1);
   std::vector<std::size_t> previous(to.size() + 1);
   std::vector<std::size_t> current(to.size() + 1);
-  for (std::size_t column = 0; column <= to.size(); ++column) {
-    previous[column] = column;
-  }
+  for (std::size_t column = 0; column <= to.size(); ++column) previous[column] = column;
   for (std::size_t row = 1; row <= from.size(); ++row) {
     current[0] = row;
     for (std::size_t column = 1; column <= to.size(); ++column) {
       const std::size_t substitution = from[row - 1] == to[column - 1] ? 0 : 1;
       current[column] =
           std::min({previous[column] + 1, current[column - 1] + 1, previous[column - 1] + substitution});
-      if (row > 1 && column > 1 && from[row - 1] == to[column - 2] && from[row - 2] == to[column - 1]) {
+      if (row > 1 && column > 1 && from[row - 1] == to[column - 2] && from[row - 2] == to[column - 1])
         current[column] = std::min(current[column], before_previous[column - 2] + 1);
-      }
     }
     std::swap(before_previous, previous);
     std::swap(previous, current);
@@ -136,24 +132,18 @@ class Wanted {
 
 std::string joined(std::span<const std::string> names) {
   std::string result;
-  for (const std::string& name : names) {
-    result += (result.empty() ? "" : ", ") + name;
-  }
+  for (const std::string& name : names) result += (result.empty() ? "" : ", ") + name;
   return result;
 }
 
 std::vector<std::string> sorted_by_distance(std::string_view text, std::span<const std::string> valid) {
   const Wanted wanted(text);
   std::vector<std::pair<std::size_t, std::string>> ranked;
-  for (const std::string& name : valid) {
-    ranked.emplace_back(wanted.distance_to(name), name);
-  }
+  for (const std::string& name : valid) ranked.emplace_back(wanted.distance_to(name), name);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
-  for (auto& [distance, name] : ranked) {
-    names.push_back(std::move(name));
-  }
+  for (auto& [distance, name] : ranked) names.push_back(std::move(name));
   return names;
 }
 
@@ -174,14 +164,12 @@ std::optional<std::string> nearest_name(std::string_view text, std::span<const s
 }
 
 std::string describe_choices(std::string_view wanted, std::span<const std::string> valid) {
-  if (valid.empty()) {
+  if (valid.empty())
     return "nothing is valid here";
-  }
   const std::optional<std::string> nearest = nearest_name(wanted, valid);
   const std::string suggestion = nearest ? "did you mean \"" + *nearest + "\"? " : "";
-  if (valid.size() <= most_names_listed) {
+  if (valid.size() <= most_names_listed)
     return suggestion + "valid: " + joined(valid);
-  }
   const std::vector<std::string> ranked = sorted_by_distance(wanted, valid);
   return suggestion + "nearest of " + std::to_string(valid.size()) +
          " valid names: " + joined(std::span(ranked).first(most_names_listed));

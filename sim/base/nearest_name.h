@@ -1,3 +1,5 @@
+#pragma once
+
 // "Did you mean": the valid name closest to the one that was found.
 //
 // Idea: Damerau-Levenshtein distance (a swap of neighbours counts as one edit), blind to case and separators, so
@@ -5,7 +7,6 @@
 // for each that is short or missing, so that "vocab" finds "vocabulary" and "bucket_mb" "bucket_cap_mb". A name
 // further than max(2, length / 3) edits is no suggestion but noise, and none is made.
 // Invariant: ties go to the first in the given order. Cost: O(length^2) a candidate, for error messages only.
-#pragma once
 
 #include <optional>
 #include <span>

@@ -1,3 +1,5 @@
+#pragma once
+
 // Text that may go to a terminal, a table or a picture, whoever wrote it.
 //
 // Problem: names come from files of strangers. An escape sequence in one moves the cursor, renames the window
@@ -8,7 +10,6 @@
 // direction, line and paragraph separators; bytes that are no UTF-8 become \ufffd. Cost: linear.
 // Reference: Unicode 15, categories Cc, Zl, Zp, and the Bidi_Control property (UAX 9; Boucher and Anderson,
 // "Trojan Source", 2021).
-#pragma once
 
 #include <string>
 #include <string_view>

@@ -98,9 +98,7 @@ constexpr Dimension duration_dimension{"a time", "3 us", "53 days", duration_uni
 // Picoseconds over 10^12 are seconds: the same spellings, counted more coarsely.
 constexpr auto long_time_units = [] {
   auto units = duration_units;
-  for (Unit& unit : units) {
-    unit.divisor = picoseconds_per_second;
-  }
+  for (Unit& unit : units) unit.divisor = picoseconds_per_second;
   return units;
 }();
 constexpr Dimension horizon_dimension{"a time", "30 days", "2^62 s", long_time_units};
@@ -135,9 +133,8 @@ std::string expectation(const Dimension& dimension) {
 Unsigned128 read_whole(std::string_view digits) {
   constexpr auto limit = static_cast<Unsigned128>(largest_quantity);
   Unsigned128 value = 0;
-  for (const char digit : digits) {
+  for (const char digit : digits)
     value = std::min(value * 10 + static_cast<unsigned>(digit - '0'), limit + 1);
-  }
   return value;
 }
 
@@ -157,34 +154,28 @@ std::string_view without_trailing_zeros(std::string_view digits) {
 
 // The number at the front of `text`, which is advanced to the unit.
 Parsed<Decimal> take_decimal(std::string_view& text, const Dimension& dimension) {
-  if (text.starts_with('-')) {
+  if (text.starts_with('-'))
     return ParseFailure{fmt::format("{} is not negative", dimension.noun)};
-  }
   const std::string_view whole = text.substr(0, count_digits(text));
   text.remove_prefix(whole.size());
-  if (whole.empty()) {
+  if (whole.empty())
     return ParseFailure{expectation(dimension)};
-  }
   std::string_view fraction;
   if (text.starts_with('.')) {
     fraction = text.substr(1, count_digits(text.substr(1)));
-    if (fraction.empty()) {
+    if (fraction.empty())
       return ParseFailure{fmt::format("digits follow the decimal point; {}", expectation(dimension))};
-    }
     text.remove_prefix(1 + fraction.size());
   }
   fraction = without_trailing_zeros(fraction);
-  if (fraction.size() > most_decimals) {
+  if (fraction.size() > most_decimals)
     return ParseFailure{fmt::format("at most {} digits may follow the decimal point", most_decimals)};
-  }
   return read_decimal(whole, fraction);
 }
 
 std::vector<std::string> unit_names(const Dimension& dimension) {
   std::vector<std::string> names;
-  for (const Unit& unit : dimension.units) {
-    names.emplace_back(unit.name);
-  }
+  for (const Unit& unit : dimension.units) names.emplace_back(unit.name);
   return names;
 }
 
@@ -197,40 +188,32 @@ const Unit* find_unit(std::string_view name, const Dimension& dimension) {
 // "Gb/s" and "Gbps" are written for bits and for bytes, a factor of 8 apart: nobody can guess, so nobody
 // does.
 std::optional<std::string> refuse_ambiguous_rate(std::string_view unit) {
-  if (!unit.ends_with("b/s") && !unit.ends_with("bps")) {
+  if (!unit.ends_with("b/s") && !unit.ends_with("bps"))
     return std::nullopt;
-  }
   std::string prefix(unit.substr(0, unit.size() - 3));
-  if (prefix.size() > 1 || std::string_view("kKMGT").find(prefix) == std::string_view::npos) {
+  if (prefix.size() > 1 || std::string_view("kKMGT").find(prefix) == std::string_view::npos)
     return std::nullopt;
-  }
   prefix = prefix == "K" ? "k" : prefix;
   return fmt::format("{} is ambiguous: {}bit/s or {}B/s", unit, prefix, prefix);
 }
 
 std::optional<std::string> refuse_other_dimension(std::string_view unit, const Dimension& dimension) {
-  for (const Dimension& other : all_dimensions) {
-    if (find_unit(unit, other) != nullptr) {
+  for (const Dimension& other : all_dimensions)
+    if (find_unit(unit, other) != nullptr)
       return fmt::format("{} measures {}; {}", unit, other.noun, expectation(dimension));
-    }
-  }
   return std::nullopt;
 }
 
 std::string refuse_unit(std::string_view unit, const Dimension& dimension) {
-  if (unit.empty()) {
+  if (unit.empty())
     return fmt::format("expected a quantity with a unit such as \"{}\"", dimension.example);
-  }
   if (unit.size() > 1 && (unit[0] == 'e' || unit[0] == 'E') &&
-      (is_digit(unit[1]) || unit[1] == '-' || unit[1] == '+')) {
+      (is_digit(unit[1]) || unit[1] == '-' || unit[1] == '+'))
     return "exponents are not read here: write the digits out or choose a larger or smaller unit";
-  }
-  if (const auto ambiguous = refuse_ambiguous_rate(unit)) {
+  if (const auto ambiguous = refuse_ambiguous_rate(unit))
     return *ambiguous;
-  }
-  if (const auto other = refuse_other_dimension(unit, dimension)) {
+  if (const auto other = refuse_other_dimension(unit, dimension))
     return *other;
-  }
   return fmt::format("\"{}\" is not a unit of {}; {}", unit, dimension.noun,
                      describe_choices(unit, unit_names(dimension)));
 }
@@ -248,42 +231,36 @@ Unsigned128 in_counting_units(const Decimal& decimal, const Unit& unit, Rounding
 
 Parsed<std::int64_t> parse_count(std::string_view text, const Dimension& dimension, Rounding rounding) {
   const auto decimal = take_decimal(text, dimension);
-  if (const auto* failure = std::get_if<ParseFailure>(&decimal)) {
+  if (const auto* failure = std::get_if<ParseFailure>(&decimal))
     return *failure;
-  }
   text.remove_prefix(text.starts_with(' ') ? 1 : 0);
   const Unit* unit = find_unit(text, dimension);
-  if (unit == nullptr) {
+  if (unit == nullptr)
     return ParseFailure{refuse_unit(text, dimension)};
-  }
   constexpr auto limit = static_cast<Unsigned128>(largest_quantity);
   const Decimal& number = std::get<Decimal>(decimal);
   // The whole part is refused on its own as well, because read_whole saturates there.
   const Unsigned128 count = in_counting_units(number, *unit, rounding);
-  if (number.whole > limit || count > limit) {
+  if (number.whole > limit || count > limit)
     return ParseFailure{fmt::format("too large: {} here is at most {}", dimension.noun, dimension.largest)};
-  }
   return static_cast<std::int64_t>(count);
 }
 
 template <class Q>
 Parsed<Q> parse_amount(std::string_view text, const Dimension& dimension) {
   const auto count = parse_count(text, dimension, Rounding::up);
-  if (const auto* failure = std::get_if<ParseFailure>(&count)) {
+  if (const auto* failure = std::get_if<ParseFailure>(&count))
     return *failure;
-  }
   return Q(std::get<std::int64_t>(count));
 }
 
 template <class Q>
 Parsed<Q> parse_rate(std::string_view text, const Dimension& dimension) {
   const auto count = parse_count(text, dimension, Rounding::down);
-  if (const auto* failure = std::get_if<ParseFailure>(&count)) {
+  if (const auto* failure = std::get_if<ParseFailure>(&count))
     return *failure;
-  }
-  if (std::get<std::int64_t>(count) == 0) {
+  if (std::get<std::int64_t>(count) == 0)
     return ParseFailure{fmt::format("a rate is at least 1 {}", dimension.units.front().name)};
-  }
   return Q(std::get<std::int64_t>(count));
 }
 
@@ -306,17 +283,14 @@ std::string format_count(std::int64_t count, std::span<const Unit> units, bool k
   const std::uint64_t magnitude = magnitude_of(count);
   std::size_t chosen = 0;
   while (chosen + 1 < units.size() &&
-         tenths_of(magnitude, units[chosen].size) * units[chosen].size >= 10 * units[chosen + 1].size) {
+         tenths_of(magnitude, units[chosen].size) * units[chosen].size >= 10 * units[chosen + 1].size)
     ++chosen;
-  }
   const Unit& unit = units[chosen];
-  if (chosen == 0) {
+  if (chosen == 0)
     return with_sign(count, fmt::format("{} {}", magnitude, unit.name));
-  }
   const auto tenths = static_cast<std::uint64_t>(tenths_of(magnitude, unit.size));
-  if (tenths % 10 == 0 && !keeps_zero_decimal) {
+  if (tenths % 10 == 0 && !keeps_zero_decimal)
     return with_sign(count, fmt::format("{} {}", tenths / 10, unit.name));
-  }
   return with_sign(count, fmt::format("{}.{} {}", tenths / 10, tenths % 10, unit.name));
 }
 
@@ -339,8 +313,9 @@ std::string format_significant(std::int64_t count, std::span<const Unit> units) 
       continue;
     const auto whole = static_cast<std::uint64_t>(rounded / shift);
     const auto rest = static_cast<std::uint64_t>(rounded % shift);
-    const std::string text = decimals == 0 ? fmt::format("{} {}", whole, units[unit].name)
-                                           : fmt::format("{}.{:0{}} {}", whole, rest, decimals, units[unit].name);
+    const std::string text = decimals == 0
+                                 ? fmt::format("{} {}", whole, units[unit].name)
+                                 : fmt::format("{}.{:0{}} {}", whole, rest, decimals, units[unit].name);
     return with_sign(count, text);
   }
 }
@@ -365,9 +340,8 @@ Parsed<Bandwidth> parse_bandwidth(std::string_view text) {
 
 Parsed<Duration> parse_duration(std::string_view text) {
   const auto count = parse_count(text, duration_dimension, Rounding::up);
-  if (const auto* failure = std::get_if<ParseFailure>(&count)) {
+  if (const auto* failure = std::get_if<ParseFailure>(&count))
     return *failure;
-  }
   return Duration::picoseconds(std::get<std::int64_t>(count));
 }
 

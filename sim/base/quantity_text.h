@@ -1,3 +1,5 @@
+#pragma once
+
 // Quantities as people write them ("25 MiB", "0.124 GB/s", "3 us") to exact integers, and back for tables.
 //
 // Problem: "0.1" has no binary fraction, so parsing through double gives results that depend on the rounding
@@ -7,7 +9,6 @@
 // for a rate, and anything above 2^62 are refused, so sums of a few parsed quantities cannot overflow.
 // Numbers are plain decimals (no sign, no exponent), at most 18 digits after the point; one space is
 // optional.
-#pragma once
 
 #include <cstdint>
 #include <string>

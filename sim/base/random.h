@@ -1,3 +1,5 @@
+#pragma once
+
 // Randomness without a state: a number is a pure function of what it is for.
 //
 // Problem: a generator that is drawn from in event order gives other numbers when ranks are folded, threads
@@ -5,7 +7,6 @@
 // (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011); the hash is three rounds of
 // splitmix64 (Steele, Lea and Flood, OOPSLA 2014), a bijection of 64 bits at each round. Invariant: integers
 // only; distributions are the caller's integer tables, never std:: ones. Cost: under 20 ns.
-#pragma once
 
 #include <cstdint>
 

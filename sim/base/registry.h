@@ -1,3 +1,5 @@
+#pragma once
+
 // Names for things that are added by adding a file.
 //
 // Problem: a list of every collective or topology in one place is a file that each extension must edit.
@@ -7,7 +9,6 @@
 // Invariant: filled before main, read-only after, sorted by name so that link order never shows; a name is
 // taken once. Cost: a map lookup by name, while a scenario is loaded and never later. The files must be
 // linked as objects: a linker drops unreferenced members of a static library, and their names with them.
-#pragma once
 
 #include <functional>
 #include <map>
@@ -39,9 +40,7 @@ class Registry {
 
   static std::vector<std::string> names() {
     std::vector<std::string> result;
-    for (const auto& [name, entry] : entries()) {
-      result.push_back(name);
-    }
+    for (const auto& [name, entry] : entries()) result.push_back(name);
     return result;
   }
 

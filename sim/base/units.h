@@ -1,3 +1,5 @@
+#pragma once
+
 // Physical quantities as strong integer types, and the only arithmetic that may mix them.
 //
 // Problem: floating-point time depends on the order of additions, and a bare integer does not say its unit.
@@ -6,11 +8,12 @@
 // amounts moved round down. A result is therefore never optimistic, and the same on every compiler.
 // Invariant: every operation is exact or rounded as its name says; overflow throws, and division by zero fails
 // a check. Cost: about 3 ns for a cross operation, a predicted branch for the others.
-#pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "sim/base/check.h"
 
@@ -18,6 +21,13 @@ namespace lockstep {
 
 // Calibrated ratios are parts of this.
 inline constexpr std::int64_t million = 1'000'000;
+inline constexpr std::int64_t mebi = 1024 * 1024;
+
+// In whole pieces of `by`, the last of which need not be full. No amount is negative.
+template <std::integral Count>
+constexpr Count divided_up(Count amount, std::type_identity_t<Count> by) {
+  return static_cast<Count>(amount / by + (amount % by != 0 ? 1 : 0));
+}
 
 // Quantities grow out of 64 bits by the user's numbers alone: readers refuse what is too large where it stands,
 // and this is the net below them. main ends it with 2.
@@ -203,6 +213,11 @@ constexpr Bytes moved_in(Duration elapsed, Bandwidth rate) {
 }
 
 // An equal part of a capacity, rounded down so that the parts never exceed the whole.
+// As much as the largest of `parts` equal parts holds.
+constexpr Bytes divided_up(Bytes whole, std::int64_t parts) {
+  return Bytes(divided_up(whole.count(), parts));
+}
+
 constexpr Bandwidth share(Bandwidth whole, std::int64_t parts) {
   LOCKSTEP_CHECK(whole >= Bandwidth{0} && parts > 0, "a capacity is shared by at least one");
   return Bandwidth(whole.count() / parts);

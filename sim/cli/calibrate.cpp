@@ -11,12 +11,12 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
-#include "sim/study/calibration_files.h"
-#include "sim/study/calibration_report.h"
-#include "sim/study/collective_table.h"
-#include "sim/study/harness_calibration.h"
-#include "sim/study/harness_gpu_calibration.h"
-#include "sim/study/processor_calibration.h"
+#include "sim/study/bench/collective_table.h"
+#include "sim/study/fit/calibration_files.h"
+#include "sim/study/fit/calibration_report.h"
+#include "sim/study/fit/harness_calibration.h"
+#include "sim/study/fit/harness_gpu_calibration.h"
+#include "sim/study/fit/processor_calibration.h"
 
 namespace lockstep {
 namespace {

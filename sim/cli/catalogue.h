@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/profile_store.h"
+#include "sim/load/reading/profile_store.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include "sim/cli/output.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/report_text.h"
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 
 namespace lockstep {
 namespace {
@@ -27,7 +27,7 @@ bool is_machine(const ScenarioArguments& arguments) {
          document.value().contains("gpus") && arguments.changes.empty();
 }
 
-Scenario load_alone(const std::string& machine, const CommandContext& context) {
+LoadedScenario load_alone(const std::string& machine, const CommandContext& context) {
   const ProfileStore store(context.data_directory);
   const std::string path = ProfileStore::is_path(machine) ? machine : "./" + machine;
   return load_collective_setting({.machine = path}, store);
@@ -41,12 +41,12 @@ struct Verdict {
 
 Verdict check_file(const ScenarioArguments& arguments, const CommandContext& context) {
   if (is_machine(arguments)) {
-    const Scenario scenario = load_alone(arguments.path, context);
+    const LoadedScenario scenario = load_alone(arguments.path, context);
     const ClusterSpec& cluster = scenario.cluster;
     return {cluster.machine.name, fmt::format("a machine of {} x {}", cluster.machine.gpus, cluster.gpu.name),
             scenario.warnings};
   }
-  const Scenario scenario = load(arguments.request(context));
+  const LoadedScenario scenario = load(arguments.request(context));
   return {scenario.name, summary_of(scenario), scenario.warnings};
 }
 

@@ -13,7 +13,7 @@
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/size_text.h"
 #include "sim/report/extrapolation.h"
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 
 namespace lockstep {
 namespace {
@@ -61,7 +61,7 @@ struct CollectiveTable {
   std::optional<MeshCycles> mesh_cycles;  // where GPUs are joined pair by pair
 };
 
-std::vector<std::string> warnings_of(const Scenario& scenario, const std::vector<CollectiveRow>& rows) {
+std::vector<std::string> warnings_of(const LoadedScenario& scenario, const std::vector<CollectiveRow>& rows) {
   std::vector<std::string> warnings = scenario.warnings;
   warn_beyond_fitted_scale(scenario.cluster, warnings);
   warn_beyond_fitted_sizes(scenario.cluster, rows.front().size, rows.back().size, warnings);
@@ -187,7 +187,7 @@ int run_collective(const CollectiveArguments& arguments, const CommandContext& c
   setting.fidelity = parse_fidelity(arguments.fidelity);
   setting.accepts_any_size = context.accepts_any_size;
   const ProfileStore store(context.data_directory);
-  const Scenario scenario = load_collective_setting(setting, store);
+  const LoadedScenario scenario = load_collective_setting(setting, store);
   const CollectiveBench bench(scenario);
   const std::vector<CollectiveRow> rows = bench.predict(op, range);
   const CollectiveTable table{op, scenario, rows, warnings_of(scenario, rows),

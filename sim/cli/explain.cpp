@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "sim/base/quantity_text.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/anchor.h"
-#include "sim/report/report.h"
+#include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
 #include "sim/report/scenario_text.h"
 #include "sim/report/text_table.h"
-#include "sim/study/strategy_cost.h"
+#include "sim/study/answers/strategy_cost.h"
 
 namespace lockstep {
 namespace {
@@ -28,28 +29,19 @@ struct ExplainArguments {
 };
 
 struct Explanation {
-  const Scenario& scenario;
+  const LoadedScenario& scenario;
   StrategyCost cost;
   std::vector<Sensitivity> what_if;
 };
 
-// Each question on its own, beside the same scenario.
-std::vector<Scenario> load_questions(const ExplainArguments& arguments, const CommandContext& context) {
-  std::vector<Scenario> scenarios;
-  for (const std::string& question : arguments.questions) {
-    LoadRequest request = arguments.scenario.request(context);
-    request.overrides.push_back(parse_change(question, "--what-if"));
-    scenarios.push_back(solve_anchor(load(request)));
-  }
-  return scenarios;
-}
-
-std::vector<Sensitivity> answer(const std::vector<std::string>& questions,
-                                const std::vector<Scenario>& scenarios) {
+// Each on its own, beside the same scenario; all are loaded before the first is simulated.
+std::vector<Sensitivity> answer(const std::vector<std::string>& questions, const ScenarioVariants& variants) {
+  std::vector<LoadedScenario> changed;
+  for (const std::string& question : questions)
+    changed.push_back(solve_anchor(variants.load({.changes = {parse_change(question, "--what-if")}})));
   std::vector<Sensitivity> answers;
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    answers.push_back({questions[i], summarise(scenarios[i], simulate(scenarios[i])).iteration});
-  }
+  for (std::size_t i = 0; i < changed.size(); ++i)
+    answers.push_back({questions[i], variants.predict_iteration(changed[i])});
   return answers;
 }
 
@@ -133,10 +125,10 @@ std::string to_text(const Explanation& explanation) {
 }
 
 int run_explain(const ExplainArguments& arguments, const CommandContext& context) {
-  const Scenario scenario = solve_anchor(load(arguments.scenario.request(context)));
-  const std::vector<Scenario> questions = load_questions(arguments, context);
-  const Explanation explanation{scenario, find_strategy_cost(scenario),
-                                answer(arguments.questions, questions)};
+  const ScenarioVariants variants(arguments.scenario.request(context));
+  const LoadedScenario scenario = solve_anchor(variants.load());
+  std::vector<Sensitivity> what_if = answer(arguments.questions, variants);
+  const Explanation explanation{scenario, find_strategy_cost(scenario), std::move(what_if)};
   if (arguments.wants_json) {
     print_json(to_json(explanation));
   } else {

@@ -14,13 +14,14 @@
 #include "sim/cli/outputs.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/statistics.h"
-#include "sim/report/anchor.h"
 #include "sim/report/html.h"
+#include "sim/report/memory_remedies.h"
+#include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
 #include "sim/report/trace.h"
+#include "sim/study/answers/strategy_comparison.h"
 #include "sim/study/picture.h"
-#include "sim/study/strategy_comparison.h"
 
 namespace lockstep {
 namespace {
@@ -43,24 +44,24 @@ std::unique_ptr<AtomicFile> open_output(const std::string& path) {
 constexpr std::size_t large_trace = 100'000'000;  // bytes; what viewers open without complaint
 
 // It is written twice: what it would be is counted before any of it is on the disk.
-void write_trace_file(AtomicFile& file, const Scenario& stated, const TraceExtent& extent) {
-  const Scenario scenario = solve_anchor(stated);
-  const Simulation simulation = simulate(scenario);
+void write_trace_file(AtomicFile& file, const Prediction& prediction, const TraceExtent& extent) {
   std::size_t bytes = 0;
   write_trace(
-      scenario, simulation, [&](std::string_view text) { bytes += text.size(); }, extent);
+      prediction.scenario, prediction.simulation, [&](std::string_view text) { bytes += text.size(); },
+      extent);
   if (bytes > large_trace)
     print_diagnostic(fmt::format(
         "lockstep: the trace is {} MB; --trace-iterations and --trace-ranks limit it\n", bytes / 1'000'000));
   write_trace(
-      scenario, simulation, [&](std::string_view text) { file.write(text); }, extent);
+      prediction.scenario, prediction.simulation, [&](std::string_view text) { file.write(text); }, extent);
   file.commit();
 }
 
 using Comparison = std::vector<ComparedStrategy>;
 
-void print_report(const PredictArguments& arguments, const Report& report, const Scenario& scenario,
+void print_report(const PredictArguments& arguments, const Prediction& prediction,
                   const std::optional<Comparison>& comparison) {
+  const auto& [scenario, simulation, report] = prediction;
   if (arguments.wants_json) {
     print_json(with_comparison(to_json(report, scenario), comparison));
   } else {
@@ -82,41 +83,37 @@ void check_plot(const PredictArguments& arguments, const Scenario& scenario) {
 
 int run_predict(const PredictArguments& arguments, const CommandContext& context) {
   const Stopwatch since_start;
-  const Scenario scenario = load(arguments.scenario.request(context));
+  const ScenarioVariants variants(arguments.scenario.request(context));
+  const LoadedScenario scenario = variants.load();
   require_files_of_their_own(
       {{"--trace", arguments.trace_path}, {"--report", arguments.report_path}, {"--plot", arguments.picture}},
       scenario.files);
   const std::unique_ptr<AtomicFile> trace = open_output(arguments.trace_path);
   const std::unique_ptr<AtomicFile> page = open_output(arguments.report_path);
   check_plot(arguments, scenario);
-  Report report = predict(scenario);
-  if (!report.memory.fits()) {
-    report.memory.remedies = find_memory_remedies(scenario, [&](const Overrides& changes) {
-      LoadRequest request = arguments.scenario.request(context);
-      request.overrides.insert(request.overrides.end(), changes.begin(), changes.end());
-      return load(request);
-    });
-  }
+  Prediction prediction = variants.predict(scenario);
+  MemoryReport& memory = prediction.report.memory;
+  if (!memory.fits())
+    memory.remedies = find_memory_remedies(
+        scenario, [&](const Overrides& changes) { return variants.load({.changes = changes}); });
   const std::optional<Comparison> comparison =
       scenario.comparison ? std::optional(compare_strategies(scenario)) : std::nullopt;
   if (page) {
-    page->write(to_html(report, scenario));
+    page->write(to_html(prediction.report, prediction.scenario));
     page->commit();
   }
-  if (trace) {
-    write_trace_file(*trace, scenario, arguments.trace_extent);
-  }
-  print_report(arguments, report, scenario, comparison);
-  if (!arguments.picture.empty()) {
+  if (trace)
+    write_trace_file(*trace, prediction, arguments.trace_extent);
+  print_report(arguments, prediction, comparison);
+  if (!arguments.picture.empty())
     draw({.script = "loss",
-          .document = with_comparison(to_json(report, scenario), comparison).dump(),
+          .document = with_comparison(to_json(prediction.report, prediction.scenario), comparison).dump(),
           .output = arguments.picture,
           .data_directory = context.data_directory});
-  }
   if (arguments.wants_statistics) {
     const Stopwatch simulating;
-    const Report again = summarise(scenario, simulate(scenario));
-    print_statistics(since_start, again.events, simulating.seconds());
+    const Report again = summarise(prediction.scenario, simulate(prediction.scenario));
+    print_statistics(since_start, again.engine.events, simulating.seconds());
   }
   return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
-#include "sim/scenario/spelling.h"
+#include "sim/load/reading/spelling.h"
 
 namespace lockstep {
 namespace {

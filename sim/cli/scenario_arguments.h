@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/cli/commands.h"
-#include "sim/scenario/load.h"
+#include "sim/load/load.h"
 
 namespace lockstep {
 

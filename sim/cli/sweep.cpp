@@ -1,6 +1,6 @@
 // lockstep sweep SCENARIO --vary PATH=...: a grid of predictions.
 
-#include "sim/study/sweep.h"
+#include "sim/study/answers/sweep.h"
 
 #include <fmt/format.h>
 

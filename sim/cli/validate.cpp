@@ -15,10 +15,10 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
-#include "sim/study/collective_validation.h"
-#include "sim/study/measurement_files.h"
+#include "sim/study/fit/measurement_files.h"
 #include "sim/study/picture.h"
-#include "sim/study/validation.h"
+#include "sim/study/validation/collective_validation.h"
+#include "sim/study/validation/validation.h"
 
 namespace lockstep {
 namespace {

@@ -1,10 +1,6 @@
 #include "sim/collectives/collective_frame.h"
 
 namespace lockstep {
-std::int64_t divided_up(std::int64_t amount, std::int64_t by) {
-  return (amount + by - 1) / by;
-}
-
 CollectiveFrame::CollectiveFrame(PlanWriter& writer, const CollectiveRequest& request,
                                  std::string_view algorithm)
     : writer_(writer),

@@ -15,8 +15,6 @@
 
 namespace lockstep {
 
-std::int64_t divided_up(std::int64_t amount, std::int64_t by);
-
 // What a coupled transfer moves: `traffic` once with `amount`, and its chains (see CoupledShape).
 struct CoupledMove {
   TrafficId traffic;

@@ -90,7 +90,7 @@ class Halving {
     const std::uint32_t first = side % sides;
     if (op_ == CollectiveOp::all_reduce || first >= extra_)
       return members;
-    return members + (extra_ - first + sides - 1) / sides;
+    return members + divided_up(extra_ - first, sides);
   }
 
   const Communicator& world_;

@@ -1,8 +1,9 @@
 #include "sim/collectives/nccl_constants.h"
-#include "sim/base/units.h"
 
 #include <algorithm>
 #include <bit>
+
+#include "sim/base/units.h"
 
 namespace lockstep {
 namespace {
@@ -26,9 +27,7 @@ constexpr NcclConstants nccl_2_8{.since = 20'800,
                                  .ring_base = old_ring_base,
                                  .tree = old_tree,
                                  .ring = old_ring(9'600),
-                                 .nvls_in_node = 0,
-                                 .nvls_network = 0,
-                                 .nvls_tree_network = 0,
+                                 .nvls = {.is_known = false, .in_node = 0, .tree_network = 0, .ratio_ppm = 0},
                                  .ring_ll_ppm = 250'000,
                                  .ring_ll128_is_less_without_peers = true,
                                  .ll_is_slower_across_nodes = true,
@@ -36,8 +35,6 @@ constexpr NcclConstants nccl_2_8{.since = 20'800,
                                  .simple_ring_plateau_ppm = 1'900'000,
                                  .plateau_counts_bytes_per_rank = true,
                                  .one_node_more_in_rings = false,
-                                 .nvls_ratio_ppm = 0,
-                                 .has_nvls = false,
                                  .has_pat = false};
 
 constexpr NcclConstants nccl_2_12 = [] {
@@ -62,15 +59,14 @@ constexpr NcclConstants nccl_2_18 = [] {
   row.ring_base = ring_base;
   row.tree = {{600, 1'250, 4'000}, {1'000, 1'900, 6'000}, {5'000, 8'500, 14'000}};
   row.ring = ring;
-  row.nvls_in_node = 23'000;
-  row.nvls_network = 18'000;
-  row.nvls_tree_network = 19'000;
+  row.nvls.in_node = 23'000;
+  row.nvls.tree_network = 19'000;
   row.ll_is_slower_across_nodes = false;
   row.counts_network_overhead = true;
   row.simple_ring_plateau_ppm = 1'400'000;
   row.plateau_counts_bytes_per_rank = false;
-  row.nvls_ratio_ppm = 833'333;
-  row.has_nvls = true;
+  row.nvls.ratio_ppm = 833'333;
+  row.nvls.is_known = true;
   return row;
 }();
 
@@ -78,14 +74,14 @@ constexpr NcclConstants nccl_2_20 = [] {
   NcclConstants row = nccl_2_18;
   row.since = 22'000;
   row.tree = slow_tree;
-  row.nvls_tree_network = 14'000;
+  row.nvls.tree_network = 14'000;
   return row;
 }();
 
 constexpr NcclConstants nccl_2_21 = [] {
   NcclConstants row = nccl_2_20;
   row.since = 22'100;
-  row.nvls_in_node = 25'000;
+  row.nvls.in_node = 25'000;
   row.ring_ll_ppm = 500'000;
   return row;
 }();
@@ -104,8 +100,8 @@ constexpr NcclConstants nccl_2_23 = [] {
 constexpr NcclConstants nccl_2_28 = [] {
   NcclConstants row = nccl_2_23;
   row.since = 22'800;
-  row.nvls_tree_network = 20'900;
-  row.nvls_ratio_ppm = 0;
+  row.nvls.tree_network = 20'900;
+  row.nvls.ratio_ppm = 0;
   return row;
 }();
 

@@ -27,15 +27,21 @@ struct LinkLatencies {
   ByProtocol network;
 };
 
+// The switch that adds and multicasts.
+struct NvlsConstants {
+  bool is_known;  // to the release
+  std::int64_t in_node;
+  std::int64_t tree_network;
+  std::int64_t ratio_ppm;  // zero: the efficiency model
+};
+
 struct NcclConstants {
   std::int64_t since;  // NCCL_VERSION_CODE
   ByProtocol tree_base;
   ByProtocol ring_base;
   LinkLatencies tree;
   LinkLatencies ring;
-  std::int64_t nvls_in_node;
-  std::int64_t nvls_network;
-  std::int64_t nvls_tree_network;
+  NvlsConstants nvls;
   std::int64_t ring_ll_ppm;  // of the graph's bandwidth; a third instead of a quarter: see the tuner
   bool ring_ll128_is_less_without_peers;  // 0.7 instead of 0.92 with one GPU a node
   bool ll_is_slower_across_nodes;         // steps inside a node cost 1.8 times as much
@@ -43,8 +49,6 @@ struct NcclConstants {
   std::int64_t simple_ring_plateau_ppm;  // AllReduce rings between nodes, compute capability 8.0 and more
   bool plateau_counts_bytes_per_rank;    // from 4096 bytes a rank, not 64 bytes a rank and channel
   bool one_node_more_in_rings;           // an AllReduce crosses 2 N network steps instead of 2 (N - 1)
-  std::int64_t nvls_ratio_ppm;           // zero: the efficiency model
-  bool has_nvls;
   bool has_pat;
 };
 

@@ -34,7 +34,8 @@ class ExchangeWriter {
 
  private:
   TrafficId traffic_of(std::size_t round) {
-    return writer_.traffic(exchange_.rounds[round], [&] { return exchange_.traffic(request_, round); });
+    return writer_.traffic(
+        exchange_.rounds[round], [&] { return exchange_.traffic(request_, round); });
   }
 
   void write_round(const std::vector<Flow>& messages) {

@@ -99,7 +99,7 @@ class TreeWriter {
         divided_up(divided_up(request_.bytes.count(), channels), tree_count(world_.nodes));
     const ProtocolFacts protocol =
         world_.protocols.empty() ? ProtocolFacts{} : world_.protocols[request_.protocol];
-    const std::int64_t handed_on = chunk_of(protocol) * divided_up(world_.channels(), channels);
+    const std::int64_t handed_on = chunk_of(protocol) * divided_up<std::int64_t>(world_.channels(), channels);
     if (part > handed_on * most_chunks)
       return {.count = most_chunks,
               .longer_count = part % most_chunks,
@@ -156,12 +156,14 @@ class TreeWriter {
   }
 
   TrafficId all_traffic() {
-    return writer_.traffic("tree", [&] {
-      Traffic traffic{.flows = flows_of(Direction::up), .rounds = {}};
-      const std::vector<Flow> down = flows_of(Direction::down);
-      traffic.flows.insert(traffic.flows.end(), down.begin(), down.end());
-      return traffic;
-    });
+    return writer_.traffic(
+        "tree",
+        [&] {
+          Traffic traffic{.flows = flows_of(Direction::up), .rounds = {}};
+          const std::vector<Flow> down = flows_of(Direction::down);
+          traffic.flows.insert(traffic.flows.end(), down.begin(), down.end());
+          return traffic;
+        });
   }
 
   std::vector<Flow> flows_of(Direction direction) const {

@@ -29,6 +29,7 @@ struct ProtocolCost {
   std::vector<Bandwidth> most_bandwidth;
   Duration launch;  // fixed cost of a collective in this protocol, beyond `collective_launch`
   std::map<LinkClass, Duration> step;
+  bool operator==(const ProtocolCost&) const = default;
 };
 
 // What an algorithm costs beside its protocol's own figures: a start of its own, another price for a step, a
@@ -38,6 +39,7 @@ struct AlgorithmCost {
   Duration launch;
   std::int64_t step_ppm = 1'000'000;
   std::int64_t efficiency_ppm = 1'000'000;
+  bool operator==(const AlgorithmCost&) const = default;
 };
 
 // Messages between pairs (send/recv, all-to-all): each peer costs its rank a start; a message alone on its
@@ -46,6 +48,7 @@ struct PeerCost {
   Duration start;
   std::optional<Bandwidth> channel_bandwidth;
   Duration ramp;
+  bool operator==(const PeerCost&) const = default;
 };
 
 // The 10th and 90th percentile of measured over predicted, minus one, for messages of `from` and more.
@@ -53,6 +56,7 @@ struct ResidualBand {
   std::int64_t low_ppm = 0;
   std::int64_t high_ppm = 0;
   Bytes from{0};
+  bool operator==(const ResidualBand&) const = default;
 };
 
 // What the figures were fitted to; beyond it a prediction is an extrapolation.
@@ -61,6 +65,7 @@ struct FittedRange {
   Bytes largest;
   std::int64_t most_ranks = 0;
   std::int64_t most_nodes = 0;
+  bool operator==(const FittedRange&) const = default;
 };
 
 struct Calibration {
@@ -110,6 +115,7 @@ struct Calibration {
         band = candidate;
     return band;
   }
+  bool operator==(const Calibration&) const = default;
 };
 
 }  // namespace lockstep

@@ -26,6 +26,7 @@ struct LinkSpec {
   Duration latency;
   LinkClass link_class = LinkClass::network;
   std::optional<Bandwidth> nccl_bandwidth;  // what NCCL plans with, where it is known to differ
+  bool operator==(const LinkSpec&) const = default;
 };
 
 enum class GpuLinkKind : std::uint8_t { none, nvswitch, mesh, pcie };
@@ -35,6 +36,7 @@ struct GpuLinks {
   LinkSpec link;
   std::int64_t links_per_gpu = 0;                 // nvswitch
   std::vector<std::vector<std::int64_t>> matrix;  // mesh: links between each pair, symmetric
+  bool operator==(const GpuLinks&) const = default;
 };
 
 struct HostSpec {
@@ -44,17 +46,20 @@ struct HostSpec {
   std::vector<std::vector<std::int64_t>> pcie_switches;  // GPUs below each switch
   std::optional<Bandwidth> memory_bandwidth = {};        // of one socket
   bool peer_to_peer = true;  // else what GPUs send each other over PCIe goes through host memory
+  bool operator==(const HostSpec&) const = default;
 };
 
 struct NicSpec {
   LinkSpec link;
   std::vector<std::int64_t> gpus;  // the GPUs it is close to
+  bool operator==(const NicSpec&) const = default;
 };
 
 struct Price {
   double usd_per_gpu_hour = 0;
   std::string date;
   std::string source;
+  bool operator==(const Price&) const = default;
 };
 
 struct MachineSpec {
@@ -67,6 +72,7 @@ struct MachineSpec {
   std::vector<NicSpec> nics;
   LibraryKind library = LibraryKind::nccl;
   std::optional<Price> price;
+  bool operator==(const MachineSpec&) const = default;
 };
 
 // `kind` names an entry of Registry<FabricKind> (topologies/*.cpp).
@@ -87,9 +93,11 @@ struct FabricSpec {
     std::string from;
     std::string to;
     LinkSpec link;
+    bool operator==(const GraphLink&) const = default;
   };
   std::vector<std::string> switches;
   std::vector<GraphLink> links;
+  bool operator==(const FabricSpec&) const = default;
 };
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/base/check.h"
 #include "sim/network/hamilton.h"
 #include "sim/network/planning.h"
 #include "sim/network/routing.h"
@@ -319,7 +320,20 @@ void limit_channels(std::vector<RingPattern>& rings, std::uint32_t channels) {
     rings[ring].channels = channels / count + (ring < channels % count ? 1 : 0);
 }
 
-// `members` sit at the same GPUs of every node they are on.
+// Whether `members`, in this order, fill the same GPUs of one node after another.
+bool fill_grid(const std::vector<Rank>& members, const std::vector<std::uint32_t>& gpus,
+               std::uint32_t gpus_per_node) {
+  if (members.size() % gpus.size() != 0)
+    return false;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::size_t place = i % gpus.size();
+    const std::uint32_t node = members[i - place].index / gpus_per_node;
+    if (members[i].index != node * gpus_per_node + gpus[place])
+      return false;
+  }
+  return true;
+}
+
 Seats find_seats(const Topology& topology, const MachineSpec& machine, std::vector<Rank> members) {
   Seats seats;
   const std::uint32_t gpus = topology.gpus_per_node();
@@ -327,6 +341,8 @@ Seats find_seats(const Topology& topology, const MachineSpec& machine, std::vect
   for (const Rank member : members)
     if (member.index / gpus == first_node)
       seats.gpus.push_back(member.index % gpus);
+  LOCKSTEP_CHECK(fill_grid(members, seats.gpus, gpus),
+                 "the ranks of a communicator sit at the same GPUs of every node that they are on");
   seats.nodes = static_cast<std::uint32_t>(members.size() / seats.gpus.size());
   if (seats.nodes > 1)
     seats.nics = nics_of(topology, machine, seats);
@@ -393,10 +409,12 @@ Communicator find_world(const Topology& topology, const WorldOptions& options) {
 }
 
 // Groups at the same GPUs of as many nodes form the same communicator, and many at other GPUs an equal one.
-GroupSet find_groups(const Topology& topology, const WorldOptions& options, const GroupLayout& layout) {
-  GroupSet set{.name = layout.name, .shapes = {}, .groups = {}};
+GroupSet find_groups(const Topology& topology, const WorldOptions& options, const Mesh& mesh,
+                     const GroupAxes& wanted) {
+  LOCKSTEP_CHECK(mesh.ranks() == topology.ranks(), "every rank of the cluster has a place on its mesh");
+  GroupSet set{.name = wanted.name, .shapes = {}, .groups = {}};
   std::map<std::vector<std::uint32_t>, std::uint32_t> shape_at;  // by GPUs of a node
-  for (std::vector<Rank>& members : members_of(layout, topology.ranks())) {
+  for (std::vector<Rank>& members : mesh.lines(wanted.along)) {
     Seats seats = find_seats(topology, options.machine, std::move(members));
     const auto [known, is_new] = shape_at.try_emplace(seats.gpus);
     if (is_new) {

@@ -34,9 +34,10 @@ struct WorldOptions {
 // All ranks, and what the chooser of their library may know.
 Communicator find_world(const Topology& topology, const WorldOptions& options);
 
-// The groups of a layout that cuts nodes into alike parts, or takes whole ones, each with the communicator its
-// members would form.
-GroupSet find_groups(const Topology& topology, const WorldOptions& options, const GroupLayout& layout);
+// The lines of a mesh over all ranks, each with the communicator its members would form: they sit at the same
+// GPUs of every node that they are on.
+GroupSet find_groups(const Topology& topology, const WorldOptions& options, const Mesh& mesh,
+                     const GroupAxes& wanted);
 
 // How many cycles were found, and whether there can be more, for people.
 std::string describe(const MeshCycles& cycles);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sim/base/error.h"
+#include "sim/network/route_library.h"
 #include "sim/network/traffic_route.h"
 
 namespace lockstep {
@@ -119,12 +120,22 @@ class Router {
     const auto [known, is_new] = traffics_.try_emplace(id);
     if (is_new) {
       const Traffic& traffic = input_.plan.traffics[id];
-      known->second.route = route_traffic(input_, traffic);
+      known->second.route = find_route(traffic);
       std::vector<LinkUse> uses = known->second.route.uses;
       add_core_uses(traffic, uses);
       known->second.uses = table_.keep(uses);
     }
     return known->second;
+  }
+
+  TrafficRoute find_route(const Traffic& traffic) const {
+    if (input_.library == nullptr || traffic.name.empty())
+      return route_traffic(input_, traffic);
+    if (const TrafficRoute* known = input_.library->find(traffic.name))
+      return *known;
+    TrafficRoute route = route_traffic(input_, traffic);
+    input_.library->keep(traffic.name, route, flow_count(traffic));
+    return route;
   }
 
   void add_core_uses(const Traffic& traffic, std::vector<LinkUse>& uses) const {

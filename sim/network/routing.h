@@ -31,14 +31,17 @@ struct Symmetry {
   bool is_representative(LinkId link) const { return representative(link) == link; }
 };
 
+class RouteLibrary;
+
 struct RoutingInput {
   const Plan& plan;
   const Topology& topology;
   const Communicator& world;
   const Calibration& calibration;
   const Symmetry& symmetry;
-  Interference interference = {};  // of collectives with the kernels beside them
-  bool takes_core_time = true;     // whether bytes sent take the ranks' cores from their kernels
+  Interference interference = {};   // of collectives with the kernels beside them
+  bool takes_core_time = true;      // whether bytes sent take the ranks' cores from their kernels
+  RouteLibrary* library = nullptr;  // of this topology and symmetry; none: nothing is remembered
 };
 
 // One route for every path of the plan, in the same order.

@@ -9,7 +9,7 @@ namespace {
 WrittenGroup written(const GroupSet& set, const Group& group, const Roles& roles) {
   WrittenGroup result{.name = set.name + " " + std::to_string(group.members.front().index),
                       .group = &group,
-                      .world = &set.shapes[group.shape],
+                      .communicator = &set.shapes[group.shape],
                       .alike = {},
                       .places = {},
                       .roles = {},
@@ -36,14 +36,6 @@ std::uint32_t least_role(const Group& group, const Roles& roles) {
 }
 
 }  // namespace
-
-std::vector<std::vector<Rank>> members_of(const GroupLayout& layout, std::uint32_t ranks) {
-  const std::uint32_t blocks = ranks / layout.block;
-  std::vector<std::vector<Rank>> groups(layout.is_across ? layout.block : blocks);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank)
-    groups[layout.is_across ? rank % layout.block : rank / layout.block].push_back(Rank{rank});
-  return groups;
-}
 
 Flow in_cluster(const Group& group, Flow flow) {
   flow.source = group.members[flow.source.index];

@@ -4,9 +4,10 @@
 // hold the same part of it.
 //
 // Problem:   collective algorithms speak of ranks 0..n-1; a group's members are any ranks of the cluster.
-// Idea:      a group lists its members in the order of its communicator. While it is entered (GroupScope), a
-//            plan writer takes every rank it is told for a place in the group, so that no algorithm knows.
-//            Groups of one set whose members have the same roles are alike: the first of them is written.
+// Idea:      a group is a line of a mesh and lists its members in the order of its communicator. While it is
+//            entered (GroupScope), a plan writer takes every rank it is told for a place in the group, so
+//            that no algorithm knows. Groups of one set whose members have the same roles are alike: the
+//            first of them is written.
 // Invariant: a set has every rank in exactly one of its groups, and all groups have the same size. A role
 //            belongs to groups that are alike: which group a rank is in is part of what its role is.
 // Cost:      a number for each rank and set.
@@ -17,15 +18,24 @@
 #include <vector>
 
 #include "sim/plan/communicator.h"
+#include "sim/plan/mesh.h"
 #include "sim/plan/roles.h"
 
 namespace lockstep {
 
-// A way to cut the cluster into groups: blocks of consecutive ranks, or the ranks at one place of every block.
-struct GroupLayout {
+// A set of groups that is wanted: all lines along these axes of a mesh.
+struct GroupAxes {
   std::string name;
-  std::uint32_t block = 1;
-  bool is_across = false;
+  std::vector<std::string> along;
+
+  bool operator==(const GroupAxes&) const = default;
+};
+
+struct MeshGroups {
+  Mesh mesh{{}};
+  std::vector<GroupAxes> sets = {};
+
+  bool operator==(const MeshGroups&) const = default;
 };
 
 struct Group {
@@ -40,9 +50,6 @@ struct GroupSet {
   std::vector<Group> groups;
 };
 
-// The members of every group, ascending.
-std::vector<std::vector<Rank>> members_of(const GroupLayout& layout, std::uint32_t ranks);
-
 // A flow between places of the group as one between ranks of the cluster.
 Flow in_cluster(const Group& group, Flow flow);
 std::vector<Flow> in_cluster(const Group& group, std::vector<Flow> flows);
@@ -51,7 +58,7 @@ std::vector<Flow> in_cluster(const Group& group, std::vector<Flow> flows);
 struct WrittenGroup {
   std::string name;
   const Group* group = nullptr;
-  const Communicator* world = nullptr;
+  const Communicator* communicator = nullptr;
   std::vector<const Group*> alike;      // the others it stands for
   std::vector<Rank> places;             // the first of each role among its members
   std::vector<std::uint32_t> roles;     // theirs

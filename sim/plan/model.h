@@ -1,3 +1,5 @@
+#pragma once
+
 // A neural network as the simulator sees it: tensors to reduce, work to do, bytes to keep.
 //
 // Problem:   training strategies need gradient sizes and their order, the roofline needs work per kernel,
@@ -8,7 +10,6 @@
 //            weights count once per batch. Each parameter belongs to exactly one layer: the one whose
 //            backward completes its gradient (a tied tensor: the last of them). All sums fit int64.
 // Reference: Korthikanti et al. 2205.05198 (activations), torchvision and Hugging Face (names, order).
-#pragma once
 
 #include <cstdint>
 #include <optional>

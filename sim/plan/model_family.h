@@ -1,8 +1,9 @@
+#pragma once
+
 // The extension point of models: a family turns the keys of models/NAME.json into layers.
 //
 // Idea:      one function per family, found by the "family" key; it reads its own keys and no others.
 // Invariant: a family reads every key it understands, so that finish() rejects the rest.
-#pragma once
 
 #include <cstdint>
 #include <optional>

@@ -97,6 +97,7 @@ struct Traffic {
   std::vector<Flow> flows;
   std::vector<std::vector<Flow>> rounds;
   std::vector<Flow> alike = {};  // what the groups that this one stands for move meanwhile
+  std::string name = {};         // among those of its cluster; empty: of this plan alone
 };
 
 std::int64_t flow_count(const Traffic& traffic);

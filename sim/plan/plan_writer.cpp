@@ -19,7 +19,7 @@ LaneId PlanWriter::new_channel_lane(Rank rank, std::uint32_t channel) {
 PathId PlanWriter::kernel_path(Rank rank) {
   return find_path({.kind = PathKind::kernel,
                     .rank = stand_in(rank),
-                    .held_channels = group_ != nullptr ? group_->world->channels() : 0});
+                    .held_channels = group_ != nullptr ? group_->communicator->channels() : 0});
 }
 
 PathId PlanWriter::hop_path(const Hop& hop) {
@@ -60,11 +60,19 @@ TrafficId PlanWriter::add_traffic(const std::string& key, Traffic traffic) {
     traffic.flows = in_cluster(*group_->group, std::move(traffic.flows));
     for (std::vector<Flow>& round : traffic.rounds) round = in_cluster(*group_->group, std::move(round));
   }
+  traffic.name = key;
+  if (library_ != nullptr)
+    library_->keep(key, traffic, flow_count(traffic));
+  return append_traffic(std::move(traffic));
+}
+
+TrafficId PlanWriter::append_traffic(Traffic traffic) {
   const std::int64_t flows = flow_count(traffic);
   flows_ += flows;
   take_room(flows * PlanSize::bytes_per_flow);
+  std::string key = traffic.name;
   const TrafficId id = plan_.traffics.push_back(std::move(traffic));
-  traffics_.emplace(key, id);
+  traffics_.emplace(std::move(key), id);
   return id;
 }
 

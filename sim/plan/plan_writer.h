@@ -24,6 +24,7 @@
 #include "sim/plan/plan.h"
 #include "sim/plan/plan_size.h"
 #include "sim/plan/roles.h"
+#include "sim/plan/traffic_library.h"
 
 namespace lockstep {
 
@@ -43,7 +44,9 @@ class PlanWriter {
   static constexpr std::int64_t any_room = std::numeric_limits<std::int64_t>::max();
 
   // `room`: bytes that the plan may take (plan_size.h).
-  explicit PlanWriter(const Roles& roles, std::int64_t room = any_room) : roles_(roles), room_(room) {}
+  // `library`: of the cluster; none: every traffic is made.
+  explicit PlanWriter(const Roles& roles, std::int64_t room = any_room, TrafficLibrary* library = nullptr)
+      : roles_(roles), room_(room), library_(library) {}
 
   // The ranks a writer writes for, one per role.
   std::span<const Rank> representatives() const {
@@ -67,7 +70,11 @@ class PlanWriter {
   TrafficId traffic(const std::string& key, Make make) {
     const std::string own_key = group_ != nullptr ? key + " of " + group_->name : key;
     const auto found = traffics_.find(own_key);
-    return found != traffics_.end() ? found->second : add_traffic(own_key, make());
+    if (found != traffics_.end())
+      return found->second;
+    if (const Traffic* known = library_ != nullptr ? library_->find(own_key) : nullptr)
+      return append_traffic(*known);
+    return add_traffic(own_key, make());
   }
 
   // Before making so many flows, which may be more than memory holds; throws PlanTooLarge.
@@ -102,6 +109,7 @@ class PlanWriter {
   Rank stand_in(Rank rank) const;
   PathId find_path(const Path& path);
   TrafficId add_traffic(const std::string& key, Traffic traffic);
+  TrafficId append_traffic(Traffic traffic);
   OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
   void follow_lane(LaneId lane, OpId op);
   bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
@@ -116,6 +124,7 @@ class PlanWriter {
 
   const Roles& roles_;
   std::int64_t room_;  // left, in bytes
+  TrafficLibrary* library_;
   std::int64_t flows_ = 0;
   const WrittenGroup* group_ = nullptr;  // entered
   Plan plan_;

@@ -8,13 +8,14 @@
 //            was measured. Iteration time grows with the scale, so a bracket is halved until it is one part
 //            per million wide.
 // Invariant: deterministic; throws ConfigError where no scale gives the time (communication alone takes
-// longer). Cost:      about forty predictions of the anchor's own scenario.
+// longer).
+// Cost:      about forty simulations of the anchor's own scenario.
 
 #include "sim/scenario/scenario.h"
 
 namespace lockstep {
 
 // The scenario with `compute.scale` solved, or as it is where it has no anchor.
-Scenario solve_anchor(const Scenario& scenario);
+LoadedScenario solve_anchor(const LoadedScenario& scenario);
 
 }  // namespace lockstep

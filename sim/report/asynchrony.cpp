@@ -33,32 +33,6 @@ Duration divided(Unsigned128 picoseconds, std::int64_t parts) {
   return Duration::picoseconds(arithmetic::checked_narrow(picoseconds / static_cast<Unsigned128>(parts)));
 }
 
-// Computing divides as a step does.
-Breakdown mean_step(const UpdateRun& run) {
-  const TimeSum sum = time_of_all(run.totals);
-  const Unsigned128 step = std::max<Unsigned128>(
-      picoseconds(run.forward) + picoseconds(run.backward) + picoseconds(run.recompute), 1);
-  const Unsigned128 updates = static_cast<Unsigned128>(run.totals.updates);
-  const auto part_of_computing = [&](Duration part) { return sum.computing / step * picoseconds(part); };
-  Breakdown mean;
-  const Unsigned128 forward = part_of_computing(run.forward);
-  const Unsigned128 recompute = part_of_computing(run.recompute);
-  const std::array<std::pair<Duration*, Unsigned128>, 5> parts{
-      {{&mean.forward, forward},
-       {&mean.recompute, recompute},
-       {&mean.backward, sum.computing - forward - recompute},
-       {&mean.exposed_communication, sum.communicating},
-       {&mean.straggler_wait, sum.waiting}}};
-  Unsigned128 whole = 0;
-  Duration reported;
-  for (const auto& [part, all] : parts) {
-    whole += all;
-    *part = Duration::picoseconds(arithmetic::checked_narrow(whole / updates)) - reported;
-    reported += *part;
-  }
-  return mean;
-}
-
 double utilisation(const UpdateRun& run, Duration per_update) {
   const auto most =
       std::max_element(run.servers.begin(), run.servers.end(),
@@ -122,22 +96,48 @@ AsynchronyReport describe_asynchrony(const UpdateRun& run) {
   return report;
 }
 
+// Computing divides as a step does.
+Breakdown mean_update(const UpdateRun& run) {
+  const TimeSum sum = time_of_all(run.totals);
+  const Unsigned128 step = std::max<Unsigned128>(
+      picoseconds(run.forward) + picoseconds(run.backward) + picoseconds(run.recompute), 1);
+  const Unsigned128 updates = static_cast<Unsigned128>(run.totals.updates);
+  const auto part_of_computing = [&](Duration part) { return sum.computing / step * picoseconds(part); };
+  Breakdown mean;
+  const Unsigned128 forward = part_of_computing(run.forward);
+  const Unsigned128 recompute = part_of_computing(run.recompute);
+  const std::array<std::pair<Duration*, Unsigned128>, 5> parts{
+      {{&mean.forward, forward},
+       {&mean.recompute, recompute},
+       {&mean.backward, sum.computing - forward - recompute},
+       {&mean.exposed_communication, sum.communicating},
+       {&mean.straggler_wait, sum.waiting}}};
+  Unsigned128 whole = 0;
+  Duration reported;
+  for (const auto& [part, all] : parts) {
+    whole += all;
+    *part = Duration::picoseconds(arithmetic::checked_narrow(whole / updates)) - reported;
+    reported += *part;
+  }
+  return mean;
+}
+
 void report_updates(Report& report, const UpdateRun& run) {
-  report.breakdown = mean_step(run);
-  report.iteration = Duration::zero();
-  for (const Duration* part : report.breakdown.parts()) report.iteration += *part;
-  report.first_iteration = report.iteration;
+  report.breakdown = mean_update(run);
+  report.iteration = sum(report.breakdown);
   const auto quantile = [&](std::int64_t ppm) {
     return Duration::picoseconds(run.totals.steps.quantile(ppm));
   };
-  report.p5 = quantile(50'000);
-  report.p50 = quantile(500'000);
-  report.p95 = quantile(950'000);
-  report.bytes_per_gpu = Bytes{run.pushed.count() / run.ranks_per_worker};
-  report.communication_overlapped = divided(picoseconds(run.totals.hidden), run.totals.updates);
-  report.communication_total = report.breakdown.exposed_communication + report.communication_overlapped;
+  report.times.first = report.iteration;
+  report.times.p5 = quantile(50'000);
+  report.times.p50 = quantile(500'000);
+  report.times.p95 = quantile(950'000);
+  CommunicationReport& communication = report.communication;
+  communication.bytes_per_gpu = Bytes{run.pushed.count() / run.ranks_per_worker};
+  communication.overlapped = divided(picoseconds(run.totals.hidden), run.totals.updates);
+  communication.total = report.breakdown.exposed_communication + communication.overlapped;
   report.critical_path.clear();
-  report.events += run.totals.events;
+  report.engine.events += run.totals.events;
   report.asynchrony = describe_asynchrony(run);
 }
 

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "sim/base/units.h"
-#include "sim/scenario/update_run.h"
+#include "sim/report/breakdown.h"
+#include "sim/run/update_run.h"
 
 namespace lockstep {
 
-struct Breakdown;
 struct Report;
 
 struct StalenessBar {
@@ -48,6 +48,8 @@ struct AsynchronyReport {
 
 StalenessReport describe_staleness(const StalenessCounts& counts);
 AsynchronyReport describe_asynchrony(const UpdateRun& run);
+// In which every worker does one update on average.
+Breakdown mean_update(const UpdateRun& run);
 
 // Puts the mean worker in the place of the iteration.
 void report_updates(Report& report, const UpdateRun& run);

@@ -9,7 +9,8 @@ constexpr const char* unexplained = "idle";
 
 class PathWalk {
  public:
-  PathWalk(const Run& run, OpId last) : run_(run), blocker_(last.index, no_op), leavers_(run.plan.lanes.size()) {
+  PathWalk(const Run& run, OpId last)
+      : run_(run), blocker_(last.index, no_op), leavers_(run.plan.lanes.size()) {
     for (std::uint32_t op = 0; op < last.index; ++op) {
       consider(OpId{op}, run.plan.next_in_lane[op]);
       for (std::uint32_t next = run.plan.successor_begin[op]; next < run.plan.successor_begin[op + 1]; ++next)
@@ -88,11 +89,15 @@ class PathWalk {
       blocker = before;
   }
 
-  // By when an op had made room on its lane, as far as its order tells: where there is one slot, some time
-  // between its start and its end, for a message leaves its lane before its last byte has arrived; else at
-  // its end.
+  // By when an op had made room on its lane, as far as its order tells: where there is one slot, some time between
+  // its start and its end, for a message leaves its lane before its last byte has arrived; else at its end.
   Time left(LaneId lane, OpId op) const {
     return run_.plan.lanes[lane].slots > 1 ? end_of(op) : start_of(op);
+  }
+
+  // A slot is given back and taken in one instant, the giving written first; so no walk goes round.
+  bool is_before(OpId a, OpId b) const {
+    return start_of(a) < start_of(b) || (start_of(a) == start_of(b) && a.index < b.index);
   }
 
   // The last that made room before `op` started.
@@ -102,7 +107,7 @@ class PathWalk {
                                   [&](Time time, OpId other) { return time < left(lane, other); });
     while (after != ops.begin()) {
       const OpId leaver = *--after;
-      if (leaver != op && start_of(leaver) < start_of(op))
+      if (is_before(leaver, op))
         return leaver;
     }
     return no_op;
@@ -116,7 +121,7 @@ class PathWalk {
 // Pieces from the last to the first.
 class PiecesBackward {
  public:
-  PiecesBackward(const Plan& plan, const PathEnd& end) : plan_(plan), start_(end.start), reached_(end.end) {}
+  PiecesBackward(const Plan& plan, Time start, Time end) : plan_(plan), start_(start), reached_(end) {}
 
   bool is_complete() const { return reached_ <= start_; }
   void add(OpId op, Time start, Time end) {
@@ -151,11 +156,14 @@ class PiecesBackward {
 
 }  // namespace
 
-std::vector<PathItem> find_critical_path(const Run& run, const IterationOps& iteration, const PathEnd& end) {
-  const PathWalk walk(run, iteration.last);
-  PiecesBackward pieces(run.plan, end);
+std::vector<PathItem> find_critical_path(const RankView& critical) {
+  const Run& run = critical.run();
+  const PathWalk walk(run, run.iterations.back().last);
+  const std::size_t last = critical.iterations();
+  PiecesBackward pieces(run.plan, critical.start_of(last), critical.end_of(last));
   const auto add = [&](OpId op, Time from, Time to) { pieces.add(op, from, to); };
-  for (OpId op = walk.last_on(end.lane); op != no_op && !pieces.is_complete(); op = walk.before(op)) {
+  for (OpId op = walk.last_on(critical.compute_lane()); op != no_op && !pieces.is_complete();
+       op = walk.before(op)) {
     if (walk.is_relay(op))
       op = walk.walk_messages(op, add);
     add(op, walk.start_of(op), walk.first_end_of(op));

@@ -12,16 +12,19 @@
 // Cost:      linear in the ops and dependencies of the run up to the iteration's end, and a sort of the ops of
 //            lanes that keep no order.
 
-#include "sim/report/report.h"
+#include <string>
+#include <vector>
+
+#include "sim/report/rank_view.h"
 
 namespace lockstep {
 
-struct PathEnd {
-  LaneId lane{};  // of the rank that ends last: its compute lane
-  Time start;     // of the iteration there
-  Time end;
+struct PathItem {
+  std::string what;
+  Duration start, end;  // from the start of the iteration
 };
 
-std::vector<PathItem> find_critical_path(const Run& run, const IterationOps& iteration, const PathEnd& end);
+// Of the last iteration of the rank that ends last.
+std::vector<PathItem> find_critical_path(const RankView& critical);
 
 }  // namespace lockstep

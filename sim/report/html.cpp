@@ -22,11 +22,6 @@ constexpr double tallest_row = 14;
 constexpr double tallest_drawing = 420;
 constexpr std::size_t path_items_shown = 20;
 
-// By place in parts_of.
-constexpr std::array<std::string_view, 12> part_colours{"#3b6fb6", "#2fa3a0", "#7cc6c3", "#5b9e4d",
-                                                        "#d9a62e", "#8c8c8c", "#d1495b", "#9c5fb5",
-                                                        "#b58fc9", "#e07a5f", "#8f7a3c", "#b3b3b3"};
-
 constexpr std::string_view style_sheet = R"(
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -66,9 +61,7 @@ std::string escaped(std::string_view text) {
 // Cells are escaped here unless they are already markup.
 std::string row(const std::vector<std::string>& cells, std::string_view tag = "td") {
   std::string result = "<tr>";
-  for (const std::string& cell : cells) {
-    result += fmt::format("<{0}>{1}</{0}>", tag, cell);
-  }
+  for (const std::string& cell : cells) result += fmt::format("<{0}>{1}</{0}>", tag, cell);
   return result + "</tr>\n";
 }
 
@@ -78,29 +71,28 @@ std::string heading(std::string_view text) {
 
 std::string headline(const Report& report) {
   std::string time = fmt::format("<b>{}</b>", format_duration(report.iteration));
-  if (report.iteration_low && report.iteration_high) {
-    time += fmt::format(" ({} to {}: 10th to 90th percentile)", format_duration(*report.iteration_low),
-                        format_duration(*report.iteration_high));
+  if (report.times.low && report.times.high) {
+    time += fmt::format(" ({} to {}: 10th to 90th percentile)", format_duration(*report.times.low),
+                        format_duration(*report.times.high));
   }
-  const auto samples = per_second(report.samples_per_iteration, report.iteration);
+  const auto samples = per_second(report.throughput.samples_per_iteration, report.iteration);
   std::string result = "<table class=headline>\n" + row({"iteration time", time});
   result += row({"samples/s", samples ? fmt::format("{:.1f}", *samples) : "unknown"});
-  if (report.tokens_per_iteration) {
-    const auto tokens = per_second(*report.tokens_per_iteration, report.iteration);
+  if (report.throughput.tokens_per_iteration) {
+    const auto tokens = per_second(*report.throughput.tokens_per_iteration, report.iteration);
     result += row({"tokens/s", tokens ? fmt::format("{:.1f}", *tokens) : "unknown"});
   }
-  result += row({"scaling efficiency", report.scaling_efficiency
-                                           ? percentage(*report.scaling_efficiency, 1)
-                                           : "unknown: " + escaped(report.scaling_efficiency_reason)});
-  result += row({"MFU", report.mfu ? percentage(*report.mfu, 1) : "unknown"});
+  result +=
+      row({"scaling efficiency", report.scaling.efficiency ? percentage(*report.scaling.efficiency, 1)
+                                                           : "unknown: " + escaped(report.scaling.reason)});
+  result += row({"MFU", report.throughput.mfu ? percentage(*report.throughput.mfu, 1) : "unknown"});
   return result + "</table>\n";
 }
 
 std::string rectangle(double left, double top, double width, double height, std::string_view colour,
                       const std::string& title) {
-  if (width <= 0) {
+  if (width <= 0)
     return "";
-  }
   return fmt::format(
       "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
       "fill=\"{}\"><title>{}</title></rect>\n",
@@ -112,29 +104,23 @@ std::string drawing(double height, const std::string& content) {
                      content);
 }
 
-std::string words(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 std::string breakdown(const Report& report) {
   const double whole = std::max(report.iteration.in_seconds(), 1e-12);
   std::string bar;
   std::string table;
   double left = 0;
-  const std::vector<BreakdownPart> parts = parts_of(report.breakdown);
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    if (parts[part].time == Duration::zero()) {
+  for (const TimePart& part : time_parts) {
+    const Duration length = report.breakdown.*part.time;
+    if (length == Duration::zero())
       continue;
-    }
-    const std::string name = words(parts[part].name);
-    const std::string time = format_duration(parts[part].time);
-    const double width = parts[part].time.in_seconds() / whole * drawing_width;
-    bar += rectangle(left, 0, width, 28, part_colours[part], name + ": " + time);
+    const std::string name = words(part.key);
+    const std::string time = format_duration(length);
+    const double width = length.in_seconds() / whole * drawing_width;
+    bar += rectangle(left, 0, width, 28, part.page_colour, name + ": " + time);
     left += width;
     const std::string swatch =
-        fmt::format("<span class=swatch style=\"background:{}\"></span>", part_colours[part]);
-    table += row({swatch + name, time, percentage(parts[part].time.in_seconds(), whole)});
+        fmt::format("<span class=swatch style=\"background:{}\"></span>", part.page_colour);
+    table += row({swatch + name, time, percentage(length.in_seconds(), whole)});
   }
   return heading("Where the time goes") + drawing(28, bar) + "<table>\n" + table + "</table>\n";
 }
@@ -143,11 +129,11 @@ std::string breakdown(const Report& report) {
 std::string bucket_drawing(const Report& report) {
   const double whole = std::max(report.iteration.in_seconds(), 1e-12);
   const double row_height =
-      std::min(tallest_row, tallest_drawing / static_cast<double>(report.buckets.size()));
+      std::min(tallest_row, tallest_drawing / static_cast<double>(report.communication.buckets.size()));
   const auto place = [&](Duration time) { return time.in_seconds() / whole * drawing_width; };
   std::string content;
   double top = 0;
-  for (const BucketReport& bucket : report.buckets) {
+  for (const BucketReport& bucket : report.communication.buckets) {
     const std::string title = fmt::format("bucket {}: {}, {}", bucket.index, format_bytes(bucket.bytes),
                                           format_duration(bucket.end - bucket.start));
     content += rectangle(place(bucket.ready), top + 0.45 * row_height, place(bucket.start - bucket.ready),
@@ -165,13 +151,12 @@ std::string bucket_drawing(const Report& report) {
 }
 
 std::string buckets(const Report& report) {
-  if (report.buckets.empty()) {
+  if (report.communication.buckets.empty())
     return "";
-  }
   std::string table =
       row({"bucket", "size", "tensors", "ready", "start", "end", "algorithm", "protocol", "busbw", "exposed"},
           "th");
-  for (const BucketReport& bucket : report.buckets) {
+  for (const BucketReport& bucket : report.communication.buckets) {
     table += row({std::to_string(bucket.index), format_bytes(bucket.bytes), std::to_string(bucket.parameters),
                   format_duration(bucket.ready), format_duration(bucket.start), format_duration(bucket.end),
                   escaped(bucket.algorithm), escaped(bucket.protocol), format_bandwidth(bucket.busbw),
@@ -184,13 +169,12 @@ std::string buckets(const Report& report) {
 
 // Where more is exchanged than the buckets above.
 std::string collectives(const Report& report) {
-  if (report.collectives.size() <= report.buckets.size()) {
+  if (report.communication.collectives.size() <= report.communication.buckets.size())
     return "";
-  }
   std::string table = row(
       {"what", "number", "collective", "ranks", "size", "sent", "algorithm", "protocol", "active", "exposed"},
       "th");
-  for (const CollectiveGroup& group : grouped_alike(report.collectives)) {
+  for (const CollectiveGroup& group : grouped_alike(report.communication.collectives)) {
     table += row({escaped(name_of(group)), std::to_string(group.count),
                   std::string(collective_op_name(group.first->op)), std::to_string(group.first->ranks),
                   format_bytes(group.bytes), format_bytes(group.sent), escaped(group.first->algorithm),
@@ -200,15 +184,14 @@ std::string collectives(const Report& report) {
 }
 
 std::string communication(const Report& report) {
-  if (report.collectives.empty()) {
+  if (report.communication.collectives.empty())
     return "";
-  }
-  std::string table = row({"sent by each GPU", format_bytes(report.bytes_per_gpu) + " per iteration"});
-  table += row({"collectives active", format_duration(report.communication_total)});
-  table += row({"hidden behind computation", format_duration(report.communication_overlapped)});
-  if (!report.bottleneck_link.empty()) {
-    table += row({"bottleneck link", escaped(report.bottleneck_link)});
-  }
+  std::string table =
+      row({"sent by each GPU", format_bytes(report.communication.bytes_per_gpu) + " per iteration"});
+  table += row({"collectives active", format_duration(report.communication.total)});
+  table += row({"hidden behind computation", format_duration(report.communication.overlapped)});
+  if (!report.communication.bottleneck_link.empty())
+    table += row({"bottleneck link", escaped(report.communication.bottleneck_link)});
   return heading("Communication") + "<table>\n" + table + "</table>\n";
 }
 
@@ -235,13 +218,11 @@ std::string memory_drawing(const Report& report) {
 }
 
 std::string remedies(const MemoryReport& memory) {
-  if (memory.remedies.empty()) {
+  if (memory.remedies.empty())
     return "";
-  }
   std::string table = row({"what would make it fit", "total", ""}, "th");
-  for (const MemoryRemedy& remedy : memory.remedies) {
+  for (const MemoryRemedy& remedy : memory.remedies)
     table += row({escaped(describe(remedy)), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
-  }
   return "<table>\n" + table + "</table>\n<p>" +
          escaped(describe_hopelessness(memory.remedies, memory.capacity)) + "</p>\n";
 }
@@ -250,16 +231,9 @@ std::string memory(const Report& report) {
   const MemoryUse& use = report.memory.peak;
   const bool fits = report.memory.fits();
   std::string table;
-  for (const auto& [name, bytes] : {std::pair{"parameters", use.parameters},
-                                    {"gradients", use.gradients},
-                                    {"optimizer states", use.optimizer_states},
-                                    {"activations", use.activations},
-                                    {"communication buffers", use.communication_buffers},
-                                    {"framework", use.framework},
-                                    {"total", use.total()},
-                                    {"capacity", report.memory.capacity}}) {
-    table += row({name, format_bytes(bytes)});
-  }
+  for (const MemoryPart& part : memory_parts) table += row({words(part.key), format_bytes(use.*part.bytes)});
+  table += row({"total", format_bytes(use.total())});
+  table += row({"capacity", format_bytes(report.memory.capacity)});
   const std::string moment =
       report.memory.moment.empty()
           ? ""
@@ -276,28 +250,25 @@ std::string critical_path(const Report& report) {
   });
   items.resize(std::min(items.size(), path_items_shown));
   std::string table = row({"what", "length", "from"}, "th");
-  for (const PathItem& item : items) {
+  for (const PathItem& item : items)
     table += row({escaped(item.what), format_duration(item.end - item.start), format_duration(item.start)});
-  }
   return heading("Critical path: its longest pieces") + "<table>\n" + table + "</table>\n";
 }
 
 std::string warnings(const Report& report) {
   std::string items;
-  for (const std::string& warning : report.warnings) {
-    items += "<li>" + escaped(warning) + "</li>\n";
-  }
+  for (const std::string& warning : report.warnings) items += "<li>" + escaped(warning) + "</li>\n";
   return items.empty() ? "" : heading("Warnings") + "<ul>\n" + items + "</ul>\n";
 }
 
-std::string resolved(const Scenario& scenario) {
+std::string resolved(const LoadedScenario& scenario) {
   return heading("Scenario") + "<details><summary>every value, defaults filled in</summary><pre>" +
          escaped(scenario.resolved.dump(2)) + "</pre></details>\n";
 }
 
 }  // namespace
 
-std::string to_html(const Report& report, const Scenario& scenario) {
+std::string to_html(const Report& report, const LoadedScenario& scenario) {
   const std::string name = escaped(report.name);
   return "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + name +
          "</title><style>" + std::string(style_sheet) + "</style></head>\n<body>\n<h1>" + name +

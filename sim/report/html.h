@@ -13,6 +13,6 @@
 
 namespace lockstep {
 
-std::string to_html(const Report& report, const Scenario& scenario);
+std::string to_html(const Report& report, const LoadedScenario& scenario);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/scenario/describe_input.h"
+#include "sim/run/describe_input.h"
 
 namespace lockstep {
 namespace {

@@ -46,12 +46,11 @@ std::vector<Stretch> united(std::vector<Stretch> a, const std::vector<Stretch>& 
   a.insert(a.end(), b.begin(), b.end());
   std::stable_sort(a.begin(), a.end(), [](const Stretch& x, const Stretch& y) { return x.start < y.start; });
   std::vector<Stretch> result;
-  for (const Stretch& stretch : a) {
+  for (const Stretch& stretch : a)
     if (result.empty() || stretch.start > result.back().end)
       result.push_back(stretch);
     else
       result.back().end = std::max(result.back().end, stretch.end);
-  }
   return result;
 }
 

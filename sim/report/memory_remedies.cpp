@@ -8,19 +8,17 @@
 
 #include "sim/base/error.h"
 #include "sim/base/quantity_text.h"
+#include "sim/load/training/framework_presets.h"
 #include "sim/report/memory_track.h"
-#include "sim/scenario/framework_presets.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
 
-std::int64_t rounded_up(std::int64_t whole, std::int64_t parts) {
-  return (whole + parts - 1) / parts;
-}
-
 bool has_layer(const Scenario& scenario, std::optional<LayerKind> kind) {
-  return std::any_of(scenario.model.model.layers.begin(), scenario.model.model.layers.end(),
-                     [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
+  return std::any_of(
+      scenario.model.model.layers.begin(), scenario.model.model.layers.end(),
+      [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
 }
 
 bool has_layers(const Scenario& scenario) {
@@ -33,7 +31,7 @@ MemoryUse peak_of(Scenario scenario, MemoryUse* standing = nullptr) {
       std::min<std::int64_t>(scenario.training.gradient_accumulation, 2);
   scenario.simulation.iterations = 1;
   scenario.simulation.fidelity = Fidelity::flow;
-  const Simulation simulation = simulate(scenario);
+  const Simulation simulation = simulate(scenario, {.with_first = false});
   const MemoryUse stands = standing_memory(scenario, simulation);
   if (standing != nullptr)
     *standing = stands;
@@ -59,21 +57,26 @@ Overrides operator+(Overrides changes, const Overrides& more) {
   return changes;
 }
 
-// Those that divide more than the scenario's own does.
+// The small weights that stay whole elsewhere are too little to change the strategy for.
+bool divides_further(Partition other, Partition own) {
+  if (own == Partition::every_weight_in_groups)
+    return other == Partition::every_weight;
+  return own < Partition::weights && other > own && other <= Partition::every_weight;
+}
+
+// Those that divide more than the scenario's own does, the most last.
 std::vector<std::string> further_strategies(const std::string& strategy) {
-  const std::vector<std::string> by_parts{"zero1", "zero2", "zero3", "fsdp"};
-  if (strategy == "zero3" || strategy == "fsdp")
-    return {};
-  if (strategy == "hsdp")
-    return {"fsdp"};
-  const auto own = std::find(by_parts.begin(), by_parts.end(), strategy);
-  return {own == by_parts.end() ? by_parts.begin() : own + 1, by_parts.end()};
+  std::vector<std::string> names = strategies_in_order();
+  std::erase_if(names, [own = strategy_named(strategy).partition](const std::string& name) {
+    return !divides_further(strategy_named(name).partition, own);
+  });
+  return names;
 }
 
 // Loads changes; what of the file's `training` they leave without a use, or contradict, is added to them as null.
 class Changes {
  public:
-  Changes(const Scenario& scenario, const ChangedScenario& changed) : changed_(changed) {
+  Changes(const LoadedScenario& scenario, const ChangedScenario& changed) : changed_(changed) {
     if (scenario.given.contains("training") && scenario.given["training"].is_object())
       for (const auto& [key, value] : scenario.given["training"].items())
         stated_.push_back("training." + key);
@@ -122,7 +125,7 @@ class Changes {
 
 class RemedySearch {
  public:
-  RemedySearch(const Scenario& scenario, const ChangedScenario& changed)
+  RemedySearch(const LoadedScenario& scenario, const ChangedScenario& changed)
       : scenario_(scenario), changes_(scenario, changed), capacity_(scenario.cluster.gpu.memory) {}
 
   std::vector<MemoryRemedy> run() {
@@ -138,8 +141,8 @@ class RemedySearch {
 
  private:
   bool has_fitting() const {
-    return std::any_of(remedies_.begin(), remedies_.end(),
-                       [](const MemoryRemedy& remedy) { return remedy.fits; });
+    return std::any_of(
+        remedies_.begin(), remedies_.end(), [](const MemoryRemedy& remedy) { return remedy.fits; });
   }
 
   void add(Overrides changes, Bytes total) {
@@ -176,8 +179,8 @@ class RemedySearch {
     Overrides changes;
     if (scenario_.cluster.ranks() == 1)
       changes.emplace_back("cluster.gpus_per_node", fmt::format("{}", scenario_.cluster.machine.gpus));
-    if (!further_strategies(scenario_.training.strategy).empty())
-      changes = changes + strategy_changes("fsdp");
+    if (const auto further = further_strategies(scenario_.training.strategy); !further.empty())
+      changes = changes + strategy_changes(further.back());
     if (has_layer(scenario_, std::nullopt) && scenario_.training.recompute.kind != RecomputeKind::full)
       changes = changes + recompute("full");
     if (has_layers(scenario_) && scenario_.model.batch_per_gpu > 1)
@@ -204,9 +207,9 @@ class RemedySearch {
       return;
     }
     const std::int64_t a_node = changed.cluster.gpus_per_node;
-    const std::int64_t nodes = rounded_up(rounded_up(whole.count(), (capacity_ - rest).count()), a_node);
+    const std::int64_t nodes = divided_up(divided_up(whole.count(), (capacity_ - rest).count()), a_node);
     changes.emplace_back("cluster.nodes", fmt::format("{}", nodes));
-    add(std::move(changes), rest + Bytes{rounded_up(whole.count(), nodes * a_node)});
+    add(std::move(changes), rest + Bytes{divided_up(whole.count(), nodes * a_node)});
   }
 
   const Scenario& scenario_;
@@ -217,7 +220,7 @@ class RemedySearch {
 
 }  // namespace
 
-std::vector<MemoryRemedy> find_memory_remedies(const Scenario& scenario, const ChangedScenario& changed) {
+std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, const ChangedScenario& changed) {
   return RemedySearch(scenario, changed).run();
 }
 

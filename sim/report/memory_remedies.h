@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "sim/base/units.h"
-#include "sim/scenario/load.h"
+#include "sim/load/load.h"
 
 namespace lockstep {
 
 struct MemoryRemedy {
-  Overrides changes;          // as of --set, in order
-  Bytes total;                // the peak of one GPU then
+  Overrides changes;  // as of --set, in order
+  Bytes total;        // the peak of one GPU then
   bool fits = false;
   bool is_at_any_scale = false;  // it does not fit on any number of nodes; `total` is what none divides
 };
@@ -31,7 +31,7 @@ struct MemoryRemedy {
 // The scenario as its file has it, with these changes on top. Throws ConfigError where they do not go together.
 using ChangedScenario = std::function<Scenario(const Overrides&)>;
 
-std::vector<MemoryRemedy> find_memory_remedies(const Scenario& scenario, const ChangedScenario& changed);
+std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, const ChangedScenario& changed);
 
 // "training.recompute=full model.batch_per_gpu=4"
 std::string describe(const MemoryRemedy& remedy);

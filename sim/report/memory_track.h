@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
 #include "sim/training/memory.h"
 
 namespace lockstep {

@@ -9,7 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t picoseconds_per_microsecond = 1'000'000;
 constexpr std::int64_t microseconds_per_second = 1'000'000;
 constexpr std::int64_t billion = 1'000'000'000;
 
@@ -60,8 +59,7 @@ void live(History& history, const FailureModel& model, Microseconds interval, Mi
 }  // namespace
 
 Microseconds in_microseconds(Duration duration) {
-  return Microseconds{(duration.picoseconds() + picoseconds_per_microsecond - 1) /
-                      picoseconds_per_microsecond};
+  return Microseconds{divided_up(duration.picoseconds(), Duration::microseconds(1).picoseconds())};
 }
 
 Microseconds in_microseconds(Horizon horizon) {

@@ -19,24 +19,27 @@ ordered_json number_or_null(const std::optional<double>& number) {
   return number ? ordered_json(*number) : ordered_json(nullptr);
 }
 
+ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+}
+
 ordered_json gigabytes_per_second(Bandwidth bandwidth) {
   return static_cast<double>(bandwidth.count()) / 1e9;
 }
 
 ordered_json write_breakdown(const Breakdown& breakdown) {
   ordered_json json;
-  for (const BreakdownPart& part : parts_of(breakdown)) {
-    json[part.name] = seconds(part.time);
-  }
+  for (const TimePart& part : time_parts) json[part.key] = seconds(breakdown.*part.time);
   return json;
 }
 
 // `fraction`: of all ranks' time.
 ordered_json write_waiting(const Report& report) {
   const double iteration = report.iteration.in_seconds();
-  return {{"mean", seconds(report.waiting.mean)},
-          {"max", seconds(report.waiting.max)},
-          {"fraction", iteration > 0 ? report.waiting.mean.in_seconds() / iteration : 0.0}};
+  const Waiting& waiting = report.disturbance.waiting;
+  return {{"mean", seconds(waiting.mean)},
+          {"max", seconds(waiting.max)},
+          {"fraction", iteration > 0 ? waiting.mean.in_seconds() / iteration : 0.0}};
 }
 
 ordered_json write_bucket(const BucketReport& bucket) {
@@ -88,17 +91,15 @@ ordered_json write_servers(const std::vector<ServerReport>& servers) {
   return json;
 }
 
-ordered_json write_communication(const Report& report) {
+ordered_json write_communication(const CommunicationReport& report) {
   ordered_json buckets = ordered_json::array();
-  for (const BucketReport& bucket : report.buckets) {
-    buckets.push_back(write_bucket(bucket));
-  }
+  for (const BucketReport& bucket : report.buckets) buckets.push_back(write_bucket(bucket));
   ordered_json collectives = ordered_json::array();
   for (const CollectiveReport& collective : report.collectives)
     collectives.push_back(write_collective(collective));
   ordered_json json{{"bytes_per_gpu", report.bytes_per_gpu.count()},
-                    {"total_s", seconds(report.communication_total)},
-                    {"overlapped_s", seconds(report.communication_overlapped)},
+                    {"total_s", seconds(report.total)},
+                    {"overlapped_s", seconds(report.overlapped)},
                     {"buckets", buckets},
                     {"collectives", collectives}};
   if (report.pushes && report.pulls) {
@@ -109,27 +110,26 @@ ordered_json write_communication(const Report& report) {
   return json;
 }
 
+// Activations come and go: they do not stand.
+ordered_json write_standing(const MemoryUse& standing) {
+  ordered_json json;
+  for (const MemoryPart& part : memory_parts)
+    if (part.bytes != &MemoryUse::activations)
+      json[part.key] = (standing.*part.bytes).count();
+  json["total"] = standing.total().count();
+  return json;
+}
+
 ordered_json write_memory(const MemoryReport& report) {
-  const MemoryUse& memory = report.peak;
-  const MemoryUse& standing = report.standing;
-  return {{"parameters", memory.parameters.count()},
-          {"gradients", memory.gradients.count()},
-          {"optimizer_states", memory.optimizer_states.count()},
-          {"activations", memory.activations.count()},
-          {"communication_buffers", memory.communication_buffers.count()},
-          {"framework", memory.framework.count()},
-          {"total", memory.total().count()},
-          {"capacity", report.capacity.count()},
-          {"fits", report.fits()},
-          {"peak_at", report.moment.empty() ? ordered_json(nullptr) : ordered_json(report.moment)},
-          {"peak_at_s", report.moment.empty() ? ordered_json(nullptr) : seconds(report.since_start)},
-          {"standing",
-           {{"parameters", standing.parameters.count()},
-            {"gradients", standing.gradients.count()},
-            {"optimizer_states", standing.optimizer_states.count()},
-            {"communication_buffers", standing.communication_buffers.count()},
-            {"framework", standing.framework.count()},
-            {"total", standing.total().count()}}}};
+  ordered_json json;
+  for (const MemoryPart& part : memory_parts) json[part.key] = (report.peak.*part.bytes).count();
+  json["total"] = report.peak.total().count();
+  json["capacity"] = report.capacity.count();
+  json["fits"] = report.fits();
+  json["peak_at"] = text_or_null(report.moment);
+  json["peak_at_s"] = report.moment.empty() ? ordered_json(nullptr) : seconds(report.since_start);
+  json["standing"] = write_standing(report.standing);
+  return json;
 }
 
 ordered_json write_remedies(const std::vector<MemoryRemedy>& remedies) {
@@ -150,11 +150,11 @@ ordered_json seconds(Microseconds time) {
 }
 
 ordered_json write_goodput(const Report& report) {
-  const Goodput& goodput = *report.goodput;
+  const Goodput& goodput = *report.disturbance.goodput;
   const Checkpointing& checkpointing = goodput.checkpointing;
   const auto horizon = static_cast<double>(goodput.horizon.count());
   const Duration iteration = report.iteration - report.breakdown.checkpoint;
-  const auto samples = per_second(report.samples_per_iteration, iteration);
+  const auto samples = per_second(report.throughput.samples_per_iteration, iteration);
   return {
       {"fraction", goodput.expected.useful},
       {"samples_per_s", samples ? ordered_json(*samples * goodput.expected.useful) : ordered_json(nullptr)},
@@ -196,25 +196,22 @@ ordered_json write_epoch(const InputReport& input) {
 }
 
 ordered_json write_input(const InputReport& input) {
-  ordered_json json{{"slowest", input.slowest.empty() ? ordered_json(nullptr) : ordered_json(input.slowest)},
+  ordered_json json{{"slowest", text_or_null(input.slowest)},
                     {"batch_interval_s", seconds(input.batch_interval)},
                     {"read_s", seconds(input.work.reading)},
                     {"prepare_s", seconds(input.work.preparing)},
                     {"copy_s", seconds(input.work.copying)}};
-  if (input.epoch) {
+  if (input.epoch)
     json["epoch"] = write_epoch(input);
-  }
-  if (input.padding) {
+  if (input.padding)
     json["padding"] = *input.padding;
-  }
   return json;
 }
 
 ordered_json write_critical_path(const std::vector<PathItem>& items) {
   ordered_json json = ordered_json::array();
-  for (const PathItem& item : items) {
+  for (const PathItem& item : items)
     json.push_back({{"what", item.what}, {"start_s", seconds(item.start)}, {"end_s", seconds(item.end)}});
-  }
   return json;
 }
 
@@ -227,9 +224,7 @@ ordered_json write_server(const AsynchronousServer& server) {
 
 ordered_json write_asynchrony(const AsynchronyReport& asynchrony) {
   ordered_json servers = ordered_json::array();
-  for (const AsynchronousServer& server : asynchrony.servers) {
-    servers.push_back(write_server(server));
-  }
+  for (const AsynchronousServer& server : asynchrony.servers) servers.push_back(write_server(server));
   return {{"workers", asynchrony.workers},
           {"updates", asynchrony.updates},
           {"updates_per_s", asynchrony.updates_per_s},
@@ -247,9 +242,8 @@ ordered_json write_imbalance(const Imbalance& imbalance) {
 }
 
 ordered_json tokens_per_second(const Report& report) {
-  return report.tokens_per_iteration
-             ? number_or_null(per_second(*report.tokens_per_iteration, report.iteration))
-             : ordered_json(nullptr);
+  const std::optional<std::int64_t>& tokens = report.throughput.tokens_per_iteration;
+  return tokens ? number_or_null(per_second(*tokens, report.iteration)) : ordered_json(nullptr);
 }
 
 ordered_json write_changes(const std::vector<ChangedProfile>& profiles) {
@@ -266,35 +260,41 @@ ordered_json write_changes(const std::vector<ChangedProfile>& profiles) {
   return json;
 }
 
+void add_times(const Report& report, ordered_json& json) {
+  const IterationTimes& times = report.times;
+  json["iteration_time_s"] = seconds(report.iteration);
+  json["iteration_time_low_s"] = seconds_or_null(times.low);
+  json["iteration_time_high_s"] = seconds_or_null(times.high);
+  json["iteration_times_s"] = {{"p5", seconds(times.p5)},
+                               {"p50", seconds(times.p50)},
+                               {"p95", seconds(times.p95)},
+                               {"p99", seconds(times.p99)},
+                               {"max", seconds(times.longest)}};
+  json["first_iteration_time_s"] = seconds(times.first);
+}
+
+void add_rates(const Report& report, ordered_json& json) {
+  json["samples_per_s"] =
+      number_or_null(per_second(report.throughput.samples_per_iteration, report.iteration));
+  json["tokens_per_s"] = tokens_per_second(report);
+  json["scaling_efficiency"] = number_or_null(report.scaling.efficiency);
+  json["scaling_efficiency_reason"] = text_or_null(report.scaling.reason);
+  json["mfu"] = number_or_null(report.throughput.mfu);
+}
+
+ordered_json write_timeout(const TimedOut& timed_out) {
+  return {{"reason", "collective timeout"},
+          {"iteration", timed_out.iteration},
+          {"collective", timed_out.collective},
+          {"waited_s", seconds(timed_out.waited)}};
+}
+
 }  // namespace
-
-std::vector<BreakdownPart> parts_of(const Breakdown& breakdown) {
-  return {{"forward", breakdown.forward},
-          {"backward", breakdown.backward},
-          {"recompute", breakdown.recompute},
-          {"optimizer", breakdown.optimizer},
-          {"gradient_copy", breakdown.gradient_copy},
-          {"host_overhead", breakdown.host_overhead},
-          {"exposed_communication", breakdown.exposed_communication},
-          {"pipeline_bubble", breakdown.pipeline_bubble},
-          {"input_stall", breakdown.input_stall},
-          {"straggler_wait", breakdown.straggler_wait},
-          {"checkpoint", breakdown.checkpoint},
-          {"other", breakdown.other}};
-}
-
-std::optional<double> per_second(std::int64_t per_iteration, Duration iteration) {
-  if (iteration == Duration::zero()) {
-    return std::nullopt;
-  }
-  return static_cast<double>(per_iteration) / iteration.in_seconds();
-}
 
 ordered_json to_json(const StalenessReport& staleness) {
   ordered_json histogram = ordered_json::array();
-  for (const StalenessBar& bar : staleness.histogram) {
+  for (const StalenessBar& bar : staleness.histogram)
     histogram.push_back({{"from", bar.from}, {"to", bar.to}, {"updates", bar.updates}});
-  }
   return {{"mean", staleness.mean},
           {"p50", staleness.p50},
           {"p95", staleness.p95},
@@ -319,58 +319,33 @@ ordered_json to_json(const std::vector<CollectiveGroup>& groups) {
   return json;
 }
 
-ordered_json to_json(const Report& report, const Scenario& scenario) {
+ordered_json to_json(const Report& report, const LoadedScenario& scenario) {
   ordered_json json{{"schema", "lockstep.result/1"}, {"name", report.name}};
-  json["iteration_time_s"] = seconds(report.iteration);
-  json["iteration_time_low_s"] = seconds_or_null(report.iteration_low);
-  json["iteration_time_high_s"] = seconds_or_null(report.iteration_high);
-  json["iteration_times_s"] = {{"p5", seconds(report.p5)},
-                               {"p50", seconds(report.p50)},
-                               {"p95", seconds(report.p95)},
-                               {"p99", seconds(report.p99)},
-                               {"max", seconds(report.longest)}};
-  json["first_iteration_time_s"] = seconds(report.first_iteration);
-  json["samples_per_s"] = number_or_null(per_second(report.samples_per_iteration, report.iteration));
-  json["tokens_per_s"] = tokens_per_second(report);
-  json["scaling_efficiency"] = number_or_null(report.scaling_efficiency);
-  json["scaling_efficiency_reason"] = report.scaling_efficiency_reason.empty()
-                                          ? ordered_json(nullptr)
-                                          : ordered_json(report.scaling_efficiency_reason);
-  json["mfu"] = number_or_null(report.mfu);
+  add_times(report, json);
+  add_rates(report, json);
   json["breakdown_s"] = write_breakdown(report.breakdown);
   json["waiting_s"] = write_waiting(report);
-  if (report.timed_out) {
-    json["ended"] = {{"reason", "collective timeout"},
-                     {"iteration", report.timed_out->iteration},
-                     {"collective", report.timed_out->collective},
-                     {"waited_s", seconds(report.timed_out->waited)}};
-  }
-  json["communication"] = write_communication(report);
-  if (report.asynchrony) {
+  if (report.disturbance.timed_out)
+    json["ended"] = write_timeout(*report.disturbance.timed_out);
+  json["communication"] = write_communication(report.communication);
+  if (report.asynchrony)
     json["asynchrony"] = write_asynchrony(*report.asynchrony);
-  }
   json["memory_bytes"] = write_memory(report.memory);
-  if (!report.memory.fits()) {
+  if (!report.memory.fits())
     json["memory_remedies"] = write_remedies(report.memory.remedies);
-  }
-  if (report.input) {
+  if (report.input)
     json["input"] = write_input(*report.input);
-  }
-  if (report.goodput) {
+  if (report.disturbance.goodput)
     json["goodput"] = write_goodput(report);
-  }
-  if (report.imbalance) {
+  if (report.imbalance)
     json["rank_0"] = write_imbalance(*report.imbalance);
-  }
   json["critical_path"] = write_critical_path(report.critical_path);
-  json["bottleneck_link"] =
-      report.bottleneck_link.empty() ? ordered_json(nullptr) : ordered_json(report.bottleneck_link);
-  if (const ordered_json changes = write_changes(scenario.changes); !changes.empty()) {
+  json["bottleneck_link"] = text_or_null(report.communication.bottleneck_link);
+  if (const ordered_json changes = write_changes(scenario.changes); !changes.empty())
     json["changes"] = changes;
-  }
   json["warnings"] = report.warnings;
   json["scenario"] = scenario.resolved;
-  json["engine"] = {{"events", report.events}, {"ranks_simulated", report.ranks_simulated}};
+  json["engine"] = {{"events", report.engine.events}, {"ranks_simulated", report.engine.ranks_simulated}};
   return json;
 }
 

@@ -14,21 +14,11 @@
 
 namespace lockstep {
 
-nlohmann::ordered_json to_json(const Report& report, const Scenario& scenario);
+nlohmann::ordered_json to_json(const Report& report, const LoadedScenario& scenario);
 
 nlohmann::ordered_json to_json(const StalenessReport& staleness);
 
 // One entry for all collectives that are alike.
 nlohmann::ordered_json to_json(const std::vector<CollectiveGroup>& groups);
-
-// The parts of a breakdown by name, in the order they are shown, those of no length too.
-struct BreakdownPart {
-  const char* name;  // its key under breakdown_s
-  Duration time;
-};
-std::vector<BreakdownPart> parts_of(const Breakdown& breakdown);
-
-// Per second, at the rate of one iteration; nothing for an iteration that takes no time.
-std::optional<double> per_second(std::int64_t per_iteration, Duration iteration);
 
 }  // namespace lockstep

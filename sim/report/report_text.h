@@ -8,19 +8,16 @@
 #include <string>
 
 #include "sim/report/report.h"
+#include "sim/report/text/text_style.h"
 
 namespace lockstep {
 
-struct TextStyle {
-  bool has_colour = false;  // ANSI escapes
-};
-
-std::string to_text(const Report& report, const Scenario& scenario, const TextStyle& style = {});
+std::string to_text(const Report& report, const LoadedScenario& scenario, const TextStyle& style = {});
 
 // One row for all collectives that are alike.
 std::string to_text(const std::vector<CollectiveGroup>& groups, std::size_t indent);
 
 // "ddp of resnet50 on 16 GPUs: 2 nodes of 8 in dgx_a100_40gb", in one line.
-std::string summary_of(const Scenario& scenario);
+std::string summary_of(const LoadedScenario& scenario);
 
 }  // namespace lockstep

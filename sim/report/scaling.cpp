@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "sim/base/quantity_text.h"
+#include "sim/run/single_gpu.h"
 #include "sim/training/memory.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -11,7 +13,7 @@ namespace {
 // The same step on a GPU of its own, in a quiet cluster.
 Scenario on_one_gpu(const Scenario& scenario) {
   Scenario alone = scenario;
-  alone.training.strategy = "single";
+  alone.training.strategy = one_gpu_strategy();
   alone.cluster.nodes = 1;
   alone.cluster.gpus_per_node = 1;
   alone.cluster.stragglers.clear();
@@ -27,7 +29,7 @@ Scenario on_one_gpu(const Scenario& scenario) {
 
 Bytes peak_of_one_gpu(const Scenario& scenario) {
   const Scenario alone = on_one_gpu(scenario);
-  const Simulation simulation = simulate(alone);
+  const Simulation simulation = simulate(alone, {.with_first = false});
   return find_memory_peak(simulation.steady, standing_memory(alone, simulation)).moment.use.total();
 }
 

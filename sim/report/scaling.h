@@ -16,7 +16,7 @@
 #include <string>
 
 #include "sim/report/memory_track.h"
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
 
 namespace lockstep {
 

@@ -18,16 +18,13 @@ constexpr std::size_t most_elements_shown = 4;
 
 // {"a": 1, "b": "x"} as "a 1, b x".
 std::string inline_text(const ordered_json& value) {
-  if (value.is_string()) {
+  if (value.is_string())
     return value.get<std::string>();
-  }
-  if (!value.is_object()) {
+  if (!value.is_object())
     return value.dump();
-  }
   std::string text;
-  for (const auto& item : value.items()) {
+  for (const auto& item : value.items())
     text += (text.empty() ? "" : ", ") + item.key() + " " + inline_text(item.value());
-  }
   return text.empty() ? "{}" : text;
 }
 
@@ -36,13 +33,13 @@ bool is_array_of_objects(const ordered_json& value) {
 }
 
 bool is_flat(const ordered_json& value) {
-  return std::none_of(value.begin(), value.end(),
-                      [](const ordered_json& member) { return member.is_structured(); });
+  return std::none_of(
+      value.begin(), value.end(), [](const ordered_json& member) { return member.is_structured(); });
 }
 
 class Listing {
  public:
-  explicit Listing(const Scenario& scenario) : provenance_(scenario.provenance) {}
+  explicit Listing(const LoadedScenario& scenario) : provenance_(scenario.provenance) {}
 
   std::string write(const ordered_json& resolved) {
     write_members(resolved, "", 0);
@@ -55,9 +52,8 @@ class Listing {
     for (const auto& item : object.items()) {
       const bool is_said = item.key() == "source" && item.value().is_string() &&
                            origin.ends_with(item.value().get_ref<const std::string&>());
-      if (!is_said) {
+      if (!is_said)
         write_value(item.key(), item.value(), extended_pointer(pointer, item.key()), depth);
-      }
     }
   }
 
@@ -79,11 +75,10 @@ class Listing {
     for (std::size_t index = 0; index < array.size(); ++index) {
       const bool is_middle =
           index >= most_elements_shown / 2 && index + most_elements_shown / 2 < array.size();
-      if (!is_long || !is_middle) {
+      if (!is_long || !is_middle)
         write_element(array[index], extended_pointer(pointer, std::to_string(index)), depth);
-      } else if (index == most_elements_shown / 2) {
+      else if (index == most_elements_shown / 2)
         write_line(depth, fmt::format("... {} more ...", array.size() - most_elements_shown), "");
-      }
     }
   }
 
@@ -97,11 +92,9 @@ class Listing {
   }
 
   bool has_origin_below(const std::string& pointer) const {
-    for (const auto& item : provenance_.items()) {
-      if (item.key().starts_with(pointer + "/")) {
+    for (const auto& item : provenance_.items())
+      if (item.key().starts_with(pointer + "/"))
         return true;
-      }
-    }
     return false;
   }
 
@@ -128,7 +121,7 @@ class Listing {
 
 }  // namespace
 
-std::string listing_of(const Scenario& scenario) {
+std::string listing_of(const LoadedScenario& scenario) {
   return Listing(scenario).write(scenario.resolved);
 }
 

@@ -14,6 +14,6 @@
 
 namespace lockstep {
 
-std::string listing_of(const Scenario& scenario);
+std::string listing_of(const LoadedScenario& scenario);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@
 
 #include "sim/base/units.h"
 #include "sim/report/lane_view.h"
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
 
 namespace lockstep {
 

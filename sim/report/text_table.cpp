@@ -40,20 +40,17 @@ std::string TextTable::text(std::size_t indent) const {
 
 std::vector<std::size_t> TextTable::widths() const {
   std::vector<std::size_t> widest(columns_.size());
-  for (const Row& row : rows_) {
-    for (std::size_t column = 0; !row.is_note && column < row.cells.size(); ++column) {
+  for (const Row& row : rows_)
+    for (std::size_t column = 0; !row.is_note && column < row.cells.size(); ++column)
       widest[column] = std::max(widest[column], display_width(row.cells[column]));
-    }
-  }
   return widest;
 }
 
 std::string TextTable::line_of(const std::vector<std::string>& cells,
                                const std::vector<std::size_t>& widths) const {
   std::string line;
-  for (std::size_t column = 0; column < cells.size(); ++column) {
+  for (std::size_t column = 0; column < cells.size(); ++column)
     line += (column == 0 ? "" : "  ") + padded(cells[column], widths[column], columns_[column]);
-  }
   return line;
 }
 
@@ -72,9 +69,8 @@ std::size_t display_width(std::string_view text) {
 std::string grouped(std::int64_t number) {
   std::string digits = std::to_string(number);
   const std::ptrdiff_t first = number < 0 ? 1 : 0;
-  for (auto place = static_cast<std::ptrdiff_t>(digits.size()) - 3; place > first; place -= 3) {
+  for (auto place = static_cast<std::ptrdiff_t>(digits.size()) - 3; place > first; place -= 3)
     digits.insert(static_cast<std::size_t>(place), 1, ',');
-  }
   return digits;
 }
 

@@ -6,7 +6,8 @@
 // Idea:      a process per simulated rank and a thread per lane. Kernels are events named after their section
 //            of the plan; a collective is one event on the communication lane, from taking the lane to giving
 //            it back; what a compute lane waits for while it stands still is what the report charges that time
-//            to. At fidelity `step` the transfers of each ring are added while the whole plan stays small.
+//            to. At fidelity `step` the transfers of each ring are added while the whole plan stays small. All of
+//            these are spans of run_spans.h, read where the report reads its own times.
 // Invariant: timestamps are exact (microseconds with picosecond decimals); events of one thread never
 //            overlap: what would is moved to another thread of the same name. Streamed, never held whole.
 // Reference: Trace Event Format (Google, "complete" events).
@@ -16,7 +17,7 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
 
 namespace lockstep {
 
@@ -31,8 +32,5 @@ struct TraceExtent {
 // One JSON document, piece by piece.
 void write_trace(const Scenario& scenario, const Simulation& simulation, const TextSink& sink,
                  const TraceExtent& extent = {});
-
-// "forward", "gradient_copy", ...: the keys of breakdown_s.
-std::string_view category_name(Category category);
 
 }  // namespace lockstep

@@ -3,7 +3,8 @@
 // What the user asked for, typed and complete: names resolved, units parsed, defaults filled in.
 //
 // A Scenario holds intent only. It is made by `load` and never changes; everything after `load` may rely on
-// it being possible.
+// it being possible. What is told of it and simulated never (who said what, what to warn of) is the
+// LoadedScenario's.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,8 +21,8 @@
 #include "sim/network/calibration.h"
 #include "sim/network/machine.h"
 #include "sim/plan/model.h"
-#include "sim/scenario/changed_profile.h"
 #include "sim/scenario/comparison_spec.h"
+#include "sim/scenario/profile_changes.h"
 #include "sim/training/options.h"
 
 namespace lockstep {
@@ -158,12 +159,16 @@ struct Scenario {
   ComputeSpec compute;
   SimulationSpec simulation;
   std::optional<ComparisonSpec> comparison;  // `compare`
+  std::string file_name;  // for messages alone: no result holds a path
+};
+
+// A scenario and what is said of it, which changes nothing that happens.
+struct LoadedScenario : Scenario {
   nlohmann::ordered_json given;         // what the user wrote, with --set applied: to load variants of it
   std::vector<std::string> warnings;    // raised while loading: uncalibrated machine, ...
   nlohmann::ordered_json resolved;      // the whole scenario with every default filled in
   nlohmann::ordered_json provenance;    // JSON pointer -> where the value comes from
   std::vector<std::string> files;       // that `load` read for it
-  std::string file_name;                // for messages alone: no result holds a path
   std::vector<ChangedProfile> changes;  // of the profiles that it names
 };
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/scenario/profile_store.h"
+#include "sim/load/reading/profile_store.h"
 
 namespace lockstep {
 

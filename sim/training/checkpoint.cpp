@@ -7,7 +7,7 @@ namespace {
 
 // Of `whole` in as many parts: one rank's, rounded up. What only one rank holds (0 parts) it writes whole.
 Bytes part(Bytes whole, std::int64_t parts) {
-  return parts == 0 ? whole : Bytes{(whole.count() + parts - 1) / parts};
+  return parts == 0 ? whole : divided_up(whole, parts);
 }
 
 }  // namespace

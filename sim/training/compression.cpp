@@ -132,9 +132,7 @@ LowRank low_rank(const Job& job, std::span<const std::uint32_t> gradients) {
 }
 
 std::int64_t largest_count(std::int64_t elements, std::int64_t kept_ppm) {
-  constexpr Unsigned128 whole = million;
-  const Unsigned128 kept = static_cast<Unsigned128>(elements) * static_cast<Unsigned128>(kept_ppm);
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>((kept + whole - 1) / whole));
+  return std::max<std::int64_t>(1, arithmetic::product_divided_up(elements, kept_ppm, million));
 }
 
 std::vector<OpId> write_low_rank(const StrategyContext& context, const FullBucket& bucket,
@@ -144,7 +142,7 @@ std::vector<OpId> write_low_rank(const StrategyContext& context, const FullBucke
 
 std::vector<OpId> write_largest(const StrategyContext& context, const FullBucket& bucket,
                                 std::vector<OpId> ready) {
-  const std::int64_t ranks = context.world.ranks();
+  const std::int64_t ranks = context.group.members();
   const std::int64_t count =
       largest_count(elements_of(context.job, bucket.gradients), context.job.training.compression.kept_ppm);
   const std::int64_t value_bytes = context.job.gradients[bucket.gradients.front()].element_bytes;

@@ -16,13 +16,15 @@
 #include <limits>
 
 #include "sim/training/compression.h"
+#include "sim/training/shared_options.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
 
-class DdpIteration {
+class DdpReducer : public Synchroniser {
  public:
-  explicit DdpIteration(const StrategyContext& context) : context_(context), job_(context.job) {
+  explicit DdpReducer(const StrategyContext& context) : Synchroniser(context) {
     buckets_ = find_buckets();
     bucket_of_.resize(job_.gradients.size());
     for (std::uint32_t bucket = 0; bucket < buckets_.size(); ++bucket)
@@ -32,15 +34,26 @@ class DdpIteration {
     ready_.resize(buckets_.size());
   }
 
-  void write() {
+  void begin() override {
     if (context_.is_first_iteration)
       write_model_broadcast();
     write_buffer_broadcast();
-    for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
-      write_local_micro_batch(context_);
-    write_reduced_micro_batch();
-    write_clipping(context_, gradient_bytes(job_), false);
-    write_optimizer(context_);
+  }
+
+  void gradient_ready(std::uint32_t gradient, const std::vector<OpId>& done) override {
+    if (!copies_gradients())
+      return mark_ready(gradient, done);
+    context_.writer.section("copy " + job_.gradients[gradient].name, Category::gradient_copy);
+    mark_ready(gradient, write_kernels(context_, copy_work(1, job_.gradients[gradient].bytes)));
+  }
+
+  void finish() override {
+    while (launched_ < buckets_.size()) launch(launched_++);
+    const std::vector<OpId> bitmap = write_bitmap();
+    for (std::size_t bucket = 0; bucket < sent_.size(); ++bucket)
+      hand_back("bucket " + std::to_string(bucket), sent_[bucket]);
+    if (!bitmap.empty())
+      write_wait(context_, "wait for the bitmap", bitmap);
   }
 
  private:
@@ -74,12 +87,6 @@ class DdpIteration {
     return assign_buckets(tensors, gradient_order(job_), in_force);
   }
 
-  void write_reduced_micro_batch() {
-    write_forward(context_);
-    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer) write_backward(*layer);
-    write_finish();
-  }
-
   // When DDP is constructed: weights and buffers.
   void write_model_broadcast() {
     const Bytes piece{250 * 1024 * 1024};
@@ -110,17 +117,6 @@ class DdpIteration {
     write_wait(context_, "wait for " + what, arrived);
     context_.writer.section("copy " + what, Category::gradient_copy);
     write_kernels(context_, copy_work(tensors, bytes));
-  }
-
-  void write_backward(const LayerWork& layer) {
-    std::vector<OpId> done = lockstep::write_backward(context_, layer);
-    for (const std::uint32_t gradient : layer.gradients) {
-      if (copies_gradients()) {
-        context_.writer.section("copy " + job_.gradients[gradient].name, Category::gradient_copy);
-        done = write_kernels(context_, copy_work(1, job_.gradients[gradient].bytes));
-      }
-      mark_ready(gradient, done);
-    }
   }
 
   void mark_ready(std::uint32_t gradient, const std::vector<OpId>& done) {
@@ -190,15 +186,6 @@ class DdpIteration {
     return done;
   }
 
-  void write_finish() {
-    while (launched_ < buckets_.size()) launch(launched_++);
-    const std::vector<OpId> bitmap = write_bitmap();
-    for (std::size_t bucket = 0; bucket < sent_.size(); ++bucket)
-      finish("bucket " + std::to_string(bucket), sent_[bucket]);
-    if (!bitmap.empty())
-      write_wait(context_, "wait for the bitmap", bitmap);
-  }
-
   // Which parameters any rank has used: an int32 for each.
   std::vector<OpId> write_bitmap() {
     if (!finds_unused())
@@ -209,7 +196,7 @@ class DdpIteration {
                             write_mark(context_));
   }
 
-  void finish(const std::string& name, const Sent& bucket) {
+  void hand_back(const std::string& name, const Sent& bucket) {
     write_wait(context_, "wait for " + name, bucket.arrived);
     const std::int64_t copies = copies_gradients() ? bucket.tensors : 0;
     const std::int64_t casts = is_cast() ? 1 : 0;
@@ -225,8 +212,6 @@ class DdpIteration {
 
   bool copies_gradients() const { return !job_.training.ddp.gradient_as_bucket_view; }
 
-  const StrategyContext& context_;
-  const Job& job_;
   std::vector<Bucket> buckets_;
   std::vector<std::uint32_t> bucket_of_;  // by gradient
   std::vector<std::size_t> missing_;      // by bucket: gradients still to come
@@ -235,17 +220,46 @@ class DdpIteration {
   std::vector<Sent> sent_;
 };
 
-void write_iteration(const StrategyContext& context) {
-  DdpIteration(context).write();
-}
-
 MemoryShares memory(const Job& job, std::int64_t) {
   const Bytes buckets = job.training.ddp.gradient_as_bucket_view ? Bytes{0} : gradient_bytes(job);
   return {.buffers = buckets + compression_state(job)};
 }
 
+// Of what a bucket becomes on its way.
+double messages_of_bucket(CompressionKind kind) {
+  constexpr double whole_p_and_q = 3;
+  constexpr double values_and_indices = 2;
+  if (kind == CompressionKind::powersgd)
+    return whole_p_and_q;
+  return kind == CompressionKind::topk ? values_and_indices : 1;
+}
+
+TrafficBound traffic(const TrafficInput& input) {
+  constexpr double fp32_elements_a_mib = 262'144;
+  constexpr double broadcast_elements = 250 * fp32_elements_a_mib;  // of the model, before the first iteration
+  constexpr double buffers_and_unused = 2;       // what else an iteration sends
+  const Compression& compression = input.training.compression;
+  const double buckets = most_groups(input, input.training.ddp.bucket_cap_mb * fp32_elements_a_mib);
+  TrafficBound traffic{.collectives = messages_of_bucket(compression.kind) * buckets +
+                                 most_groups(input, broadcast_elements) + buffers_and_unused};
+  if (compression.kind == CompressionKind::topk) {
+    constexpr double with_index = 2;
+    const double kept = static_cast<double>(compression.kept_ppm) / static_cast<double>(million);
+    traffic.volume = std::max(traffic.volume, with_index * kept * input.ranks);
+  }
+  return traffic;
+}
+
 const Registration<Strategy> registration{
-    "ddp", {write_iteration, "PyTorch DistributedDataParallel: buckets reduced while backward runs", memory}};
+    "ddp",
+    {.synchroniser = make_synchroniser<DdpReducer>,
+     .description = "PyTorch DistributedDataParallel: buckets reduced while backward runs",
+     .accepts = {.options = ddp_options,
+                 .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16,
+                                  CompressionKind::powersgd, CompressionKind::topk},
+                 .gradient_clipping = true},
+     .sends = {.at_most = traffic},
+     .memory = memory}};
 
 }  // namespace
 }  // namespace lockstep

@@ -10,14 +10,20 @@
 // lane of the host, taking turns layer by layer. Backward is launched by autograd's own threads, one a GPU,
 // which hold no lock. The training loop reads its loss every step, so no launch runs ahead into the next.
 //
+// Its order is no schedule's: between the others' passes GPU 0 takes the loss of all of them and launches for
+// all of them.
+//
 // Volume: weights once round the ring from GPU 0, gradients once back, 2 S whatever n. Reference:
 // torch/nn/parallel/data_parallel.py, replicate.py; torch/nn/parallel/_functions.py (Broadcast,
 // ReduceAddCoalesced); torch/csrc/cuda/comm.cpp.
+
+#include <fmt/format.h>
 
 #include <numeric>
 
 #include "sim/training/memory.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -29,7 +35,7 @@ class DataParallelIteration {
   explicit DataParallelIteration(const StrategyContext& context)
       : context_(context),
         job_(context.job),
-        ranks_(context.world.ranks()),
+        ranks_(context.group.members()),
         first_(context.writer.representative_index(Rank{0})) {
     std::vector<BucketTensor> tensors;
     for (const Gradient& gradient : job_.gradients)
@@ -102,7 +108,7 @@ class DataParallelIteration {
   void launch(LaneId host, const LayerWork& layer) {
     context_.writer.section("launch " + layer.name, Category::host_overhead);
     const Duration each = job_.training.data_parallel.operator_time * layer.forward.launches;
-    for (const LaneId compute : context_.lanes.compute) {
+    for (const LaneId compute : context_.compute) {
       const OpId launched = context_.writer.delay(host, each);
       context_.writer.join(compute, std::span(&launched, 1));
     }
@@ -168,7 +174,7 @@ class DataParallelIteration {
   }
 
   OpId write_on_first(const KernelWork& work) {
-    return context_.writer.kernel(context_.lanes.compute[first_], work);
+    return context_.writer.kernel(context_.compute[first_], work);
   }
 
   void hold_on_first(MemoryCategory category, Bytes bytes, OpId begin, OpId end) {
@@ -177,7 +183,7 @@ class DataParallelIteration {
   }
 
   std::vector<OpId> on_first(OpId op) const {
-    std::vector<OpId> ops(context_.lanes.compute.size(), no_op);
+    std::vector<OpId> ops(context_.compute.size(), no_op);
     ops[first_] = op;
     return ops;
   }
@@ -199,12 +205,8 @@ class DataParallelIteration {
   std::vector<Bucket> pieces_;
 };
 
-// With one GPU nn.DataParallel calls the module itself.
 void write_iteration(const StrategyContext& context) {
-  if (context.world.ranks() == 1)
-    write_local_step(context);
-  else
-    DataParallelIteration(context).write();
+  DataParallelIteration(context).write();
 }
 
 // Of the copies: gradients until they are reduced, and no optimizer.
@@ -212,12 +214,40 @@ MemoryShares memory(const Job&, std::int64_t ranks) {
   return {.states = ranks == 1 ? 1 : 0};
 }
 
+OptionList options(TrainingSpec& training) {
+  DataParallelOptions& own = training.data_parallel;
+  return {{"gather_outputs", FlagOption{own.gather_outputs}},
+          {"operator_time", DurationOption{own.operator_time, Duration::seconds(1)}}};
+}
+
+std::vector<OptionProblem> problems(const TrainingSpec&, const ClusterShape& shape) {
+  if (shape.nodes == 1)
+    return {};
+  return {
+      {"strategy", fmt::format("found \"dp\", which drives the GPUs of one machine from one process, with {} "
+                               "nodes; valid here: ddp",
+                               shape.nodes)}};
+}
+
+// In every micro-batch: weights and gradients, piece by piece; batches, outputs and their gradients to and from
+// each GPU.
+TrafficBound traffic(const TrafficInput& input) {
+  const double pieces = most_groups(input, static_cast<double>(piece_bytes.count()) / 4);
+  constexpr double buffers = 1;
+  return {.collectives = input.micro_batches() * (2 * pieces + buffers),
+          .messages = input.micro_batches() * 4 * input.ranks,
+          .volume = input.micro_batches() * 2};
+}
+
 const Registration<Strategy> registration{
     "dp",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<Synchroniser>,  // with one GPU it calls the module itself
      .description = "PyTorch DataParallel: one process, GPU 0 hands out the model and the batch every step",
+     .accepts = {.options = options, .problems = problems, .batches = "one process loads and scatters"},
+     .sends = {.at_most = traffic},
      .memory = memory,
-     .has_leader = true}};
+     .has_leader = true,
+     .write_iteration = write_iteration}};
 
 }  // namespace
 }  // namespace lockstep

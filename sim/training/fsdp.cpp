@@ -16,10 +16,15 @@
 // Reference: Zhao et al., "PyTorch FSDP", arXiv 2304.11277; torch/distributed/fsdp/_runtime_utils.py,
 // torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py (foreach_reduce).
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim/training/gather_limit.h"
+#include "sim/training/option_spelling.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 #include "sim/training/units.h"
 
 namespace lockstep {
@@ -33,61 +38,81 @@ bool reshards_in_groups(const ShardedOptions& options) {
   return options.reshard_group != 1 && options.reshard_group != options.shard_group;
 }
 
-// One after the other, as far as they exist.
-std::vector<GroupLayout> groups(const TrainingSpec& training, std::uint32_t ranks) {
+// A copy of the model is spread over consecutive ranks, and so is a unit within them.
+MeshGroups groups(const TrainingSpec& training, std::uint32_t ranks) {
   const auto shard = static_cast<std::uint32_t>(training.sharded.shard_group);
   const bool reshards = reshards_in_groups(training.sharded);
   if (shard == ranks && !reshards)
     return {};
-  std::vector<GroupLayout> layouts{{.name = "shard", .block = shard}};
+  const std::uint32_t reshard = reshards ? static_cast<std::uint32_t>(training.sharded.reshard_group) : shard;
+  MeshGroups wanted{
+      .mesh = Mesh({{"reshard", reshard}, {"shard", shard / reshard}, {"replica", ranks / shard}}),
+      .sets = {{.name = "shard", .along = {"reshard", "shard"}}}};
   if (shard < ranks)
-    layouts.push_back({.name = "replica", .block = shard, .is_across = true});
+    wanted.sets.push_back({.name = "replica", .along = {"replica"}});
   if (reshards)
-    layouts.push_back(
-        {.name = "reshard", .block = static_cast<std::uint32_t>(training.sharded.reshard_group)});
-  return layouts;
+    wanted.sets.push_back({.name = "reshard", .along = {"reshard"}});
+  return wanted;
 }
 
-class ShardedIteration {
+// A unit's gradients are one tensor, which is reduced as the unit is left.
+class ShardedUnits : public Synchroniser {
  public:
-  explicit ShardedIteration(const StrategyContext& context)
-      : context_(context),
-        job_(context.job),
+  explicit ShardedUnits(const StrategyContext& context)
+      : Synchroniser(context),
         options_(job_.training.sharded),
         units_(find_units(job_, options_.auto_wrap)),
-        shard_set_(find_set("shard")),
-        replica_set_(find_set("replica")),
-        reshard_set_(find_set("reshard")),
+        shards_(context.subgroup("shard") != nullptr ? *context.subgroup("shard") : context.group),
+        replicas_(context.subgroup("replica")),
+        reshards_(context.subgroup("reshard")),
         limit_(options_.limit_all_gathers && options_.version == 1 ? most_gathers_in_flight : 0),
         gathered_(units_.units.size()),
         holds_gradients_(units_.units.size()),
         last_backward_(units_.units.size()) {}
 
-  void write() {
-    start_ = write_mark(context_);
-    const std::int64_t micro_batches = job_.training.gradient_accumulation;
-    for (std::int64_t micro = 0; micro < micro_batches; ++micro) {
-      write_forward_pass();
-      write_backward_pass(micro + 1 == micro_batches || !options_.no_sync);
-    }
+  bool reduces_every_micro_batch() const override { return !options_.no_sync; }
+
+  void begin() override { start_ = write_mark(context_); }
+
+  void pre_forward(const MicroBatch&, std::size_t layer) override {
+    if (layer == 0)
+      begin_forward();
+    if (is_first_of_unit(layer))
+      enter_forward(unit_of(layer));
+    wait_for(unit_of(layer));
+  }
+
+  void post_forward(const MicroBatch&, std::size_t layer, const std::vector<OpId>& done) override {
+    if (is_last_of_unit(layer))
+      leave_forward(unit_of(layer), done);
+  }
+
+  void pre_backward(const MicroBatch&, std::size_t layer) override {
+    if (layer + 1 == job_.layers.size())
+      begin_backward();
+    if (is_last_of_unit(layer))
+      enter_backward(unit_of(layer));
+    wait_for(unit_of(layer));
+  }
+
+  void post_backward(const MicroBatch& micro, std::size_t layer, const std::vector<OpId>& done) override {
+    last_backward_[unit_of(layer)] = done;
+    hold_gradients(unit_of(layer));
+    if (is_first_of_unit(layer))
+      leave_backward(unit_of(layer), micro.is_reduced);
+    if (layer == 0)
+      leave_backward(root, micro.is_reduced);
+  }
+
+  void update() override {
     for (const std::vector<OpId>& unit : reduced_) write_wait(context_, "wait for gradients", unit);
-    write_clipping(context_, Bytes{shard_of(gradient_bytes(job_).count())}, true, shard_set_);
-    write_partial_optimizer(context_, options_.shard_group);
+    write_partial_update(context_, shards_);
   }
 
  private:
-  std::size_t find_set(std::string_view name) const {
-    for (std::size_t set = 0; set < context_.groups.size(); ++set)
-      if (context_.groups[set].set->name == name)
-        return set;
-    return whole_world;
-  }
-
   std::uint32_t unit_of(std::size_t layer) const { return units_.unit_of_layer[layer]; }
   std::uint32_t last_unit() const { return static_cast<std::uint32_t>(units_.units.size() - 1); }
-  std::int64_t shard_of(std::int64_t whole) const {
-    return (whole + options_.shard_group - 1) / options_.shard_group;
-  }
+  std::int64_t shard_of(std::int64_t whole) const { return divided_up(whole, options_.shard_group); }
   // With the padding that makes the shards equal.
   Bytes padded(const Unit& unit, Precision precision) const {
     return Bytes{shard_of(unit.elements) * options_.shard_group * parameter_bytes(precision)};
@@ -98,19 +123,18 @@ class ShardedIteration {
     return Bytes{padded(units_.units[unit], options_.param_dtype).count() / options_.reshard_group};
   }
 
-  void write_forward_pass() {
+  // In the order of forward; the root is entered before all others and left after them.
+  bool is_first_of_unit(std::size_t layer) const {
+    return unit_of(layer) != root && (layer == 0 || unit_of(layer - 1) != unit_of(layer));
+  }
+  bool is_last_of_unit(std::size_t layer) const {
+    const bool ends = layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit_of(layer);
+    return unit_of(layer) != root && ends;
+  }
+
+  void begin_forward() {
     is_backward_ = false;
-    write_batch(context_);
     gather(root);
-    for (std::size_t layer = 0; layer < job_.layers.size(); ++layer) {
-      const std::uint32_t unit = unit_of(layer);
-      if (unit != root && (layer == 0 || unit_of(layer - 1) != unit))
-        enter_forward(unit);
-      wait_for(unit);
-      const std::vector<OpId> done = write_forward_of(context_, job_.layers[layer]);
-      if (unit != root && (layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit))
-        leave_forward(unit, done);
-    }
   }
 
   void enter_forward(std::uint32_t unit) {
@@ -122,28 +146,17 @@ class ShardedIteration {
   void leave_forward(std::uint32_t unit, const std::vector<OpId>& done) {
     if (options_.reshard_group == 1)
       return;
-    if (reshard_set_ != whole_world)
+    if (reshards_ != nullptr)
       allocate_at_end(context_, MemoryCategory::parameters, spread_part(unit), done);
     free(unit, done);
     limit_.freed(done);
   }
 
-  void write_backward_pass(bool reduces) {
+  void begin_backward() {
     is_backward_ = true;
     limit_.gate();  // the root asks the limiter too, although it is there
     if (options_.backward_prefetch != BackwardPrefetch::none)
       gather(last_unit());
-    for (std::size_t layer = job_.layers.size(); layer-- > 0;) {
-      const std::uint32_t unit = unit_of(layer);
-      if (unit != root && (layer + 1 == job_.layers.size() || unit_of(layer + 1) != unit))
-        enter_backward(unit);
-      wait_for(unit);
-      last_backward_[unit] = write_backward(context_, job_.layers[layer]);
-      hold_gradients(unit);
-      if (unit != root && (layer == 0 || unit_of(layer - 1) != unit))
-        leave_backward(unit, reduces);
-    }
-    leave_backward(root, reduces);
   }
 
   void enter_backward(std::uint32_t unit) {
@@ -154,7 +167,7 @@ class ShardedIteration {
 
   void leave_backward(std::uint32_t unit, bool reduces) {
     free(unit, last_backward_[unit]);
-    if (unit != root && reshard_set_ != whole_world)
+    if (unit != root && reshards_ != nullptr)
       release_at_end(context_, MemoryCategory::parameters, spread_part(unit), last_backward_[unit]);
     if (unit != root)
       limit_.freed(last_backward_[unit]);
@@ -173,7 +186,7 @@ class ShardedIteration {
     if (ready.empty())
       ready = start_;
     // What is spread after forward has been cast already.
-    const bool is_spread = is_backward_ && reshard_set_ != whole_world;
+    const bool is_spread = is_backward_ && reshards_ != nullptr;
     if (!is_spread)
       ready = cast(ready, unit, shard_bytes(unit) + shard_of(unit.elements) * weight_bytes(job_),
                    options_.param_dtype);
@@ -184,7 +197,7 @@ class ShardedIteration {
                                                  .op = CollectiveOp::all_gather,
                                                  .bytes = padded(unit, options_.param_dtype),
                                                  .tensors = unit.tensors,
-                                                 .group_set = is_spread ? reshard_set_ : shard_set_},
+                                                 .group = is_spread ? reshards_ : &shards_},
                                                 std::move(ready));
   }
 
@@ -237,13 +250,13 @@ class ShardedIteration {
                                                   .op = CollectiveOp::reduce_scatter,
                                                   .bytes = padded(unit, options_.reduce_dtype),
                                                   .tensors = unit.tensors,
-                                                  .group_set = shard_set_},
+                                                  .group = &shards_},
                                                  std::move(ready));
     if (holds_gradients_[index])
       release_at_end(context_, MemoryCategory::communication_buffers, padded(unit, options_.reduce_dtype),
                      reduced);
     holds_gradients_[index] = false;
-    if (replica_set_ != whole_world)
+    if (replicas_ != nullptr)
       reduced = sum_over_replicas(unit, std::move(reduced));
     reduced_.push_back(
         cast(std::move(reduced), unit,
@@ -257,7 +270,7 @@ class ShardedIteration {
                              .op = CollectiveOp::all_reduce,
                              .bytes = Bytes{shard_of(unit.elements) * parameter_bytes(options_.reduce_dtype)},
                              .tensors = unit.tensors,
-                             .group_set = replica_set_},
+                             .group = replicas_},
                             std::move(ready));
   }
 
@@ -275,13 +288,11 @@ class ShardedIteration {
     bool is_waited_for = false;
   };
 
-  const StrategyContext& context_;
-  const Job& job_;
   const ShardedOptions& options_;
   Units units_;
-  std::size_t shard_set_;
-  std::size_t replica_set_;  // whole_world: nobody holds the same shard
-  std::size_t reshard_set_;  // whole_world: as in forward
+  const ProcessGroup& shards_;
+  const ProcessGroup* replicas_;  // null: nobody holds the same shard
+  const ProcessGroup* reshards_;  // null: gathered for backward as for forward
   bool is_backward_ = false;
   GatherLimit limit_;
   std::vector<OpId> start_;
@@ -292,10 +303,6 @@ class ShardedIteration {
   std::vector<std::vector<OpId>> reduced_;
 };
 
-void write_iteration(const StrategyContext& context) {
-  ShardedIteration(context).write();
-}
-
 MemoryShares memory(const Job& job, std::int64_t) {
   const ShardedOptions& options = job.training.sharded;
   return {.weights = options.shard_group,
@@ -303,17 +310,113 @@ MemoryShares memory(const Job& job, std::int64_t) {
           .states = options.shard_group};
 }
 
+OptionList list_options(ShardedOptions& sharded, bool has_groups) {
+  const OptionCondition first_version{"fsdp_version 1; fully_shard always gathers one unit ahead",
+                                      [&] { return sharded.version == 1; }};
+  OptionList list{{"fsdp_version", CountOption{sharded.version, 1, 2}}};
+  if (has_groups)
+    list.push_back({"shard_group", CountOption{sharded.shard_group, 1, most_things}});
+  for (const Option& option :
+       {Option{"reshard_after_forward", SpreadOption{sharded.reshard_group, sharded.shard_group}},
+        Option{"backward_prefetch", choice(sharded.backward_prefetch, backward_prefetch_spellings),
+               first_version},
+        Option{"forward_prefetch", FlagOption{sharded.forward_prefetch}, first_version},
+        Option{"limit_all_gathers", FlagOption{sharded.limit_all_gathers}, first_version},
+        Option{"auto_wrap", WrapOption{sharded.auto_wrap}},
+        Option{"param_dtype", choice(sharded.param_dtype, element_type_spellings)},
+        Option{"reduce_dtype", choice(sharded.reduce_dtype, element_type_spellings)},
+        Option{"no_sync", FlagOption{sharded.no_sync}}})
+    list.push_back(option);
+  return list;
+}
+
+OptionList fsdp_options(TrainingSpec& training) {
+  return list_options(training.sharded, false);
+}
+
+OptionList hsdp_options(TrainingSpec& training) {
+  return list_options(training.sharded, true);
+}
+
+// Into alike groups: parts of a node, or whole nodes.
+bool cuts(const ClusterShape& shape, std::int64_t size) {
+  return size > 0 && shape.ranks() % size == 0 &&
+         (shape.gpus_per_node % size == 0 || size % shape.gpus_per_node == 0);
+}
+
+// Those of them that cut a group of `whole` ranks as well.
+std::vector<std::int64_t> valid_sizes(const ClusterShape& shape, std::int64_t least, std::int64_t whole) {
+  std::vector<std::int64_t> valid;
+  for (std::int64_t size = least; size <= whole; ++size)
+    if (cuts(shape, size) && whole % size == 0)
+      valid.push_back(size);
+  return valid;
+}
+
+std::string shard_group_problem(const ShardedOptions& sharded, const ClusterShape& shape) {
+  if (cuts(shape, sharded.shard_group))
+    return "";
+  return fmt::format("found {}, which does not cut {} nodes of {} GPUs into alike groups; valid: {}",
+                     sharded.shard_group, shape.nodes, shape.gpus_per_node,
+                     fmt::join(valid_sizes(shape, 1, shape.ranks()), ", "));
+}
+
+std::string reshard_problem(const ShardedOptions& sharded, const ClusterShape& shape) {
+  if (!reshards_in_groups(sharded))
+    return "";
+  if (sharded.version == 1)
+    return fmt::format(
+        "found {}, but FullyShardedDataParallel spreads units over all {} ranks that share the weights, or "
+        "not "
+        "at all; valid: true, false, or fsdp_version 2",
+        sharded.reshard_group, sharded.shard_group);
+  if (cuts(shape, sharded.reshard_group) && sharded.shard_group % sharded.reshard_group == 0)
+    return "";
+  return fmt::format(
+      "found {}, which does not cut the {} ranks that share the weights into alike groups; valid: true, "
+      "false, {}",
+      sharded.reshard_group, sharded.shard_group,
+      fmt::join(valid_sizes(shape, 2, sharded.shard_group), ", "));
+}
+
+std::vector<OptionProblem> problems(const TrainingSpec& training, const ClusterShape& shape) {
+  std::vector<OptionProblem> found{{"shard_group", shard_group_problem(training.sharded, shape)},
+                                   {"reshard_after_forward", reshard_problem(training.sharded, shape)}};
+  std::erase_if(found, [](const OptionProblem& problem) { return problem.text.empty(); });
+  return found;
+}
+
+// A unit is gathered twice, reduced within its group and between the groups.
+TrafficBound traffic(const TrafficInput& input) {
+  constexpr double clipping = 2;  // the norm of all gradients, in a group and between groups
+  return {.collectives = 4 * input.micro_batches() * most_units(input) + clipping,
+          .volume = 5 * input.micro_batches()};
+}
+
+Accepted accepted(OptionList (*options)(TrainingSpec&)) {
+  return {.options = options,
+          .instead_of_compression = "reduce_dtype",
+          .gradient_clipping = true,
+          .problems = problems};
+}
+
 const Registration<Strategy> fsdp{
     "fsdp",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<ShardedUnits>,
      .description = "PyTorch FSDP: parameters, gradients and optimizer states sharded",
+     .accepts = accepted(fsdp_options),
+     .sends = {.at_most = traffic},
      .memory = memory,
+     .partition = Partition::every_weight,
      .groups = groups}};
 const Registration<Strategy> hsdp{
     "hsdp",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<ShardedUnits>,
      .description = "PyTorch FSDP, hybrid: sharded within groups of ranks, replicated between them",
+     .accepts = accepted(hsdp_options),
+     .sends = {.at_most = traffic},
      .memory = memory,
+     .partition = Partition::every_weight_in_groups,
      .groups = groups}};
 
 }  // namespace

@@ -26,8 +26,8 @@ Queue take_group(Gradients gradients, Queue& queue, Bytes threshold) {
   return group;
 }
 
-std::int64_t divided_up(Duration time, Duration period) {
-  return (time.picoseconds() + period.picoseconds() - 1) / period.picoseconds();
+std::int64_t periods_of(Duration time, Duration period) {
+  return divided_up(time.picoseconds(), period.picoseconds());
 }
 
 class FusionThread {
@@ -44,7 +44,7 @@ class FusionThread {
   // The first time it wakes with something to do.
   Duration wake_for(Duration announced) {
     if (announced > wakes_)
-      wakes_ += period_ * divided_up(announced - wakes_, period_);
+      wakes_ += period_ * periods_of(announced - wakes_, period_);
     return wakes_;
   }
 

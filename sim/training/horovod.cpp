@@ -22,7 +22,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/training/option_spelling.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -36,10 +39,10 @@ Duration negotiation(const Job& job, std::int64_t ranks, bool knows_gradients) {
                          : own + job.control_round * 4 + Duration::microseconds(1) * ranks;
 }
 
-class HorovodIteration {
+class DistributedOptimizer : public Synchroniser {
  public:
-  explicit HorovodIteration(const StrategyContext& context)
-      : context_(context), job_(context.job), options_(job_.training.horovod) {
+  explicit DistributedOptimizer(const StrategyContext& context)
+      : Synchroniser(context), options_(job_.training.horovod) {
     groups_ = job_.fused;
     if (!groups_.empty())
       return;
@@ -47,14 +50,20 @@ class HorovodIteration {
     groups_.push_back({.gradients = gradient_order(job_), .agreed = {}});
   }
 
-  void write() {
+  void begin() override {
     context_.watched.start = write_mark(context_);
-    for (std::int64_t micro = 1; micro < job_.training.gradient_accumulation; ++micro)
-      write_local_micro_batch(context_);
-    write_reduced_micro_batch();
+    context_.watched.gradients.resize(job_.gradients.size());
+  }
+
+  void gradient_ready(std::uint32_t gradient, const std::vector<OpId>& done) override {
+    context_.watched.gradients[gradient] = compressed(gradient, done);
+  }
+
+  void finish() override {
+    if (waits_for_backward_ || !job_.communication.overlap)
+      backward_ended_ = write_mark(context_);
     write_groups();
-    for (const Sent& group : sent_) finish(group);
-    write_optimizer(context_);
+    for (const Sent& group : sent_) hand_back(group);
   }
 
  private:
@@ -65,18 +74,6 @@ class HorovodIteration {
     Bytes bytes_on_wire = {};  // compressed
     std::vector<OpId> arrived = {};
   };
-
-  void write_reduced_micro_batch() {
-    context_.watched.gradients.resize(job_.gradients.size());
-    write_forward(context_);
-    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer) {
-      const std::vector<OpId> done = write_backward(context_, *layer);
-      for (const std::uint32_t gradient : layer->gradients)
-        context_.watched.gradients[gradient] = compressed(gradient, done);
-    }
-    if (waits_for_backward_ || !job_.communication.overlap)
-      backward_ended_ = write_mark(context_);
-  }
 
   bool on_host() const { return options_.device == CollectiveDevice::cpu; }
 
@@ -122,12 +119,13 @@ class HorovodIteration {
   }
 
   bool runs_hierarchically() const {
-    return options_.hierarchical_allreduce && context_.world.nodes > 1 && context_.world.gpus_per_node > 1;
+    const Communicator& members = *context_.group.communicator;
+    return options_.hierarchical_allreduce && members.nodes > 1 && members.gpus_per_node > 1;
   }
 
   // Time passes on every rank alike, however far it is. The first iteration negotiates longer.
   void tell_time(Duration agreed) {
-    const std::int64_t ranks = context_.world.ranks();
+    const std::int64_t ranks = context_.group.members();
     if (context_.is_first_iteration)
       agreed += negotiation(job_, ranks, false) - negotiation(job_, ranks, options_.response_cache);
     context_.writer.section("negotiate", Category::host_overhead);
@@ -162,11 +160,11 @@ class HorovodIteration {
       return after;
     const std::int64_t each = options_.batch_d2d_memcopies ? copied_at_once : 1;
     context_.writer.section(what + group.name, Category::gradient_copy);
-    return write_side_kernels(context_, copy_work((group.tensors + each - 1) / each, group.bytes_on_wire),
+    return write_side_kernels(context_, copy_work(divided_up(group.tensors, each), group.bytes_on_wire),
                               after);
   }
 
-  void finish(const Sent& group) {
+  void hand_back(const Sent& group) {
     write_wait(context_, "wait for " + group.name, group.arrived);
     if (group.bytes_on_wire == group.bytes)
       return;
@@ -174,8 +172,6 @@ class HorovodIteration {
     write_kernels(context_, copy_work(group.tensors, group.bytes));
   }
 
-  const StrategyContext& context_;
-  const Job& job_;
   const HorovodOptions& options_;
   std::vector<FusedGroup> groups_;
   bool waits_for_backward_ = false;
@@ -185,10 +181,6 @@ class HorovodIteration {
   Duration told_;
   std::vector<Sent> sent_;
 };
-
-void write_iteration(const StrategyContext& context) {
-  HorovodIteration(context).write();
-}
 
 std::int64_t launches(const KernelWork& work) {
   return std::max<std::int64_t>(work.launches, 0);
@@ -286,11 +278,40 @@ MemoryShares memory(const Job& job, std::int64_t) {
   return {.buffers = job.training.horovod.fusion_threshold * job.communication.collectives_in_flight};
 }
 
+OptionList options(TrainingSpec& training) {
+  HorovodOptions& own = training.horovod;
+  constexpr double most_mebibytes = 1e6;
+  constexpr double most_milliseconds = 1e5;
+  return {{"fusion_threshold_mb", WholeMebibytesOption{own.fusion_threshold, most_mebibytes}},
+          {"cycle_time_ms", MillisecondsOption{own.cycle_time, most_milliseconds}},
+          {"response_cache", FlagOption{own.response_cache}},
+          {"hierarchical_allreduce", FlagOption{own.hierarchical_allreduce}},
+          {"autotune", FlagOption{own.autotune}},
+          {"device", choice(own.device, collective_device_spellings)},
+          {"num_groups", CountOption{own.num_groups, 0, most_things}},
+          {"batch_d2d_memcopies", FlagOption{own.batch_d2d_memcopies}},
+          {"announce", choice(own.announce, announcement_spellings)}};
+}
+
+// At worst nothing is fused.
+TrafficBound traffic(const TrafficInput& input) {
+  return {.collectives = input.tensors};
+}
+
+std::optional<HostReduction> host_reduction(const TrainingSpec& training) {
+  if (training.horovod.device == CollectiveDevice::gpu)
+    return std::nullopt;
+  return HostReduction{.key = "device", .stated = "cpu", .instead = "gpu"};
+}
+
 const Registration<Strategy> registration{
     "horovod",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<DistributedOptimizer>,
      .description = "Horovod: gradients fused every cycle and reduced while backward runs",
+     .accepts = {.options = options, .compressions = {CompressionKind::none, CompressionKind::fp16}},
+     .sends = {.at_most = traffic},
      .memory = memory,
+     .host_reduction = host_reduction,
      .fuse = fuse_gradients,
      .variants = variants}};
 

@@ -7,7 +7,9 @@
 // torch/distributed/algorithms/model_averaging/averagers.py (PeriodicModelAverager).
 
 #include "sim/training/memory.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -36,14 +38,39 @@ void average_all(const StrategyContext& context) {
             tensors * static_cast<std::uint32_t>(states));
 }
 
-void write_iteration(const StrategyContext& context) {
-  write_local_step(context);
-  if (context.iteration % context.job.training.local_sgd.local_steps == 0)
-    average_all(context);
+class ModelAverager : public Synchroniser {
+ public:
+  using Synchroniser::Synchroniser;
+
+  void update() override {
+    Synchroniser::update();
+    if (context_.iteration % job_.training.local_sgd.local_steps == 0)
+      average_all(context_);
+  }
+};
+
+OptionList options(TrainingSpec& training) {
+  LocalSgdOptions& own = training.local_sgd;
+  return {{"local_steps", CountOption{own.local_steps, 1, most_things}},
+          {"average_momentum", FlagOption{own.average_momentum}}};
+}
+
+// Once, and once more for the states.
+TrafficBound traffic(const TrafficInput& input) {
+  const std::int64_t states = states_per_parameter(input.training.optimizer);
+  const double averaged = input.training.local_sgd.average_momentum ? static_cast<double>(states) : 0;
+  return {.collectives = 2, .volume = 2 * (1 + averaged)};
+}
+
+std::int64_t period(const TrainingSpec& training) {
+  return training.local_sgd.local_steps;
 }
 
 const Registration<Strategy> registration{"local_sgd",
-                                          {write_iteration, "local SGD: weights averaged every few steps"}};
+                                          {.synchroniser = make_synchroniser<ModelAverager>,
+                                           .description = "local SGD: weights averaged every few steps",
+                                           .accepts = {.options = options, .gradient_clipping = true},
+                                           .sends = {.at_most = traffic, .period = period}}};
 
 }  // namespace
 }  // namespace lockstep

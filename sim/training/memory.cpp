@@ -11,7 +11,7 @@ std::int64_t state_bytes_per_parameter(const TrainingSpec& training) {
 }
 
 Bytes part(Bytes whole, std::int64_t parts) {
-  return parts == 0 ? Bytes{0} : Bytes{(whole.count() + parts - 1) / parts};
+  return parts == 0 ? Bytes{0} : divided_up(whole, parts);
 }
 
 std::int64_t channels_of(const Communicator& world) {

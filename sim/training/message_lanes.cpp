@@ -34,10 +34,10 @@ std::vector<Host> server_hosts(const ServerSpec& servers, const ClusterShape& sh
 
 MessageLanes::MessageLanes(const StrategyContext& context)
     : context_(context),
-      gpus_(context.world.ranks()),
-      gpus_per_node_(context.world.gpus_per_node),
-      nodes_(context.world.nodes),
-      hosts_(static_cast<std::uint32_t>(context.hosts.size())),
+      gpus_(context.cluster.gpus()),
+      gpus_per_node_(context.cluster.gpus_per_node),
+      nodes_(context.cluster.nodes),
+      hosts_(static_cast<std::uint32_t>(context.cluster.hosts.size())),
       handlers_(handlers_of(context.job.training.parameter_server.servers)) {
   if (context.carried.lanes.empty())
     make_lanes();
@@ -54,9 +54,10 @@ void MessageLanes::make_lanes() {
   for (const std::uint32_t direction : {0u, 1u})
     for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) make(Rank{gpu}, LaneKind::copy, direction, 1);
   for (std::uint32_t host = 0; host < hosts_; ++host)
-    make(context_.host(host), LaneKind::copy, 0, any_number);
+    make(context_.cluster.host(host), LaneKind::copy, 0, any_number);
   for (std::uint32_t from = 0; from < hosts_; ++from)
-    for (std::uint32_t to = 0; to < hosts_; ++to) make(context_.host(from), LaneKind::copy, 1 + to, 1);
+    for (std::uint32_t to = 0; to < hosts_; ++to)
+      make(context_.cluster.host(from), LaneKind::copy, 1 + to, 1);
   const std::uint32_t slots = servers.update == UpdateLock::lock_free ? any_number : 1;
   for (std::uint32_t server = 0; server < servers.count; ++server)
     for (std::uint32_t handler = 0; handler < handlers_; ++handler)
@@ -66,9 +67,9 @@ void MessageLanes::make_lanes() {
 Rank MessageLanes::server(std::uint32_t server) const {
   switch (context_.job.training.parameter_server.servers.on) {
     case ServerPlace::cpu:
-      return context_.host(server);
+      return context_.cluster.host(server);
     case ServerPlace::machines:
-      return context_.host(nodes_ + server);
+      return context_.cluster.host(nodes_ + server);
     case ServerPlace::gpu:
       break;
   }
@@ -76,7 +77,7 @@ Rank MessageLanes::server(std::uint32_t server) const {
 }
 
 Rank MessageLanes::node_host(Rank rank) const {
-  return is_host(rank) ? rank : context_.host(rank.index / gpus_per_node_);
+  return is_host(rank) ? rank : context_.cluster.host(rank.index / gpus_per_node_);
 }
 
 LaneId MessageLanes::host_work(Rank host) const {
@@ -88,7 +89,7 @@ LaneId MessageLanes::handler(std::uint32_t server, std::uint32_t handler) const 
 }
 
 std::uint32_t MessageLanes::machine_of(Rank rank) const {
-  return is_host(rank) ? context_.hosts[rank.index - gpus_].machine : rank.index / gpus_per_node_;
+  return is_host(rank) ? context_.cluster.hosts[rank.index - gpus_].machine : rank.index / gpus_per_node_;
 }
 
 // A GPU's copy engine where a GPU takes part, else the connection between the two hosts.
@@ -123,7 +124,7 @@ OpId MessageLanes::send(Rank from, Rank to, const Parcel& parcel, OpId after) co
 OpId MessageLanes::exchange_in_node(std::uint32_t node, const Parcel& parcel,
                                     std::span<const OpId> after) const {
   const Rank first{node * gpus_per_node_};
-  const Rank host = context_.host(node);
+  const Rank host = context_.cluster.host(node);
   if (gpus_per_node_ == 1)
     return context_.writer.join(host_work(host), after);
   const TrafficId everyone =
@@ -138,7 +139,7 @@ OpId MessageLanes::exchange_in_node(std::uint32_t node, const Parcel& parcel,
       });
   const PathId path = context_.writer.coupled_path(
       {.kind = PathKind::coupled, .rank = first, .traffic = everyone, .protocol = no_protocol});
-  const Bytes part{(parcel.bytes.count() + gpus_per_node_ - 1) / gpus_per_node_};
+  const Bytes part = divided_up(parcel.bytes, gpus_per_node_);
   const OpId op = context_.writer.transfer(lane_between(host, host), path, part, after);
   context_.writer.prioritise(op, parcel.priority);
   return op;

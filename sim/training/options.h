@@ -159,7 +159,7 @@ struct DataParallelOptions {
 };
 
 struct TrainingSpec {
-  std::string strategy = "ddp";  // an entry of Registry<Strategy>
+  std::string strategy = {};  // an entry of Registry<Strategy>
   std::string framework = "pytorch_ddp";
   std::string framework_version = "2.8";
   std::int64_t gradient_accumulation = 1;

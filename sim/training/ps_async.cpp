@@ -8,35 +8,51 @@
 // Reference: Dean et al., "Large scale distributed deep networks" (NIPS 2012); Li et al., "Scaling distributed
 // machine learning with the parameter server" (OSDI 2014).
 
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
+#include "sim/training/synchroniser.h"
 
 namespace lockstep {
 namespace {
 
-// So that an iteration of the plan is one moment for all; nobody waits in the update loop.
-void begin_together(const StrategyContext& context) {
-  context.writer.section("begin together", Category::other);
-  const std::vector<OpId> ends = write_mark(context);
-  const OpId all = context.writer.join(context.lanes.compute.front(), ends);
-  write_wait(context, "begin together", std::vector<OpId>(ends.size(), all));
-}
+class WorkerComputing : public Synchroniser {
+ public:
+  using Synchroniser::Synchroniser;
 
-void write_iteration(const StrategyContext& context) {
-  begin_together(context);
-  for (std::int64_t micro_batch = 0; micro_batch < context.job.training.gradient_accumulation; ++micro_batch)
-    write_local_micro_batch(context);
-}
+  // So that an iteration of the plan is one moment for all; nobody waits in the update loop.
+  void begin() override {
+    context_.writer.section("begin together", Category::other);
+    const std::vector<OpId> ends = write_mark(context_);
+    const OpId all = context_.writer.join(context_.compute.front(), ends);
+    write_wait(context_, "begin together", std::vector<OpId>(ends.size(), all));
+  }
+
+  void update() override {}
+};
 
 // The states stand where the weights are updated.
 MemoryShares memory(const Job& job, std::int64_t) {
   return {.states = job.training.parameter_server.servers.updates_weights ? 0 : 1};
 }
 
+OptionList options(TrainingSpec& training) {
+  OptionList list = server_options(training);
+  list.push_back(
+      {"staleness_bound", OptionalCountOption{training.parameter_server.staleness_bound, 0, most_things}});
+  return list;
+}
+
 const Registration<Strategy> registration{
     "ps_async",
-    {.write_iteration = write_iteration,
+    {.synchroniser = make_synchroniser<WorkerComputing>,
      .description = "asynchronous parameter servers: every gradient is applied when it comes",
+     .accepts = {.options = options,
+                 .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16},
+                 .problems = server_problems,
+                 .batches = "come at each worker's own pace"},
+     .sends = {.at_most = server_traffic_bound},
      .memory = memory,
+     .servers = stated_servers,
      .is_asynchronous = true,
      .reaches_across = true}};
 

@@ -3,6 +3,14 @@
 #include "sim/collectives/choice.h"
 
 namespace lockstep {
+
+const ProcessGroup* StrategyContext::subgroup(std::string_view wanted) const {
+  for (const ProcessGroup& asked_for : subgroups)
+    if (asked_for.name == wanted)
+      return &asked_for;
+  return nullptr;
+}
+
 namespace {
 
 void change_memory(const StrategyContext& context, MemoryCategory category, Bytes bytes, OpEdge edge,
@@ -33,9 +41,9 @@ void release_at_end(const StrategyContext& context, MemoryCategory category, Byt
 std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork& work,
                                 std::span<const OpId> after) {
   std::vector<OpId> ops;
-  for (std::size_t i = 0; i < context.lanes.compute.size(); ++i) {
+  for (std::size_t i = 0; i < context.compute.size(); ++i) {
     const OpId on = after.empty() ? no_op : after[i];
-    ops.push_back(context.writer.kernel(context.lanes.compute[i], work, std::span(&on, 1)));
+    ops.push_back(context.writer.kernel(context.compute[i], work, std::span(&on, 1)));
   }
   return ops;
 }
@@ -62,13 +70,6 @@ void write_batch(const StrategyContext& context) {
     context.input->write_batch();
 }
 
-std::vector<OpId> write_forward(const StrategyContext& context) {
-  write_batch(context);
-  std::vector<OpId> last;
-  for (const LayerWork& layer : context.job.layers) last = write_forward_of(context, layer);
-  return last;
-}
-
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
   for (const std::uint32_t index : layer.recomputed) {
     const LayerWork& again = context.job.layers[index];
@@ -82,26 +83,13 @@ std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork
   return done;
 }
 
-void write_local_micro_batch(const StrategyContext& context) {
-  write_forward(context);
-  for (auto layer = context.job.layers.rbegin(); layer != context.job.layers.rend(); ++layer)
-    write_backward(context, *layer);
-}
-
-void write_local_step(const StrategyContext& context) {
-  for (std::int64_t micro = 0; micro < context.job.training.gradient_accumulation; ++micro)
-    write_local_micro_batch(context);
-  write_clipping(context, gradient_bytes(context.job), false);
-  write_optimizer(context);
-}
-
 void write_optimizer(const StrategyContext& context) {
   write_partial_optimizer(context, 1);
 }
 
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts) {
   KernelWork work = context.job.optimizer;
-  const auto part = [&](std::int64_t whole) { return (whole + parts - 1) / parts; };
+  const auto part = [&](std::int64_t whole) { return divided_up(whole, parts); };
   work.flops = part(work.flops);
   work.bytes = part(work.bytes);
   work.duration = Duration::picoseconds(part(work.duration.picoseconds()));
@@ -109,17 +97,22 @@ void write_partial_optimizer(const StrategyContext& context, std::int64_t parts)
   write_kernels(context, work);
 }
 
-void write_clipping(const StrategyContext& context, Bytes own, bool is_partitioned, std::size_t group_set) {
+void write_partial_update(const StrategyContext& context, const ProcessGroup& holders) {
+  write_clipping(context, divided_up(gradient_bytes(context.job), holders.members()), &holders);
+  write_partial_optimizer(context, holders.members());
+}
+
+void write_clipping(const StrategyContext& context, Bytes own, const ProcessGroup* holders) {
   if (!context.job.training.gradient_clipping)
     return;
   context.writer.section("gradient norm", Category::optimizer);
   write_kernels(
       context,
       {.work_class = WorkClass::vector, .is_model_work = false, .bytes = own.count(), .launches = 2});
-  if (!is_partitioned)
+  if (holders == nullptr)
     return;
   const std::vector<OpId> summed = write_collective(
-      context, {.name = "sum of norms", .payload = Payload::other, .bytes = Bytes{4}, .group_set = group_set},
+      context, {.name = "sum of norms", .payload = Payload::other, .bytes = Bytes{4}, .group = holders},
       write_mark(context));
   write_wait(context, "wait for the norm", summed);
 }
@@ -128,27 +121,27 @@ std::vector<OpId> write_delays(const StrategyContext& context, Duration duration
   if (duration == Duration::zero())
     return after;
   for (std::size_t i = 0; i < after.size(); ++i)
-    after[i] = context.writer.delay(context.lanes.compute[i], duration, std::span(&after[i], 1));
+    after[i] = context.writer.delay(context.compute[i], duration, std::span(&after[i], 1));
   return after;
 }
 
 std::vector<OpId> write_mark(const StrategyContext& context) {
   std::vector<OpId> marks;
-  for (const LaneId lane : context.lanes.compute) marks.push_back(context.writer.join(lane));
+  for (const LaneId lane : context.compute) marks.push_back(context.writer.join(lane));
   return marks;
 }
 
 void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until) {
   context.writer.section(reason, Category::communication);
-  for (std::size_t i = 0; i < context.lanes.compute.size(); ++i)
-    context.writer.join(context.lanes.compute[i], until.subspan(i, 1));
+  for (std::size_t i = 0; i < context.compute.size(); ++i)
+    context.writer.join(context.compute[i], until.subspan(i, 1));
 }
 
 namespace {
 
 // One communicator, and its representatives' lanes and when each may begin.
 struct Participants {
-  const Communicator& world;
+  const Communicator& communicator;
   std::span<const LaneId> lanes;
   std::span<const OpId> ready;
 };
@@ -156,19 +149,20 @@ struct Participants {
 CollectiveOps write_among(const StrategyContext& context, const Message& message, Bytes on_wire,
                           const Participants& among, Communication& entry) {
   const CommunicationSpec& wanted = context.job.communication;
-  const Choice choice = choose_collective({.world = among.world,
-                                           .op = message.op,
-                                           .bytes = on_wire,
-                                           .library = wanted.library,
-                                           .library_version = wanted.library_version,
-                                           .algorithm = message.algorithm.empty() ? wanted.algorithm : message.algorithm,
-                                           .protocol = wanted.protocol});
-  entry.ranks = among.world.ranks();
+  const Choice choice =
+      choose_collective({.world = among.communicator,
+                         .op = message.op,
+                         .bytes = on_wire,
+                         .library = wanted.library,
+                         .library_version = wanted.library_version,
+                         .algorithm = message.algorithm.empty() ? wanted.algorithm : message.algorithm,
+                         .protocol = wanted.protocol});
+  entry.ranks = among.communicator.ranks();
   entry.algorithm = choice.algorithm;
   entry.protocol = choice.protocol_name;
   return choice.collective->write(context.writer, {.op = message.op,
                                                    .bytes = on_wire,
-                                                   .world = among.world,
+                                                   .world = among.communicator,
                                                    .fidelity = context.job.fidelity,
                                                    .protocol = choice.protocol,
                                                    .channels = choice.channels,
@@ -184,20 +178,21 @@ std::vector<T> taken(std::span<const T> by_representative, const WrittenGroup& g
   return result;
 }
 
-CollectiveOps write_in_groups(const StrategyContext& context, const Message& message, Bytes on_wire,
-                              std::span<const OpId> ready, Communication& entry) {
-  const std::span<const LaneId> lanes = context.lanes.of_groups[message.group_set];
+// In every line of the group, side by side.
+CollectiveOps write_in_lines(const StrategyContext& context, const Message& message, Bytes on_wire,
+                             const ProcessGroup& group, std::span<const OpId> ready, Communication& entry) {
+  const std::span<const LaneId> lanes = group.lanes;
   CollectiveOps all{.begin = std::vector<OpId>(lanes.size()), .end = std::vector<OpId>(lanes.size())};
   entry.group.resize(lanes.size());
   std::uint32_t number = 0;
-  for (const WrittenGroup& group : context.groups[message.group_set].groups) {
-    const GroupScope scope(context.writer, group);
-    const CollectiveOps ops = write_among(context, message, on_wire,
-                                          {*group.world, taken(lanes, group), taken(ready, group)}, entry);
-    for (std::size_t i = 0; i < group.roles.size(); ++i) {
-      all.begin[group.roles[i]] = ops.begin[i];
-      all.end[group.roles[i]] = ops.end[i];
-      entry.group[group.roles[i]] = number;
+  for (const WrittenGroup& line : group.lines) {
+    const GroupScope scope(context.writer, line);
+    const CollectiveOps ops = write_among(
+        context, message, on_wire, {*line.communicator, taken(lanes, line), taken(ready, line)}, entry);
+    for (std::size_t i = 0; i < line.roles.size(); ++i) {
+      all.begin[line.roles[i]] = ops.begin[i];
+      all.end[line.roles[i]] = ops.end[i];
+      entry.group[line.roles[i]] = number;
     }
     ++number;
   }
@@ -219,10 +214,10 @@ std::vector<OpId> write_collective(const StrategyContext& context, Message messa
                       .ready = {},
                       .collective = {}};
   context.writer.section(message.name, Category::communication);
-  entry.collective =
-      message.group_set == whole_world
-          ? write_among(context, message, on_wire, {context.world, context.lanes.communication, ready}, entry)
-          : write_in_groups(context, message, on_wire, ready, entry);
+  const ProcessGroup& group = message.group != nullptr ? *message.group : context.group;
+  entry.collective = group.lines.empty() ? write_among(context, message, on_wire,
+                                                       {*group.communicator, group.lanes, ready}, entry)
+                                         : write_in_lines(context, message, on_wire, group, ready, entry);
   entry.ready = std::move(ready);
   context.communications.push_back(std::move(entry));
   return context.communications.back().collective.end;

@@ -22,20 +22,16 @@ std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer);
 // Every micro-batch begins with this: it holds the compute lanes until their batches are there.
 void write_batch(const StrategyContext& context);
-std::vector<OpId> write_forward(const StrategyContext& context);
 // The layer's backward, after the forwards that it needs again.
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer);
-// Forward and the whole backward of a micro-batch whose gradients nobody sends.
-void write_local_micro_batch(const StrategyContext& context);
-// All micro-batches and the optimizer, without communication.
-void write_local_step(const StrategyContext& context);
 void write_optimizer(const StrategyContext& context);
 // The optimizer on one of `parts` equal parts of the parameters.
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts);
-// The norm of all gradients, where they are to be clipped: a pass over the `own` ones of each rank, and,
-// where ranks hold different ones, the sum over the ranks.
-void write_clipping(const StrategyContext& context, Bytes own, bool is_partitioned,
-                    std::size_t group_set = whole_world);
+// Clipping and optimizer where each of `holders` has an equal part of gradients and states.
+void write_partial_update(const StrategyContext& context, const ProcessGroup& holders);
+// The norm of all gradients, where they are to be clipped: a pass over the `own` ones of each rank, and the
+// sum over `holders`, the ranks that hold the others (null: each rank has all of them).
+void write_clipping(const StrategyContext& context, Bytes own, const ProcessGroup* holders = nullptr);
 // The same on streams of their own beside the compute lanes, once `after` has ended.
 std::vector<OpId> write_side_kernels(const StrategyContext& context, const KernelWork& work,
                                      std::span<const OpId> after);
@@ -62,7 +58,7 @@ struct Message {
   Bytes bytes;
   std::optional<Bytes> bytes_on_wire = {};
   std::uint32_t tensors = 0;
-  std::size_t group_set = whole_world;  // in every group of it
+  const ProcessGroup* group = nullptr;  // null: the one that the strategy was told
   std::string algorithm = {};           // that the strategy insists on; empty: as the scenario says
 };
 

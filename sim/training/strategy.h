@@ -3,16 +3,19 @@
 // The contract of a training strategy: write one iteration for every representative rank.
 //
 // Problem:   strategies differ in when they send what; everything else about a step is alike.
-// Idea:      a strategy is a function that appends one iteration to the plan, following whatever already
-//            stands on the ranks' lanes. What it sends, step_writer lists as it writes it.
+// Idea:      a strategy makes a synchroniser, which appends its messages where a schedule tells it that a
+//            layer's pass is written, following whatever already stands on the ranks' lanes. What it sends,
+//            step_writer lists as it writes it.
 // Invariant: a strategy names ranks, bytes and work, never links or seconds.
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "sim/base/check.h"
 #include "sim/base/registry.h"
 #include "sim/collectives/collective.h"
 #include "sim/plan/host.h"
@@ -20,25 +23,13 @@
 #include "sim/training/input.h"
 #include "sim/training/job.h"
 #include "sim/training/memory_change.h"
+#include "sim/training/option_list.h"
+#include "sim/training/process_group.h"
+#include "sim/training/traffic_bound.h"
 
 namespace lockstep {
 
-// The lanes of each representative, in the writer's order. A communicator runs its collectives in the order
-// in which they are issued, beside those of the others.
-struct RankLanes {
-  std::vector<LaneId> compute;
-  std::vector<LaneId> communication;
-  std::vector<std::vector<LaneId>> of_groups = {};  // communication, by group set
-};
-
-// A group set, and which of its groups are written.
-struct WrittenGroupSet {
-  const GroupSet* set = nullptr;
-  std::vector<WrittenGroup> groups;
-};
-
-// Instead of the number of a group set: all ranks.
-inline constexpr std::size_t whole_world = SIZE_MAX;
+class Synchroniser;
 
 // What a message is about: the published volumes of strategies count gradients and parameters.
 enum class Payload : std::uint8_t { gradients, parameters, other };
@@ -63,8 +54,8 @@ struct Communication {
   std::vector<OpId> ready;
   CollectiveOps collective;
   Direction direction = Direction::exchanged;
-  std::uint32_t server = no_server;  // the other end of messages
-  std::uint32_t messages = 1;        // alike, one for each rank or node
+  std::uint32_t server = no_server;       // the other end of messages
+  std::uint32_t messages = 1;             // alike, one for each rank or node
   std::vector<std::uint32_t> group = {};  // which of its groups each is in; empty: all are in one
 };
 
@@ -95,14 +86,24 @@ struct Carried {
   std::vector<OpId> ops;
 };
 
+// What is of the whole cluster, whatever group a strategy is told: all GPUs, and the hosts that it asked for.
+struct ClusterRanks {
+  std::uint32_t nodes = 1;
+  std::uint32_t gpus_per_node = 1;
+  std::span<const Host> hosts = {};
+
+  std::uint32_t gpus() const { return nodes * gpus_per_node; }
+  Rank host(std::size_t index) const { return Rank{gpus() + static_cast<std::uint32_t>(index)}; }
+};
+
 struct StrategyContext {
   PlanWriter& writer;
   const Job& job;
-  const Communicator& world;
-  const RankLanes& lanes;
-  std::span<const WrittenGroupSet> groups;     // as the strategy asked for them
+  const ProcessGroup& group;                // whose gradients it synchronises
+  std::span<const ProcessGroup> subgroups;  // as it asked for them
+  std::span<const LaneId> compute;          // by representative
+  ClusterRanks cluster;
   std::vector<Communication>& communications;  // of this iteration; filled by write_collective
-  std::span<const Host> hosts;                 // that the strategy asked for
   Carried& carried;
   WatchedOps& watched;  // filled by strategies that rehearse
   std::int64_t iteration = 0;
@@ -110,7 +111,8 @@ struct StrategyContext {
   InputPipeline* input = nullptr;               // null: batches are always there
   std::vector<MemoryChange>* memory = nullptr;  // null: nobody asks
 
-  Rank host(std::size_t index) const { return Rank{world.ranks() + static_cast<std::uint32_t>(index)}; }
+  // Null: not asked for.
+  const ProcessGroup* subgroup(std::string_view name) const;
 };
 
 // Into how many parts what every GPU of a plain data-parallel step holds is divided (0: none of it is on the
@@ -123,11 +125,24 @@ struct MemoryShares {
   Bytes gathered = {};      // weights that every rank keeps whole beside its part
 };
 
+// What the ranks divide between them, and with it all that stands before it.
+enum class Partition : std::uint8_t {
+  nothing,
+  states,  // of the optimizer
+  gradients,
+  weights,  // but for small ones
+  every_weight,
+  every_weight_in_groups,  // of ranks; each group has the whole
+};
+
 // What a strategy may know of the cluster before it is built.
 struct ClusterShape {
   std::uint32_t nodes = 1;
   std::uint32_t gpus_per_node = 1;
   std::uint32_t sockets = 1;
+  bool has_nics = true;
+
+  std::int64_t ranks() const { return std::int64_t{nodes} * gpus_per_node; }
 };
 
 struct Trial {
@@ -135,15 +150,63 @@ struct Trial {
   TrainingSpec training;
 };
 
+// What is wrong with an option that was stated; "strategy" is one of them.
+struct OptionProblem {
+  std::string_view key;
+  std::string text;
+};
+
+// The option by which threads of the hosts reduce in the GPUs' place.
+struct HostReduction {
+  std::string_view key;
+  std::string_view stated;   // what it says
+  std::string_view instead;  // what it would say, did the GPUs reduce
+};
+
+// What a scenario may say with a strategy, asked while it is loaded.
+struct Accepted {
+  OptionList (*options)(TrainingSpec& training) = nullptr;  // of its own; null: none
+  std::vector<CompressionKind> compressions = {CompressionKind::none};
+  std::string_view instead_of_compression = {};  // its option for the type of what it sends, if it has one
+  bool gradient_clipping = false;
+  // What does not go together, or with the cluster. Null: everything does.
+  std::vector<OptionProblem> (*problems)(const TrainingSpec& training, const ClusterShape& shape) = nullptr;
+  std::string_view batches = {};  // where no rank loads its own: "batches ...", so that `input` is refused
+  bool one_gpu_only = false;      // the baseline of all others
+};
+
+// What is sent, asked before anything is built.
+struct Sending {
+  // A bound that no iteration exceeds. Null: nothing is sent.
+  TrafficBound (*at_most)(const TrafficInput& input) = nullptr;
+  // Iterations from one average of the weights to the next. Null: every iteration reduces its gradients.
+  std::int64_t (*period)(const TrainingSpec& training) = nullptr;
+};
+
 struct Strategy {
-  void (*write_iteration)(const StrategyContext& context);
+  std::unique_ptr<Synchroniser> (*synchroniser)(const StrategyContext& context);
   std::string description;
+  Accepted accepts = {};
+  Sending sends = {};
+
+  // ---- what a GPU holds ----
   MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole
+  Partition partition = Partition::nothing;
+
+  // ---- who takes part ----
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others
-  // The groups its collectives run in, if not all ranks together; null or none: the world.
-  std::vector<GroupLayout> (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
+  // Where a leader works between the others' passes: the order as well, not a schedule's. Null: under one.
+  void (*write_iteration)(const StrategyContext& context) = nullptr;
+  // The subgroups its collectives run in instead of all of its ranks together; null or none: no others.
+  MeshGroups (*groups)(const TrainingSpec& training, std::uint32_t ranks) = nullptr;
   // Hosts that send or receive; ranks are then simulated one by one. Null: none.
   std::vector<Host> (*hosts)(const TrainingSpec& training, const ClusterShape& shape) = nullptr;
+  // That workers pull weights from and push gradients to. Null: none.
+  const ServerSpec& (*servers)(const TrainingSpec& training) = nullptr;
+  // Null or none: GPUs reduce.
+  std::optional<HostReduction> (*host_reduction)(const TrainingSpec& training) = nullptr;
+
+  // ---- how a run is simulated ----
   // Where what is sent together depends on when it is ready: the strategy is run, seen, and written again with
   // the answer in Job::fused, until that stands still. Null: it does not depend.
   std::vector<FusedGroup> (*fuse)(const Job& job, const Rehearsal& seen, std::int64_t ranks) = nullptr;
@@ -154,10 +217,16 @@ struct Strategy {
 };
 
 // Of a name that load has accepted.
-inline const Strategy& strategy_named(std::string_view name) {
-  const Strategy* strategy = Registry<Strategy>::find(name);
-  LOCKSTEP_CHECK(strategy != nullptr, "load accepts only strategies that are registered");
-  return *strategy;
-}
+const Strategy& strategy_named(std::string_view name);
+
+// Names in the order in which they are told: what divides less before what divides more, who waits for others
+// before who does not.
+std::vector<std::string> strategies_in_order();
+
+// The one that trains on one GPU, against which the others are measured.
+const std::string& one_gpu_strategy();
+
+std::int64_t period_of(const TrainingSpec& training);
+bool reduces_on_hosts(const TrainingSpec& training);
 
 }  // namespace lockstep

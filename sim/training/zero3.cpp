@@ -11,6 +11,8 @@
 #include <algorithm>
 
 #include "sim/training/fetch_plan.h"
+#include "sim/training/shared_options.h"
+#include "sim/training/synchroniser.h"
 #include "sim/training/zero_reduction.h"
 
 namespace lockstep {
@@ -19,30 +21,42 @@ namespace {
 // DeepSpeed's __max_ongoing_fetch_events.
 constexpr std::size_t most_requests_under_way = 2;
 
-class Zero3Iteration {
+class PartitionedParameters : public Synchroniser {
  public:
-  explicit Zero3Iteration(const StrategyContext& context)
-      : context_(context), job_(context.job), options_(job_.training.zero), reduction_(context) {
+  explicit PartitionedParameters(const StrategyContext& context)
+      : Synchroniser(context), options_(job_.training.zero), reduction_(context) {
     find_modules();
   }
 
-  void write() {
+  bool reduces_every_micro_batch() const override { return true; }
+
+  void begin() override {
     start_ = write_mark(context_);
     plan_uses();
-    const auto layers = static_cast<std::uint32_t>(job_.layers.size());
-    for (std::int64_t micro = 0; micro < job_.training.gradient_accumulation; ++micro) {
+  }
+
+  void pre_forward(const MicroBatch&, std::size_t layer) override {
+    if (layer == 0)
       current_ = no_module;
-      write_batch(context_);
-      for (std::uint32_t layer = 0; layer < layers; ++layer) write_forward_of(layer);
+    use(layer);
+  }
+  void post_forward(const MicroBatch&, std::size_t, const std::vector<OpId>& done) override { used(done); }
+
+  void pre_backward(const MicroBatch&, std::size_t layer) override {
+    if (layer + 1 == job_.layers.size())
       current_ = no_module;
-      reduction_.begin();
-      for (std::uint32_t layer = layers; layer-- > 0;) write_backward_of(layer);
-      reduction_.finish();
-    }
+    use(layer);
+  }
+  void post_backward(const MicroBatch&, std::size_t, const std::vector<OpId>& done) override { used(done); }
+
+  void gradient_ready(std::uint32_t gradient, const std::vector<OpId>& done) override {
+    reduction_.add(gradient, done);
+  }
+  void finish() override { reduction_.finish(); }
+
+  void update() override {
     release_used();
-    const std::int64_t ranks = context_.world.ranks();
-    write_clipping(context_, Bytes{(gradient_bytes(job_).count() + ranks - 1) / ranks}, true);
-    write_partial_optimizer(context_, ranks);
+    write_partial_update(context_, context_.group);
     gather_persistent();
   }
 
@@ -90,20 +104,8 @@ class Zero3Iteration {
         uses.push_back(current = *first);
   }
 
-  void write_forward_of(std::uint32_t layer) {
-    use(layer);
-    used(lockstep::write_forward_of(context_, job_.layers[layer]));
-  }
-
-  void write_backward_of(std::uint32_t layer) {
-    use(layer);
-    std::vector<OpId> done = write_backward(context_, job_.layers[layer]);
-    used(done);
-    for (const std::uint32_t gradient : job_.layers[layer].gradients) reduction_.add(gradient, done);
-  }
-
   // Before a module's first layer runs: its requests, and the wait for its own weights.
-  void use(std::uint32_t layer) {
+  void use(std::size_t layer) {
     const std::uint32_t module = module_of_layer_[layer];
     if (module == no_module || module == current_)
       return;
@@ -164,11 +166,9 @@ class Zero3Iteration {
     write_wait(context_, "wait for small weights", arrived);
   }
 
-  const StrategyContext& context_;
-  const Job& job_;
   const ZeroOptions& options_;
+  ZeroReduction reduction_;
   std::vector<OpId> start_;
-
   std::vector<std::uint32_t> module_of_layer_;
   std::vector<std::int64_t> elements_;  // by module
   std::int64_t persistent_ = 0;         // elements that stay whole
@@ -177,15 +177,8 @@ class Zero3Iteration {
   std::uint32_t current_ = no_module;                               // the module in use
   std::vector<std::vector<OpId>> arrived_;                          // by module, by representative
   std::vector<std::pair<std::uint32_t, std::vector<OpId>>> ended_;  // modules in the order of their uses
-
   std::pair<std::uint32_t, std::vector<OpId>> last_used_{no_module, {}};  // where its last layer ended
-
-  ZeroReduction reduction_;
 };
-
-void write_iteration(const StrategyContext& context) {
-  Zero3Iteration(context).write();
-}
 
 // What is below the persistence threshold stays whole.
 MemoryShares memory(const Job& job, std::int64_t ranks) {
@@ -201,8 +194,39 @@ MemoryShares memory(const Job& job, std::int64_t ranks) {
           .gathered = Bytes{persistent * weight_bytes(job)}};
 }
 
+OptionList options(TrainingSpec& training) {
+  ZeroOptions& zero = training.zero;
+  OptionList list = zero_options(training);
+  const auto add = [&](std::string_view key, std::int64_t& value) {
+    list.push_back({key, CountOption{value, 0, most_elements}});
+  };
+  add("stage3_prefetch_bucket_size", zero.stage3_prefetch_bucket_size);
+  add("stage3_param_persistence_threshold", zero.stage3_param_persistence_threshold);
+  add("stage3_max_live_parameters", zero.stage3_max_live_parameters);
+  add("stage3_max_reuse_distance", zero.stage3_max_reuse_distance);
+  add("chunk_size", zero.chunk_size);
+  return list;
+}
+
+// Modules gathered for forward and for backward, gradients reduced in every micro-batch; the weights that stay
+// whole, and the norm, once.
+TrafficBound traffic(const TrafficInput& input) {
+  const double reduced = most_groups(input, static_cast<double>(input.training.zero.reduce_bucket_size));
+  constexpr double persistent_and_clipping = 2;
+  return {.collectives = input.micro_batches() * (2 * most_units(input) + reduced) + persistent_and_clipping,
+          .volume = 3 * input.micro_batches()};
+}
+
 const Registration<Strategy> registration{
-    "zero3", {write_iteration, "ZeRO stage 3: weights, gradients and optimizer states partitioned", memory}};
+    "zero3",
+    {.synchroniser = make_synchroniser<PartitionedParameters>,
+     .description = "ZeRO stage 3: weights, gradients and optimizer states partitioned",
+     .accepts = {.options = options,
+                 .instead_of_compression = "communication_data_type",
+                 .gradient_clipping = true},
+     .sends = {.at_most = traffic},
+     .memory = memory,
+     .partition = Partition::weights}};
 
 }  // namespace
 }  // namespace lockstep

@@ -21,29 +21,34 @@ ZeroReduction::ZeroReduction(const StrategyContext& context)
   bucket_of_.resize(elements.size());
   for (std::uint32_t bucket = 0; bucket < buckets_.size(); ++bucket)
     for (const std::uint32_t gradient : buckets_[bucket]) bucket_of_[gradient] = bucket;
+  expect_all();
 }
 
-void ZeroReduction::begin() {
+void ZeroReduction::expect_all() {
   missing_.clear();
   for (const Bucket& bucket : buckets_) missing_.push_back(bucket.size());
   reduced_.clear();
 }
 
-void ZeroReduction::add(std::uint32_t gradient, std::vector<OpId>& done) {
+void ZeroReduction::add(std::uint32_t gradient, const std::vector<OpId>& done) {
   const std::uint32_t bucket = bucket_of_[gradient];
+  const bool is_first = missing_[bucket] == buckets_[bucket].size();
+  const bool is_last = --missing_[bucket] == 0;
+  std::vector<OpId> ready = done;
   if (options_.contiguous_gradients) {
-    if (missing_[bucket] == buckets_[bucket].size())
+    if (is_first)
       wait_for_buffer(bucket);
     context_.writer.section("copy " + job_.gradients[gradient].name, Category::gradient_copy);
-    done = write_kernels(context_, copy_work(1, job_.gradients[gradient].bytes));
+    ready = write_kernels(context_, copy_work(1, job_.gradients[gradient].bytes));
   }
-  if (--missing_[bucket] == 0)
-    reduce(bucket, done);
+  if (is_last)
+    reduce(bucket, ready);
 }
 
 void ZeroReduction::finish() {
   for (std::size_t bucket = 0; bucket < reduced_.size(); ++bucket)
     write_wait(context_, "wait for bucket " + std::to_string(bucket), reduced_[bucket]);
+  expect_all();
 }
 
 void ZeroReduction::wait_for_buffer(std::uint32_t bucket) {

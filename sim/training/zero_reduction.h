@@ -21,12 +21,13 @@ class ZeroReduction {
  public:
   explicit ZeroReduction(const StrategyContext& context);
 
-  void begin();
-  // `done` is when backward has it, by representative, and afterwards when its copy has been made.
-  void add(std::uint32_t gradient, std::vector<OpId>& done);
+  // `done` is when backward has it, by representative.
+  void add(std::uint32_t gradient, const std::vector<OpId>& done);
+  // Ready for the next micro-batch.
   void finish();
 
  private:
+  void expect_all();
   void wait_for_buffer(std::uint32_t bucket);
   void reduce(std::uint32_t bucket, const std::vector<OpId>& ready);
 

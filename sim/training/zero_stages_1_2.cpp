@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "sim/training/shared_options.h"
+#include "sim/training/synchroniser.h"
 #include "sim/training/zero_reduction.h"
 
 namespace lockstep {
@@ -17,26 +19,33 @@ namespace {
 
 enum class Stage : std::uint8_t { states = 1, gradients = 2 };
 
-class ZeroIteration {
+template <Stage stage>
+class PartitionedOptimizer : public Synchroniser {
  public:
-  ZeroIteration(const StrategyContext& context, Stage stage)
-      : context_(context),
-        job_(context.job),
-        options_(job_.training.zero),
-        stage_(stage),
-        reduction_(context) {}
+  explicit PartitionedOptimizer(const StrategyContext& context)
+      : Synchroniser(context), options_(job_.training.zero), reduction_(context) {}
 
-  void write() {
-    const std::int64_t micro_batches = job_.training.gradient_accumulation;
-    const std::vector<std::vector<OpId>> gathered = gather_weights();
-    for (std::int64_t micro = 0; micro < micro_batches; ++micro) {
-      write_forward_after(micro == 0 ? gathered : std::vector<std::vector<OpId>>{});
-      write_backward_of(stage_ == Stage::gradients || micro + 1 == micro_batches);
-    }
-    const std::int64_t ranks = context_.world.ranks();
-    write_clipping(context_, Bytes{(gradient_bytes(job_).count() + ranks - 1) / ranks}, true);
-    write_partial_optimizer(context_, ranks);
+  bool reduces_every_micro_batch() const override { return stage == Stage::gradients; }
+
+  void begin() override { pieces_ = gather_weights(); }
+
+  // A layer waits for the piece that ends with its last weight.
+  void pre_forward(const MicroBatch&, std::size_t layer) override {
+    if (waited_ == pieces_.size())
+      return;
+    for (const std::uint32_t gradient : job_.layers[layer].gradients)
+      needed_ += element_count(job_.gradients[gradient]);
+    for (; waited_ < pieces_.size() &&
+           options_.allgather_bucket_size * static_cast<std::int64_t>(waited_) < needed_;
+         ++waited_)
+      write_wait(context_, "wait for weights", pieces_[waited_]);
   }
+
+  void gradient_ready(std::uint32_t gradient, const std::vector<OpId>& done) override {
+    reduction_.add(gradient, done);
+  }
+  void finish() override { reduction_.finish(); }
+  void update() override { write_partial_update(context_, context_.group); }
 
  private:
   // The pieces of the weights that the step before has updated; empty where nobody is to wait for them alone.
@@ -58,58 +67,52 @@ class ZeroIteration {
     return {};
   }
 
-  // A layer waits for the piece that ends with its last weight.
-  void write_forward_after(const std::vector<std::vector<OpId>>& pieces) {
-    write_batch(context_);
-    std::int64_t elements = 0;
-    std::size_t waited = 0;
-    for (const LayerWork& layer : job_.layers) {
-      for (const std::uint32_t gradient : layer.gradients)
-        elements += element_count(job_.gradients[gradient]);
-      for (; waited < pieces.size() &&
-             options_.allgather_bucket_size * static_cast<std::int64_t>(waited) < elements;
-           ++waited) {
-        write_wait(context_, "wait for weights", pieces[waited]);
-      }
-      write_forward_of(context_, layer);
-    }
-  }
-
-  void write_backward_of(bool reduces) {
-    reduction_.begin();
-    for (auto layer = job_.layers.rbegin(); layer != job_.layers.rend(); ++layer) {
-      std::vector<OpId> done = write_backward(context_, *layer);
-      if (!reduces)
-        continue;
-      for (const std::uint32_t gradient : layer->gradients) reduction_.add(gradient, done);
-    }
-    reduction_.finish();
-  }
-
-  const StrategyContext& context_;
-  const Job& job_;
   const ZeroOptions& options_;
-  Stage stage_;
   ZeroReduction reduction_;
+  std::vector<std::vector<OpId>> pieces_;  // of the weights, on their way
+  std::size_t waited_ = 0;                 // for so many of them, once
+  std::int64_t needed_ = 0;                // elements, by the layers so far
 };
-
-template <Stage stage>
-void write_iteration(const StrategyContext& context) {
-  ZeroIteration(context, stage).write();
-}
 
 template <Stage stage>
 MemoryShares memory(const Job& job, std::int64_t ranks) {
   return {.gradients = stage == Stage::gradients ? ranks : 1, .states = ranks, .buffers = zero_buffers(job)};
 }
 
-const Registration<Strategy> zero1{
-    "zero1",
-    {write_iteration<Stage::states>, "ZeRO stage 1: optimizer states partitioned", memory<Stage::states>}};
-const Registration<Strategy> zero2{
-    "zero2",
-    {write_iteration<Stage::gradients>, "ZeRO stage 2: gradients and optimizer states partitioned",
-     memory<Stage::gradients>}};
+OptionList options(TrainingSpec& training) {
+  OptionList list = zero_options(training);
+  list.push_back(
+      {"allgather_bucket_size", CountOption{training.zero.allgather_bucket_size, 1, most_elements}});
+  list.push_back({"overlap_param_gather", FlagOption{training.zero.overlap_param_gather}});
+  return list;
+}
+
+template <Stage stage>
+TrafficBound traffic(const TrafficInput& input) {
+  const double reduced = most_groups(input, static_cast<double>(input.training.zero.reduce_bucket_size));
+  const double gathered = input.elements / static_cast<double>(input.training.zero.allgather_bucket_size) + 1;
+  const double reductions = stage == Stage::gradients ? input.micro_batches() : 1;
+  constexpr double clipping = 1;
+  return {.collectives = reductions * reduced + gathered + clipping, .volume = 1 + reductions};
+}
+
+const Accepted accepted{
+    .options = options, .instead_of_compression = "communication_data_type", .gradient_clipping = true};
+
+const Registration<Strategy> zero1{"zero1",
+                                   {.synchroniser = make_synchroniser<PartitionedOptimizer<Stage::states>>,
+                                    .description = "ZeRO stage 1: optimizer states partitioned",
+                                    .accepts = accepted,
+                                    .sends = {.at_most = traffic<Stage::states>},
+                                    .memory = memory<Stage::states>,
+                                    .partition = Partition::states}};
+const Registration<Strategy> zero2{"zero2",
+                                   {.synchroniser = make_synchroniser<PartitionedOptimizer<Stage::gradients>>,
+                                    .description = "ZeRO stage 2: gradients and optimizer states partitioned",
+                                    .accepts = accepted,
+                                    .sends = {.at_most = traffic<Stage::gradients>},
+                                    .memory = memory<Stage::gradients>,
+                                    .partition = Partition::gradients}};
 
 }  // namespace
 }  // namespace lockstep

@@ -1,9 +1,10 @@
 // The house keeps its floors: no include goes up or sideways, and the absences stay absent.
 //
 // The layers are those of sim/ARCHITECTURE.md: base < plan < writers (collectives < training) and runners
-// (network < engine, compute) < scenario < report < study, import < cli. Models write plans' models and see
-// base and plan alone. The two columns, writers and runners, never include each other. The harness of validate/
-// shares base and the rule of buckets with the simulator, nothing else; the simulator knows nothing of it.
+// (network < engine, compute) < scenario < run < load < report < study < cli; load and study have rooms with
+// floors of their own. Models write plans' models and see base and plan alone. The two columns, writers and
+// runners, never include each other. The harness of validate/ shares base and the rule of buckets with the
+// simulator, nothing else; the simulator knows nothing of it.
 
 #include <doctest/doctest.h>
 
@@ -22,26 +23,51 @@ namespace lockstep::architecture_test {
 
 namespace fs = std::filesystem;
 
-// What each folder may include besides itself.
-const std::map<std::string, std::set<std::string>>& allowed_includes() {
-  static const std::map<std::string, std::set<std::string>> allowed = [] {
-    std::map<std::string, std::set<std::string>> table;
+using Rooms = std::set<std::string>;
+
+Rooms operator+(Rooms rooms, const Rooms& more) {
+  rooms.insert(more.begin(), more.end());
+  return rooms;
+}
+
+// What each room may include besides itself.
+const std::map<std::string, Rooms>& allowed_includes() {
+  static const std::map<std::string, Rooms> allowed = [] {
+    const Rooms plan{"base", "plan"};
+    const Rooms columns = plan + Rooms{"collectives", "training", "training/schedules", "compute", "network", "engine"};
+    const Rooms run = columns + Rooms{"scenario"};
+    const Rooms reading = run + Rooms{"run", "load/reading"};
+    const Rooms report = reading + Rooms{"load", "load/hardware", "load/training"};
+    const Rooms study = report + Rooms{"report", "report/text"};
+    const Rooms bench = study + Rooms{"study", "study/logs"};
+    const Rooms fit = bench + Rooms{"study/bench", "study/harness"};
+    std::map<std::string, Rooms> table;
     table["base"] = {};
     table["plan"] = {"base"};
-    table["models"] = {"base", "plan"};
-    table["collectives"] = {"base", "plan"};
-    table["training"] = {"base", "plan", "collectives"};
-    table["compute"] = {"base", "plan"};
-    table["network"] = {"base", "plan"};
-    table["engine"] = {"base", "plan", "network"};
-    table["scenario"] = {"base", "plan", "collectives", "training", "compute", "network", "engine"};
-    table["report"] = table["scenario"];
-    table["report"].insert("scenario");
-    table["study"] = table["report"];
-    table["study"].insert("report");
-    table["import"] = table["study"];
-    table["cli"] = table["study"];
-    table["cli"].insert({"study", "import"});
+    table["models"] = plan;
+    table["collectives"] = plan;
+    table["training"] = plan + Rooms{"collectives"};
+    table["training/schedules"] = plan + Rooms{"collectives", "training"};
+    table["compute"] = plan;
+    table["network"] = plan;
+    table["network/topologies"] = plan + Rooms{"network"};
+    table["engine"] = plan + Rooms{"network"};
+    table["scenario"] = columns;
+    table["run"] = run;
+    table["load/reading"] = run;
+    table["load/hardware"] = reading;
+    table["load/training"] = reading;
+    table["load"] = report;
+    table["report"] = report + Rooms{"report/text"};
+    table["report/text"] = report + Rooms{"report"};
+    table["study"] = study;
+    table["study/logs"] = study + Rooms{"study"};
+    table["study/harness"] = study + Rooms{"study"};
+    table["study/bench"] = bench;
+    table["study/fit"] = fit;
+    table["study/validation"] = fit + Rooms{"study/fit"};
+    table["study/answers"] = study + Rooms{"study"};
+    table["cli"] = fit + Rooms{"study/fit", "study/validation", "study/answers"};
     return table;
   }();
   return allowed;
@@ -80,12 +106,10 @@ std::string shown(const fs::path& path) {
   return fs::relative(path, source_root()).string();
 }
 
-// "engine" of sim/engine/executor.h, "models" of models/resnet.cpp.
-std::string layer_of(const std::string& path) {
-  if (path.starts_with("models/"))
-    return "models";
-  const std::string below = path.substr(std::string("sim/").size());
-  return below.substr(0, below.find('/'));
+// "load/reading" of sim/load/reading/fields.h, "models" of models/resnet.cpp.
+std::string room_of(const std::string& path) {
+  const std::string room = fs::path(path).parent_path().string();
+  return room.starts_with("sim/") ? room.substr(std::string("sim/").size()) : room;
 }
 
 // Code without comments, strings and character literals, so that words in them do not count.
@@ -124,24 +148,21 @@ void check_absent(const std::string& pattern, const std::vector<std::string>& fo
 }
 
 TEST_CASE("Every folder of sim has its floor") {
-  for (const auto& entry : fs::directory_iterator(source_root() / "sim"))
-    if (entry.is_directory()) {
-      INFO(entry.path().filename().string());
-      CHECK(allowed_includes().contains(entry.path().filename().string()));
-    }
+  for (const fs::path& path : sources_below({"sim", "models"})) {
+    INFO(shown(path));
+    CHECK(allowed_includes().contains(room_of(shown(path))));
+  }
 }
 
 TEST_CASE("No include goes up or sideways") {
   const std::regex include(R"re(^\s*#\s*include\s+"((sim|models)/[^"]+)")re");
   for (const fs::path& path : sources_below({"sim", "models"})) {
-    const std::string from = layer_of(shown(path));
-    if (!allowed_includes().contains(from))
-      continue;
+    const std::string from = room_of(shown(path));
     for (const std::string& line : lines_of(path)) {
       std::smatch match;
       if (!std::regex_search(line, match, include))
         continue;
-      const std::string to = layer_of(match[1]);
+      const std::string to = room_of(match[1]);
       INFO(shown(path), " includes ", match[1].str());
       CHECK((to == from || allowed_includes().at(from).contains(to)));
     }
@@ -170,7 +191,7 @@ const std::map<std::string, std::set<std::string>>& allowed_harness_includes() {
 
 bool harness_may_include(const std::string& from, const std::string& header) {
   if (header.starts_with("sim/") || header.starts_with("models/"))
-    return layer_of(header) == "base" || header == "sim/training/bucketing.h";
+    return room_of(header) == "base" || header == "sim/training/bucketing.h";
   const std::string to = harness_room_of(header);
   if (to == from)
     return true;
@@ -231,7 +252,7 @@ TEST_CASE("Nothing that is simulated is a floating-point number") {
 TEST_CASE("Nothing but main ends the program, and nothing reads the clock or draws from std") {
   const std::vector<std::string> below_cli{"sim/base",    "sim/plan",    "sim/collectives", "sim/training",
                                            "sim/compute", "sim/network", "sim/engine",      "sim/scenario",
-                                           "sim/report",  "models"};
+                                           "sim/run",     "sim/load",    "sim/report",      "models"};
   check_absent(R"(\b(exit|abort|_Exit|quick_exit)\s*\()", below_cli);
   check_absent(R"(std::chrono|\bclock_gettime\b|\bgettimeofday\b|\btime\s*\(\s*(NULL|nullptr|0)\s*\))",
                below_cli);

@@ -13,7 +13,7 @@
 
 #include "sim/engine/update_loop.h"
 #include "sim/network/fair_share.h"
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
 #include "tests/support/scenarios.h"
@@ -179,8 +179,8 @@ void step(benchmark::State& state, const Scenario& scenario) {
   for (auto _ : state) {
     const Simulation simulation = simulate(scenario);
     const Report report = summarise(scenario, simulation);
-    events = report.events;
-    buckets = report.buckets.size();
+    events = report.engine.events;
+    buckets = report.communication.buckets.size();
   }
   count(state, events);
   state.counters["buckets"] = static_cast<double>(buckets);

@@ -1,5 +1,6 @@
-// A plan's transfers replayed on symbols: what every rank holds is counted, block by block and part by part.
 #pragma once
+
+// A plan's transfers replayed on symbols: what every rank holds is counted, block by block and part by part.
 
 #include <algorithm>
 #include <cstdint>

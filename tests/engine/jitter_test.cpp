@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "sim/base/units.h"
+
 namespace lockstep::jitter_test {
 
 TEST_CASE("Without jitter and passing stragglers every factor is one") {

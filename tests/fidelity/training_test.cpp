@@ -1,6 +1,5 @@
 // Is it true? Predictions against recorded training runs, at the bounds the project set itself before it saw
-// the errors. A bound that is missed stays as it is and is marked should_fail: the day it is met the test
-// says so.
+// the errors. A bound that is missed stays as it is; what misses it is listed.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -43,13 +42,15 @@ const std::string emulated_file = "gloo/g_n2_1000_a.cases.json";
 const std::string emulated = "Gloo DDP emulated g_n2_1000_a";
 const std::string real_file = "gloo/mlp_n2_1000_quiet.cases.json";
 const std::string real = "Gloo DDP real mlp_n2_1000_quiet";
+const std::string own_file = "gloo/own_heldout.cases.json";
+const std::string own = "Gloo DDP own mlpmix";
 const std::string pytorch_file = "pytorch_ddp_benchmark.json";
 const std::string dlperf_file = "dlperf_oneflow.json";
 const std::string mosaicml_file = "mosaicml_llmfoundry.json";
 
-TEST_CASE("DDP over Gloo with emulated computation is predicted within 2 % over all bucket caps") {
-  CHECK(group(emulated_file, emulated).ours.mean_absolute <= 2);
-  CHECK(group(emulated_file, emulated).shows_skill());
+TEST_CASE("DDP over Gloo with emulated computation is predicted within 2 %, but for what is listed") {
+  check_points(errors_of(emulated_file, 2), {{"Gloo DDP emulated options", 3.4}});
+  check_points(skills_of(emulated_file));
 }
 
 TEST_CASE("the best bucket cap and the order of caps come out with emulated computation") {
@@ -58,8 +59,8 @@ TEST_CASE("the best bucket cap and the order of caps come out with emulated comp
 }
 
 // Caps 1 and 5 of this run were disturbed by another process, as its own source says.
-TEST_CASE("DDP over Gloo with real computation is predicted within 4 %" * doctest::should_fail(true)) {
-  CHECK(group(real_file, real).ours.mean_absolute <= 4);
+TEST_CASE("DDP over Gloo with real computation is predicted within 4 %, but for what is listed") {
+  check_points(errors_of(real_file, 4), {{real, 6.4}});
 }
 
 TEST_CASE("the best bucket cap and the order of caps come out with real computation") {
@@ -67,21 +68,18 @@ TEST_CASE("the best bucket cap and the order of caps come out with real computat
   check_order(cases_of(real_file, real));
 }
 
-TEST_CASE("an own run of a model that no constant was fitted on is predicted within 4 %") {
-  const std::string file = "gloo/own_heldout.cases.json";
-  CHECK(group(file, "Gloo DDP own mlpmix").ours.mean_absolute <= 4);
-  check_best_cap(cases_of(file, "Gloo DDP own mlpmix"));
-  check_order(cases_of(file, "Gloo DDP own mlpmix"));
+// Four ranks on two cores take turns, which nothing here models.
+TEST_CASE(
+    "own runs of models that no constant was fitted on are predicted within 4 %, but for what is listed") {
+  check_points(errors_of(own_file, 4), {{"Gloo DDP own, 4 ranks on 2 cores", 7.0}});
+  check_best_cap(cases_of(own_file, own));
+  check_order(cases_of(own_file, own));
 }
 
-TEST_CASE("PyTorch's DDP benchmark on 1 to 16 V100 with a cap of 25 MiB is predicted within 1.5 %") {
-  CHECK(group(pytorch_file, "PyTorch DDP ResNet-50 cap 25").ours.mean_absolute <= 1.5);
-}
-
-// Missed by a tenth of a percent: the DGX-1 has no table of LL and LL128, which buckets of 1 MiB travel in.
-TEST_CASE("PyTorch's DDP benchmark on 1 to 16 V100 with a cap of 1 MiB is predicted within 1.5 %" *
-          doctest::should_fail(true)) {
-  CHECK(group(pytorch_file, "PyTorch DDP ResNet-50 cap 1").ours.mean_absolute <= 1.5);
+// A cap of 1 MiB misses it by a tenth of a percent: the DGX-1 has no table of LL and LL128, which such buckets
+// travel in.
+TEST_CASE("PyTorch's DDP benchmark on 1 to 16 V100 is predicted within 1.5 %, but for what is listed") {
+  check_points(errors_of(pytorch_file, 1.5), {{"PyTorch DDP ResNet-50 cap 1", 1.6}});
 }
 
 // Milliseconds that a cap of 1 MiB costs against one of 25 MiB.
@@ -104,151 +102,62 @@ TEST_CASE("PyTorch's DDP benchmark on 16 V100: what small buckets cost comes out
   CHECK(std::abs(cost_of_small_buckets(16) - 4) <= 1.5);
 }
 
-void check_dlperf(const std::string& name) {
-  CHECK(group(dlperf_file, name).ours.mean_absolute <= 6);
-}
-
-TEST_CASE("DLPerf groups on 2 to 32 V100 are predicted within 6 % from one GPU") {
-  for (const std::string name :
-       {"MindSpore BERT-base", "MindSpore ResNet-50", "MxNet BERT-base", "NGC MxNet ResNet-50",
-        "NGC PyTorch BERT-base", "NGC PyTorch ResNet-50", "NGC TensorFlow BERT-base", "OneFlow BERT-base",
-        "OneFlow ResNet-50", "TensorFlow ResNet-50"})
-    SUBCASE(name.c_str()) {
-      check_dlperf("DLPerf " + name);
-    }
-}
-
 // Input pipelines and host time per extra local GPU that nothing in the data's cautions names and nothing
-// here models yet: these six stay in the table with their errors.
-TEST_CASE("DLPerf MxNet ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
-  check_dlperf("DLPerf MxNet ResNet-50");
-}
-TEST_CASE("DLPerf NGC TensorFlow ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
-  check_dlperf("DLPerf NGC TensorFlow ResNet-50");
-}
-TEST_CASE("DLPerf PaddlePaddle BERT-base is predicted within 6 %" * doctest::should_fail(true)) {
-  check_dlperf("DLPerf PaddlePaddle BERT-base");
-}
-TEST_CASE("DLPerf PaddlePaddle ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
-  check_dlperf("DLPerf PaddlePaddle ResNet-50");
-}
-TEST_CASE("DLPerf PyTorch ResNet-50 is predicted within 6 %" * doctest::should_fail(true)) {
-  check_dlperf("DLPerf PyTorch ResNet-50");
-}
-TEST_CASE("DLPerf TensorFlow BERT-base is predicted within 6 %" * doctest::should_fail(true)) {
-  check_dlperf("DLPerf TensorFlow BERT-base");
+// here models yet are what the listed groups miss.
+TEST_CASE("DLPerf groups on 2 to 32 V100 are predicted within 6 % from one GPU, but for what is listed") {
+  check_points(errors_of(dlperf_file, 6), {{"DLPerf MxNet ResNet-50", 10.2},
+                                           {"DLPerf NGC TensorFlow ResNet-50", 6.8},
+                                           {"DLPerf PaddlePaddle BERT-base", 20.7},
+                                           {"DLPerf PaddlePaddle ResNet-50", 6.7},
+                                           {"DLPerf PyTorch ResNet-50", 8.8},
+                                           {"DLPerf TensorFlow BERT-base", 9.3}});
 }
 
 // Each series is anchored at its smallest scale. Communication is hidden almost wholly: what the measured steps
 // gain with scale (1 to 2 % for each doubling, of 7b's 10 s as of 125m's 0.4 s) is more than all of it, and more
 // than GPUs that differ by 1 % make each other wait; predictions are low by what is left.
 TEST_CASE("MosaicML's MPT with FSDP on 32 to 128 A100 is predicted within 4 % from the smallest scale") {
-  for (const std::string model : {"125m", "350m", "760m", "1b", "3b", "7b", "13b"}) {
-    SUBCASE(model.c_str()) {
-      const GroupSummary& series = group(mosaicml_file, "MosaicML MPT-" + model);
-      CHECK(series.ours.mean_absolute <= 4);
-      CHECK(series.shows_skill());
-    }
-  }
+  check_points(errors_of(mosaicml_file, 4));
+  check_points(skills_of(mosaicml_file));
 }
 
 const std::string dle_file = "dle_head.json";
 
-// At most 5 %, and at most half of what the best naive predictor is wrong by where that exceeds 3 %.
-void check_dle(const std::string& name) {
-  const GroupSummary& found = group(dle_file, "DLE " + name);
-  CHECK(found.ours.mean_absolute <= 5);
-  CHECK(found.shows_skill());
+// Eight processes and their loaders share one host, which nothing here models: 6.5 to 28 %. The README's 1-GPU
+// figures of the machine with 32 GB are less than half of what each of its 8 GPUs does: 88 to 128 %. SQuAD's
+// anchor in FP32 is printed as 12 sequences/s.
+const std::vector<MissedPoint>& listed_of_dle() {
+  static const std::vector<MissedPoint> missed{{"DLE PyTorch BERT-large SQuAD FP32", 6.5},
+                                               {"DLE PyTorch efficientnet-b0 FP32 16GB", 6.5},
+                                               {"DLE PyTorch efficientnet-b0 mixed(FP16) 16GB", 21.5},
+                                               {"DLE PyTorch efficientnet-b0 mixed(FP16) 32GB", 20.7},
+                                               {"DLE PyTorch efficientnet-b4 FP32 32GB", 127.6},
+                                               {"DLE PyTorch efficientnet-b4 mixed(FP16) 16GB", 11.4},
+                                               {"DLE PyTorch efficientnet-b4 mixed(FP16) 32GB", 125.1},
+                                               {"DLE PyTorch efficientnet-widese-b0 FP32 16GB", 7.9},
+                                               {"DLE PyTorch efficientnet-widese-b0 FP32 32GB", 123.9},
+                                               {"DLE PyTorch efficientnet-widese-b0 mixed(FP16) 16GB", 20.4},
+                                               {"DLE PyTorch efficientnet-widese-b0 mixed(FP16) 32GB", 88.1},
+                                               {"DLE PyTorch efficientnet-widese-b4 FP32 32GB", 127.1},
+                                               {"DLE PyTorch efficientnet-widese-b4 mixed(FP16) 16GB", 11.5},
+                                               {"DLE PyTorch efficientnet-widese-b4 mixed(FP16) 32GB", 124.2},
+                                               {"DLE TensorFlow 2 efficientnet_b0 FP32", 23.5},
+                                               {"DLE TensorFlow 2 efficientnet_b0 mixed(FP16)", 28.5},
+                                               {"DLE TensorFlow 2 efficientnet_b4 FP32", 7.4},
+                                               {"DLE TensorFlow 2 efficientnet_b4 mixed(FP16)", 23.1}};
+  return missed;
 }
 
-TEST_CASE("DeepLearningExamples on 8 V100 are predicted within 5 % from one GPU") {
-  for (const std::string name :
-       {"PyTorch efficientnet-b0 FP32 32GB", "PyTorch efficientnet-b4 FP32 16GB",
-        "PyTorch efficientnet-widese-b4 FP32 16GB", "PyTorch BERT-large pre-training FP32 s512",
-        "PyTorch BERT-large pre-training mixed(FP16) s128",
-        "PyTorch BERT-large pre-training mixed(FP16) s512", "PyTorch BERT-large SQuAD mixed(FP16)"})
-    SUBCASE(name.c_str()) {
-      check_dle(name);
-    }
+TEST_CASE("DeepLearningExamples on 8 V100 are predicted within 5 % from one GPU, but for what is listed") {
+  check_points(errors_of(dle_file, 5), listed_of_dle());
 }
 
-// Eight processes and their loaders share one host, which nothing here models: 6.5 to 28 % missed.
-TEST_CASE("DLE PyTorch efficientnet-b0 FP32 16GB is predicted within 5 %" * doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-b0 FP32 16GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-widese-b0 FP32 16GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-widese-b0 FP32 16GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-b0 mixed(FP16) 16GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-b0 mixed(FP16) 16GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-b0 mixed(FP16) 32GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-b0 mixed(FP16) 32GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-b4 mixed(FP16) 16GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-b4 mixed(FP16) 16GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-widese-b0 mixed(FP16) 16GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-widese-b0 mixed(FP16) 16GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-widese-b4 mixed(FP16) 16GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-widese-b4 mixed(FP16) 16GB");
-}
-TEST_CASE("DLE TensorFlow 2 efficientnet_b0 FP32 is predicted within 5 %" * doctest::should_fail(true)) {
-  check_dle("TensorFlow 2 efficientnet_b0 FP32");
-}
-TEST_CASE("DLE TensorFlow 2 efficientnet_b0 mixed(FP16) is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("TensorFlow 2 efficientnet_b0 mixed(FP16)");
-}
-TEST_CASE("DLE TensorFlow 2 efficientnet_b4 FP32 is predicted within 5 %" * doctest::should_fail(true)) {
-  check_dle("TensorFlow 2 efficientnet_b4 FP32");
-}
-TEST_CASE("DLE TensorFlow 2 efficientnet_b4 mixed(FP16) is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("TensorFlow 2 efficientnet_b4 mixed(FP16)");
-}
-
-// The README's 1-GPU figures of this machine are less than half of what each of its 8 GPUs does: 88 to 128 %.
-TEST_CASE("DLE PyTorch efficientnet-b4 FP32 32GB is predicted within 5 %" * doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-b4 FP32 32GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-b4 mixed(FP16) 32GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-b4 mixed(FP16) 32GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-widese-b0 FP32 32GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-widese-b0 FP32 32GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-widese-b0 mixed(FP16) 32GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-widese-b0 mixed(FP16) 32GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-widese-b4 FP32 32GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-widese-b4 FP32 32GB");
-}
-TEST_CASE("DLE PyTorch efficientnet-widese-b4 mixed(FP16) 32GB is predicted within 5 %" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch efficientnet-widese-b4 mixed(FP16) 32GB");
-}
-
-// 6.4 %: the anchor is printed as 12 sequences/s.
-TEST_CASE("DeepLearningExamples, SQuAD in FP32, is predicted within 5 %" * doctest::should_fail(true)) {
-  check_dle("PyTorch BERT-large SQuAD FP32");
-}
-
-// 1.8 % where half of the best naive error is 1.6 %: the anchor is printed as 50 sequences/s.
-TEST_CASE("DeepLearningExamples, pre-training in FP32 at 128 tokens, is predicted twice as well as naively" *
-          doctest::should_fail(true)) {
-  check_dle("PyTorch BERT-large pre-training FP32 s128");
+// Pre-training in FP32 at 128 tokens is 1.8 % off where half of the best naive error is 1.6 %: its anchor is
+// printed as 50 sequences/s. What is wrong by more than the bound above shows no skill either.
+TEST_CASE("DeepLearningExamples are predicted at half of the best naive error, but for what is listed") {
+  std::vector<MissedPoint> missed = listed_of_dle();
+  missed.push_back({"DLE PyTorch BERT-large pre-training FP32 s128", 1.9});
+  check_points(skills_of(dle_file), missed);
 }
 
 // ---- parameter servers ----
@@ -257,53 +166,30 @@ const std::string tf_servers_file = "tf_benchmarks_2017_servers.json";
 const std::string tf_replicated_file = "tf_benchmarks_2017_replicated.json";
 const std::string readme_servers_file = "horovod_2017_servers.json";
 
-double error_of(const std::string& file, const std::string& name) {
-  return group(file, name).ours.mean_absolute;
-}
-
 TEST_CASE("TensorFlow's variables on the CPU of a DGX-1 are predicted within 4 % from one GPU") {
-  for (const std::string name : {"InceptionV3 synthetic b32", "InceptionV3 synthetic b64",
-                                 "ResNet-50 synthetic b32", "ResNet-50 synthetic b64",
-                                 "ResNet-152 synthetic b32", "ResNet-152 synthetic b64"})
-    SUBCASE(name.c_str()) {
-      CHECK(error_of(tf_servers_file, "tf_benchmarks " + name) <= 4);
-    }
+  check_points(errors_of(tf_servers_file, 4));
 }
 
-// Half of what no communication at all is wrong by: 2.0 %. Two GPUs lose 6 % of which four
-// win back all but 2: our copies over PCIe explain less than one.
-TEST_CASE("TensorFlow's ResNet-50 with variables on the CPU is predicted twice as well as naively" *
-          doctest::should_fail(true)) {
-  CHECK(group(tf_servers_file, "tf_benchmarks ResNet-50 synthetic b32").shows_skill());
-}
-TEST_CASE("TensorFlow's ResNet-152 with variables on the CPU is predicted twice as well as naively" *
-          doctest::should_fail(true)) {
-  CHECK(group(tf_servers_file, "tf_benchmarks ResNet-152 synthetic b32").shows_skill());
-}
-
-TEST_CASE("TensorFlow's replicated VGG-16 at batch 64 is predicted within 4 % from one GPU") {
-  CHECK(error_of(tf_replicated_file, "tf_benchmarks VGG16 synthetic b64") <= 4);
+// Half of what no communication at all is wrong by is 2.0 %. Two GPUs lose 6 % of which four win back all but 2:
+// our copies over PCIe explain less than one.
+TEST_CASE(
+    "TensorFlow's variables on the CPU are predicted twice as well as naively, but for what is listed") {
+  check_points(skills_of(tf_servers_file), {{"tf_benchmarks ResNet-50 synthetic b32", 3.1},
+                                            {"tf_benchmarks ResNet-152 synthetic b32", 3.1}});
 }
 
 // What eight GPUs lose is more than a ring over the hosts costs beside backward; no table of NCCL 1.x on P100
 // tells how fast that ring was.
-TEST_CASE("TensorFlow's replicated VGG-16 at batch 32 is predicted within 4 %" * doctest::should_fail(true)) {
-  CHECK(error_of(tf_replicated_file, "tf_benchmarks VGG16 synthetic b32") <= 4);
-}
-TEST_CASE("TensorFlow's replicated AlexNet is predicted within 4 %" * doctest::should_fail(true)) {
-  CHECK(error_of(tf_replicated_file, "tf_benchmarks AlexNet synthetic b512") <= 4);
-}
-
-TEST_CASE("Distributed TensorFlow with variables on the CPU is predicted within 10 % from one GPU") {
-  const std::string name = "Horovod README 2017, distributed TensorFlow, CPU";
-  CHECK(error_of(readme_servers_file, name) <= 10);
-  CHECK(group(readme_servers_file, name).shows_skill());
+TEST_CASE("TensorFlow's replicated variables are predicted within 4 %, but for what is listed") {
+  check_points(errors_of(tf_replicated_file, 4),
+               {{"tf_benchmarks AlexNet synthetic b512", 9.9}, {"tf_benchmarks VGG16 synthetic b32", 8.2}});
 }
 
 // Variables on the GPU are 6 to 22 % slower than on the CPU; here their copies cost next to nothing.
-TEST_CASE("Distributed TensorFlow with variables on the GPU is predicted within 10 %" *
-          doctest::should_fail(true)) {
-  CHECK(error_of(readme_servers_file, "Horovod README 2017, distributed TensorFlow, GPU") <= 10);
+TEST_CASE("Distributed TensorFlow is predicted within 10 % from one GPU, but for what is listed") {
+  check_points(errors_of(readme_servers_file, 10),
+               {{"Horovod README 2017, distributed TensorFlow, GPU", 16.6}});
+  check_points(skills_of(readme_servers_file), {{"Horovod README 2017, distributed TensorFlow, GPU", 16.6}});
 }
 
 }  // namespace lockstep::training_test

@@ -9,9 +9,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "sim/load/load.h"
+#include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
-#include "sim/scenario/load.h"
-#include "sim/study/strategy_comparison.h"
+#include "sim/study/answers/strategy_comparison.h"
 #include "tests/support/shipped_scenarios.h"
 
 namespace lockstep::scenarios_test {
@@ -23,9 +24,9 @@ fs::path below_source(const char* folder) {
 }
 
 std::string predicted(const std::string& scenario_file) {
-  const Scenario scenario = load({.path = scenario_file, .data_directory = LOCKSTEP_SOURCE_DIR});
+  const LoadedScenario scenario = load({.path = scenario_file, .data_directory = LOCKSTEP_SOURCE_DIR});
   const auto comparison = scenario.comparison ? std::optional(compare_strategies(scenario)) : std::nullopt;
-  return with_comparison(to_json(predict(scenario), scenario), comparison).dump(2) + "\n";
+  return with_comparison(to_json(predict(scenario).report, scenario), comparison).dump(2) + "\n";
 }
 
 std::string contents(const fs::path& path) {

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/scenario/describe_job.h"
-#include "sim/study/strategy_comparison.h"
+#include "sim/run/describe_job.h"
+#include "sim/study/answers/strategy_comparison.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
@@ -63,7 +63,8 @@ TEST_CASE("Staleness never exceeds its bound in any cluster") {
 
 TEST_CASE("Samples per second are those of the updates") {
   const Report report = report_of(resnet("ps_async", {{"servers", 4}}));
-  const double samples = static_cast<double>(report.samples_per_iteration) / report.iteration.in_seconds();
+  const double samples =
+      static_cast<double>(report.throughput.samples_per_iteration) / report.iteration.in_seconds();
   // TensorFlow's worker is a node: an update is the batches of its four GPUs, 64 each. The iteration is
   // rounded to a picosecond.
   CHECK(report.asynchrony->workers == 4);
@@ -132,7 +133,7 @@ TEST_CASE("Jitter is drawn in asynchronous runs, and costs them less than a barr
   given["cluster"]["jitter"] = {{"distribution", "gamma"}, {"coefficient_of_variation", 0.3}};
   const Scenario scenario = scenario_from(given);
   const Report report = summarise(scenario, simulate(scenario));
-  CHECK(report.p95 > report.p50);
+  CHECK(report.times.p95 > report.times.p50);
   const auto compared = compare_strategies(
       scenario_from({{"cluster", given["cluster"]},
                      {"model", given["model"]},
@@ -149,7 +150,8 @@ TEST_CASE("A comparison is the same every time") {
 TEST_CASE("A compared strategy without disturbance is as fast as predicted by itself") {
   const Scenario scenario = scenario_from(compared(resnet("ddp"), {"ddp"}, 50));
   const Report alone = report_of(resnet("ddp"));
-  const double samples = static_cast<double>(alone.samples_per_iteration) / alone.iteration.in_seconds();
+  const double samples =
+      static_cast<double>(alone.throughput.samples_per_iteration) / alone.iteration.in_seconds();
   CHECK(compare_strategies(scenario).front().samples_per_s == doctest::Approx(samples).epsilon(1e-9));
 }
 

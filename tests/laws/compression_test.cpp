@@ -39,8 +39,8 @@ TEST_CASE("PowerSGD sends r (m + k) elements of each matrix, and the rest whole"
     std::iota(all.begin(), all.end(), 0u);
     const LowRank parts = low_rank(found.simulation.job, all);
     const std::int64_t published = (parts.whole + parts.p + parts.q).count() * 2 * (ranks - 1) / ranks;
-    CHECK(found.report.bytes_per_gpu.count() <= published);
-    CHECK(found.report.bytes_per_gpu.count() >= published - 100);
+    CHECK(found.report.communication.bytes_per_gpu.count() <= published);
+    CHECK(found.report.communication.bytes_per_gpu.count() >= published - 100);
     CHECK(published < gradient_bytes(found.simulation.job).count() / 20);
   }
 }
@@ -51,12 +51,13 @@ TEST_CASE("Top-k sends n - 1 times its values and indices") {
   const Compressed found = compress("topk_1");
   const std::int64_t elements = element_count(found.simulation.job.gradients);
   const std::int64_t published = (ranks - 1) * (elements / 100) * 8;
-  CHECK(found.report.bytes_per_gpu.count() >= published);
-  CHECK(found.report.bytes_per_gpu.count() <= published + 100 * ranks * 8);
+  CHECK(found.report.communication.bytes_per_gpu.count() >= published);
+  CHECK(found.report.communication.bytes_per_gpu.count() <= published + 100 * ranks * 8);
 }
 
 TEST_CASE("A cast sends half of what fp32 gradients are") {
-  CHECK(compress("fp16").report.bytes_per_gpu.count() == compress("none").report.bytes_per_gpu.count() / 2);
+  CHECK(compress("fp16").report.communication.bytes_per_gpu.count() ==
+        compress("none").report.communication.bytes_per_gpu.count() / 2);
 }
 
 // 25 Gbit/s and half a gigabyte of gradients: what saves bytes saves time.
@@ -77,14 +78,15 @@ TEST_CASE("Over a slow network a higher rank costs more, and any compression les
 // Sparse values are sent once for every pair of ranks: above a tenth of a per cent times n they cost more
 // than the whole.
 TEST_CASE("Top-k of everything sends more than no compression at all") {
-  CHECK(compress("topk_100").report.bytes_per_gpu > compress("none").report.bytes_per_gpu);
+  CHECK(compress("topk_100").report.communication.bytes_per_gpu >
+        compress("none").report.communication.bytes_per_gpu);
 }
 
 TEST_CASE("Before its start iteration PowerSGD reduces whole buckets") {
   const Compressed later = compress("powersgd_1");
   const Compressed at_once = compress("powersgd_1", {{"training.powersgd_start_iteration", "0"}});
-  CHECK(later.report.first_iteration.picoseconds() == compress("none").report.first_iteration.picoseconds());
-  CHECK(at_once.report.first_iteration < later.report.first_iteration);
+  CHECK(later.report.times.first.picoseconds() == compress("none").report.times.first.picoseconds());
+  CHECK(at_once.report.times.first < later.report.times.first);
   CHECK(at_once.report.iteration == later.report.iteration);
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/support/scenarios.h"
+#include "tests/support/stated_layers.h"
 
 namespace lockstep::core_wait_test {
 
@@ -16,18 +17,10 @@ Scenario waiting_ranks(std::int64_t nodes, std::int64_t bandwidth, Fidelity fide
   scenario.training.strategy = "ddp";
   scenario.training.ddp.bucket_cap_mb = 3;
   scenario.simulation.fidelity = fidelity;
-  scenario.model.model.parameters.clear();
-  scenario.model.model.layers.clear();
-  scenario.model.stated.clear();
-  for (std::uint32_t layer = 0; layer < 8; ++layer) {
-    scenario.model.model.parameters.push_back({"p" + std::to_string(layer), {}, 400'000});
-    Layer work;
-    work.name = "l" + std::to_string(layer);
-    work.parameters = {layer};
-    scenario.model.model.layers.push_back(work);
-    scenario.model.stated.push_back(
-        StatedTimes{.forward = Duration::milliseconds(5), .backward = Duration::milliseconds(12)});
-  }
+  give_layers(scenario,
+              {.count = 8,
+               .elements = 400'000,
+               .times = {.forward = Duration::milliseconds(5), .backward = Duration::milliseconds(12)}});
   return scenario;
 }
 

@@ -33,9 +33,9 @@ Seen run(const Json& given) {
 TEST_CASE("nn.DataParallel moves weights and gradients once, 2 S, on any number of GPUs") {
   for (const std::int64_t gpus : {2, 4, 8}) {
     const Seen seen = run(resnet50(gpus, 16));
-    CHECK(seen.report.bytes_per_gpu.count() == 2 * gradient_bytes(seen.job).count());
+    CHECK(seen.report.communication.bytes_per_gpu.count() == 2 * gradient_bytes(seen.job).count());
   }
-  CHECK(run(resnet50(1, 16)).report.bytes_per_gpu.count() == 0);
+  CHECK(run(resnet50(1, 16)).report.communication.bytes_per_gpu.count() == 0);
 }
 
 TEST_CASE("nn.DataParallel on one GPU is the module itself") {
@@ -99,7 +99,7 @@ TEST_CASE("nn.DataParallel's forward passes through one interpreter") {
 TEST_CASE("nn.DataParallel's GPUs wait for the interpreter as well as for messages") {
   const Report report = run(resnet50(4, 2)).report;
   CHECK(report.breakdown.host_overhead > Duration::zero());
-  CHECK(report.breakdown.exposed_communication <= report.communication_total);
+  CHECK(report.breakdown.exposed_communication <= report.communication.total);
 }
 
 // What is handed round does not depend on the batch, so it is the small batch that loses.
@@ -125,7 +125,7 @@ TEST_CASE("Every micro-batch of nn.DataParallel hands out the model again") {
   Json given = resnet50(4, 16);
   given["training"]["gradient_accumulation"] = 3;
   const Seen seen = run(given);
-  CHECK(seen.report.bytes_per_gpu.count() == 3 * 2 * gradient_bytes(seen.job).count());
+  CHECK(seen.report.communication.bytes_per_gpu.count() == 3 * 2 * gradient_bytes(seen.job).count());
 }
 
 TEST_CASE("nn.DataParallel on two nodes is refused and DDP named") {

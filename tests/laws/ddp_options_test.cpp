@@ -32,15 +32,15 @@ bool changes(const std::string& path, const std::string& value, const Overrides&
 
 TEST_CASE("bucket_cap_mb decides the buckets") {
   CHECK(changes("training.bucket_cap_mb", "50"));
-  CHECK(report_of({{"training.bucket_cap_mb", "5"}}).buckets.size() >
-        report_of({{"training.bucket_cap_mb", "50"}}).buckets.size());
+  CHECK(report_of({{"training.bucket_cap_mb", "5"}}).communication.buckets.size() >
+        report_of({{"training.bucket_cap_mb", "50"}}).communication.buckets.size());
 }
 
 // The first gradient of ResNet-50 is 7.82 MiB: a first limit above it takes in more tensors.
 TEST_CASE("first_bucket_mb decides the first bucket") {
   CHECK(changes("training.first_bucket_mb", "10"));
-  CHECK(report_of({{"training.first_bucket_mb", "10"}}).buckets.front().bytes >
-        report_of({}).buckets.front().bytes);
+  CHECK(report_of({{"training.first_bucket_mb", "10"}}).communication.buckets.front().bytes >
+        report_of({}).communication.buckets.front().bytes);
 }
 
 TEST_CASE("gradient_as_bucket_view takes the copies away") {
@@ -52,7 +52,7 @@ TEST_CASE("gradient_as_bucket_view takes the copies away") {
 // Without a rebuild the buckets keep registration order: the 1 MiB one is launched last, not first.
 TEST_CASE("find_unused_parameters keeps the buckets of construction") {
   CHECK(changes("training.find_unused_parameters", "true"));
-  const auto kept = report_of({{"training.find_unused_parameters", "true"}}).buckets;
+  const auto kept = report_of({{"training.find_unused_parameters", "true"}}).communication.buckets;
   CHECK(kept.back().bytes < kept.front().bytes);
 }
 
@@ -96,8 +96,8 @@ TEST_CASE("gradient_accumulation adds micro-batches that are not reduced") {
   CHECK(changes("training.gradient_accumulation", "2"));
   const Report once = report_of({});
   const Report twice = report_of({{"training.gradient_accumulation", "2"}});
-  CHECK(twice.buckets.size() == once.buckets.size());
-  CHECK(twice.samples_per_iteration == once.samples_per_iteration * 2);
+  CHECK(twice.communication.buckets.size() == once.communication.buckets.size());
+  CHECK(twice.throughput.samples_per_iteration == once.throughput.samples_per_iteration * 2);
   CHECK(twice.iteration < once.iteration * 2);
 }
 
@@ -120,14 +120,14 @@ TEST_CASE("adam and adamw take the same time: they read and write the same state
 // fp32 gradients under AMP: half the bytes on the wire.
 TEST_CASE("compression halves what is sent") {
   CHECK(changes("training.compression", "fp16"));
-  CHECK(report_of({{"training.compression", "fp16"}}).communication_total <
-        report_of({}).communication_total);
+  CHECK(report_of({{"training.compression", "fp16"}}).communication.total <
+        report_of({}).communication.total);
 }
 
 TEST_CASE("powersgd_start_iteration decides whether the first iteration is compressed already") {
-  CHECK(report_of({{"training.compression", "powersgd_1"}}).first_iteration !=
+  CHECK(report_of({{"training.compression", "powersgd_1"}}).times.first !=
         report_of({{"training.compression", "powersgd_1"}, {"training.powersgd_start_iteration", "0"}})
-            .first_iteration);
+            .times.first);
 }
 
 TEST_CASE("fp16 and bf16 compression take the same time: both are two bytes") {
@@ -138,7 +138,7 @@ TEST_CASE("fp16 and bf16 compression take the same time: both are two bytes") {
 TEST_CASE("Without overlap all buckets wait for the end of backward") {
   CHECK(changes("communication.overlap", "false"));
   const Report apart = report_of({{"communication.overlap", "false"}});
-  CHECK(apart.communication_overlapped < report_of({}).communication_overlapped);
+  CHECK(apart.communication.overlapped < report_of({}).communication.overlapped);
 }
 
 TEST_CASE("collectives_in_flight lets buckets share the network") {
@@ -161,7 +161,8 @@ TEST_CASE("The precision of gradients is that of the parameters") {
 TEST_CASE("A forced protocol is the one that is used") {
   const Scenario scenario = scenario_from(base());
   for (const ProtocolCost& protocol : scenario.cluster.calibration.protocols)
-    for (const BucketReport& bucket : report_of({{"communication.protocol", protocol.name}}).buckets)
+    for (const BucketReport& bucket :
+         report_of({{"communication.protocol", protocol.name}}).communication.buckets)
       CHECK(bucket.protocol == protocol.name);
 }
 
@@ -176,15 +177,16 @@ TEST_CASE("With static_graph, find_unused_parameters keeps no buckets of constru
   const Report both =
       report_of({{"training.static_graph", "true"}, {"training.find_unused_parameters", "true"}});
   const Report neither = report_of({});
-  REQUIRE(both.buckets.size() == neither.buckets.size());
-  for (std::size_t bucket = 0; bucket < both.buckets.size(); ++bucket)
-    CHECK(both.buckets[bucket].bytes.count() == neither.buckets[bucket].bytes.count());
+  REQUIRE(both.communication.buckets.size() == neither.communication.buckets.size());
+  for (std::size_t bucket = 0; bucket < both.communication.buckets.size(); ++bucket)
+    CHECK(both.communication.buckets[bucket].bytes.count() ==
+          neither.communication.buckets[bucket].bytes.count());
 }
 
 // The recorded order: nothing overlaps in iteration 1, because all gradients are one bucket.
 TEST_CASE("The first iteration is slower than the others: all gradients are one bucket") {
   const Report report = report_of({});
-  CHECK(report.first_iteration > report.iteration);
+  CHECK(report.times.first > report.iteration);
 }
 
 }  // namespace lockstep::ddp_options_test

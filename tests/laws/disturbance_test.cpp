@@ -36,9 +36,9 @@ TEST_CASE("All others wait for a straggler as long as it computes longer") {
   const Report report = report_of(given);
   const Duration own = report.breakdown.forward + report.breakdown.backward;
   const double lost = (1.5 - 1) * own.in_seconds();
-  CHECK(report.breakdown.straggler_wait.picoseconds() == report.waiting.max.picoseconds());
-  CHECK(report.waiting.max.in_seconds() == doctest::Approx(lost).epsilon(1e-5));
-  CHECK(report.waiting.mean.in_seconds() == doctest::Approx(lost * 7 / 8).epsilon(1e-5));
+  CHECK(report.breakdown.straggler_wait.picoseconds() == report.disturbance.waiting.max.picoseconds());
+  CHECK(report.disturbance.waiting.max.in_seconds() == doctest::Approx(lost).epsilon(1e-5));
+  CHECK(report.disturbance.waiting.mean.in_seconds() == doctest::Approx(lost * 7 / 8).epsilon(1e-5));
 }
 
 // Who waits for whom is read from the groups that a collective was written for, not from times that happen to be
@@ -52,9 +52,9 @@ TEST_CASE("A straggler is waited for as long at fidelity step as at flow, whatev
     given["training"] = {{"strategy", name}, {"optimizer", "none"}};
     given["cluster"]["stragglers"] = Json::array({{{"rank", 5}, {"slowdown", 1.5}}});
     given["simulation"]["fidelity"] = "flow";
-    const double at_flow = report_of(given).waiting.mean.in_seconds();
+    const double at_flow = report_of(given).disturbance.waiting.mean.in_seconds();
     given["simulation"]["fidelity"] = "step";
-    const double at_step = report_of(given).waiting.mean.in_seconds();
+    const double at_step = report_of(given).disturbance.waiting.mean.in_seconds();
     INFO(name, ": ", at_flow, " s at flow, ", at_step, " s at step");
     CHECK(at_flow > 0.010);
     CHECK(at_step == doctest::Approx(at_flow).epsilon(0.05));
@@ -63,8 +63,8 @@ TEST_CASE("A straggler is waited for as long at fidelity step as at flow, whatev
 
 TEST_CASE("Where all ranks are alike nobody waits for a straggler") {
   const Report report = report_of(plain_step(2, 8));
-  CHECK(report.waiting.max == Duration::zero());
-  CHECK(report.waiting.mean == Duration::zero());
+  CHECK(report.disturbance.waiting.max == Duration::zero());
+  CHECK(report.disturbance.waiting.mean == Duration::zero());
   CHECK(report.breakdown.straggler_wait == Duration::zero());
   CHECK(report.breakdown.exposed_communication > Duration::zero());
 }
@@ -115,11 +115,12 @@ TEST_CASE("Under jitter a step waits for the slowest of all ranks") {
     INFO(distribution);
     CHECK(jittery.iteration.in_seconds() == doctest::Approx(expected).epsilon(0.02));
     // A rank itself takes the mean; what it waits is what the slowest takes beyond.
-    CHECK(jittery.waiting.mean.in_seconds() == doctest::Approx(compute * 0.03 * 1.766).epsilon(0.05));
-    CHECK(jittery.p5 < jittery.p50);
-    CHECK(jittery.p50 < jittery.p95);
-    CHECK(jittery.p95 <= jittery.p99);
-    CHECK(jittery.p99 <= jittery.longest);
+    CHECK(jittery.disturbance.waiting.mean.in_seconds() ==
+          doctest::Approx(compute * 0.03 * 1.766).epsilon(0.05));
+    CHECK(jittery.times.p5 < jittery.times.p50);
+    CHECK(jittery.times.p50 < jittery.times.p95);
+    CHECK(jittery.times.p95 <= jittery.times.p99);
+    CHECK(jittery.times.p99 <= jittery.times.longest);
   }
 }
 
@@ -148,12 +149,12 @@ TEST_CASE("A collective that waits longer than its timeout ends the run") {
   given["cluster"]["stragglers"] = Json::array({{{"rank", 5}, {"slowdown", 1.5}}});
   given["communication"]["timeout"] = "10 ms";
   const Report ended = report_of(given);
-  REQUIRE(ended.timed_out);
-  CHECK(ended.timed_out->iteration == 1);
-  CHECK(ended.timed_out->collective == "bucket 0");
-  CHECK(ended.timed_out->waited > Duration::milliseconds(15));
+  REQUIRE(ended.disturbance.timed_out);
+  CHECK(ended.disturbance.timed_out->iteration == 1);
+  CHECK(ended.disturbance.timed_out->collective == "bucket 0");
+  CHECK(ended.disturbance.timed_out->waited > Duration::milliseconds(15));
   given["communication"]["timeout"] = "1 s";
-  CHECK_FALSE(report_of(given).timed_out);
+  CHECK_FALSE(report_of(given).disturbance.timed_out);
 }
 
 // Slow by 10 once in some iterations: the others wait 270 ms, longer than the timeout.
@@ -163,11 +164,11 @@ TEST_CASE("What is reported of a run that timed out are the iterations before") 
   given["communication"]["timeout"] = "100 ms";
   given["simulation"]["iterations"] = 1'000;
   const Report ended = report_of(given);
-  REQUIRE(ended.timed_out);
-  CHECK(ended.timed_out->iteration > 2);
-  CHECK(ended.timed_out->iteration < 1'000);
-  CHECK(ended.longest < Duration::milliseconds(100));
-  CHECK(ended.timed_out->waited > Duration::milliseconds(100));
+  REQUIRE(ended.disturbance.timed_out);
+  CHECK(ended.disturbance.timed_out->iteration > 2);
+  CHECK(ended.disturbance.timed_out->iteration < 1'000);
+  CHECK(ended.times.longest < Duration::milliseconds(100));
+  CHECK(ended.disturbance.timed_out->waited > Duration::milliseconds(100));
 }
 
 TEST_CASE("Ranks of several speeds and slow links fold to the same step and the same waiting") {
@@ -183,8 +184,8 @@ TEST_CASE("Ranks of several speeds and slow links fold to the same step and the 
     const Report folded = report_of(given);
     INFO(fidelity);
     CHECK(folded.iteration.picoseconds() == each.iteration.picoseconds());
-    CHECK(folded.waiting.max.picoseconds() == each.waiting.max.picoseconds());
-    CHECK(folded.waiting.mean.picoseconds() == each.waiting.mean.picoseconds());
+    CHECK(folded.disturbance.waiting.max.picoseconds() == each.disturbance.waiting.max.picoseconds());
+    CHECK(folded.disturbance.waiting.mean.picoseconds() == each.disturbance.waiting.mean.picoseconds());
   }
 }
 

@@ -53,7 +53,7 @@ Json with_number(const Json& before, const char* number) {
 }
 
 // Counts from which plans are made.
-double size_of(const Scenario& scenario) {
+double size_of(const LoadedScenario& scenario) {
   const TrainingSpec& training = scenario.training;
   return static_cast<double>(scenario.cluster.ranks()) *
          static_cast<double>(scenario.simulation.iterations + 1) *
@@ -70,7 +70,7 @@ struct Subject {
   std::string folder;  // of the scenario
 };
 
-Scenario loaded(const Subject& subject, const Json& json) {
+LoadedScenario loaded(const Subject& subject, const Json& json) {
   return load_value(json, {.store = shipped_profiles(), .file_name = subject.name, .folder = subject.folder});
 }
 
@@ -78,10 +78,10 @@ enum class Outcome { answered, loaded, refused };
 
 Outcome outcome_of(const Subject& subject, const Json& json, double most) {
   try {
-    const Scenario scenario = loaded(subject, json);
+    const LoadedScenario scenario = loaded(subject, json);
     if (size_of(scenario) > most || scenario.comparison)
       return Outcome::loaded;
-    const Report report = predict(scenario);
+    const Report report = predict(scenario).report;
     CHECK_FALSE(to_text(report, scenario).empty());
     CHECK_FALSE(to_json(report, scenario).empty());
     return Outcome::answered;

@@ -35,32 +35,33 @@ std::string problem_of(const Json& given) {
 
 TEST_CASE("A checkpoint is charged to the iterations between two of them, and changes nothing else") {
   Json given = failing("100 days");
-  const Report with = predict(scenario_from(given));
+  const Report with = predict(scenario_from(given)).report;
   given["cluster"].erase("faults");
-  const Report without = predict(scenario_from(given));
-  CHECK_FALSE(without.goodput);
+  const Report without = predict(scenario_from(given)).report;
+  CHECK_FALSE(without.disturbance.goodput);
   CHECK(without.breakdown.checkpoint == Duration::zero());
   CHECK(with.iteration == without.iteration + with.breakdown.checkpoint);
   CHECK(with.breakdown.backward == without.breakdown.backward);
   // Of 30 minutes of work, one checkpoint: the ratio of the two, to the microsecond that intervals are kept
   // in.
   const double expected =
-      with.goodput->checkpointing.time.in_seconds() / 1800 * without.iteration.in_seconds();
+      with.disturbance.goodput->checkpointing.time.in_seconds() / 1800 * without.iteration.in_seconds();
   CHECK(with.breakdown.checkpoint.in_seconds() == doctest::Approx(expected).epsilon(2e-5));
 }
 
 // fp32 weights and two fp32 states of BERT-large's parameters, 12 bytes each, at 200 MB/s.
 TEST_CASE("Under DDP a checkpoint is the weights and the optimizer's states, once") {
-  const Scenario scenario = scenario_from(failing("100 days"));
-  const Report report = predict(scenario);
-  CHECK(report.goodput->checkpointing.bytes.count() == 12 * parameter_count(scenario.model.model));
-  CHECK(report.goodput->checkpointing.time ==
-        time_to_move(report.goodput->checkpointing.bytes, Bandwidth{200'000'000}));
+  const LoadedScenario scenario = scenario_from(failing("100 days"));
+  const Report report = predict(scenario).report;
+  CHECK(report.disturbance.goodput->checkpointing.bytes.count() ==
+        12 * parameter_count(scenario.model.model));
+  CHECK(report.disturbance.goodput->checkpointing.time ==
+        time_to_move(report.disturbance.goodput->checkpointing.bytes, Bandwidth{200'000'000}));
 }
 
 TEST_CASE("Histories agree with the closed form, and the best simulated interval is as good as Daly's") {
   for (const char* mtbf : {"10 days", "40 days", "200 days"}) {
-    const Goodput goodput = *predict(scenario_from(failing(mtbf))).goodput;
+    const Goodput goodput = *predict(scenario_from(failing(mtbf))).report.disturbance.goodput;
     INFO(mtbf);
     CHECK(goodput.simulated_mean == doctest::Approx(goodput.expected.useful).epsilon(0.005));
     CHECK(goodput.simulated.fraction == doctest::Approx(goodput.daly.fraction).epsilon(0.005));
@@ -77,7 +78,7 @@ TEST_CASE("More nodes fail more often, and less time is useful") {
   double before = 1;
   for (const std::int64_t nodes : {1, 4, 16, 64}) {
     given["cluster"]["nodes"] = nodes;
-    const double useful = predict(scenario_from(given)).goodput->expected.useful;
+    const double useful = predict(scenario_from(given)).report.disturbance.goodput->expected.useful;
     CHECK(useful < before);
     before = useful;
   }
@@ -86,7 +87,7 @@ TEST_CASE("More nodes fail more often, and less time is useful") {
 TEST_CASE("An interval that is left out is Daly's") {
   Json given = failing("100 days");
   given["cluster"]["faults"].erase("checkpoint_interval");
-  const Goodput goodput = *predict(scenario_from(given)).goodput;
+  const Goodput goodput = *predict(scenario_from(given)).report.disturbance.goodput;
   CHECK(goodput.checkpointing.interval == goodput.daly.interval);
 }
 

@@ -45,11 +45,11 @@ Json resnet50(const Json& options) {
 // time for the second), 27, 31, 35 (for the third). Each is agreed on 20 us later and sent at once.
 TEST_CASE("Gradients go when the thread wakes and has negotiated, to the picosecond") {
   const Report report = report_of(three_layers(1));
-  REQUIRE(report.buckets.size() == 3);
+  REQUIRE(report.communication.buckets.size() == 3);
   const Duration round = Duration::microseconds(20);
-  CHECK(report.buckets[0].ready == Duration::milliseconds(15) + round);
-  CHECK(report.buckets[1].ready == Duration::milliseconds(23) + round);
-  CHECK(report.buckets[2].ready == Duration::milliseconds(35) + round);
+  CHECK(report.communication.buckets[0].ready == Duration::milliseconds(15) + round);
+  CHECK(report.communication.buckets[1].ready == Duration::milliseconds(23) + round);
+  CHECK(report.communication.buckets[2].ready == Duration::milliseconds(35) + round);
   CHECK(report.iteration == Duration::milliseconds(35) + round);
   CHECK(report.breakdown.exposed_communication == Duration::milliseconds(2) + round);
 }
@@ -60,9 +60,9 @@ TEST_CASE("A cycle longer than backward fuses everything") {
   Json given = three_layers(1);
   given["training"]["cycle_time_ms"] = 40;
   const Report report = report_of(given);
-  REQUIRE(report.buckets.size() == 1);
-  CHECK(report.buckets[0].parameters == 3);
-  CHECK(report.buckets[0].bytes == Bytes{28'000'000});
+  REQUIRE(report.communication.buckets.size() == 1);
+  CHECK(report.communication.buckets[0].parameters == 3);
+  CHECK(report.communication.buckets[0].bytes == Bytes{28'000'000});
 }
 
 // Nothing is computed while Horovod hears of the gradients: the host has launched all before.
@@ -71,15 +71,16 @@ TEST_CASE("Gradients that are announced when launched are sent when they are rea
   given["training"]["announce"] = "launched";
   given["training"]["fusion_threshold_mb"] = 0;
   const Report report = report_of(given);
-  REQUIRE(report.buckets.size() == 3);
+  REQUIRE(report.communication.buckets.size() == 3);
   for (std::size_t index = 0; index < 3; ++index)
-    CHECK(report.buckets[index].ready == Duration::milliseconds(13 + 10 * static_cast<std::int64_t>(index)));
+    CHECK(report.communication.buckets[index].ready ==
+          Duration::milliseconds(13 + 10 * static_cast<std::int64_t>(index)));
 }
 
 TEST_CASE("Without overlap everything waits for the end of backward") {
   Json given = three_layers(1);
   given["communication"]["overlap"] = false;
-  for (const BucketReport& bucket : report_of(given).buckets)
+  for (const BucketReport& bucket : report_of(given).communication.buckets)
     CHECK(bucket.ready >= Duration::milliseconds(33));
 }
 
@@ -87,25 +88,25 @@ TEST_CASE("A lower fusion threshold sends more messages, none above it but singl
   std::size_t before = 0;
   for (const std::int64_t threshold : {64, 16, 4, 1, 0}) {
     const Report report = report_of(resnet50({{"fusion_threshold_mb", threshold}}));
-    for (const BucketReport& bucket : report.buckets)
+    for (const BucketReport& bucket : report.communication.buckets)
       CHECK((bucket.parameters == 1 || bucket.bytes.count() <= threshold * 1024 * 1024));
-    CHECK(report.buckets.size() >= before);
-    before = report.buckets.size();
+    CHECK(report.communication.buckets.size() >= before);
+    before = report.communication.buckets.size();
   }
   CHECK(before == 161);  // the gradients of ResNet-50
 }
 
 TEST_CASE("Gradients announced in one group go together") {
   const Report report = report_of(resnet50({{"num_groups", 1}, {"announce", "computed"}}));
-  CHECK(report.buckets.size() == 1);
+  CHECK(report.communication.buckets.size() == 1);
 }
 
 TEST_CASE("A longer cycle sends no more messages") {
   std::size_t before = 1000;
   for (const double cycle : {0.5, 2.0, 8.0, 32.0}) {
     const Report report = report_of(resnet50({{"cycle_time_ms", cycle}, {"announce", "computed"}}));
-    CHECK(report.buckets.size() <= before);
-    before = report.buckets.size();
+    CHECK(report.communication.buckets.size() <= before);
+    before = report.communication.buckets.size();
   }
 }
 
@@ -113,10 +114,11 @@ TEST_CASE("Each option of Horovod does what its name says") {
   const Report usual = report_of(resnet50(Json::object()));
   CHECK(report_of(resnet50({{"announce", "computed"}, {"response_cache", false}})).iteration >
         report_of(resnet50({{"announce", "computed"}})).iteration);
-  for (const BucketReport& bucket : report_of(resnet50({{"hierarchical_allreduce", true}})).buckets)
+  for (const BucketReport& bucket :
+       report_of(resnet50({{"hierarchical_allreduce", true}})).communication.buckets)
     CHECK(bucket.algorithm == "hierarchical");
   CHECK(report_of(resnet50({{"batch_d2d_memcopies", false}})).iteration > usual.iteration);
-  CHECK(report_of(resnet50({{"compression", "fp16"}})).communication_total < usual.communication_total);
+  CHECK(report_of(resnet50({{"compression", "fp16"}})).communication.total < usual.communication.total);
 }
 
 TEST_CASE("Autotune takes a setting that is no slower than the default, and says which") {

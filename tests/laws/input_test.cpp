@@ -149,7 +149,7 @@ TEST_CASE("Folding changes nothing where batches have to be loaded") {
 TEST_CASE("The first iteration waits for a whole batch") {
   Json given = fed();
   given["input"]["sample_time"] = "4 ms";
-  CHECK(report_of(given).first_iteration == Duration::milliseconds(256 + 100));
+  CHECK(report_of(given).times.first == Duration::milliseconds(256 + 100));
 }
 
 Json sentences() {
@@ -203,7 +203,7 @@ TEST_CASE("Ranks that draw lengths of their own wait for the longest; grouped by
   alone["cluster"]["gpus_per_node"] = 1;
   const Duration grouped = iteration_of(given);
   // What is left over one GPU is the communication of DDP, which is exposed at most wholly.
-  CHECK(grouped - iteration_of(alone) <= report_of(given).communication_total);
+  CHECK(grouped - iteration_of(alone) <= report_of(given).communication.total);
 }
 
 }  // namespace lockstep::input_test

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::narrowest_cut_test {

@@ -30,14 +30,14 @@ constexpr std::int64_t resnet50_bytes = 4 * 25'557'032;
 void check_bytes(const Json& given, std::int64_t messages) {
   INFO(given.dump());
   const Report report = report_of(given);
-  CHECK(report.bytes_per_gpu.count() == resnet50_bytes);
-  REQUIRE(report.pushes);
-  REQUIRE(report.pulls);
-  CHECK(report.pushes->bytes.count() == resnet50_bytes);
-  CHECK(report.pulls->bytes.count() == resnet50_bytes);
+  CHECK(report.communication.bytes_per_gpu.count() == resnet50_bytes);
+  REQUIRE(report.communication.pushes);
+  REQUIRE(report.communication.pulls);
+  CHECK(report.communication.pushes->bytes.count() == resnet50_bytes);
+  CHECK(report.communication.pulls->bytes.count() == resnet50_bytes);
   Bytes in;
   Bytes out;
-  for (const ServerReport& server : report.servers) {
+  for (const ServerReport& server : report.communication.servers) {
     in += server.bytes_in;
     out += server.bytes_out;
   }
@@ -63,8 +63,8 @@ TEST_CASE("Where a node pulls and pushes once, the servers together carry N S ea
 
 TEST_CASE("Half-precision gradients are half the bytes to the servers, and weights come back whole") {
   const Report report = report_of(resnet50(2, 1, {{"framework", "tensorflow_ps"}, {"compression", "fp16"}}));
-  CHECK(report.pushes->bytes_on_wire.count() == resnet50_bytes / 2);
-  CHECK(report.pulls->bytes_on_wire.count() == resnet50_bytes);
+  CHECK(report.communication.pushes->bytes_on_wire.count() == resnet50_bytes / 2);
+  CHECK(report.communication.pulls->bytes_on_wire.count() == resnet50_bytes);
 }
 
 // Two hosts of one CPU rank, and one server machine, on links of B bytes/s without latency; one variable of S
@@ -144,8 +144,8 @@ TEST_CASE("Pieces that the next forward needs first are worth sending first") {
 TEST_CASE("What is not hidden of the messages is at most the exposed communication") {
   for (const char* framework : {"tensorflow_ps", "byteps"}) {
     const Report report = report_of(resnet50(2, 4, {{"framework", framework}}));
-    CHECK(report.communication_total <= report.iteration);
-    CHECK(report.communication_total - report.communication_overlapped <=
+    CHECK(report.communication.total <= report.iteration);
+    CHECK(report.communication.total - report.communication.overlapped <=
           report.breakdown.exposed_communication + report.breakdown.straggler_wait);
   }
 }
@@ -167,7 +167,7 @@ TEST_CASE("Whoever updates keeps the optimizer's states") {
   const auto memory = [](const char* framework) {
     const Report report = report_of(resnet50(2, 2, {{"framework", framework}, {"optimizer", "adam"}}));
     Bytes servers;
-    for (const ServerReport& server : report.servers) servers += server.memory;
+    for (const ServerReport& server : report.communication.servers) servers += server.memory;
     return std::pair{report.memory.standing.optimizer_states, servers};
   };
   CHECK(memory("tensorflow_ps") == std::pair{Bytes{0}, Bytes{4 * resnet50_bytes}});

@@ -53,7 +53,7 @@ bool is_within_a_factor_of_two(double estimate, double truth) {
 
 void check_events(const Scenario& scenario, const Simulation& simulation) {
   const Report report = summarise(scenario, simulation);
-  CHECK(is_within_a_factor_of_two(simulation.size.events, static_cast<double>(report.events)));
+  CHECK(is_within_a_factor_of_two(simulation.size.events, static_cast<double>(report.engine.events)));
 }
 
 void check_events(const Scenario& scenario) {

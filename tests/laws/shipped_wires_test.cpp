@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::shipped_wires_test {

@@ -137,13 +137,13 @@ Json base(const std::string& strategy) {
 }
 
 Report report_of(const std::string& strategy, const Overrides& overrides) {
-  const Scenario scenario = scenario_from(base(strategy), {.overrides = overrides});
+  const LoadedScenario scenario = scenario_from(base(strategy), {.overrides = overrides});
   return summarise(scenario, simulate(scenario));
 }
 
 bool is_same(const Report& a, const Report& b) {
   return first_difference(a, b).empty() && a.memory.peak.total() == b.memory.peak.total() &&
-         a.memory.track == b.memory.track && a.bytes_per_gpu == b.bytes_per_gpu;
+         a.memory.track == b.memory.track && a.communication.bytes_per_gpu == b.communication.bytes_per_gpu;
 }
 
 TEST_CASE("Every option of a strategy changes its result, or the table says why it does not") {

@@ -1,10 +1,15 @@
 // What must hold of every training strategy.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <optional>
+
+#include "sim/report/report_json.h"
+#include "sim/run/single_gpu.h"
+#include "tests/support/missed_points.h"
 #include "tests/support/property.h"
 #include "tests/support/random_scenario.h"
-#include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::strategy_test {
@@ -95,7 +100,7 @@ TEST_CASE("The breakdown adds up in random scenarios") {
     RC_LOG(given.dump());
     const Report report = report_of(given);
     RC_ASSERT(sum_of(report.breakdown).picoseconds() == report.iteration.picoseconds());
-    RC_ASSERT(report.communication_overlapped <= report.communication_total);
+    RC_ASSERT(report.communication.overlapped <= report.communication.total);
   });
 }
 
@@ -122,28 +127,32 @@ TEST_CASE("A slower network never makes a step faster") {
   }
 }
 
-void check_more_nodes_never_faster(const Json& compute) {
-  for (const Fidelity fidelity : {Fidelity::flow, Fidelity::step}) {
-    Duration before;
+// How much less of a step's time each doubling of the nodes leaves, in percent of the time before.
+std::vector<MeasuredPoint> gains_of_more_nodes(const Json& compute) {
+  std::vector<MeasuredPoint> points;
+  for (const auto& [name, fidelity] : {std::pair{"flow", Fidelity::flow}, {"step", Fidelity::step}}) {
+    std::optional<Duration> before;
     for (const std::int64_t nodes : {1, 2, 4, 8, 16}) {
       Json given = resnet50("ddp", nodes, 8);
       given["compute"] = compute;
       const Duration time = report_of(given, {.fidelity = fidelity}).iteration;
-      INFO(nodes, " nodes");
-      CHECK(time >= before);
+      if (before)
+        points.push_back({fmt::format("{}, {} nodes", name, nodes),
+                          (1 - time.in_seconds() / before->in_seconds()) * 100, 0});
       before = time;
     }
   }
+  return points;
 }
 
 TEST_CASE("More nodes never make a weak-scaled step faster where communication takes nothing from kernels") {
-  check_more_nodes_never_faster({{"slowdown_during_communication", 1.0}});
+  check_points(gains_of_more_nodes({{"slowdown_during_communication", 1.0}}));
 }
 
-// Missed by 0.07 % from one node to two at fidelity step: between nodes NCCL runs 16 channels where it runs
-// 24 inside one, and fewer channels take fewer SMs from the kernels beside them.
-TEST_CASE("More nodes never make a weak-scaled step faster" * doctest::should_fail(true)) {
-  check_more_nodes_never_faster(Json::object());
+// Between nodes NCCL runs 16 channels where it runs 24 inside one, and fewer channels take fewer SMs from the
+// kernels beside them.
+TEST_CASE("More nodes never make a weak-scaled step faster, but for what is listed") {
+  check_points(gains_of_more_nodes(Json::object()), {{"step, 2 nodes", 0.07}});
 }
 
 TEST_CASE("A straggler never makes a step faster, and at most its slowdown slower") {
@@ -157,9 +166,12 @@ TEST_CASE("A straggler never makes a step faster, and at most its slowdown slowe
 
 TEST_CASE("The same scenario twice is the same report twice") {
   check_for_all(50, "determinism", [] {
-    const Json given = random_scenario();
+    const Json given = random_disturbed_scenario();
     RC_LOG(given.dump());
-    RC_ASSERT(first_difference(report_of(given), report_of(given)) == std::string());
+    const std::optional<LoadedScenario> scenario = scenario_if_valid(given);
+    RC_PRE(scenario.has_value());
+    const auto result = [&] { return to_json(summarise(*scenario, simulate(*scenario)), *scenario); };
+    RC_ASSERT(result() == result());
   });
 }
 

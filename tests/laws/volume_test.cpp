@@ -32,7 +32,7 @@ Measured measure(const Json& given) {
   const Scenario scenario = scenario_from(given);
   const Simulation simulation = simulate(scenario);
   const Job& job = simulation.job;
-  return {.sent = summarise(scenario, simulation).bytes_per_gpu.count(),
+  return {.sent = summarise(scenario, simulation).communication.bytes_per_gpu.count(),
           .gradients = gradient_bytes(job).count(),
           .root = find_units(job, {}).units.front().elements * weight_bytes(job),
           .tensors = static_cast<std::int64_t>(job.gradients.size())};

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/models/instance.h"
+#include "tests/support/ready_order.h"
 
 namespace lockstep::convnet_test {
 
@@ -17,7 +18,7 @@ double mega_multiply_adds(const Model& model, std::string_view layer) {
 // In MiB of fp32 gradients: the first limit is 1, the others 25; a bucket closes after it reaches its limit.
 std::vector<double> ddp_buckets(const Model& model) {
   std::vector<double> buckets = {0};
-  for (const std::uint32_t index : gradient_ready_order(model)) {
+  for (const std::uint32_t index : testing::gradient_ready_order(model)) {
     if (buckets.back() >= (buckets.size() == 1 ? 1 : 25))
       buckets.push_back(0);
     buckets.back() += static_cast<double>(model.parameters[index].elements) * 4 / (1 << 20);

@@ -1,5 +1,6 @@
-// Model instances for tests: a shipped one by name, or one from text. Wrong instances throw ConfigError.
 #pragma once
+
+// Model instances for tests: a shipped one by name, or one from text. Wrong instances throw ConfigError.
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "sim/plan/model_family.h"
-#include "tests/support/gradient_order.h"
 
 namespace lockstep {
 

@@ -8,6 +8,7 @@
 #include "sim/base/error.h"
 #include "sim/base/registry.h"
 #include "tests/models/instance.h"
+#include "tests/support/ready_order.h"
 
 namespace lockstep::instances_test {
 
@@ -58,7 +59,7 @@ TEST_CASE("every parameter's gradient is completed by exactly one layer") {
   for (const std::string& name : shipped_model_names()) {
     CAPTURE(name);
     const Model model = shipped_model(name);
-    std::vector<std::uint32_t> order = gradient_ready_order(model);
+    std::vector<std::uint32_t> order = testing::gradient_ready_order(model);
     std::ranges::sort(order);
     CHECK(order.size() == model.parameters.size());
     for (std::uint32_t index = 0; index < order.size(); ++index) CHECK(order[index] == index);

@@ -5,6 +5,7 @@
 
 #include "sim/base/error.h"
 #include "tests/models/instance.h"
+#include "tests/support/ready_order.h"
 
 namespace lockstep::transformer_test {
 
@@ -40,7 +41,7 @@ TEST_CASE("tensor counts of language models are the published ones") {
 
 TEST_CASE("a tied embedding is completed last in backward, by the embedding and not by the projection") {
   const Model model = shipped_model("gpt2");
-  CHECK(gradient_ready_order(model).back() == 0);
+  CHECK(testing::gradient_ready_order(model).back() == 0);
   CHECK(model.layers.front().parameters.back() == 0);
   const Layer& projection = layer_named(model, "lm_head");
   CHECK(projection.parameters.empty());

@@ -109,7 +109,7 @@ TEST_CASE("A group's rings change among the NICs beside its own GPUs") {
   const TestCluster cluster(mesh_with_nics(8, gigabytes_per_second(52), gigabytes_per_second(45)), 2);
   const GroupSet set =
       find_groups(cluster.topology(), {.machine = cluster.machine(), .calibration = cluster.calibration()},
-                  {.name = "fours", .block = 4, .is_across = true});
+                  Mesh({{"place", 4}, {"half", 4}}), {.name = "halves", .along = {"half"}});
   REQUIRE(set.groups.size() == 4);
   for (const Group& group : set.groups)
     for (const Flow& flow : in_cluster(group, ring_flows(set.shapes[group.shape]))) {
@@ -119,6 +119,24 @@ TEST_CASE("A group's rings change among the NICs beside its own GPUs") {
       CHECK(leaves_node == (flow.source.index % 8 == flow.exit));
       CHECK(leaves_node == (flow.destination.index % 8 == flow.channel));
     }
+}
+
+GroupSet groups_of(const TestCluster& cluster, const Mesh& mesh, const std::string& axis) {
+  return find_groups(cluster.topology(), {.machine = cluster.machine(), .calibration = cluster.calibration()},
+                     mesh, {.name = axis, .along = {axis}});
+}
+
+// Nodes of four: pairs lie in a node, and every fourth rank is at the same GPU. Of three in a row some are on
+// one node and some on the next, and every third rank is GPU 0 and 3 here and GPU 2 there.
+TEST_CASE(
+    "Only ranks at the same GPUs of every node form a communicator, and a mesh is of the whole cluster") {
+  const TestCluster cluster(mesh_with_nics(4, gigabytes_per_second(50), gigabytes_per_second(25)), 2);
+  CHECK(groups_of(cluster, Mesh({{"pair", 2}, {"rest", 4}}), "pair").groups.size() == 4);
+  CHECK(groups_of(cluster, Mesh({{"node", 4}, {"across", 2}}), "across").groups.size() == 4);
+  const TestCluster three(mesh_with_nics(4, gigabytes_per_second(50), gigabytes_per_second(25)), 3);
+  CHECK_THROWS_AS(groups_of(three, Mesh({{"row", 3}, {"rest", 4}}), "row"), InternalError);
+  CHECK_THROWS_AS(groups_of(three, Mesh({{"row", 3}, {"rest", 4}}), "rest"), InternalError);
+  CHECK_THROWS_AS(groups_of(cluster, Mesh({{"node", 4}}), "node"), InternalError);
 }
 
 TEST_CASE("A mesh of 256 GPUs makes no more rings than a library has channels") {

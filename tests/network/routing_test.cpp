@@ -8,7 +8,7 @@
 
 #include "sim/base/error.h"
 #include "sim/plan/plan_writer.h"
-#include "sim/scenario/roles.h"
+#include "sim/run/symmetry.h"
 #include "tests/support/clusters.h"
 
 namespace lockstep::routing_test {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "sim/base/error.h"
-#include "sim/scenario/roles.h"
+#include "sim/run/symmetry.h"
 #include "tests/support/clusters.h"
 #include "tests/support/property.h"
 

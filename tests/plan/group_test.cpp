@@ -20,16 +20,10 @@ GroupSet pairs() {
   pair.gpus_per_node = 2;
   pair.rings = {ring_pattern({0, 1}, 5)};
   GroupSet set{.name = "pair", .shapes = {pair}, .groups = {}};
-  for (std::vector<Rank>& members : members_of({.name = "pair", .block = 2}, 6))
+  const std::vector<std::string> along{"place"};
+  for (std::vector<Rank>& members : Mesh({{"place", 2}, {"pair", 3}}).lines(along))
     set.groups.push_back({.members = std::move(members), .channels = {3}});
   return set;
-}
-
-TEST_CASE("Blocks are consecutive ranks, and across them go the ranks at one place of each") {
-  using Members = std::vector<std::vector<Rank>>;
-  CHECK(members_of({.name = "", .block = 3}, 6) == Members{ranks({0, 1, 2}), ranks({3, 4, 5})});
-  CHECK(members_of({.name = "", .block = 3, .is_across = true}, 6) ==
-        Members{ranks({0, 3}), ranks({1, 4}), ranks({2, 5})});
 }
 
 TEST_CASE("Without folding every group is written and stands for itself") {

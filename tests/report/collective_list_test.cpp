@@ -20,13 +20,14 @@ Json gpt2(const std::string& strategy) {
           {"simulation", {{"iterations", 1}}}};
 }
 
-Report report_of(const Scenario& scenario) {
+Report report_of(const LoadedScenario& scenario) {
   return summarise(scenario, simulate(scenario));
 }
 
 std::size_t count_of(const Report& report, CollectiveOp op) {
   std::size_t count = 0;
-  for (const CollectiveReport& collective : report.collectives) count += collective.op == op ? 1 : 0;
+  for (const CollectiveReport& collective : report.communication.collectives)
+    count += collective.op == op ? 1 : 0;
   return count;
 }
 
@@ -36,7 +37,7 @@ TEST_CASE("FSDP lists the gathers of every unit beside its reductions") {
   const Report report = report_of(scenario_from(gpt2("fsdp")));
   CHECK(count_of(report, CollectiveOp::reduce_scatter) == 13);
   CHECK(count_of(report, CollectiveOp::all_gather) == 13 + 12);
-  CHECK(report.buckets.size() == 13);
+  CHECK(report.communication.buckets.size() == 13);
 }
 
 TEST_CASE("what is listed adds up to what a rank sends, by kind, for every strategy") {
@@ -46,32 +47,32 @@ TEST_CASE("what is listed adds up to what a rank sends, by kind, for every strat
       given["cluster"]["gpus_per_node"] = 1;
     if (name == "local_sgd")
       given["training"]["local_steps"] = 1;  // every iteration sends what the mean one does
-    const Scenario scenario = scenario_from(given);
+    const LoadedScenario scenario = scenario_from(given);
     const Simulation simulation = simulate(scenario);
     const Report report = summarise(scenario, simulation);
     Bytes listed;
-    for (const CollectiveReport& collective : report.collectives)
+    for (const CollectiveReport& collective : report.communication.collectives)
       listed += collective.payload == Payload::other ? Bytes{0} : collective.sent;
-    if (report.pushes)
-      listed += report.pushes->bytes_on_wire;
+    if (report.communication.pushes)
+      listed += report.communication.pushes->bytes_on_wire;
     Bytes grouped;
-    for (const CollectiveGroup& group : grouped_alike(report.collectives))
+    for (const CollectiveGroup& group : grouped_alike(report.communication.collectives))
       grouped += group.first->payload == Payload::other ? Bytes{0} : group.sent;
     INFO(name);
-    if (!simulation.updates && !report.pushes)
-      CHECK(listed == report.bytes_per_gpu);
-    if (!report.pushes)
+    if (!simulation.updates && !report.communication.pushes)
+      CHECK(listed == report.communication.bytes_per_gpu);
+    if (!report.communication.pushes)
       CHECK(grouped == listed);
   }
 }
 
 TEST_CASE("alike collectives are one row, whatever their unit") {
   const Report report = report_of(scenario_from(gpt2("fsdp")));
-  const std::vector<CollectiveGroup> groups = grouped_alike(report.collectives);
-  CHECK(groups.size() < report.collectives.size() / 4);
+  const std::vector<CollectiveGroup> groups = grouped_alike(report.communication.collectives);
+  CHECK(groups.size() < report.communication.collectives.size() / 4);
   std::size_t count = 0;
   for (const CollectiveGroup& group : groups) count += group.count;
-  CHECK(count == report.collectives.size());
+  CHECK(count == report.communication.collectives.size());
   const auto names_several = [](const CollectiveGroup& group) {
     return group.count == 24 && name_of(group) == "gather unit 1 ... unit 12";  // there and back
   };
@@ -79,14 +80,14 @@ TEST_CASE("alike collectives are one row, whatever their unit") {
 }
 
 TEST_CASE("text, page and JSON show the gathers; a list that buckets tell already is not repeated") {
-  const Scenario sharded = scenario_from(gpt2("fsdp"));
+  const LoadedScenario sharded = scenario_from(gpt2("fsdp"));
   const Report report = report_of(sharded);
   CHECK(to_text(report, sharded).find("all_gather") != std::string::npos);
   CHECK(to_html(report, sharded).find("all_gather") != std::string::npos);
   const Json json = to_json(report, sharded)["communication"];
-  CHECK(json["collectives"].size() == report.collectives.size());
+  CHECK(json["collectives"].size() == report.communication.collectives.size());
   CHECK(json["collectives"][0]["collective"] == "all_gather");
-  const Scenario plain = scenario_from(gpt2("ddp"));
+  const LoadedScenario plain = scenario_from(gpt2("ddp"));
   CHECK(to_text(report_of(plain), plain).find("Collectives (") == std::string::npos);
 }
 

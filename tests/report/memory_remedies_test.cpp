@@ -17,7 +17,7 @@ Json stated_on_a100(const std::string& model, std::int64_t batch, const Json& tr
           {"training", training}};
 }
 
-Scenario on_a100(const std::string& model, std::int64_t batch, const Json& training) {
+LoadedScenario on_a100(const std::string& model, std::int64_t batch, const Json& training) {
   return scenario_from(stated_on_a100(model, batch, training));
 }
 
@@ -42,7 +42,7 @@ Bytes peak_with(const Scenario& scenario) {
 // tokens the activations alone are more than what is left.
 TEST_CASE("a remedy's total is what the changed scenario takes") {
   const Json training{{"strategy", "ddp"}, {"optimizer", "adamw"}};
-  const Scenario scenario = on_a100("gpt2_xl", 16, training);
+  const LoadedScenario scenario = on_a100("gpt2_xl", 16, training);
   REQUIRE(peak_with(scenario) > scenario.cluster.gpu.memory);
   const std::vector<MemoryRemedy> remedies = remedies_of(stated_on_a100("gpt2_xl", 16, training));
   const MemoryRemedy* full = find(remedies, "training.recompute=full");
@@ -109,7 +109,7 @@ TEST_CASE("a single layer that is too large fits in no layout, and the numbers s
   const Json stated{{"cluster", {{"machine", "dgx_a100_40gb"}}},
                     {"model", one_block},
                     {"training", {{"strategy", "fsdp"}, {"optimizer", "adamw"}}}};
-  const Scenario scenario = scenario_from(stated);
+  const LoadedScenario scenario = scenario_from(stated);
   const std::vector<MemoryRemedy> remedies = remedies_of(stated);
   REQUIRE_FALSE(remedies.empty());
   for (const MemoryRemedy& remedy : remedies) CHECK_FALSE(remedy.fits);

@@ -5,6 +5,7 @@
 #include "sim/report/html.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
+#include "sim/run/single_gpu.h"
 #include "sim/training/strategy.h"
 #include "tests/support/scenarios.h"
 
@@ -27,12 +28,12 @@ Json llama_13b(const std::string& strategy) {
 }
 
 struct Told {
-  Scenario scenario;
+  LoadedScenario scenario;
   Report report;
 };
 
 Told tell(const Json& given) {
-  const Scenario scenario = scenario_from(given);
+  const LoadedScenario scenario = scenario_from(given);
   return {scenario, summarise(scenario, simulate(scenario))};
 }
 
@@ -51,24 +52,24 @@ TEST_CASE("no strategy is more than linear, however much of its step is the opti
     given["training"].erase("optimizer");
     const Told told = tell(given);
     INFO(name);
-    REQUIRE(told.report.scaling_efficiency);
+    REQUIRE(told.report.scaling.efficiency);
     // Ranks that meet never meet for nothing; asynchronous workers with a thousand numbers nearly do.
-    CHECK((*told.report.scaling_efficiency < 1 || name == "ps_async"));
-    CHECK(*told.report.scaling_efficiency <= 1);
-    CHECK(*told.report.scaling_efficiency > 0);
+    CHECK((*told.report.scaling.efficiency < 1 || name == "ps_async"));
+    CHECK(*told.report.scaling.efficiency <= 1);
+    CHECK(*told.report.scaling.efficiency > 0);
   }
 }
 
 TEST_CASE("one GPU is as fast as one GPU") {
   Json given = gpt2("single", 1);
   given["cluster"]["gpus_per_node"] = 1;
-  CHECK(tell(given).report.scaling_efficiency == 1.0);
+  CHECK(tell(given).report.scaling.efficiency == 1.0);
 }
 
 // ddp: forward, backward and the whole optimizer over the iteration.
 TEST_CASE("where every rank updates everything the work is the one GPU's step") {
   const Told told = tell(gpt2("ddp"));
-  CHECK(*told.report.scaling_efficiency ==
+  CHECK(*told.report.scaling.efficiency ==
         doctest::Approx(single_gpu_time(told.scenario).in_seconds() / told.report.iteration.in_seconds()));
 }
 
@@ -82,7 +83,7 @@ TEST_CASE("where each of n ranks updates an n-th the optimizer counts as an n-th
                       {"parameters", {{{"name", "a"}, {"elements", 1000}, {"gradient_ready", "20 ms"}}}}}}};
   given["training"].erase("optimizer");
   const Told told = tell(given);
-  CHECK(*told.report.scaling_efficiency ==
+  CHECK(*told.report.scaling.efficiency ==
         doctest::Approx((0.010 + 0.020 + 0.016 / 16) / told.report.iteration.in_seconds()));
 }
 
@@ -100,7 +101,7 @@ TEST_CASE(
     given["training"]["framework"] = framework;
     const Told told = tell(given);
     INFO(framework);
-    CHECK(*told.report.scaling_efficiency > 0.98);
+    CHECK(*told.report.scaling.efficiency > 0.98);
     const double work = std::string(framework) == "byteps" ? 0.060 : 0.030;
     CHECK(told.report.iteration.in_seconds() == doctest::Approx(work).epsilon(0.05));
   }
@@ -113,11 +114,11 @@ TEST_CASE("where one GPU cannot hold the model there is no efficiency but a reas
       given["cluster"] = {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}};
     const Told told = tell(given);
     INFO(name);
-    CHECK_FALSE(told.report.scaling_efficiency);
-    CHECK(told.report.scaling_efficiency_reason.starts_with("one GPU cannot hold the model: it would need"));
+    CHECK_FALSE(told.report.scaling.efficiency);
+    CHECK(told.report.scaling.reason.starts_with("one GPU cannot hold the model: it would need"));
     const Json json = to_json(told.report, told.scenario);
     CHECK(json["scaling_efficiency"].is_null());
-    CHECK(json["scaling_efficiency_reason"] == told.report.scaling_efficiency_reason);
+    CHECK(json["scaling_efficiency_reason"] == told.report.scaling.reason);
     CHECK(to_text(told.report, told.scenario).find("unknown: one GPU cannot hold") != std::string::npos);
     CHECK(to_html(told.report, told.scenario).find("unknown: one GPU cannot hold") != std::string::npos);
   }
@@ -126,7 +127,7 @@ TEST_CASE("where one GPU cannot hold the model there is no efficiency but a reas
 TEST_CASE("where one GPU can hold the model there is no reason, however it is sharded") {
   for (const char* strategy : {"ddp", "zero3", "fsdp"}) {
     const Told told = tell(gpt2(strategy));
-    CHECK(told.report.scaling_efficiency);
+    CHECK(told.report.scaling.efficiency);
     CHECK(to_json(told.report, told.scenario)["scaling_efficiency_reason"].is_null());
   }
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/report/prediction.h"
 #include "sim/report/report.h"
 #include "tests/scenario/lab.h"
 
@@ -18,7 +19,7 @@ using nlohmann::json;
 using testing::load_lab;
 using testing::load_resnet;
 
-json trace_of(const Scenario& scenario) {
+json trace_of(const LoadedScenario& scenario) {
   std::string text;
   write_trace(scenario, simulate(scenario), [&](std::string_view part) { text += part; });
   return json::parse(text)["traceEvents"];
@@ -54,9 +55,9 @@ void check_threads_do_not_overlap(const json& events) {
 }
 
 TEST_CASE("a trace has a thread per lane and an event per bucket and iteration") {
-  const Scenario scenario = load_resnet();
+  const LoadedScenario scenario = load_resnet();
   const auto names = events_by_thread(trace_of(scenario));
-  const std::size_t buckets = predict(scenario).buckets.size();
+  const std::size_t buckets = predict(scenario).report.communication.buckets.size();
   for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
     // In the warm-up and in the one iteration that is measured.
     CHECK(names.at("communication").count("bucket " + std::to_string(bucket)) == 2);
@@ -88,8 +89,8 @@ TEST_CASE("every simulated rank is a process") {
 }
 
 TEST_CASE("a track shows what a GPU holds, up to the peak of the report and down to what stands") {
-  const Scenario scenario = load_resnet();
-  const MemoryReport memory = predict(scenario).memory;
+  const LoadedScenario scenario = load_resnet();
+  const MemoryReport memory = predict(scenario).report.memory;
   std::int64_t most = 0;
   std::int64_t last = 0;
   for (const json& event : trace_of(scenario)) {
@@ -108,7 +109,7 @@ TEST_CASE("a track shows what a GPU holds, up to the peak of the report and down
 }
 
 TEST_CASE("kernels and waiting fill the iteration on the compute lane") {
-  const Scenario scenario = load_lab();
+  const LoadedScenario scenario = load_lab();
   std::map<std::string, double> length;
   for (const json& event : trace_of(scenario)) {
     if (event["ph"] == "X" && event["pid"] == 0) {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "sim/base/error.h"
-#include "sim/scenario/load.h"
+#include "sim/load/load.h"
 
 namespace lockstep::testing {
 
@@ -38,11 +38,11 @@ inline const std::string resnet_text = R"({
   "compute":  { "single_gpu_iteration": "103.6 ms" }
 })";
 
-inline Scenario load_lab(Overrides overrides = {}) {
+inline LoadedScenario load_lab(Overrides overrides = {}) {
   return load({.text = lab_text, .overrides = std::move(overrides)});
 }
 
-inline Scenario load_resnet(Overrides overrides = {}) {
+inline LoadedScenario load_resnet(Overrides overrides = {}) {
   return load({.text = resnet_text, .overrides = std::move(overrides)});
 }
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sim/base/error.h"
-#include "sim/study/collective_validation.h"
-#include "sim/study/harness_calibration.h"
-#include "sim/study/harness_validation.h"
+#include "sim/study/fit/harness_calibration.h"
+#include "sim/study/validation/collective_validation.h"
+#include "sim/study/validation/harness_validation.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/harness_run_file.h"
 #include "tests/support/program.h"

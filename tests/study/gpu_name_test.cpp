@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/base/error.h"
-#include "sim/study/kernel_prediction.h"
+#include "sim/study/bench/kernel_prediction.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::gpu_name_test {

@@ -1,11 +1,12 @@
-// What nccl-tests would print on a cluster whose constants are known: predicted tables as its text.
 #pragma once
+
+// What nccl-tests would print on a cluster whose constants are known: predicted tables as its text.
 
 #include <fmt/format.h>
 
 #include <string>
 
-#include "sim/study/collective_table.h"
+#include "sim/study/bench/collective_table.h"
 
 namespace lockstep {
 

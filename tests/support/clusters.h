@@ -1,5 +1,6 @@
-// Small clusters with round numbers, so that a test can state what it expects as a formula.
 #pragma once
+
+// Small clusters with round numbers, so that a test can state what it expects as a formula.
 
 #include <cstdint>
 #include <optional>

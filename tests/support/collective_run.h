@@ -1,5 +1,6 @@
-// One collective alone on a cluster: its plan, when everything in it happened, and what each link carried.
 #pragma once
+
+// One collective alone on a cluster: its plan, when everything in it happened, and what each link carried.
 
 #include <cstdint>
 #include <memory>
@@ -9,8 +10,8 @@
 #include "sim/collectives/collective.h"
 #include "sim/engine/executor.h"
 #include "sim/network/routing.h"
-#include "sim/scenario/roles.h"
-#include "sim/scenario/simulate.h"
+#include "sim/run/simulate.h"
+#include "sim/run/symmetry.h"
 #include "tests/support/spelled_out.h"
 
 namespace lockstep {

@@ -1,12 +1,13 @@
+#pragma once
+
 // Two ranks over 100 MB/s with a core each, whose all-reduces take what a test says of it. Every message of
 // an all-reduce is half the buffer, and a byte takes 10 ns on the wire.
-#pragma once
 
 #include <cmath>
 #include <vector>
 
-#include "sim/study/core_use.h"
-#include "sim/study/interference_bench.h"
+#include "sim/study/bench/interference_bench.h"
+#include "sim/study/fit/core_use.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 

@@ -1,5 +1,6 @@
-// A harness run made from known constants, so that what is fitted to it and predicted of it can be derived.
 #pragma once
+
+// A harness run made from known constants, so that what is fitted to it and predicted of it can be derived.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

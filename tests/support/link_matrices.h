@@ -1,5 +1,6 @@
-// Meshes of GPUs by their links, and what cycles and paths use of these.
 #pragma once
+
+// Meshes of GPUs by their links, and what cycles and paths use of these.
 
 #include <rapidcheck.h>
 

@@ -1,16 +1,17 @@
-// A harness run over NCCL that the simulator has made: eight V100 whose constants are known.
 #pragma once
+
+// A harness run over NCCL that the simulator has made: eight V100 whose constants are known.
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "sim/report/report.h"
-#include "sim/study/calibration_profile.h"
-#include "sim/study/collective_table.h"
-#include "sim/study/harness_run.h"
-#include "sim/study/harness_scenario.h"
+#include "sim/report/prediction.h"
+#include "sim/study/bench/collective_table.h"
+#include "sim/study/fit/calibration_profile.h"
+#include "sim/study/harness/harness_run.h"
+#include "sim/study/harness/harness_scenario.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/benchmark_log.h"
 #include "tests/support/harness_run_file.h"
@@ -114,7 +115,7 @@ inline void put_iterations(nlohmann::json& file, const NcclTruth& truth) {
     setting.bucket_cap_mb = cap;
     const nlohmann::ordered_json scenario =
         data_parallel_scenario(run, setting, {.machine = machine, .nodes = 1, .gpus_per_node = 8});
-    const Report report = predict(load_value(scenario, {.store = shipped_profiles()}));
+    const Report report = predict(load_value(scenario, {.store = shipped_profiles()})).report;
     file["iterations"].push_back(iteration_of(cap, report.iteration.in_seconds()));
   }
 }

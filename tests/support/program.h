@@ -1,5 +1,6 @@
-// The built program, run as a user runs it.
 #pragma once
+
+// The built program, run as a user runs it.
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>

@@ -1,8 +1,9 @@
+#pragma once
+
 // Properties that must hold for every generated input, with a fixed seed: a failure comes back on every run.
 //
 // rapidcheck draws the inputs and shrinks what fails; its default seed is the clock's, which tests never
 // read.
-#pragma once
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

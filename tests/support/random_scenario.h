@@ -1,12 +1,15 @@
+#pragma once
+
 // Random scenarios for laws: any machine, fabric, model and options that load accepts, small enough to
 // simulate rank by rank.
-#pragma once
 
 #include <rapidcheck.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "tests/support/disturbed_scenarios.h"
 
 namespace lockstep {
 
@@ -146,6 +149,23 @@ inline nlohmann::ordered_json random_scenario() {
   scenario["communication"] = {{"overlap", *rc::gen::element(true, true, false)},
                                {"collectives_in_flight", *rc::gen::element(1, 1, 2, 3)}};
   scenario["simulation"] = {{"iterations", *rc::gen::inRange(1, 3)}, {"seed", *rc::gen::inRange(0, 100)}};
+  return scenario;
+}
+
+// Any strategy on any fabric, on a random machine or a shipped one, with up to two of all changes. Load may refuse it.
+inline nlohmann::ordered_json random_disturbed_scenario() {
+  const auto strategy = *rc::gen::elementOf(Registry<Strategy>::names());
+  const auto fabric = *rc::gen::elementOf(Registry<FabricKind>::names());
+  const auto machine = *rc::gen::elementOf(kinds_of_machines());
+  nlohmann::ordered_json scenario = plain_scenario(strategy, machine, fabric);
+  if (*rc::gen::arbitrary<bool>()) {
+    scenario["cluster"]["machine"] = random_machine();
+    scenario["cluster"].erase("gpus_per_node");
+  }
+  if (*rc::gen::arbitrary<bool>())
+    scenario["communication"]["algorithm"] = "ring";
+  for (int change = 0; change < 2; ++change)
+    scenario.merge_patch((*rc::gen::elementOf(scenario_changes())).patch);
   return scenario;
 }
 

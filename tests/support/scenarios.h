@@ -1,12 +1,14 @@
-// Scenarios for tests, loaded from text as a user's are.
 #pragma once
+
+// Scenarios for tests, loaded from text as a user's are.
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "sim/load/load.h"
+#include "sim/report/prediction.h"
 #include "sim/report/report.h"
-#include "sim/scenario/load.h"
 
 namespace lockstep {
 
@@ -25,7 +27,7 @@ struct Variant {
   std::optional<Fidelity> fidelity = {};
 };
 
-inline Scenario scenario_from(const nlohmann::ordered_json& value, const Variant& variant = {}) {
+inline LoadedScenario scenario_from(const nlohmann::ordered_json& value, const Variant& variant = {}) {
   return load_value(value, {.store = shipped_profiles(),
                             .file_name = "scenario",
                             .folder = "",
@@ -36,7 +38,8 @@ inline Scenario scenario_from(const nlohmann::ordered_json& value, const Variant
 
 // A cluster to run collectives on, with switches that add wherever it has any: the model is there because a
 // scenario needs one.
-inline Scenario cluster_scenario(const std::string& machine, std::int64_t nodes, std::int64_t most_gpus = 8) {
+inline LoadedScenario cluster_scenario(const std::string& machine, std::int64_t nodes,
+                                       std::int64_t most_gpus = 8) {
   const auto stated = [](const char* time) { return nlohmann::ordered_json(time); };
   nlohmann::ordered_json scenario;
   scenario["cluster"] = {{"machine", machine}, {"nodes", nodes}};
@@ -45,7 +48,7 @@ inline Scenario cluster_scenario(const std::string& machine, std::int64_t nodes,
   layer["forward_time"] = stated("1 ms");
   layer["backward_time"] = stated("2 ms");
   scenario["model"]["layers"] = nlohmann::ordered_json::array({layer});
-  Scenario loaded = scenario_from(scenario);
+  LoadedScenario loaded = scenario_from(scenario);
   loaded.cluster.gpus_per_node = std::min(loaded.cluster.gpus_per_node, most_gpus);
   loaded.cluster.fabric.in_network_reduction = true;
   return loaded;

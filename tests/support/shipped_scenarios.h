@@ -1,5 +1,6 @@
-// The scenarios of scenarios/, by path, in the order of their names.
 #pragma once
+
+// The scenarios of scenarios/, by path, in the order of their names.
 
 #include <algorithm>
 #include <filesystem>

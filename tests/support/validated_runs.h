@@ -1,15 +1,18 @@
-// Recorded training runs against their predictions, each file of measurements run once.
 #pragma once
+
+// Recorded training runs against their predictions, each file of measurements run once.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "sim/study/validation.h"
+#include "sim/study/validation/validation.h"
+#include "tests/support/missed_points.h"
 
 namespace lockstep {
 
@@ -33,6 +36,26 @@ inline const GroupSummary& group(const std::string& file, const std::string& nam
                                   [&](const GroupSummary& entry) { return entry.group == name; });
   REQUIRE_MESSAGE(found != validation.groups.end(), "no group ", name);
   return *found;
+}
+
+// The mean absolute error of every group of a file.
+inline std::vector<MeasuredPoint> errors_of(const std::string& file, double bound) {
+  std::vector<MeasuredPoint> points;
+  for (const GroupSummary& entry : validated(file).groups)
+    points.push_back({entry.group, entry.ours.mean_absolute, bound});
+  return points;
+}
+
+// The same against half of the best naive error; where that error is small nothing is asked.
+inline std::vector<MeasuredPoint> skills_of(const std::string& file) {
+  std::vector<MeasuredPoint> points;
+  for (const GroupSummary& entry : validated(file).groups) {
+    const bool is_asked = entry.best_naive() > 3;
+    const double bound = is_asked ? entry.best_naive() / 2 : std::numeric_limits<double>::infinity();
+    points.push_back({entry.group, entry.ours.mean_absolute, bound});
+    CHECK((points.back().percent <= bound) == entry.shows_skill());
+  }
+  return points;
 }
 
 }  // namespace lockstep

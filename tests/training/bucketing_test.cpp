@@ -12,6 +12,7 @@
 
 #include "tests/models/instance.h"
 #include "tests/support/property.h"
+#include "tests/support/ready_order.h"
 
 namespace lockstep::bucketing_test {
 
@@ -180,7 +181,7 @@ TEST_CASE("In the order autograd makes gradients ready the published models have
   for (const char* name : {"resnet50", "vgg16", "gpt2", "gpt2_medium", "bert_base", "bert_large"}) {
     INFO(name);
     const Model model = shipped_model(name);
-    CHECK(buckets_in_order(model, 4, gradient_ready_order(model)).size() == default_buckets(model, 4).size());
+    CHECK(buckets_in_order(model, 4, testing::gradient_ready_order(model)).size() == default_buckets(model, 4).size());
   }
 }
 

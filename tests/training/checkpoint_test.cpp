@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/scenario/describe_job.h"
+#include "sim/run/describe_job.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::checkpoint_test {

@@ -4,10 +4,6 @@
 
 namespace lockstep {
 
-std::uint32_t divided_up(std::uint32_t amount, std::uint32_t by) {
-  return (amount + by - 1) / by;
-}
-
 Bandwidth leaf_width(const Topology& topology, std::uint32_t ports) {
   const Bandwidth port = topology.effective(LinkClass::network, topology.nic_bandwidth(0));
   const auto oversubscription_ppm = static_cast<std::int64_t>(topology.fabric().oversubscription * 1e6 + 0.5);

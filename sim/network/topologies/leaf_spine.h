@@ -21,6 +21,4 @@ void route_leaf_spine(const Topology& topology, std::uint32_t from_leaf, std::ui
 Bandwidth leaf_width(const Topology& topology, std::uint32_t ports);
 // Leaves hold whole nodes.
 std::uint32_t nodes_per_leaf(const Topology& topology, std::uint32_t ports_per_node);
-std::uint32_t divided_up(std::uint32_t amount, std::uint32_t by);
-
 }  // namespace lockstep

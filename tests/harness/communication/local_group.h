@@ -1,5 +1,6 @@
-// Ranks as threads of one process, who meet at a port that was free a moment ago and is held since.
 #pragma once
+
+// Ranks as threads of one process, who meet at a port that was free a moment ago and is held since.
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>

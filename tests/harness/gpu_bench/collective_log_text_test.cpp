@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/study/collective_log.h"
+#include "sim/study/logs/collective_log.h"
 #include "tests/scenario/lab.h"
 
 namespace lockstep::harness::collective_log_text_test {

@@ -1,3 +1,5 @@
+#pragma once
+
 // Analytic gradients of a module against finite differences.
 //
 // The loss is L = sum w_i y_i over the outputs, w fixed and normal, summed in double. Along a direction s of
@@ -6,7 +8,6 @@
 //   truncation  eps^2 / 6 of the third derivative: for layers whose numbers are near 1 about 1e-5 |g|, and
 //   rounding    2^-24 of each output, also of what was summed to it: about 2^-24 |y| |w| / (eps |g|), 1e-5.
 // 1e-3 |g| leaves room for layers of a few dozen sums. An error d of the gradient shows as about |d|.
-#pragma once
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,6 @@
-// What a step did, as an observer hears it: "begin NAME forward", "end NAME backward", "ready 3".
 #pragma once
+
+// What a step did, as an observer hears it: "begin NAME forward", "end NAME backward", "ready 3".
 
 #include <fmt/format.h>
 

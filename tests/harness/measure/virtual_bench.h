@@ -1,5 +1,6 @@
-// A bench whose device and collectives take virtual time, and a small model to train on it.
 #pragma once
+
+// A bench whose device and collectives take virtual time, and a small model to train on it.
 
 #include <memory>
 #include <string>

@@ -1,10 +1,11 @@
+#pragma once
+
 // A GPU that computes nothing and takes its time: streams, marks, a queue of launches and a host, all in virtual
 // seconds. What a measurement reports of it can be compared with what it was given.
 //
 // Idea:      a host call moves the host's clock by its cost, then the streams up to it. The first operation of
 //            each stream runs; computing and traffic slow each other down while both run. A host that waits, or
 //            finds the queue of a stream full, goes on when the streams have come that far.
-#pragma once
 
 #include <doctest/doctest.h>
 

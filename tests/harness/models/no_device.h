@@ -1,6 +1,7 @@
+#pragma once
+
 // A device that computes nothing and holds nothing: networks of any size can be made and run for their names
 // and their order.
-#pragma once
 
 #include <cstdint>
 #include <string>

@@ -8,6 +8,7 @@
 #include "tests/harness/layers/recorded_step.h"
 #include "tests/harness/models/no_device.h"
 #include "tests/models/instance.h"
+#include "tests/support/ready_order.h"
 #include "validate/harness/models/training_model.h"
 
 namespace lockstep::harness::simulated_model_test {
@@ -43,7 +44,7 @@ RecordedStep run(Device& device, TrainingModel& model) {
 
 void check_like(Device& device, TrainingModel& model, const Model& expected) {
   check_parameters(model, expected);
-  CHECK(run(device, model).ready == gradient_ready_order(expected));
+  CHECK(run(device, model).ready == testing::gradient_ready_order(expected));
   const auto flops = static_cast<double>(model.spec().batch * forward_flops(expected));
   CHECK(model.forward_flops() == doctest::Approx(flops).epsilon(1e-12));
 }

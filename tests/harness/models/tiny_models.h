@@ -1,5 +1,6 @@
-// The three models, small enough that a step takes milliseconds.
 #pragma once
+
+// The three models, small enough that a step takes milliseconds.
 
 #include "validate/harness/models/training_model.h"
 

@@ -1,5 +1,6 @@
-// Runs on the stand-in, as the harness's main makes them on GPUs.
 #pragma once
+
+// Runs on the stand-in, as the harness's main makes them on GPUs.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
-// Everything that the harness asks of a GPU and of NCCL, once and small: for mutants and calls that fail.
 #pragma once
+
+// Everything that the harness asks of a GPU and of NCCL, once and small: for mutants and calls that fail.
 
 #include <vector>
 

@@ -1,6 +1,7 @@
+#pragma once
+
 // A communicator that remembers what it was asked for and multiplies in place of summing: as if every rank
 // held what this one holds.
-#pragma once
 
 #include <string>
 #include <vector>

@@ -102,4 +102,10 @@ asio::awaitable<std::string> Connection::watch() {
   co_return fmt::format("silent for {:g} s", std::chrono::duration<double>(beat_ * silent_beats).count());
 }
 
+asio::ip::address plain_address(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  return address;
+}
+
 }  // namespace lockstep::harness

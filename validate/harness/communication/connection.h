@@ -48,4 +48,7 @@ class Connection {
   bool closes_when_sent_ = false;
 };
 
+// IPv4 within IPv6 as IPv4.
+asio::ip::address plain_address(const asio::ip::address& address);
+
 }  // namespace lockstep::harness

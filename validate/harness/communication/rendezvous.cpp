@@ -17,6 +17,7 @@
 #include "sim/base/atomic_file.h"
 #include "sim/base/check.h"
 #include "sim/base/error.h"
+#include "sim/base/failure.h"
 #include "validate/harness/communication/connection.h"
 #include "validate/harness/communication/rendezvous_server.h"
 
@@ -28,8 +29,6 @@ using asio::use_awaitable;
 using asio::ip::tcp;
 
 constexpr std::chrono::milliseconds pause_between_attempts{50};
-constexpr int exit_wrong_input = 2;
-constexpr int exit_environment = 4;
 
 void end_process(const World& world, const std::string& message, int exit_code) {
   const std::string line = fmt::format("lockstep_ddp: {}; ending rank {}\n", message, world.rank);
@@ -66,12 +65,6 @@ tcp::acceptor listen_at(asio::io_context& io, int port) {
 
 tcp::acceptor make_acceptor(asio::io_context& io, const World& world) {
   return world.listener < 0 ? listen_at(io, world.port) : tcp::acceptor(io, tcp::v4(), world.listener);
-}
-
-asio::ip::address plain(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  return address;
 }
 
 }  // namespace
@@ -223,7 +216,7 @@ void Rendezvous::State::on_message(const Message& message) {
     case Message::Kind::welcome: {
       const std::lock_guard lock(mutex);
       asio::error_code ignored;
-      const asio::ip::address own = plain(connection->socket().local_endpoint(ignored).address());
+      const asio::ip::address own = plain_address(connection->socket().local_endpoint(ignored).address());
       own_address = own.is_loopback() ? message.value : own.to_string();
       phase = Phase::together;
       has_met = true;

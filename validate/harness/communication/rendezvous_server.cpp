@@ -7,6 +7,8 @@
 #include <charconv>
 #include <utility>
 
+#include "sim/base/failure.h"
+
 namespace lockstep::harness {
 namespace {
 
@@ -17,20 +19,10 @@ using asio::use_awaitable;
 constexpr std::chrono::milliseconds most_farewell{1'000};
 constexpr std::chrono::milliseconds most_linger{3'000};
 
-constexpr int exit_wrong_input = 2;
-constexpr int exit_environment = 4;
-
 int to_number(const std::string& text) {
   int number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
-}
-
-// IPv4 within IPv6 is written as IPv4.
-asio::ip::address plain(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-  return address;
 }
 
 }  // namespace
@@ -147,8 +139,8 @@ std::string RendezvousServer::outside_address() const {
     if (member.connection == nullptr)
       continue;
     const auto end = member.connection->socket().local_endpoint(error);
-    if (!error && !plain(end.address()).is_loopback())
-      address = plain(end.address());
+    if (!error && !plain_address(end.address()).is_loopback())
+      address = plain_address(end.address());
   }
   return address.to_string();
 }

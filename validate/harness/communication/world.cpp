@@ -21,7 +21,7 @@ constexpr int most_ranks = 1 << 20;
 constexpr int most_port = 65'535;
 
 // The variables of one launcher. `started_by` is set exactly where it started this process.
-struct Launcher {
+struct LauncherVariables {
   const char* name;
   const char* started_by;
   const char* rank;
@@ -31,15 +31,15 @@ struct Launcher {
 };
 
 // Slurm sets SLURM_PROCID in a batch script too, where no other process exists; only srun makes a step.
-constexpr Launcher srun{
+constexpr LauncherVariables srun{
     "srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr};
 
 // Hydra, the mpirun of MPICH and Intel MPI, sets PMI_RANK and PMI_SIZE, and so do srun --mpi=pmi2 and others
 // that say nothing of local ranks.
-constexpr Launcher hydra{
+constexpr LauncherVariables hydra{
     "mpirun", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
 
-constexpr Launcher launchers[] = {
+constexpr LauncherVariables launchers[] = {
     {"torchrun", "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"torchrun", "WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
@@ -113,7 +113,7 @@ std::string first_host(std::string_view list) {
   return host;
 }
 
-std::optional<std::string> address_of(const Launcher& launcher, const Variables& variables,
+std::optional<std::string> address_of(const LauncherVariables& launcher, const Variables& variables,
                                       const World& world) {
   if (const auto given = variables.text("MASTER_ADDR"))
     return given;
@@ -136,7 +136,7 @@ int read_port(Variables& variables) {
   return port + 1;
 }
 
-World read_world_of(const Launcher& launcher, Variables& variables) {
+World read_world_of(const LauncherVariables& launcher, Variables& variables) {
   World world;
   world.size = variables.number(launcher.size, 1, most_ranks, std::nullopt);
   const int last = variables.has_problems() ? most_ranks : world.size - 1;
@@ -168,7 +168,7 @@ bool is_of_srun(const Variables& variables) {
 
 World read_world(const std::function<const char*(const char*)>& variable) {
   Variables variables(variable);
-  for (const Launcher& launcher : launchers) {
+  for (const LauncherVariables& launcher : launchers) {
     const bool is_doubtful = launcher.started_by == std::string_view(hydra.started_by);
     if (variables.text(launcher.started_by) && !(is_doubtful && is_of_srun(variables)))
       return read_world_of(launcher, variables);

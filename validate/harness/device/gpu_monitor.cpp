@@ -7,10 +7,16 @@
 #include <utility>
 
 namespace lockstep::harness {
+
+using NvmlDevice = struct nvmlDevice_st*;
+struct CloseLibrary {
+  void operator()(void* library) const { dlclose(library); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+
 namespace {
 
 // Of nvml.h, which is not always installed with CUDA.
-using NvmlDevice = struct nvmlDevice_st*;
 struct NvmlMemory {
   unsigned long long total = 0;
   unsigned long long free = 0;
@@ -22,11 +28,6 @@ constexpr int clock_memory = 2;
 constexpr int sensor_gpu = 0;
 constexpr int p2p_over_nvlink = 2;
 constexpr unsigned most_nvlinks = 18;
-
-struct CloseLibrary {
-  void operator()(void* library) const { dlclose(library); }
-};
-using Library = std::unique_ptr<void, CloseLibrary>;
 
 constexpr std::pair<int, const char*> common_ancestors[] = {{0, "same_board"},     {10, "pcie_switch"},
                                                             {20, "pcie_switches"}, {30, "host_bridge"},

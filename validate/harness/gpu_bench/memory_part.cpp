@@ -10,7 +10,7 @@
 namespace lockstep::harness {
 namespace {
 
-constexpr const char* kernel_name = "lockstep";
+constexpr const char* own_kernel_name = "lockstep";
 
 // Words of an embedding's table; GPT-2's.
 constexpr std::int64_t vocabulary = 50257;
@@ -164,7 +164,7 @@ const std::map<std::pair<std::string, bool>, MemoryKernel::Kernel>& MemoryKernel
 
 Cells row_cells(const MemoryCase& memory) {
   Cells cells = key_cells(memory);
-  cells.back() = kernel_name;  // where the key has what is cold, the row has whose kernel it is
+  cells.back() = own_kernel_name;  // where the key has what is cold, the row has whose kernel it is
   return cells;
 }
 

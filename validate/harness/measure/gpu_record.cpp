@@ -2,17 +2,14 @@
 
 #include <cmath>
 
+#include "validate/harness/measure/or_null.h"
+
 namespace lockstep::harness {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-double rounded(double value) {
+double to_the_thousandth(double value) {
   return std::round(value * 1e3) / 1e3;
 }
 
@@ -20,12 +17,12 @@ Json to_json(const std::optional<Range>& range) {
   if (!range)
     return nullptr;
   return {
-      {"least", rounded(range->least)}, {"median", rounded(range->median)}, {"most", rounded(range->most)}};
+      {"least", to_the_thousandth(range->least)}, {"median", to_the_thousandth(range->median)}, {"most", to_the_thousandth(range->most)}};
 }
 
 Json to_json(const Telemetry& telemetry) {
   return {{"during", telemetry.during},
-          {"seconds", rounded(telemetry.seconds)},
+          {"seconds", to_the_thousandth(telemetry.seconds)},
           {"samples", telemetry.samples},
           {"sm_clock_mhz", to_json(telemetry.sm_clock_mhz)},
           {"memory_clock_mhz", to_json(telemetry.memory_clock_mhz)},

@@ -8,7 +8,7 @@ namespace lockstep::harness {
 namespace {
 
 constexpr int warm_up_calls = 2;
-constexpr int rows = 5;
+constexpr int rows_of_calls = 5;
 constexpr std::int64_t fewest_in_row = 2;
 constexpr std::int64_t most_in_row = 200;
 
@@ -30,9 +30,9 @@ double time_row(Bench& bench, const TimedCall& call, std::int64_t calls) {
 
 Statistics time_rows(Bench& bench, const TimedCall& call, double seconds_each) {
   const std::int64_t calls = count_repeats(
-      {.seconds = call.repeats.seconds / rows, .least = fewest_in_row, .most = most_in_row}, seconds_each);
+      {.seconds = call.repeats.seconds / rows_of_calls, .least = fewest_in_row, .most = most_in_row}, seconds_each);
   std::vector<double> seconds;
-  for (int row = 0; row < rows; ++row) seconds.push_back(time_row(bench, call, calls));
+  for (int row = 0; row < rows_of_calls; ++row) seconds.push_back(time_row(bench, call, calls));
   return of_ranks(bench, call, seconds);
 }
 

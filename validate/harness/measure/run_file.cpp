@@ -4,23 +4,16 @@
 
 #include <cmath>
 
+#include "validate/harness/measure/or_null.h"
+
 namespace lockstep::harness {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 // Nanoseconds are finer than any clock here, and short to read.
-double rounded(double seconds) {
+double to_the_nanosecond(double seconds) {
   return std::round(seconds * 1e9) / 1e9;
-}
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
 }
 
 template <class T, class Convert>
@@ -31,9 +24,9 @@ Json list_of(const std::vector<T>& values, Convert convert) {
 }
 
 Json to_json(const Statistics& statistics) {
-  return {{"median", rounded(statistics.median)}, {"mean", rounded(statistics.mean)},
-          {"p10", rounded(statistics.p10)},       {"p90", rounded(statistics.p90)},
-          {"least", rounded(statistics.least)},   {"count", statistics.count}};
+  return {{"median", to_the_nanosecond(statistics.median)}, {"mean", to_the_nanosecond(statistics.mean)},
+          {"p10", to_the_nanosecond(statistics.p10)},       {"p90", to_the_nanosecond(statistics.p90)},
+          {"least", to_the_nanosecond(statistics.least)},   {"count", statistics.count}};
 }
 
 // What a call costs among others comes first, under the name that every run file has; then how it was timed.
@@ -44,9 +37,9 @@ void add_times(Json& object, const CallTimes& times) {
 }
 
 void add_medians(Json& object, const CallTimes& times) {
-  object["time_s"] = rounded(times.time().median);
-  object["from_idle_s"] = rounded(times.from_idle.median);
-  object["back_to_back_s"] = times.back_to_back ? Json(rounded(times.back_to_back->median)) : Json(nullptr);
+  object["time_s"] = to_the_nanosecond(times.time().median);
+  object["from_idle_s"] = to_the_nanosecond(times.from_idle.median);
+  object["back_to_back_s"] = times.back_to_back ? Json(to_the_nanosecond(times.back_to_back->median)) : Json(nullptr);
 }
 
 Json to_json(const Programs& programs) {
@@ -85,7 +78,7 @@ Json to_json(const Network& network) {
 Json parameters_of(const RunFile& run) {
   Json list = Json::array();
   for (std::size_t index = 0; index < run.parameters.size(); ++index) {
-    const Json ready = run.step ? Json(rounded(run.step->gradient_ready[index])) : Json(nullptr);
+    const Json ready = run.step ? Json(to_the_nanosecond(run.step->gradient_ready[index])) : Json(nullptr);
     list.push_back({{"name", run.parameters[index].name},
                     {"elements", run.parameters[index].elements},
                     {"gradient_ready_s", ready}});
@@ -115,8 +108,8 @@ void add_parts(Json& object, const StepStatistics& step) {
 Json to_json(const LayerTiming& layer) {
   return {{"name", layer.name},
           {"parameters", layer.parameters},
-          {"forward_s", rounded(layer.forward)},
-          {"backward_s", rounded(layer.backward)}};
+          {"forward_s", to_the_nanosecond(layer.forward)},
+          {"backward_s", to_the_nanosecond(layer.backward)}};
 }
 
 Json to_json(const StepTiming& timing) {
@@ -129,21 +122,21 @@ Json to_json(const StepTiming& timing) {
 
 Json to_json(const Interference& entry) {
   return {{"bytes", entry.bytes},
-          {"compute_alone_s", rounded(entry.compute_alone)},
-          {"compute_beside_s", rounded(entry.compute_beside)},
-          {"collectives", rounded(entry.collectives)},
-          {"collective_alone_s", rounded(entry.collective_alone)},
-          {"collective_beside_s", rounded(entry.collective_beside)},
-          {"covered", rounded(entry.covered)}};
+          {"compute_alone_s", to_the_nanosecond(entry.compute_alone)},
+          {"compute_beside_s", to_the_nanosecond(entry.compute_beside)},
+          {"collectives", to_the_nanosecond(entry.collectives)},
+          {"collective_alone_s", to_the_nanosecond(entry.collective_alone)},
+          {"collective_beside_s", to_the_nanosecond(entry.collective_beside)},
+          {"covered", to_the_nanosecond(entry.covered)}};
 }
 
 Json to_json(const CopyInterference& entry) {
   return {{"bytes", entry.bytes},
-          {"copy_alone_s", rounded(entry.copy_alone)},
-          {"copy_beside_s", rounded(entry.copy_beside)},
-          {"compute_alone_s", rounded(entry.compute_alone)},
-          {"compute_beside_s", rounded(entry.compute_beside)},
-          {"covered", rounded(entry.covered)}};
+          {"copy_alone_s", to_the_nanosecond(entry.copy_alone)},
+          {"copy_beside_s", to_the_nanosecond(entry.copy_beside)},
+          {"compute_alone_s", to_the_nanosecond(entry.compute_alone)},
+          {"compute_beside_s", to_the_nanosecond(entry.compute_beside)},
+          {"covered", to_the_nanosecond(entry.covered)}};
 }
 
 Json to_json(const FailedMeasurement& failure) {
@@ -178,9 +171,9 @@ Json to_json(const CopyPoint& point) {
 Json to_json(const BucketTiming& bucket) {
   return {{"bytes", bucket.bytes},
           {"parameters", bucket.parameters},
-          {"ready_s", rounded(bucket.ready)},
-          {"start_s", rounded(bucket.start)},
-          {"end_s", rounded(bucket.end)}};
+          {"ready_s", to_the_nanosecond(bucket.ready)},
+          {"start_s", to_the_nanosecond(bucket.start)},
+          {"end_s", to_the_nanosecond(bucket.end)}};
 }
 
 Json iteration_of(const RunFile& run, const IterationTiming& timing) {
@@ -188,9 +181,9 @@ Json iteration_of(const RunFile& run, const IterationTiming& timing) {
                  {"overlap", timing.overlaps},
                  {"gradient_accumulation", run.gradient_accumulation},
                  {"compression", run.compresses ? "bf16" : "none"},
-                 {"first_iteration_s", rounded(timing.first_iteration)}};
+                 {"first_iteration_s", to_the_nanosecond(timing.first_iteration)}};
   add_parts(object, timing.step);
-  object["overlap_share"] = rounded(timing.overlap_share);
+  object["overlap_share"] = to_the_nanosecond(timing.overlap_share);
   object["buckets"] = list_of(timing.buckets, [](const BucketTiming& bucket) { return to_json(bucket); });
   return object;
 }

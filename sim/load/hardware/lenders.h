@@ -1,0 +1,30 @@
+#pragma once
+
+// Machines that were measured, each read once.
+//
+// Problem:   a machine that must borrow looks at every calibrated one, and a thousand scenarios look a thousand
+//            times.
+// Invariant: of one ProfileStore, whose files do not change while it lives.
+
+#include <limits>
+#include <optional>
+
+#include "sim/base/remembered.h"
+#include "sim/load/hardware/kinship.h"
+#include "sim/network/calibration.h"
+
+namespace lockstep {
+
+// A calibration and the machine that it was fitted to.
+struct Lender {
+  Relative relative;
+  Calibration calibration;
+};
+
+// By the machine's name; none that was never measured, or whose files are broken.
+class Lenders : public Remembered<std::optional<Lender>> {
+ public:
+  Lenders() : Remembered(std::numeric_limits<std::int64_t>::max()) {}
+};
+
+}  // namespace lockstep

@@ -1,0 +1,377 @@
+#include "sim/load/load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include "sim/base/error.h"
+#include "sim/base/json_reader.h"
+#include "sim/load/compatibility.h"
+#include "sim/load/hardware/find_calibration.h"
+#include "sim/load/hardware/read_hardware.h"
+#include "sim/load/limits.h"
+#include "sim/load/read_comparison.h"
+#include "sim/load/read_disturbance.h"
+#include "sim/load/read_faults.h"
+#include "sim/load/read_input.h"
+#include "sim/load/read_model.h"
+#include "sim/load/reading/fields.h"
+#include "sim/load/reading/load_context.h"
+#include "sim/load/resolved.h"
+#include "sim/load/training/read_training.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::int64_t most_nodes = 1'000'000;
+constexpr std::int64_t most_ranks = 1'000'000;
+
+// Sections that may be left out are there and empty from here on.
+void add_empty_sections(JsonDocument& document) {
+  for (const char* section : {"training", "communication", "compute", "simulation"}) {
+    const ordered_json& value = document.value();
+    if (value.is_object() && (!value.contains(section) || value[section].is_null())) {
+      document.set(section, "{}");
+    }
+  }
+}
+
+void read_node_counts(const JsonReader& json, const Place& place, ClusterSpec& cluster) {
+  cluster.nodes = integer_or(json, "nodes", 1, {1, most_nodes});
+  const auto gpus = json.optional("gpus_per_node");
+  cluster.gpus_per_node = gpus ? gpus->integer(1, most_gpus_per_machine) : cluster.machine.gpus;
+  if (!gpus) {
+    (place / "gpus_per_node").note("default (all of the machine's)");
+  }
+  if (cluster.machine.name.empty()) {
+    return;  // nothing is known about the machine: one mistake is one line
+  }
+  if (gpus && cluster.gpus_per_node > cluster.machine.gpus) {
+    gpus->problem(fmt::format("found {}, but machine {} has {} GPUs", cluster.gpus_per_node,
+                              cluster.machine.name, cluster.machine.gpus));
+  }
+  if (cluster.nodes > 1 && cluster.machine.nics.empty()) {
+    json.required("nodes").problem(
+        fmt::format("found {}, but machine {} has no NICs and cannot span nodes; valid: 1", cluster.nodes,
+                    cluster.machine.name));
+  }
+  if (cluster.ranks() > most_ranks) {
+    json.required("nodes").problem(fmt::format("found {} nodes of {} GPUs = {} ranks, expected at most {}",
+                                               cluster.nodes, cluster.gpus_per_node, cluster.ranks(),
+                                               most_ranks));
+  }
+}
+
+// Without a kind of its own it changes the machine's.
+FabricSpec read_stated_fabric(const JsonReader& json, const Place& place, const std::string& of_machine) {
+  const bool is_whole = !json.is_object() || json.value().contains("kind") || json.value().contains(base_key);
+  if (is_whole || of_machine.empty()) {
+    return read_named(json, place, ProfileKind::fabric, read_fabric);
+  }
+  ordered_json based = json.value();
+  based[std::string(base_key)] = of_machine;
+  JsonDocument document = JsonDocument::from_value(based, json.file_name(), json.pointer());
+  FabricSpec fabric = read_named(document.root(), place, ProfileKind::fabric, read_fabric);
+  place.context.add_problems(document.problems());
+  return fabric;
+}
+
+struct MachineFabric {
+  std::optional<FabricSpec> fabric = {};
+  std::string name = {};
+};
+
+void read_fabric_of(const JsonReader& json, const Place& place, MachineFabric of_machine,
+                    ClusterSpec& cluster) {
+  const Place fabric_place = place / "fabric";
+  if (const auto fabric = json.optional("fabric")) {
+    std::erase_if(place.context.origins,
+                  [&](const auto& entry) { return entry.first.starts_with(fabric_place.pointer); });
+    cluster.fabric = read_stated_fabric(*fabric, fabric_place, of_machine.name);
+  } else if (of_machine.fabric) {
+    cluster.fabric = *std::move(of_machine.fabric);
+  } else {
+    fabric_place.note("default (one switch that adds nothing)");
+  }
+}
+
+ClusterSpec read_cluster(const JsonReader& json, const Place& place,
+                         std::optional<Calibration>& calibration) {
+  ClusterSpec cluster;
+  const JsonReader machine = json.required("machine");
+  if (!machine.is_missing()) {
+    MachineReading reading = read_named(machine, place / "machine", ProfileKind::machine, read_machine);
+    cluster.machine = std::move(reading.machine);
+    cluster.gpu = std::move(reading.gpu);
+    calibration = std::move(reading.calibration);
+    read_fabric_of(json, place, {std::move(reading.fabric), reading.fabric_name}, cluster);
+  } else {
+    read_fabric_of(json, place, {}, cluster);
+  }
+  read_node_counts(json, place, cluster);
+  read_disturbances(json, cluster);
+  if (const auto faults = json.optional("faults")) {
+    cluster.faults = read_faults(*faults, place / "faults", cluster.nodes);
+  }
+  json.finish();
+  return cluster;
+}
+
+// communication.overlap decides how some frameworks group gradients, before that section is read.
+std::optional<bool> stated_overlap(const JsonReader& json) {
+  const JsonReader communication = json.required("communication");
+  const auto overlap = communication.is_object() ? communication.optional("overlap") : std::nullopt;
+  return overlap && overlap->is_bool() ? std::optional(overlap->boolean()) : std::nullopt;
+}
+
+// Whether a change of this should change how long a model computes, but not what it states itself.
+bool leaves_stated_times(std::string_view path) {
+  constexpr std::array times{"name",    "layers",   "measured",  "forward_time",  "backward_time",
+                             "forward", "backward", "optimizer", "gradient_ready"};
+  const std::string_view last = path.substr(path.rfind('.') + 1);
+  const bool is_of_gpu = path == "cluster.machine.gpu" || path.starts_with("cluster.machine.gpu.");
+  const bool is_of_model =
+      path.starts_with("model.") && std::find(times.begin(), times.end(), last) == times.end();
+  return is_of_gpu || is_of_model;
+}
+
+bool has_block(const ModelUse& use, std::optional<LayerKind> kind) {
+  return std::any_of(use.model.layers.begin(), use.model.layers.end(),
+                     [&](const Layer& layer) { return layer.block >= 0 && (!kind || layer.kind == *kind); });
+}
+
+bool has_matrix(const ModelUse& use) {
+  return std::any_of(use.model.parameters.begin(), use.model.parameters.end(),
+                     [](const ParameterTensor& tensor) { return tensor.shape.size() > 1; });
+}
+
+TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  const bool is_known = !cluster.machine.name.empty() && cluster.ranks() <= most_ranks;
+  const ModelUse& use = scenario.model;
+  const bool is_model_known = !use.model.layers.empty() || use.measured;
+  return {.nodes = cluster.nodes,
+          .gpus_per_node = cluster.gpus_per_node,
+          .batch_per_gpu = use.batch_per_gpu,
+          .precision = use.precision,
+          .sockets = cluster.machine.host.sockets,
+          .has_nics = !cluster.machine.nics.empty(),
+          .has_blocks = !is_model_known || has_block(use, std::nullopt),
+          .has_attention = !is_model_known || has_block(use, LayerKind::attention),
+          .has_matrices = !is_model_known || has_matrix(use),
+          .is_cluster_known = is_known,
+          .overlap = stated_overlap(json)};
+}
+
+void note_derived(const Place& root) {
+  for (const char* key : {"data_parallel", "global_batch"}) {
+    (root / "training" / key).note("derived from cluster, batch_per_gpu and gradient_accumulation");
+  }
+}
+
+// A note is about what was left out: what the user wrote is "given".
+void drop_notes_about_given(const ordered_json& given, LoadContext& context) {
+  std::erase_if(context.origins, [&](const auto& entry) {
+    const ordered_json::json_pointer pointer(entry.first);
+    const bool is_stated = given.contains(pointer) && !given[pointer].is_null();
+    return is_stated && given[pointer].is_primitive() && !entry.second.starts_with("profile");
+  });
+}
+
+// A calibration belongs to the machine as its file states it.
+void warn_of_borrowing(const ChangedProfile* machine, const Calibration& calibration, LoadContext& context) {
+  constexpr std::array fitted_keys{"gpu", "gpus", "gpu_links", "host", "nics"};
+  const auto is_changed = [&](const char* key) { return machine->changes_key(key); };
+  if (machine != nullptr && std::any_of(fitted_keys.begin(), fitted_keys.end(), is_changed)) {
+    context.warnings.push_back(fmt::format(
+        "calibration {} is borrowed: it holds for {} without these changes, and nothing was measured "
+        "with them",
+        calibration.name, machine->name));
+  }
+}
+
+// What the machine's profile names holds for the machine's own library; what the user names, for any.
+Calibration choose_calibration(const Place& root, std::optional<Calibration> stated,
+                               const Scenario& scenario) {
+  const MachineSpec& machine = scenario.cluster.machine;
+  const LibraryKind library = scenario.communication.library;
+  const ChangedProfile* changes = root.context.changes_at("/cluster/machine");
+  const bool is_asked_for = changes != nullptr && changes->changes_key("calibration");
+  if (stated && (machine.library == library || is_asked_for)) {
+    if (!is_asked_for) {
+      warn_of_borrowing(changes, *stated, root.context);
+    }
+    return *std::move(stated);
+  }
+  Calibration found = find_calibration({.machine = machine,
+                                        .compute_capability = scenario.cluster.gpu.compute_capability,
+                                        .library = library,
+                                        .library_version = scenario.communication.library_version},
+                                       root / "cluster" / "machine" / "calibration");
+  warn_of_borrowing(changes, found, root.context);
+  return found;
+}
+
+void read_sections(const JsonReader& json, const Place& root, Scenario& scenario) {
+  scenario.name = text_or(json, "name", "scenario");
+  text_or(json, "description", "");
+  text_or(json, "source", "");
+  std::optional<Calibration> calibration;
+  if (const JsonReader cluster = json.required("cluster"); !cluster.is_missing()) {
+    scenario.cluster = read_cluster(cluster, root / "cluster", calibration);
+  }
+  if (const JsonReader model = json.required("model"); !model.is_missing()) {
+    scenario.model = read_model(model, root / "model");
+  }
+  if (const auto input = json.optional("input")) {
+    scenario.input = read_input(
+        *input, root / "input",
+        {.machine = scenario.cluster.machine, .sequence_length = scenario.model.model.tokens_per_sample});
+  }
+  note_derived(root);
+  scenario.training =
+      read_training(json.required("training"), root / "training", training_facts(json, scenario));
+  const MachineSpec& machine = scenario.cluster.machine;
+  scenario.communication =
+      read_communication(json.required("communication"), root / "communication", machine.library);
+  scenario.compute = read_compute(json.required("compute"));
+  scenario.simulation = read_simulation(json.required("simulation"));
+  if (const auto compare = json.optional("compare")) {
+    scenario.comparison = read_comparison(*compare, root / "compare");
+  }
+  json.finish();
+  scenario.cluster.calibration = choose_calibration(root, std::move(calibration), scenario);
+  if (scenario.communication.library_version == 0) {
+    scenario.communication.library_version = scenario.cluster.calibration.library_version;
+  }
+}
+
+// A model that states its times does not answer to what they depend on.
+void warn_of_unchanged_times(const Overrides& overrides, const Scenario& scenario, LoadContext& context) {
+  const auto is_stated = [](const auto& times) { return times.has_value(); };
+  const auto& stated = scenario.model.stated;
+  if (!scenario.model.measured && std::none_of(stated.begin(), stated.end(), is_stated)) {
+    return;
+  }
+  for (const auto& [path, value] : overrides) {
+    if (leaves_stated_times(path)) {
+      context.warnings.push_back(fmt::format(
+          "{} is changed, but the times that model {} states stay as they are", path, scenario.model.name));
+    }
+  }
+}
+
+void throw_if_any(std::vector<std::string> problems, const std::vector<std::string>& others) {
+  problems.insert(problems.end(), others.begin(), others.end());
+  if (!problems.empty()) {
+    throw ConfigError(problems);
+  }
+}
+
+void check_limits(const Scenario& scenario, const std::string& file_name) {
+  std::vector<std::string> problems = find_conflicts(scenario);
+  for (std::string& problem : find_limit_problems(scenario)) problems.push_back(std::move(problem));
+  for (std::string& problem : problems) {
+    problem = fmt::format("{}: {}", file_name, problem);
+  }
+  throw_if_any(std::move(problems), {});
+}
+
+// The anchor's own scenario must load as well, or solving it would fail later.
+void load_anchor(LoadedScenario& scenario, const LoadOptions& options) {
+  if (!scenario.compute.anchor) {
+    return;
+  }
+  LoadOptions anchored{.store = options.store,
+                       .file_name = options.file_name,
+                       .folder = options.folder,
+                       .accepts_any_size = options.accepts_any_size,
+                       .lenders = options.lenders,
+                       .writes_resolved = false};
+  anchored.overrides = scenario.compute.anchor->set;
+  anchored.overrides.emplace_back("compute.anchor", "null");
+  try {
+    scenario.compute.anchor->there = {load_value(scenario.given, anchored)};
+  } catch (const ConfigError& error) {
+    std::vector<std::string> problems;
+    for (const std::string& problem : error.problems) {
+      problems.push_back("with the changes of /compute/anchor/set: " + problem);
+    }
+    throw ConfigError(problems);
+  }
+}
+
+}  // namespace
+
+LoadedScenario load_value(const ordered_json& value, const LoadOptions& options) {
+  JsonDocument document = JsonDocument::from_value(value, options.file_name);
+  apply_overrides(document, options.overrides);
+  LoadedScenario scenario;
+  scenario.given = document.value();
+  add_empty_sections(document);
+  LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
+  if (const JsonReader json = document.root(); json.is_object()) {
+    read_sections(json, {context, ""}, scenario);
+  } else {
+    json.expected("a scenario: an object with cluster and model");
+  }
+  throw_if_any(document.problems(), context.problems);
+  scenario.simulation.fold = options.fold;
+  scenario.simulation.accepts_any_size = options.accepts_any_size;
+  scenario.simulation.fidelity = options.fidelity.value_or(scenario.simulation.fidelity);
+  scenario.file_name = options.file_name;
+  check_limits(scenario, options.file_name);
+  warn_of_unchanged_times(options.overrides, scenario, context);
+  load_anchor(scenario, options);
+  load_compared(scenario, options);
+  scenario.warnings = std::move(context.warnings);
+  scenario.changes = std::move(context.changes);
+  if (!options.writes_resolved)
+    return scenario;
+  scenario.resolved = resolved_scenario(scenario);
+  drop_notes_about_given(scenario.given, context);
+  scenario.provenance = provenance_of(scenario, context.origins);
+  return scenario;
+}
+
+std::string file_name_of(const LoadRequest& request) {
+  return request.text ? "scenario" : request.path;
+}
+
+ordered_json read_document(const LoadRequest& request) {
+  const std::string name = file_name_of(request);
+  return request.text ? JsonDocument::from_text(*request.text, name).value()
+                      : JsonDocument::from_file(name).value();
+}
+
+LoadOptions options_of(const LoadRequest& request, const ProfileStore& store) {
+  return {.store = store,
+          .file_name = file_name_of(request),
+          .folder = request.text ? "" : std::filesystem::path(request.path).parent_path().string(),
+          .overrides = request.overrides,
+          .fold = request.fold,
+          .fidelity = request.fidelity,
+          .accepts_any_size = request.accepts_any_size};
+}
+
+std::vector<std::string> files_read(const LoadRequest& request, const ProfileStore& store) {
+  std::vector<std::string> files;
+  for (const ReadFile& read : store.files_read()) files.push_back(read.file);
+  if (!request.text)
+    files.push_back(request.path);
+  return files;
+}
+
+LoadedScenario load(const LoadRequest& request) {
+  const ProfileStore store(request.data_directory);
+  LoadedScenario scenario = load_value(read_document(request), options_of(request, store));
+  scenario.files = files_read(request, store);
+  return scenario;
+}
+
+}  // namespace lockstep

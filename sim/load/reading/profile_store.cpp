@@ -1,0 +1,148 @@
+#include "sim/load/reading/profile_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "sim/base/error.h"
+#include "sim/base/installed_data.h"
+#include "sim/base/json_reader.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct KindEntry {
+  std::string_view noun;
+  std::string_view folder;
+};
+
+// In the order of ProfileKind.
+constexpr std::array kinds{KindEntry{"GPU", "hw_profiles/gpus"},
+                           KindEntry{"link", "hw_profiles/links"},
+                           KindEntry{"machine", "hw_profiles/machines"},
+                           KindEntry{"fabric", "hw_profiles/fabrics"},
+                           KindEntry{"calibration", "hw_profiles/calibration"},
+                           KindEntry{"model", "models"}};
+
+const KindEntry& entry_of(ProfileKind kind) {
+  return kinds[static_cast<std::size_t>(kind)];
+}
+
+bool is_directory(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::vector<std::string> find_roots(const std::string& data_directory) {
+  if (!data_directory.empty() && !is_directory(data_directory)) {
+    throw ConfigError(
+        fmt::format("--data {}: found no such directory; it holds hw_profiles/ and models/", data_directory));
+  }
+  const char* environment = std::getenv("LOCKSTEP_DATA");
+  std::vector<std::string> roots;
+  for (const std::string& root :
+       {data_directory, std::string(environment == nullptr ? "" : environment), installed_data_directory(),
+        std::string(LOCKSTEP_INSTALL_DATA_DIR), std::string(LOCKSTEP_SOURCE_DIR)}) {
+    if (!root.empty() && is_directory(root)) {
+      roots.push_back(root);
+    }
+  }
+  return roots;
+}
+
+void add_names_in(const std::string& folder, std::set<std::string>& names) {
+  std::error_code ignored;
+  for (fs::directory_iterator file(folder, ignored), end; !ignored && file != end; file.increment(ignored)) {
+    if (file->path().extension() == ".json") {
+      names.insert(file->path().stem().string());
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view noun_of(ProfileKind kind) {
+  return entry_of(kind).noun;
+}
+
+ProfileStore::ProfileStore(const std::string& data_directory) : roots_(find_roots(data_directory)) {}
+
+bool ProfileStore::is_path(std::string_view name_or_path) {
+  return name_or_path.ends_with(".json") || name_or_path.find('/') != std::string_view::npos;
+}
+
+std::vector<std::string> ProfileStore::names(ProfileKind kind) const {
+  const std::scoped_lock lock(mutex_);
+  const auto [remembered, is_new] = names_.try_emplace(kind);
+  if (is_new) {
+    std::set<std::string> found;
+    for (const std::string& root : roots_) {
+      add_names_in(fmt::format("{}/{}", root, entry_of(kind).folder), found);
+    }
+    remembered->second.assign(found.begin(), found.end());
+  }
+  return remembered->second;
+}
+
+const nlohmann::ordered_json* ProfileStore::read(const std::string& file) const {
+  const std::scoped_lock lock(mutex_);
+  auto& remembered = values_[file];
+  if (remembered == nullptr) {
+    remembered = std::make_unique<const nlohmann::ordered_json>(JsonDocument::from_file(file).value());
+  }
+  return remembered.get();
+}
+
+std::vector<ReadFile> ProfileStore::files_read() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<ReadFile> files;
+  for (const auto& [file, value] : values_)
+    if (value != nullptr)
+      files.push_back({file, value.get()});
+  return files;
+}
+
+std::optional<Profile> ProfileStore::open_named(ProfileKind kind, const std::string& name) const {
+  const std::vector<std::string> known = names(kind);
+  if (!std::binary_search(known.begin(), known.end(), name)) {
+    return std::nullopt;
+  }
+  const std::string label = fmt::format("{}/{}.json", entry_of(kind).folder, name);
+  for (const std::string& root : roots_) {
+    const std::string file = fmt::format("{}/{}", root, label);
+    if (exists(file)) {
+      return Profile{.value = read(file), .file = file, .label = label};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Profile> ProfileStore::open_path(const std::string& path,
+                                               const std::string& scenario_folder) const {
+  const std::string beside_scenario = (fs::path(scenario_folder) / path).string();
+  for (const std::string& file : {path, beside_scenario}) {
+    if (exists(file)) {
+      return Profile{.value = read(file), .file = file, .label = path};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Profile> ProfileStore::open(ProfileKind kind, const std::string& name_or_path,
+                                          const std::string& scenario_folder) const {
+  return is_path(name_or_path) ? open_path(name_or_path, scenario_folder) : open_named(kind, name_or_path);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,345 @@
+#include "sim/load/training/read_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "sim/base/json_text.h"
+#include "sim/base/registry.h"
+#include "sim/collectives/collective.h"
+#include "sim/collectives/nccl_tuner.h"
+#include "sim/load/reading/fields.h"
+#include "sim/load/reading/library_version.h"
+#include "sim/load/reading/spelling.h"
+#include "sim/load/training/family_options.h"
+#include "sim/load/training/option_text.h"
+#include "sim/training/strategy.h"
+
+namespace lockstep {
+namespace {
+
+// A framework is valid when one of its strategies can be simulated.
+bool is_simulated(const FrameworkPreset& preset) {
+  return std::any_of(preset.strategies.begin(), preset.strategies.end(),
+                     [](std::string_view strategy) { return Registry<Strategy>::find(strategy) != nullptr; });
+}
+
+std::string first_simulated(const FrameworkPreset& preset) {
+  for (const std::string_view strategy : preset.strategies) {
+    if (Registry<Strategy>::find(strategy) != nullptr) {
+      return std::string(strategy);
+    }
+  }
+  return std::string(preset.strategies.front());
+}
+
+std::string listed(const std::vector<std::string_view>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void check_framework(const JsonReader& json, const FrameworkPreset& preset, const std::string& strategy) {
+  if (has_strategy(preset, strategy)) {
+    return;
+  }
+  std::vector<std::string_view> valid;
+  for (const FrameworkPreset& other : framework_presets()) {
+    if (has_strategy(other, strategy)) {
+      valid.push_back(other.name);
+    }
+  }
+  json.problem(fmt::format("found \"{}\", whose strategies are {}; this is {}; valid for {}: {}", preset.name,
+                           listed(preset.strategies), strategy, strategy, listed(valid)));
+}
+
+// Either of the two may be left out: each has a usual counterpart. False: there is no such strategy.
+bool read_strategy(const JsonReader& json, const Place& place, TrainingSpec& training) {
+  const auto strategy = json.optional("strategy");
+  const auto framework = json.optional("framework");
+  training.framework = framework_presets().front().name;
+  training.strategy = first_simulated(framework_presets().front());
+  if (strategy) {
+    training.strategy = strategy->one_of(valid_strategies());
+    training.framework = usual_framework(training.strategy);
+    if (strategy->value() != training.strategy) {
+      return false;
+    }
+  }
+  if (!framework) {
+    (place / "framework").note(fmt::format("default (the usual one for {})", training.strategy));
+    return true;
+  }
+  const std::vector<std::string> valid = valid_frameworks();
+  const std::string name = framework->one_of(valid);
+  if (framework->value() != name) {
+    return true;  // one mistake is one line
+  }
+  const FrameworkPreset* preset = find_preset(name);
+  training.framework = preset->name;
+  if (strategy) {
+    check_framework(*framework, *preset, training.strategy);
+  } else {
+    training.strategy = first_simulated(*preset);
+    (place / "strategy").note(fmt::format("default (the first of {})", preset->name));
+  }
+  return true;
+}
+
+void read_version(const JsonReader& json, const Place& place, TrainingSpec& training) {
+  const FrameworkPreset* preset = find_preset(training.framework);
+  training.framework_version = preset == nullptr ? "" : preset->default_version;
+  (place / "framework_version").note("default (the newest whose defaults are known here)");
+  if (const auto text = json.optional("framework_version")) {
+    training.framework_version = text->text();
+    if (text->is_string() && !parse_version(training.framework_version)) {
+      text->expected("a version such as \"2.8\" or \"1.13.1\"");
+    }
+  }
+}
+
+// What a strategy takes may still find nothing to work on.
+void check_matrices(const JsonReader& found, const TrainingFacts& facts) {
+  if (!facts.has_matrices) {
+    found.problem(fmt::format(
+        "found {}, but this model states no shapes, so that no gradient is known to be a matrix; valid: "
+        "none, fp16, bf16, topk_PERCENT, or a model by its name",
+        describe_value(found.value())));
+  }
+}
+
+void read_compression(const JsonReader& json, const TrainingFacts& facts, TrainingSpec& training) {
+  const auto found = json.optional("compression");
+  if (!found || !found->is_string()) {
+    if (found) {
+      found->expected(compression_forms);
+    }
+    return;
+  }
+  const auto parsed = parse_compression(found->text());
+  if (!parsed) {
+    found->expected(compression_forms);
+    return;
+  }
+  training.compression = *parsed;
+  const Accepted& accepts = strategy_named(training.strategy).accepts;
+  if (std::find(accepts.compressions.begin(), accepts.compressions.end(), parsed->kind) !=
+      accepts.compressions.end()) {
+    if (parsed->kind == CompressionKind::powersgd) {
+      check_matrices(*found, facts);
+    }
+    return;
+  }
+  std::vector<std::string> valid;
+  for (const CompressionKind kind : accepts.compressions) {
+    valid.push_back(form_of(kind));
+  }
+  const std::string_view type = accepts.instead_of_compression;
+  const std::string instead =
+      type.empty() ? "" : fmt::format("; what it sends has the type training.{}", type);
+  found->problem(fmt::format("found {}, which {} does not take; valid: {}{}", describe_value(found->value()),
+                             training.strategy, fmt::join(valid, ", "), instead));
+}
+
+bool can_recompute(const TrainingFacts& facts, RecomputeKind kind) {
+  return kind == RecomputeKind::none ||
+         (kind == RecomputeKind::selective ? facts.has_attention : facts.has_blocks);
+}
+
+void read_recompute(const JsonReader& json, const TrainingFacts& facts, TrainingSpec& training) {
+  const auto found = json.optional("recompute");
+  if (!found) {
+    return;
+  }
+  const auto parsed = found->is_string() ? parse_recompute(found->text()) : std::nullopt;
+  if (!parsed) {
+    found->expected(recompute_forms);
+    return;
+  }
+  training.recompute = *parsed;
+  if (!can_recompute(facts, parsed->kind)) {
+    found->problem(fmt::format("found {}, but this model has no blocks {}; valid: {}",
+                               describe_value(found->value()),
+                               parsed->kind == RecomputeKind::selective ? "with attention" : "of layers",
+                               facts.has_blocks ? "none, full, every_K" : "none"));
+  }
+}
+
+void apply_defaults(const Place& place, const TrainingFacts& facts, TrainingSpec& training) {
+  for (const auto& [key, note] : apply_preset(training, facts)) {
+    place.context.origins[place.pointer + "/" + key] = note;
+  }
+}
+
+void read_degrees(const JsonReader& json, const TrainingFacts& facts) {
+  for (const std::string_view key : {"tensor_parallel", "pipeline_parallel", "context_parallel"}) {
+    const auto degree = json.optional(key);
+    if (degree && degree->integer(1, million) != 1) {
+      degree->problem(fmt::format("found {}: not supported yet; valid: 1", degree->value().dump()));
+    }
+  }
+  const auto degree = json.optional("data_parallel");
+  if (degree && facts.is_cluster_known && degree->integer(1, million) != facts.ranks()) {
+    degree->problem(fmt::format("found {}, but the cluster has {} ranks and every other degree is 1",
+                                degree->value().dump(), facts.ranks()));
+  }
+}
+
+void check_global_batch(const JsonReader& json, const TrainingFacts& facts, std::int64_t accumulation) {
+  const auto global = json.optional("global_batch");
+  if (!global) {
+    return;
+  }
+  const std::int64_t found = global->integer(1, INT64_MAX);
+  const std::int64_t derived = facts.batch_per_gpu * accumulation * facts.ranks();
+  if (facts.is_cluster_known && found != derived) {
+    global->problem(fmt::format("found {}, but batch_per_gpu {} x gradient_accumulation {} x {} ranks = {}",
+                                found, facts.batch_per_gpu, accumulation, facts.ranks(), derived));
+  }
+}
+
+// What a framework cannot span.
+void check_span(const JsonReader& json, const TrainingSpec& training, const TrainingFacts& facts) {
+  if (!facts.is_cluster_known) {
+    return;
+  }
+  if (training.framework == "tensorflow_mirrored" && facts.nodes > 1) {
+    json.required("framework")
+        .problem(fmt::format("found \"tensorflow_mirrored\", which is for one machine, with {} nodes; valid "
+                             "here: tensorflow_multiworker",
+                             facts.nodes));
+  }
+}
+
+std::optional<Anchor> read_anchor(const std::optional<JsonReader>& json) {
+  if (!json) {
+    return std::nullopt;
+  }
+  Anchor anchor;
+  const JsonReader set = json->required("set");
+  for (const auto& [path, value] :
+       set.is_missing() ? std::vector<std::pair<std::string, JsonReader>>{} : set.members()) {
+    if (path == "compute" || path.starts_with("compute.anchor")) {
+      value.problem("an anchor cannot change the anchor");
+    }
+    anchor.set.emplace_back(path, value.value().dump());
+  }
+  anchor.iteration_time = json->required("iteration_time").duration();
+  json->finish();
+  return anchor;
+}
+
+}  // namespace
+
+std::vector<std::string> valid_strategies() {
+  return Registry<Strategy>::names();
+}
+
+std::vector<std::string> valid_algorithms() {
+  std::vector<std::string> names = Registry<Collective>::names();
+  names.insert(names.begin(), "auto");
+  return names;
+}
+
+std::vector<std::string> valid_protocols() {
+  return {"auto", "ll", "ll128", "simple"};
+}
+
+std::vector<std::string> valid_frameworks() {
+  std::vector<std::string> names;
+  for (const FrameworkPreset& preset : framework_presets()) {
+    if (is_simulated(preset)) {
+      names.emplace_back(preset.name);
+    }
+  }
+  return names;
+}
+
+TrainingSpec read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts) {
+  TrainingSpec training;
+  if (!read_strategy(json, place, training)) {
+    json.members();  // which keys belong here depends on the strategy: one mistake is one line
+    return training;
+  }
+  read_version(json, place, training);
+  read_recompute(json, facts, training);
+  apply_defaults(place, facts, training);
+  read_compression(json, facts, training);
+  read_family_options(json, place, facts, training);
+  training.gradient_accumulation = integer_or(json, "gradient_accumulation", 1, {1, million});
+  training.optimizer = spelled_or(json, "optimizer", training.optimizer, optimizer_spellings);
+  read_degrees(json, facts);
+  check_global_batch(json, facts, training.gradient_accumulation);
+  check_span(json, training, facts);
+  refuse_unsupported(json, {"pipeline_schedule", "virtual_stages"});
+  json.finish();
+  return training;
+}
+
+CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine) {
+  CommunicationSpec communication;
+  communication.library = spelled_or(json, "library", of_machine, library_spellings);
+  if (!json.optional("library")) {
+    (place / "library").note("default (the machine's)");
+  }
+  if (const auto version = json.optional("library_version")) {
+    communication.library_version = read_library_version(*version);
+    if (communication.library == LibraryKind::gloo) {
+      version->problem(
+          fmt::format("found {}, but Gloo chooses alike in every release; valid with nccl and rccl",
+                      describe_value(version->value())));
+    }
+  }
+  communication.algorithm = name_or(json, "algorithm", "auto", valid_algorithms());
+  communication.protocol = name_or(json, "protocol", "auto", valid_protocols());
+  communication.overlap = boolean_or(json, "overlap", true);
+  const bool is_gloo = communication.library == LibraryKind::gloo;
+  communication.collectives_in_flight = integer_or(json, "collectives_in_flight", is_gloo ? 2 : 1, {1, 64});
+  if (!json.optional("collectives_in_flight")) {
+    (place / "collectives_in_flight")
+        .note(is_gloo ? "default (Gloo works on 2 collectives at a time)" : "default (one stream)");
+  }
+  if (const auto channels = json.optional("channels")) {
+    communication.channels = channels->integer(1, 64);
+  }
+  if (const auto timeout = json.optional("timeout")) {
+    communication.timeout = timeout->duration();
+    if (communication.timeout == Duration::zero() && is_readable(*timeout, parse_duration)) {
+      timeout->expected("a time above zero");
+    }
+  }
+  json.finish();
+  return communication;
+}
+
+ComputeSpec read_compute(const JsonReader& json) {
+  ComputeSpec compute;
+  if (const auto time = json.optional("single_gpu_iteration")) {
+    compute.single_gpu_iteration = time->duration();
+    if (compute.single_gpu_iteration == Duration::zero() && is_readable(*time, parse_duration)) {
+      time->expected("a time above zero");
+    }
+  }
+  compute.scale_ppm = parts_per_million_or(json, "scale", compute.scale_ppm, {0.000001, 1000});
+  if (const auto slowdown = json.optional("slowdown_during_communication")) {
+    compute.slowdown_during_communication_ppm = parts_per_million(*slowdown, {1, 100}, "a ratio");
+  }
+  compute.anchor = read_anchor(json.optional("anchor"));
+  if (compute.anchor && json.optional("scale")) {
+    json.required("anchor").problem(
+        "found with compute.scale; expected one of the two, since the anchor solves scale");
+  }
+  json.finish();
+  return compute;
+}
+
+SimulationSpec read_simulation(const JsonReader& json) {
+  SimulationSpec simulation;
+  simulation.fidelity = spelled_or(json, "fidelity", simulation.fidelity, fidelity_spellings);
+  simulation.iterations = integer_or(json, "iterations", simulation.iterations, {1, 100'000});
+  simulation.seed = integer_or(json, "seed", simulation.seed, {0, INT64_MAX});
+  json.finish();
+  return simulation;
+}
+
+}  // namespace lockstep

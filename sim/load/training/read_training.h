@@ -1,0 +1,31 @@
+#pragma once
+
+// How the model is trained: strategy, batch, buckets, communication, compute, simulation.
+//
+// Problem:   dozens of options belong to some strategies and frameworks only, and half of them are left out.
+// Idea:      strategy and framework are read first; the framework's defaults are filled in
+//            (framework_presets), then what is stated is read over them (family_options).
+// Invariant: what is accepted is simulated; what is not simulated yet is refused by name.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/base/json_reader.h"
+#include "sim/load/reading/load_context.h"
+#include "sim/load/training/framework_presets.h"
+#include "sim/scenario/scenario.h"
+
+namespace lockstep {
+
+std::vector<std::string> valid_strategies();
+std::vector<std::string> valid_frameworks();  // those with a strategy that is there
+std::vector<std::string> valid_algorithms();
+std::vector<std::string> valid_protocols();
+
+TrainingSpec read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts);
+CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine);
+ComputeSpec read_compute(const JsonReader& json);
+SimulationSpec read_simulation(const JsonReader& json);
+
+}  // namespace lockstep

@@ -1,0 +1,97 @@
+#include "sim/report/band.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/report/extrapolation.h"
+#include "sim/report/prediction.h"
+
+namespace lockstep {
+namespace {
+
+// Every communication figure at one end of its residual band: slower links and dearer steps, or the reverse.
+Scenario shifted(Scenario moved, std::int64_t communication_ppm, std::int64_t compute_ppm) {
+  Calibration& calibration = moved.cluster.calibration;
+  for (const LinkClass link_class :
+       {LinkClass::nvlink, LinkClass::pcie, LinkClass::socket, LinkClass::network}) {
+    std::int64_t& efficiency = calibration.efficiency_ppm.try_emplace(link_class, million).first->second;
+    efficiency = efficiency * million / (million + communication_ppm);
+    if (link_class == LinkClass::network)
+      efficiency = std::min(efficiency, million);  // nothing between nodes exceeds the wire
+  }
+  for (ProtocolCost& protocol : calibration.protocols) {
+    protocol.launch = scaled(protocol.launch, million + communication_ppm, million);
+    for (auto& [link_class, step] : protocol.step) step = scaled(step, million + communication_ppm, million);
+  }
+  calibration.collective_launch = scaled(calibration.collective_launch, million + communication_ppm, million);
+  moved.compute.scale_ppm = moved.compute.scale_ppm * (million + compute_ppm) / million;
+  return moved;
+}
+
+// A measured step has no band of its own; one from the roofline has only what was measured of rooflines.
+bool has_measured_compute(const Scenario& scenario) {
+  const bool is_stated = std::any_of(scenario.model.stated.begin(), scenario.model.stated.end(),
+                                     [](const auto& times) { return times.has_value(); });
+  return scenario.compute.single_gpu_iteration || scenario.model.measured || is_stated;
+}
+
+// What most of the gradients travel in: the band is that of messages of this size.
+Bytes bucket_bytes(const Scenario& scenario) {
+  return Bytes{static_cast<std::int64_t>(scenario.training.ddp.bucket_cap_mb * 1024 * 1024)};
+}
+
+// A long run's band is as wide, in proportion, as that of its first iterations.
+Scenario band_probe(const Scenario& scenario) {
+  constexpr std::int64_t enough_iterations = 8;
+  Scenario probe = scenario;
+  if (is_long_run(scenario))
+    probe.simulation.iterations = std::min(probe.simulation.iterations, enough_iterations);
+  probe.communication.timeout.reset();
+  return probe;
+}
+
+void carry_over_band(Report& report, Duration of_probe) {
+  for (auto* end : {&report.times.low, &report.times.high})
+    *end = scaled(report.iteration, (*end)->picoseconds(), std::max<std::int64_t>(of_probe.picoseconds(), 1));
+}
+
+// Whether a band can be told at all, and of what; the report is warned of what it leaves out.
+bool knows_residuals(Report& report, const Scenario& scenario) {
+  const Calibration& calibration = scenario.cluster.calibration;
+  const bool knows_compute = has_measured_compute(scenario) || calibration.compute_residual;
+  const bool communicates = scenario.cluster.ranks() > 1;
+  if (communicates ? calibration.communication_residuals.empty() : !knows_compute) {
+    report.warnings.push_back("no calibration residuals are known for " + calibration.name +
+                              ": iteration_time_low_s and iteration_time_high_s are null");
+    return false;
+  }
+  if (!knows_compute)
+    report.warnings.push_back(
+        "computing is estimated by the roofline, whose error is not known: the band covers communication "
+        "only; "
+        "compute.single_gpu_iteration anchors it");
+  return true;
+}
+
+}  // namespace
+
+void add_band(Report& report, const Scenario& scenario, ClusterStore* clusters) {
+  const Calibration& calibration = scenario.cluster.calibration;
+  warn_beyond_fitted_scale(scenario.cluster, report.warnings);
+  if (!knows_residuals(report, scenario))
+    return;
+  const ResidualBand communication =
+      calibration.communication_residual(bucket_bytes(scenario)).value_or(ResidualBand{});
+  const ResidualBand compute =
+      has_measured_compute(scenario) ? ResidualBand{} : calibration.compute_residual.value_or(ResidualBand{});
+  const Scenario probe = band_probe(scenario);
+  const auto iteration_at = [&](std::int64_t communication_ppm, std::int64_t compute_ppm) {
+    return predict_iteration(shifted(probe, communication_ppm, compute_ppm), clusters);
+  };
+  report.times.low = iteration_at(communication.low_ppm, compute.low_ppm);
+  report.times.high = iteration_at(communication.high_ppm, compute.high_ppm);
+  if (is_long_run(scenario))
+    carry_over_band(report, predict_iteration(probe, clusters));
+}
+
+}  // namespace lockstep

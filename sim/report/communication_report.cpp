@@ -1,0 +1,144 @@
+#include "sim/report/communication_report.h"
+
+#include <utility>
+
+#include "sim/collectives/collective.h"
+
+namespace lockstep {
+namespace {
+
+Bandwidth bus_bandwidth(Bytes bytes, Duration time, CollectiveOp op, std::int64_t ranks) {
+  if (time == Duration::zero())
+    return Bandwidth{0};
+  const BusFactor factor = bus_factor(op, ranks);
+  const Bytes on_bus{bytes.count() / factor.denominator * factor.numerator};
+  // Bytes per picosecond, turned round: the rate that moves these bytes in this time.
+  return Bandwidth{static_cast<std::int64_t>(static_cast<Unsigned128>(on_bus.count()) *
+                                             static_cast<Unsigned128>(picoseconds_per_second) /
+                                             static_cast<Unsigned128>(time.picoseconds()))};
+}
+
+CollectiveReport describe_collective(const Communication& ops) {
+  return {.name = ops.name,
+          .op = ops.op,
+          .payload = ops.payload,
+          .ranks = ops.ranks,
+          .tensors = ops.tensors,
+          .bytes = ops.bytes,
+          .sent = sent_by_rank(ops),
+          .algorithm = ops.algorithm,
+          .protocol = ops.protocol};
+}
+
+// Messages to and from servers are listed as pushes and pulls.
+std::vector<CollectiveReport> list_collectives(const RankView& view) {
+  std::vector<CollectiveReport> collectives;
+  const Time start = view.start_of(view.iterations());
+  const std::vector<Stretch> busy = view.busy(view.iterations());
+  for (const Communication& ops : view.run().iterations.back().communications) {
+    if (ops.direction != Direction::exchanged)
+      continue;
+    const CollectiveSpan span = span_of(view.run(), ops, view.representative());
+    CollectiveReport found = describe_collective(ops);
+    found.ready = span.ready - start;
+    found.start = span.start - start;
+    found.end = span.end - start;
+    found.busbw = bus_bandwidth(ops.bytes_on_wire, span.end - span.start, ops.op, ops.ranks);
+    found.exposed = span.end - span.start - common({{span.start, span.end, no_op}}, busy);
+    collectives.push_back(std::move(found));
+  }
+  return collectives;
+}
+
+std::vector<BucketReport> buckets_among(const std::vector<CollectiveReport>& collectives) {
+  std::vector<BucketReport> buckets;
+  for (const CollectiveReport& collective : collectives)
+    if (collective.payload == Payload::gradients)
+      buckets.push_back({.index = static_cast<std::uint32_t>(buckets.size()),
+                         .bytes = collective.bytes,
+                         .parameters = collective.tensors,
+                         .ready = collective.ready,
+                         .start = collective.start,
+                         .end = collective.end,
+                         .exposed = collective.exposed,
+                         .algorithm = collective.algorithm,
+                         .protocol = collective.protocol,
+                         .busbw = collective.busbw});
+  return buckets;
+}
+
+// Gradients and parameters that a rank sends in a mean iteration.
+Bytes sent_per_rank(const Run& run) {
+  Bytes sent;
+  for (std::size_t iteration = 1; iteration < run.iterations.size(); ++iteration)
+    for (const Communication& communication : run.iterations[iteration].communications)
+      if (communication.payload != Payload::other && communication.direction != Direction::received)
+        sent += sent_by_rank(communication);
+  return Bytes{sent.count() / static_cast<std::int64_t>(run.iterations.size() - 1)};
+}
+
+// How long the rank communicates in a mean iteration, and how much of that it computes meanwhile.
+std::pair<Duration, Duration> mean_activity(const RankView& view) {
+  Duration all;
+  Duration overlapped;
+  for (std::size_t iteration = 1; iteration <= view.iterations(); ++iteration) {
+    const std::vector<Stretch> communicating = view.communicating(iteration);
+    all += total(communicating);
+    overlapped += common(communicating, view.busy(iteration));
+  }
+  const auto count = static_cast<std::int64_t>(view.iterations());
+  return {Duration::picoseconds(all.picoseconds() / count),
+          Duration::picoseconds(overlapped.picoseconds() / count)};
+}
+
+std::pair<Duration, Duration> mean_activity(const LongRun& run) {
+  const TimeAccount& critical = run.accounts[run.critical];
+  return {Duration::picoseconds(critical.communicating.picoseconds() / run.iterations),
+          Duration::picoseconds(critical.overlapped.picoseconds() / run.iterations)};
+}
+
+// The link that the communication of one iteration keeps busy longest.
+std::string busiest_link_of_rings(const Cluster& cluster) {
+  const Topology& topology = cluster.topology;
+  const std::vector<std::uint32_t> crossings = count_crossings(topology, ring_flows(cluster.world));
+  std::string name;
+  Duration longest;
+  for (const LinkId link : topology.links().ids()) {
+    if (crossings[link.index] == 0)
+      continue;
+    const Duration busy =
+        time_to_move(Bytes{1'000'000'000}, share(topology.links()[link].bandwidth, crossings[link.index]));
+    if (busy > longest) {
+      longest = busy;
+      name = topology.link_name(link);
+    }
+  }
+  return name;
+}
+
+std::string bottleneck_of(const Simulation& simulation, bool has_servers) {
+  const Cluster& cluster = *simulation.cluster;
+  if (cluster.world.ranks() < 2 || simulation.updates)
+    return "";
+  return has_servers ? busiest_link(simulation.steady, cluster.topology) : busiest_link_of_rings(cluster);
+}
+
+}  // namespace
+
+CommunicationReport report_communication(const Simulation& simulation, const RankView& critical) {
+  const Run& run = critical.run();
+  const Time last_start = critical.start_of(critical.iterations());
+  CommunicationReport report;
+  report.bytes_per_gpu = sent_per_rank(run);
+  std::tie(report.total, report.overlapped) =
+      simulation.long_run ? mean_activity(*simulation.long_run) : mean_activity(critical);
+  report.collectives = list_collectives(critical);
+  report.buckets = buckets_among(report.collectives);
+  report.pushes = report_messages(run, critical.representative(), Direction::sent, last_start);
+  report.pulls = report_messages(run, critical.representative(), Direction::received, last_start);
+  report.servers = report_servers(run, simulation.job);
+  report.bottleneck_link = bottleneck_of(simulation, !report.servers.empty());
+  return report;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+#include "sim/report/prediction.h"
+
+#include <utility>
+
+#include "sim/report/anchor.h"
+#include "sim/report/band.h"
+#include "sim/report/goodput.h"
+
+namespace lockstep {
+namespace {
+
+Report report_of(const LoadedScenario& scenario, const Simulation& simulation) {
+  Report report = summarise(scenario, simulation);
+  report.warnings.insert(report.warnings.begin(), scenario.warnings.begin(), scenario.warnings.end());
+  if (scenario.cluster.faults)
+    report.disturbance.goodput =
+        find_goodput(scenario, simulation.job, report.iteration - report.breakdown.checkpoint);
+  return report;
+}
+
+}  // namespace
+
+Prediction predict(const LoadedScenario& scenario, const PredictionOptions& options) {
+  Prediction prediction{.scenario = solve_anchor(scenario), .simulation = {}, .report = {}};
+  prediction.simulation = simulate(prediction.scenario, {.clusters = options.clusters});
+  prediction.report = report_of(prediction.scenario, prediction.simulation);
+  if (options.with_band)
+    add_band(prediction.report, prediction.scenario, options.clusters);
+  return prediction;
+}
+
+Duration predict_iteration(const Scenario& scenario, ClusterStore* clusters) {
+  return reported_iteration(scenario, simulate(scenario, {.with_first = false, .clusters = clusters}));
+}
+
+ScenarioVariants::ScenarioVariants(LoadRequest base)
+    : base_(std::move(base)), store_(base_.data_directory), document_(read_document(base_)) {}
+
+LoadedScenario ScenarioVariants::load(const ScenarioVariant& variant) const {
+  LoadOptions options = options_of(base_, store_);
+  if (!variant.file_name.empty())
+    options.file_name = variant.file_name;
+  options.overrides.insert(options.overrides.end(), variant.changes.begin(), variant.changes.end());
+  options.lenders = &lenders_;
+  options.writes_resolved = variant.writes_resolved;
+  LoadedScenario scenario = load_value(document_, options);
+  scenario.files = lockstep::files_read(base_, store_);
+  return scenario;
+}
+
+Prediction ScenarioVariants::predict(const LoadedScenario& scenario, bool with_band) const {
+  return lockstep::predict(scenario, {.with_band = with_band, .clusters = &clusters_});
+}
+
+Duration ScenarioVariants::predict_iteration(const Scenario& scenario) const {
+  return lockstep::predict_iteration(scenario, &clusters_);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "sim/base/printable.h"
+#include "sim/base/quantity_text.h"
+#include "sim/report/report_text.h"
+#include "sim/report/text/sections.h"
+#include "sim/report/text_table.h"
+
+namespace lockstep {
+namespace {
+
+std::string band_text(const IterationTimes& times) {
+  if (!times.low || !times.high)
+    return "";
+  return fmt::format("   ({} to {}: 10th to 90th percentile)", format_duration(*times.low),
+                     format_duration(*times.high));
+}
+
+std::string rate_text(std::int64_t per_iteration, Duration iteration, std::string_view unit) {
+  const auto value = per_second(per_iteration, iteration);
+  if (!value)
+    return "unknown";
+  const bool is_small = *value < 100;
+  return is_small ? fmt::format("{:.2f} {}/s", *value, unit)
+                  : fmt::format("{} {}/s", grouped(std::llround(*value)), unit);
+}
+
+std::string throughput_text(const Throughput& throughput, Duration iteration) {
+  std::string text = rate_text(throughput.samples_per_iteration, iteration, "samples");
+  if (throughput.tokens_per_iteration)
+    text += "   " + rate_text(*throughput.tokens_per_iteration, iteration, "tokens");
+  return text;
+}
+
+std::string scaling_text(const Scaling& scaling) {
+  return scaling.efficiency ? percentage(*scaling.efficiency, 1) + " of linear from one GPU"
+                            : "unknown: " + scaling.reason;
+}
+
+std::string spread_text(const IterationTimes& times) {
+  return fmt::format("p5 {}, p50 {}, p95 {}, p99 {}, longest {}", format_duration(times.p5),
+                     format_duration(times.p50), format_duration(times.p95), format_duration(times.p99),
+                     format_duration(times.longest));
+}
+
+std::string waiting_text(const Waiting& waiting, Duration iteration) {
+  return fmt::format("{} of an iteration on average over all ranks, {} at most",
+                     percentage(waiting.mean.in_seconds(), iteration.in_seconds()),
+                     percentage(waiting.max.in_seconds(), iteration.in_seconds()));
+}
+
+std::string timeout_text(const TimedOut& timed_out) {
+  return fmt::format("in iteration {}: {} timed out after {}", timed_out.iteration,
+                     printable_name(timed_out.collective), format_duration(timed_out.waited));
+}
+
+void add_disturbance(const Report& report, TextTable& table) {
+  // A picosecond of rounding is no variation.
+  if (report.times.longest - report.times.p5 > Duration::nanoseconds(1))
+    table.add_row({"iterations vary", spread_text(report.times)});
+  const Disturbance& disturbance = report.disturbance;
+  if (disturbance.waiting.max > Duration::zero())
+    table.add_row({"waiting for stragglers", waiting_text(disturbance.waiting, report.iteration)});
+  if (disturbance.timed_out)
+    table.add_row({"ended", timeout_text(*disturbance.timed_out)});
+}
+
+}  // namespace
+
+std::string headline_text(const Report& report, const LoadedScenario& scenario, const TextStyle& style) {
+  TextTable table({Align::left, Align::left});
+  table.add_row({"iteration time", style.bold(format_duration(report.iteration)) + band_text(report.times)});
+  table.add_row({"throughput", throughput_text(report.throughput, report.iteration)});
+  table.add_row({"scaling efficiency", scaling_text(report.scaling)});
+  table.add_row({"MFU", report.throughput.mfu ? percentage(*report.throughput.mfu, 1) : "unknown"});
+  add_disturbance(report, table);
+  return style.bold(printable_name(report.name)) + "\n" + printable_name(summary_of(scenario)) + "\n\n" +
+         table.text(section_indent);
+}
+
+}  // namespace lockstep

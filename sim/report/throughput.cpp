@@ -1,0 +1,56 @@
+#include "sim/report/throughput.h"
+
+#include "sim/compute/roofline.h"
+#include "sim/run/describe_input.h"
+
+namespace lockstep {
+namespace {
+
+bool has_lengths(const Scenario& scenario) {
+  return scenario.input && scenario.input->lengths;
+}
+
+std::int64_t tokens_of(const Scenario& scenario, std::int64_t samples) {
+  return has_lengths(scenario)
+             ? arithmetic::product_divided_up(samples, describe_lengths(scenario).mean_own(), million)
+             : samples * scenario.model.model.tokens_per_sample;
+}
+
+// How long samples are on average, of the model's whole length.
+double share_of_length(const Scenario& scenario) {
+  return has_lengths(scenario) ? static_cast<double>(describe_lengths(scenario).mean_own()) /
+                                     static_cast<double>(scenario.model.model.tokens_per_sample * million)
+                               : 1;
+}
+
+std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration iteration) {
+  if (scenario.model.model.layers.empty() || iteration == Duration::zero())
+    return std::nullopt;
+  const double step =
+      share_of_length(scenario) * 3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
+      static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation);
+  if (step == 0)
+    return std::nullopt;
+  const FlopRate peak = matmul_peak(scenario.cluster.gpu, scenario.model.precision);
+  return step / iteration.in_seconds() / static_cast<double>(peak.count());
+}
+
+}  // namespace
+
+Throughput find_throughput(const Scenario& scenario, Duration iteration) {
+  Throughput found;
+  found.samples_per_iteration =
+      scenario.model.batch_per_gpu * scenario.training.gradient_accumulation * scenario.cluster.ranks();
+  if (scenario.model.model.tokens_per_sample > 0)
+    found.tokens_per_iteration = tokens_of(scenario, found.samples_per_iteration);
+  found.mfu = model_flops_utilisation(scenario, iteration);
+  return found;
+}
+
+std::optional<double> per_second(std::int64_t per_iteration, Duration iteration) {
+  if (iteration == Duration::zero())
+    return std::nullopt;
+  return static_cast<double>(per_iteration) / iteration.in_seconds();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,224 @@
+#include "sim/run/describe_job.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "sim/run/describe_input.h"
+#include "sim/training/activations.h"
+
+namespace lockstep {
+namespace {
+
+KernelWork stated(Duration duration) {
+  return {.work_class = WorkClass::fixed, .duration = duration};
+}
+
+WorkClass work_class(LayerKind kind) {
+  return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;
+}
+
+// Bytes a parameter, its gradient and the optimizer's states are read and written per step (fp32 masters):
+// SGD reads weight and gradient and writes the weight; momentum and Adam move one and two states both ways;
+// LAMB walks the update twice for its norms.
+std::int64_t optimizer_bytes_per_parameter(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::none:
+      return 0;
+    case Optimizer::sgd:
+      return 12;
+    case Optimizer::momentum:
+      return 20;
+    case Optimizer::adam:
+    case Optimizer::adamw:
+      return 28;
+    case Optimizer::lamb:
+      return 44;
+  }
+  return 0;
+}
+
+// One fused launch updates about this many tensors (PyTorch's multi-tensor apply).
+constexpr std::int64_t tensors_per_launch = 48;
+
+KernelWork optimizer_work(const Model& model, Optimizer optimizer) {
+  if (optimizer == Optimizer::none)
+    return stated(Duration::zero());
+  const auto tensors = static_cast<std::int64_t>(model.parameters.size());
+  return {.work_class = WorkClass::optimizer,
+          .bytes = parameter_count(model) * optimizer_bytes_per_parameter(optimizer),
+          .launches = divided_up(tensors, tensors_per_launch)};
+}
+
+class LayerPricer {
+ public:
+  explicit LayerPricer(const ModelUse& use)
+      : batch_(use.batch_per_gpu), element_bytes_(activation_bytes(use.precision)) {}
+
+  KernelWork forward(const Layer& layer) const {
+    return {.work_class = work_class(layer.kind),
+            .flops = layer.forward_flops * batch_,
+            .bytes = (layer.forward_elements * batch_ + layer.weight_elements) * element_bytes_,
+            .launches = layer.forward_kernels};
+  }
+
+  KernelWork backward(const Layer& layer) const {
+    return {.work_class = work_class(layer.kind),
+            .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
+            .bytes = (layer.backward_elements * batch_ + layer.weight_elements + layer.gradient_elements) *
+                     element_bytes_,
+            .launches = layer.backward_kernels};
+  }
+
+ private:
+  std::int64_t batch_;
+  std::int64_t element_bytes_;
+};
+
+void add_modelled_layers(Job& job, const ModelUse& use) {
+  const LayerPricer pricer(use);
+  for (std::size_t index = 0; index < use.model.layers.size(); ++index) {
+    const Layer& layer = use.model.layers[index];
+    LayerWork work{.name = layer.name,
+                   .forward = pricer.forward(layer),
+                   .backward = pricer.backward(layer),
+                   .gradients = layer.parameters,
+                   .block = layer.block,
+                   .recomputed = {},
+                   .is_loss = layer.is_loss};
+    if (index < use.stated.size() && use.stated[index]) {
+      work.forward = stated(use.stated[index]->forward);
+      work.backward = stated(use.stated[index]->backward);
+    }
+    job.layers.push_back(std::move(work));
+  }
+}
+
+bool is_attention(const Layer& layer) {
+  return layer.kind == LayerKind::attention;
+}
+
+// selective: attention's inner products again, just before their own backward.
+void recompute_attention(Job& job, const Model& model) {
+  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer)
+    if (is_attention(model.layers[layer]) && model.layers[layer].block >= 0)
+      job.layers[layer].recomputed = {layer};
+}
+
+// Blocks are forgotten `blocks` at a time; the backward of the last layer of such a run starts with the whole
+// run's forward.
+void recompute_blocks(Job& job, std::int64_t blocks) {
+  std::vector<std::uint32_t> run;
+  for (std::uint32_t layer = 0; layer < job.layers.size(); ++layer) {
+    if (job.layers[layer].block < 0)
+      continue;
+    run.push_back(layer);
+    const bool is_last = layer + 1 == job.layers.size() || job.layers[layer + 1].block < 0 ||
+                         job.layers[layer + 1].block / blocks != job.layers[layer].block / blocks;
+    if (is_last)
+      job.layers[layer].recomputed = std::exchange(run, {});
+  }
+}
+
+void plan_recomputation(Job& job, const Model& model, const Recompute& recompute) {
+  if (recompute.kind == RecomputeKind::selective)
+    recompute_attention(job, model);
+  else if (recompute.kind != RecomputeKind::none)
+    recompute_blocks(job, recompute.blocks);
+}
+
+std::vector<std::uint32_t> ready_order(const MeasuredModel& measured) {
+  std::vector<std::uint32_t> order(measured.parameters.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return measured.parameters[a].gradient_ready < measured.parameters[b].gradient_ready;
+  });
+  return order;
+}
+
+// One stretch of backward per gradient, in reverse since backward walks the layers from the last; whatever
+// backward does after the last gradient stands first of all, together with the whole forward.
+void add_measured_layers(Job& job, const MeasuredModel& measured) {
+  Duration so_far;
+  for (const std::uint32_t index : ready_order(measured)) {
+    const MeasuredParameter& parameter = measured.parameters[index];
+    const Duration ready = std::max(so_far, std::min(parameter.gradient_ready, measured.backward));
+    job.layers.push_back({.name = parameter.name,
+                          .forward = stated(Duration::zero()),
+                          .backward = stated(ready - so_far),
+                          .gradients = {index},
+                          .block = -1,
+                          .recomputed = {}});
+    so_far = ready;
+  }
+  job.layers.push_back({.name = "model",
+                        .forward = stated(measured.forward),
+                        .backward = stated(measured.backward - so_far),
+                        .gradients = {},
+                        .block = -1,
+                        .recomputed = {}});
+  std::reverse(job.layers.begin(), job.layers.end());
+}
+
+void add_model(Job& job, const Scenario& scenario) {
+  const ModelUse& use = scenario.model;
+  const std::int64_t bytes = parameter_bytes(use.precision);
+  for (const ParameterTensor& tensor : use.model.parameters)
+    job.gradients.push_back({.name = tensor.name,
+                             .bytes = Bytes{tensor.elements * bytes},
+                             .element_bytes = static_cast<std::uint32_t>(bytes),
+                             .rows = tensor.shape.size() > 1 ? tensor.shape.front() : 0});
+  job.buffer_tensors = static_cast<std::int64_t>(use.model.buffers.size());
+  job.buffer_bytes = Bytes{buffer_bytes(use.model)};
+  job.input_bytes = Bytes{use.model.input_bytes * use.batch_per_gpu};
+  job.output_bytes = Bytes{use.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
+  add_modelled_layers(job, use);
+  plan_recomputation(job, use.model, scenario.training.recompute);
+  describe_activations(job, use.model, use.precision, use.batch_per_gpu);
+  job.optimizer = optimizer_work(use.model, scenario.training.optimizer);
+}
+
+void add_measured(Job& job, const MeasuredModel& measured) {
+  for (const MeasuredParameter& parameter : measured.parameters)
+    job.gradients.push_back({.name = parameter.name,
+                             .bytes = Bytes{parameter.elements * parameter.element_bytes},
+                             .element_bytes = static_cast<std::uint32_t>(parameter.element_bytes)});
+  add_measured_layers(job, measured);
+  job.optimizer = stated(measured.optimizer);
+}
+
+std::int64_t doublings(std::int64_t count) {
+  return std::bit_width(static_cast<std::uint64_t>(count - 1));
+}
+
+// A few bytes from every process to every other by recursive doubling: MPI takes about a microsecond through
+// the memory of a host, and between hosts what the links and the switches on the way take.
+Duration control_round(const ClusterSpec& cluster) {
+  Duration between_hosts = cluster.fabric.hop_latency * 2;
+  if (!cluster.machine.nics.empty())
+    between_hosts += cluster.machine.nics.front().link.latency;
+  return Duration::microseconds(1) * doublings(cluster.gpus_per_node) +
+         between_hosts * doublings(cluster.nodes);
+}
+
+}  // namespace
+
+Job describe_job(const Scenario& scenario) {
+  Job job;
+  job.training = scenario.training;
+  job.communication = scenario.communication;
+  job.fidelity = scenario.simulation.fidelity;
+  job.per_bucket = scenario.cluster.calibration.host_per_bucket;
+  if (scenario.input)
+    job.input = describe_input(scenario);
+  job.host_launch = scenario.cluster.gpu.host_launch;
+  job.control_round = control_round(scenario.cluster);
+  if (scenario.model.measured)
+    add_measured(job, *scenario.model.measured);
+  else
+    add_model(job, scenario);
+  return job;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+#pragma once
+
+// Which ranks of a scenario's cluster may stand for which.
+//
+// Problem:   find_symmetry knows which ranks look alike from the links; whether what looks alike also acts
+//            alike depends on the strategy, the algorithms, the fidelity and what disturbs.
+// Invariant: where in doubt everybody stands for himself.
+
+#include <span>
+#include <string>
+
+#include "sim/plan/group.h"
+#include "sim/run/symmetry.h"
+#include "sim/scenario/scenario.h"
+
+namespace lockstep {
+
+// Whether all ranks do alike in this algorithm; one that is not known is none of ours to doubt.
+bool folds(const std::string& algorithm);
+
+// What is known before there is a cluster: nobody leads, draws or works for himself, and it is not forbidden.
+bool acts_alike(const Scenario& scenario);
+
+Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
+                    std::span<const GroupSet> groups);
+
+}  // namespace lockstep

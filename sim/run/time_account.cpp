@@ -1,0 +1,175 @@
+#include "sim/run/time_account.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr std::uint32_t no_representative = 0xffffffff;
+
+Duration overlap(Time from, Time to, Time begin, Time end) {
+  const Time first = std::max(from, begin);
+  const Time last = std::min(to, end);
+  return last > first ? last - first : Duration::zero();
+}
+
+std::size_t group_of(const Communication& communication, std::size_t representative) {
+  return communication.group.empty() ? 0 : communication.group[representative];
+}
+
+// When the last member of each group has begun.
+std::vector<Time> latest_begins(const Timeline& timeline, const Communication& communication) {
+  std::vector<Time> latest(1);
+  for (std::size_t i = 0; i < communication.collective.begin.size(); ++i) {
+    const std::size_t group = group_of(communication, i);
+    latest.resize(std::max(latest.size(), group + 1));
+    latest[group] = std::max(latest[group], timeline.end[communication.collective.begin[i].index]);
+  }
+  return latest;
+}
+
+}  // namespace
+
+Duration TimeAccount::total() const {
+  Duration sum = straggler_wait;
+  for (const Duration part : by_category) sum += part;
+  return sum;
+}
+
+TimeAccount& TimeAccount::operator+=(const TimeAccount& other) {
+  for (std::size_t category = 0; category < category_count; ++category)
+    by_category[category] += other.by_category[category];
+  straggler_wait += other.straggler_wait;
+  communicating += other.communicating;
+  overlapped += other.overlapped;
+  return *this;
+}
+
+TimeKeeper::TimeKeeper(const Plan& plan, const RankLanes& lanes, const Charges* charges)
+    : plan_(plan),
+      lanes_(lanes),
+      charges_(charges),
+      representative_of_(plan.lanes.size(), no_representative),
+      category_of_(plan.size(), Category::other),
+      presences_(lanes.compute.size()),
+      next_presence_(lanes.compute.size()) {
+  for (std::uint32_t i = 0; i < lanes.compute.size(); ++i) representative_of_[lanes.compute[i].index] = i;
+  for (std::size_t section = 0; section < plan.sections.size(); ++section) {
+    const bool is_last = section + 1 == plan.sections.size();
+    const std::size_t end = is_last ? plan.size() : plan.sections[section + 1].first.index;
+    for (std::size_t op = plan.sections[section].first.index; op < end; ++op)
+      category_of_[op] = plan.sections[section].category;
+  }
+}
+
+std::vector<TimeAccount> TimeKeeper::account(const Timeline& timeline, const IterationOps& ops,
+                                             std::vector<Time>& ends, std::vector<TimeSpan>* spans) {
+  spans_ = spans;
+  list_presences(timeline, ops);
+  std::vector<TimeAccount> accounts(lanes_.compute.size());
+  for (std::uint32_t op = ops.first.index; op < ops.last.index; ++op) {
+    const std::uint32_t i = representative_of_[plan_.lane[op].index];
+    if (i == no_representative)
+      continue;
+    if (timeline.start[op] > ends[i])
+      charge_idle({i, ends[i], timeline.start[op], OpId{op}}, accounts[i]);
+    const Time from = std::max(timeline.start[op], ends[i]);
+    if (timeline.end[op] > from) {
+      charge_busy(OpId{op}, timeline.end[op] - from, accounts[i]);
+      record({i, from, timeline.end[op], OpId{op}, category_of_[op], false});
+    }
+    ends[i] = std::max(ends[i], timeline.end[op]);
+  }
+  for (std::size_t i = 0; i < accounts.size(); ++i) charge_communication(i, ends[i], accounts[i]);
+  return accounts;
+}
+
+void TimeKeeper::list_presences(const Timeline& timeline, const IterationOps& ops) {
+  for (auto& presences : presences_) presences.clear();
+  std::fill(next_presence_.begin(), next_presence_.end(), 0);
+  for (const Communication& communication : ops.communications) {
+    const CollectiveOps& collective = communication.collective;
+    const std::vector<Time> latest = latest_begins(timeline, communication);
+    for (std::size_t i = 0; i < collective.begin.size(); ++i) {
+      const Time end = timeline.end[collective.end[i].index];
+      presences_[i].push_back({.begin = timeline.end[collective.begin[i].index],
+                               .all_there = std::min(latest[group_of(communication, i)], end),
+                               .end = end});
+    }
+  }
+  for (auto& presences : presences_)
+    std::stable_sort(presences.begin(), presences.end(),
+                     [](const Presence& a, const Presence& b) { return a.begin < b.begin; });
+}
+
+Category TimeKeeper::waits_for(OpId op) const {
+  const Category category = category_of_[op.index];
+  const bool is_named = category == Category::input_stall || category == Category::pipeline_bubble ||
+                        category == Category::checkpoint || category == Category::host_overhead;
+  return plan_.kind[op.index] == OpKind::join && is_named ? category : Category::communication;
+}
+
+void TimeKeeper::charge_idle(const Idle& idle, TimeAccount& account) {
+  const std::vector<Presence>& presences = presences_[idle.representative];
+  std::size_t& next = next_presence_[idle.representative];
+  while (next < presences.size() && presences[next].end <= idle.from) ++next;
+  Time counted = idle.from;  // collectives in flight at once count once
+  Time counted_late = idle.from;
+  for (std::size_t i = next; i < presences.size() && presences[i].begin < idle.to; ++i) {
+    const Time late_from = std::max(counted_late, presences[i].begin);
+    const Time late_to = std::min(idle.to, presences[i].all_there);
+    if (late_to > late_from) {
+      charge_wait(idle, counted_late, late_from, account);
+      charge_straggler(idle, late_from, late_to, account);
+      counted_late = late_to;
+    }
+    account.overlapped -= overlap(counted, idle.to, presences[i].begin, presences[i].end);
+    counted = std::max(counted, presences[i].end);
+  }
+  charge_wait(idle, counted_late, idle.to, account);
+}
+
+void TimeKeeper::charge_straggler(const Idle& idle, Time from, Time to, TimeAccount& account) {
+  account.straggler_wait += to - from;
+  record({idle.representative, from, to, idle.until, Category::communication, true});
+}
+
+void TimeKeeper::charge_wait(const Idle& idle, Time from, Time to, TimeAccount& account) {
+  if (to <= from)
+    return;
+  const Category category = waits_for(idle.until);
+  account.of(category) += to - from;
+  record({idle.representative, from, to, idle.until, category, false});
+}
+
+void TimeKeeper::record(const TimeSpan& span) {
+  if (spans_ != nullptr)
+    spans_->push_back(span);
+}
+
+// Until the iteration ends, the compute lane is busy wherever it does not stand still.
+void TimeKeeper::charge_communication(std::size_t representative, Time end, TimeAccount& account) const {
+  Time counted;
+  for (const Presence& presence : presences_[representative]) {
+    const Time begin = std::max(presence.begin, counted);
+    account.communicating += overlap(begin, presence.end, begin, presence.end);
+    account.overlapped += overlap(begin, presence.end, begin, end);
+    counted = std::max(counted, presence.end);
+  }
+}
+
+void TimeKeeper::charge_busy(OpId op, Duration time, TimeAccount& account) const {
+  const std::span<const Charge> parts = charges_ ? charges_->of(op) : std::span<const Charge>{};
+  if (parts.size() < 2 || parts.back().until == 0) {
+    account.of(parts.empty() ? category_of_[op.index] : parts.back().category) += time;
+    return;
+  }
+  Duration charged;
+  for (const Charge& part : parts) {
+    const Duration reached = scaled(time, part.until, parts.back().until);
+    account.of(part.category) += reached - charged;
+    charged = reached;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,104 @@
+#include "sim/run/written_plan.h"
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "sim/training/schedules/schedule.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<LaneId> make_communication_lanes(PlanWriter& writer, const Job& job, std::uint32_t communicator) {
+  std::vector<LaneId> lanes;
+  for (const Rank rank : writer.representatives())
+    lanes.push_back(
+        writer.lane({.rank = rank,
+                     .kind = LaneKind::communication,
+                     .index = communicator,
+                     .slots = static_cast<std::uint32_t>(job.communication.collectives_in_flight)}));
+  return lanes;
+}
+
+RankLanes make_lanes(PlanWriter& writer, const Job& job, std::size_t group_sets) {
+  RankLanes lanes;
+  for (const Rank rank : writer.representatives()) {
+    lanes.compute.push_back(writer.lane({.rank = rank, .kind = LaneKind::compute}));
+    lanes.communication.push_back(
+        writer.lane({.rank = rank,
+                     .kind = LaneKind::communication,
+                     .slots = static_cast<std::uint32_t>(job.communication.collectives_in_flight)}));
+  }
+  for (std::uint32_t set = 0; set < group_sets; ++set)
+    lanes.of_groups.push_back(make_communication_lanes(writer, job, set + 1));
+  return lanes;
+}
+
+struct IterationNumber {
+  std::int64_t index = 0;
+  bool is_first = false;
+  bool is_last = false;  // of its run: the one whose memory is followed
+  InputPipeline* input = nullptr;
+};
+
+IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
+                             const Cluster& cluster, const RankLanes& lanes,
+                             std::span<const ProcessGroup> groups, Carried& carried, IterationNumber number) {
+  const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
+  IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}, .watched = {}};
+  writer.section("begin", Category::other);  // of what a strategy marks before its first section
+  write_scheduled_iteration(strategy, {.writer = writer,
+                                       .job = job,
+                                       .group = groups.front(),
+                                       .subgroups = groups.subspan(1),
+                                       .compute = lanes.compute,
+                                       .cluster = {cluster.topology.nodes(), cluster.topology.gpus_per_node(),
+                                                   cluster.topology.hosts()},
+                                       .communications = ops.communications,
+                                       .carried = carried,
+                                       .watched = ops.watched,
+                                       .iteration = number.index,
+                                       .is_first_iteration = number.is_first,
+                                       .input = number.input,
+                                       .memory = number.is_last ? &ops.memory : nullptr});
+  ops.last = here();
+  return ops;
+}
+
+// Where a window of a longer run goes on: one delay on each lane that keeps its order (long_run.h).
+void write_starts(PlanWriter& writer, const RankLanes& lanes, const Job& job) {
+  writer.section("go on", Category::other);
+  for (const LaneId lane : lanes.compute) writer.delay(lane, Duration::zero());
+  if (job.communication.collectives_in_flight > 1)
+    return;
+  for (const LaneId lane : lanes.communication) writer.delay(lane, Duration::zero());
+  for (const std::vector<LaneId>& of_group : lanes.of_groups)
+    for (const LaneId lane : of_group) writer.delay(lane, Duration::zero());
+}
+
+}  // namespace
+
+WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent& extent) {
+  const Strategy& strategy = strategy_named(job.training.strategy);
+  PlanWriter writer(cluster.symmetry.roles, extent.room, &cluster.traffics);
+  WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
+  const std::vector<ProcessGroup> groups =
+      process_groups(cluster.world, cluster.groups, cluster.symmetry.roles, written.lanes);
+  if (extent.is_window)
+    write_starts(writer, written.lanes, job);
+  std::optional<InputPipeline> input;
+  if (job.input)
+    input.emplace(writer, written.lanes.compute, *job.input,
+                  extent.is_first ? InputPipeline::Beginning::of_a_run : InputPipeline::Beginning::steady);
+  Carried carried;
+  for (std::int64_t iteration = 0; iteration < extent.iterations; ++iteration)
+    written.iterations.push_back(write_iteration(
+        writer, strategy, job, cluster, written.lanes, groups, carried,
+        {iteration, extent.is_first, iteration + 1 == extent.iterations, input ? &*input : nullptr}));
+  if (input)
+    written.batches = input->begins();
+  written.plan = std::move(writer).finish();
+  return written;
+}
+
+}  // namespace lockstep

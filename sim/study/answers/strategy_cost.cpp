@@ -1,0 +1,19 @@
+#include "sim/study/answers/strategy_cost.h"
+
+#include "sim/report/report.h"
+
+namespace lockstep {
+
+StrategyCost find_strategy_cost(const Scenario& scenario) {
+  const Simulation simulation = simulate(scenario);
+  Report report = summarise(scenario, simulation);
+  return {.iteration = report.iteration,
+          .collectives = static_cast<std::int64_t>(simulation.steady.iterations.back().communications.size()),
+          .listed = std::move(report.communication.collectives),
+          .bytes_per_gpu = report.communication.bytes_per_gpu,
+          .communicating = report.communication.total,
+          .exposed = report.breakdown.exposed_communication,
+          .sensitivities = find_sensitivities(scenario)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#pragma once
+
+// Collective benchmark tables with what is known of where they were measured.
+//
+// Problem:   a time says little without the machine, the ranks, the library's release and what was forced.
+// Idea:      an index (lockstep.collective_tables/1) names all that for each CSV beside it; a raw log says it
+//            itself, with the machine given by whoever reads it.
+// Invariant: times are the logs' own; a table is one collective on one number of ranks; repeats of a run
+//            share their cell (group, collective, ranks), which is the unit of fitting and of holding out.
+// Cost:      one pass over each file.
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/collectives/collective.h"
+#include "sim/study/logs/collective_log.h"
+
+namespace lockstep {
+
+struct MeasuredRow {
+  Bytes size;
+  Duration time;
+};
+
+struct MeasuredTable {
+  std::string id = {};
+  std::string source = {};
+  std::string group = {};    // site or repository
+  std::string machine = {};  // a shipped machine
+  std::string profile = {};  // the calibration of the software stack it was measured on
+  CollectiveOp op = CollectiveOp::all_reduce;
+  std::int64_t nodes = 1;
+  std::int64_t gpus_per_node = 1;
+  bool healthy = true;
+  bool single_process = false;       // one process started the kernels of all GPUs of its node
+  std::string library_version = {};  // empty: not known
+  std::string algorithm = "auto";
+  std::string protocol = "auto";
+  std::vector<MeasuredRow> rows = {};
+  std::vector<std::string> skipped_lines = {};  // of its file, one sentence each
+
+  std::int64_t ranks() const { return nodes * gpus_per_node; }
+  std::string cell() const;
+};
+
+// Every table of an index file. Throws ConfigError with every problem.
+std::vector<MeasuredTable> read_measured_tables(const std::string& index_file);
+
+// A raw log of `machine`. Throws ConfigError where the log does not say its collective or its ranks.
+MeasuredTable table_of_log(const CollectiveLog& log, const std::string& machine);
+
+// 64 KiB and 1 MiB part the sizes into those ruled by latency, by protocols and by bandwidth.
+enum class SizeClass : std::uint8_t { small, middle, large };
+inline constexpr std::array size_classes{SizeClass::small, SizeClass::middle, SizeClass::large};
+SizeClass size_class(Bytes size);
+const char* size_class_name(SizeClass size_class);
+Bytes first_of(SizeClass size_class);
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+#pragma once
+
+// A validation case as it is stated: a scenario, what to change in it, and what was measured.
+//
+// Idea:      cases of measurement files and of harness runs are predicted in one and the same way.
+// Invariant: what was measured never enters the prediction, but for the unit it is turned into.
+// Cost:      one simulation, and one or two more for the naive predictors.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "sim/load/load.h"
+#include "sim/study/validation_case.h"
+
+namespace lockstep {
+
+struct StatedCase {
+  ValidationCase result;
+  nlohmann::ordered_json scenario;
+  std::string scenario_file;  // where it stands, for messages and for paths beside it
+  Overrides overrides;
+  std::optional<double> iteration_s;
+  std::optional<double> samples_per_s;
+  std::optional<double> tokens_per_s;
+  bool accepts_any_size = false;
+};
+
+ValidationCase run_case(const StatedCase& stated, const ProfileStore& store);
+
+}  // namespace lockstep

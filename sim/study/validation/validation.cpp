@@ -1,0 +1,94 @@
+#include "sim/study/validation/validation.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/json_reader.h"
+#include "sim/study/bench/kernel_residuals.h"
+#include "sim/study/validation/harness_validation.h"
+#include "sim/study/validation/stated_case.h"
+
+namespace lockstep {
+namespace {
+
+void read_measured(const JsonReader& json, StatedCase& stated) {
+  const double largest = 1e15;
+  if (const auto value = json.optional("iteration_time_s"))
+    stated.iteration_s = value->number(1e-9, largest);
+  else if (const auto samples = json.optional("samples_per_s"))
+    stated.samples_per_s = samples->number(1e-9, largest);
+  else if (const auto tokens = json.optional("tokens_per_s"))
+    stated.tokens_per_s = tokens->number(1e-9, largest);
+  else
+    json.problem("expected one of iteration_time_s, samples_per_s, tokens_per_s");
+  json.finish();
+}
+
+void read_scenario(const JsonReader& json, const std::string& file, StatedCase& stated) {
+  stated.scenario_file = file;
+  if (json.is_string()) {
+    stated.scenario_file = (std::filesystem::path(file).parent_path() / json.text()).string();
+    stated.scenario = JsonDocument::from_file(stated.scenario_file).value();
+  } else if (!json.members().empty()) {  // its own reader checks it; here all of it counts as read
+    stated.scenario = json.value();
+  }
+}
+
+StatedCase read_case(const JsonReader& json, const std::string& file, const std::string& split,
+                     const std::optional<JsonReader>& shared_scenario) {
+  StatedCase stated;
+  stated.result.name = json.required("name").text();
+  stated.result.group = json.required("group").text();
+  stated.result.split = split;
+  if (const auto caution = json.optional("caution"))
+    stated.result.caution = caution->text();
+  if (const auto scenario = json.optional("scenario"))
+    read_scenario(*scenario, file, stated);
+  else if (shared_scenario)
+    read_scenario(*shared_scenario, file, stated);
+  else
+    json.problem("expected a scenario here or beside \"cases\"");
+  if (const auto set = json.optional("set"))
+    for (const auto& [path, value] : set->members())
+      stated.overrides.emplace_back(path, value.value().dump());
+  read_measured(json.required("measured"), stated);
+  json.finish();
+  return stated;
+}
+
+std::vector<StatedCase> read_file(const std::string& file) {
+  JsonDocument document = JsonDocument::from_file(file);
+  const JsonReader root = document.root();
+  const std::vector<std::string> schemas{"lockstep.measurements/1"};
+  const std::vector<std::string> splits{"fit", "heldout"};
+  root.required("schema").one_of(schemas);
+  root.required("source").text();
+  const std::string split = root.required("split").one_of(splits);
+  const auto shared_scenario = root.optional("scenario");
+  std::vector<StatedCase> cases;
+  for (const JsonReader& entry : root.required("cases").elements())
+    cases.push_back(read_case(entry, file, split, shared_scenario));
+  root.finish();
+  document.throw_if_problems();
+  return cases;
+}
+
+}  // namespace
+
+Validation validate(const ValidationOptions& options) {
+  const ProfileStore store(options.data_directory);
+  Validation validation;
+  for (const std::string& file : options.files)
+    for (StatedCase& stated : read_file(file)) {
+      stated.accepts_any_size = options.accepts_any_size;
+      validation.cases.push_back(run_case(stated, store));
+    }
+  if (!options.runs.empty())
+    append_runs(options, store, validation);
+  append_kernel_tables(options.kernel_tables, store, validation);
+  validation.groups = summarise_groups(validation.cases);
+  return validation;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+#pragma once
+
+// Predicted against measured, case by case.
+//
+// Problem:   a simulator is worth what it predicts of runs it has not seen.
+// Idea:      a measurements file lists scenarios with what was measured. Each is predicted; errors are signed
+//            and grouped, fitted and held-out apart, beside three predictors that know no mechanism at all.
+// Invariant: which cases count is decided by the file (a caution of the data's own source), never by our
+//            error. Groups are never pooled.
+// Cost:      one simulation a case, one or two more for the naive predictors.
+
+#include <string>
+#include <vector>
+
+#include "sim/study/validation_case.h"
+#include "sim/study/validation_table.h"
+
+namespace lockstep {
+
+struct ValidationOptions {
+  std::vector<std::string> files;      // lockstep.measurements/1
+  std::vector<std::string> runs = {};  // lockstep.run/1
+  std::vector<std::string> kernel_tables = {};
+  std::string machine = {};      // that the runs were measured on; empty: one rank a node
+  std::string calibration = {};  // of their machine; empty: from each run's own microbenchmarks
+  std::string data_directory;
+  bool accepts_any_size = false;  // however long a case takes
+};
+
+// Throws ConfigError with every problem of the files.
+Validation validate(const ValidationOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,129 @@
+// A GPU of round figures: what a kernel should take can be worked out by hand.
+
+#include "sim/study/bench/kernel_prediction.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/report/report.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep::kernel_prediction_test {
+
+constexpr double flops_per_s = 100e12 * 0.5;  // bf16, at an efficiency of a half
+constexpr double bytes_per_s = 1e12 * 0.8;
+constexpr double launch_s = 5e-6;
+
+GpuSpec round_gpu() {
+  GpuSpec gpu;
+  gpu.name = "round";
+  gpu.peak = {{Precision::bf16, FlopRate{100'000'000'000'000}},
+              {Precision::fp32, FlopRate{10'000'000'000'000}}};
+  gpu.vector_peak = FlopRate{10'000'000'000'000};
+  gpu.memory_bandwidth = Bandwidth{1'000'000'000'000};
+  gpu.memory_efficiency_ppm = 800'000;
+  gpu.kernel_launch = Duration::microseconds(5);
+  gpu.matmul_efficiency[Precision::bf16] = {{.flops = Flops{1}, .parts_per_million = 500'000}};
+  return gpu;
+}
+
+KernelCase kernel_of(const KernelShape& shape, KernelDirection direction = KernelDirection::forward) {
+  return {.precision = "bf16",
+          .multiplied = Precision::bf16,
+          .element_bytes = 2,
+          .direction = direction,
+          .shape = shape,
+          .time = Duration::seconds(1)};
+}
+
+double predicted_s(const KernelShape& shape, KernelDirection direction = KernelDirection::forward) {
+  const auto predicted = predict_kernel(round_gpu(), kernel_of(shape, direction));
+  REQUIRE(predicted);
+  return predicted->in_seconds();
+}
+
+doctest::Approx nearly(double seconds) {
+  return doctest::Approx(seconds).epsilon(1e-6);
+}
+
+TEST_CASE("a large product takes its FLOPs, a thin one its bytes, a tiny one a launch") {
+  const double n = 4096;
+  CHECK(predicted_s(GemmShape{.m = 4096, .n = 4096, .k = 4096}) == nearly(2 * n * n * n / flops_per_s));
+  CHECK(predicted_s(GemmShape{.m = 1, .n = 16384, .k = 16384}) ==
+        nearly(2 * (16384.0 * 16384 + 2 * 16384) / bytes_per_s));
+  CHECK(predicted_s(GemmShape{.m = 16, .n = 16, .k = 16}) == nearly(launch_s));
+  CHECK(predicted_s(GemmShape{.batch = 3, .m = 4096, .n = 4096, .k = 4096}) ==
+        nearly(3 * 2 * n * n * n / flops_per_s));
+}
+
+// 256 x 64 x 56 x 56 by 128 filters of 3 x 3 with a stride of 2: 28 x 28 outputs.
+TEST_CASE("a convolution is the product that it is, in every direction") {
+  const ConvolutionShape shape{.batch = 256,
+                               .in_channels = 64,
+                               .height = 56,
+                               .width = 56,
+                               .out_channels = 128,
+                               .filter_height = 3,
+                               .filter_width = 3,
+                               .stride_height = 2,
+                               .stride_width = 2,
+                               .pad_height = 1,
+                               .pad_width = 1};
+  CHECK(shape.out_height() == 28);
+  const double flops = 2.0 * 256 * 128 * 28 * 28 * 64 * 3 * 3;
+  for (const auto direction :
+       {KernelDirection::forward, KernelDirection::by_data, KernelDirection::by_weights})
+    CHECK(predicted_s(shape, direction) == nearly(flops / flops_per_s));
+  CHECK(predicted_s(shape, KernelDirection::backward) == nearly(2 * flops / flops_per_s));
+}
+
+TEST_CASE("attention is two products of the full square forward and five backward") {
+  const AttentionShape shape{
+      .batch = 2, .sequence = 4096, .heads = 32, .kv_heads = 8, .query_width = 128, .value_width = 128};
+  const double product = 2.0 * 2 * 32 * 4096 * 4096 * 128;
+  CHECK(predicted_s(shape) == nearly(2 * product / flops_per_s));
+  CHECK(predicted_s(shape, KernelDirection::backward) == nearly(5 * product / flops_per_s));
+}
+
+TEST_CASE("a memory-bound operator takes its passes over memory") {
+  const double bytes = 2.0 * 16384 * 4096;
+  const auto shape = [](const std::string& op) {
+    return MemoryBoundShape{.op = op, .elements = 16384 * 4096, .width = 4096};
+  };
+  CHECK(predicted_s(shape("gelu")) == nearly(2 * bytes / bytes_per_s));
+  CHECK(predicted_s(shape("gelu"), KernelDirection::backward) == nearly(3 * bytes / bytes_per_s));
+  CHECK(predicted_s(shape("add")) == nearly(3 * bytes / bytes_per_s));
+  CHECK(predicted_s(shape("rms_norm"), KernelDirection::backward) == nearly(5 * bytes / bytes_per_s));
+}
+
+TEST_CASE("an operator that nobody knows, and a backward that launches nothing, are not predicted") {
+  CHECK_FALSE(predict_kernel(round_gpu(), kernel_of(MemoryBoundShape{.op = "view", .elements = 10})));
+  CHECK_FALSE(predict_kernel(
+      round_gpu(), kernel_of(MemoryBoundShape{.op = "add", .elements = 10}, KernelDirection::backward)));
+}
+
+TEST_CASE("what was measured never enters a prediction") {
+  KernelCase kernel = kernel_of(GemmShape{.m = 512, .n = 512, .k = 512});
+  const auto before = predict_kernel(round_gpu(), kernel);
+  kernel.time = Duration::microseconds(1);
+  CHECK(predict_kernel(round_gpu(), kernel) == before);
+}
+
+TEST_CASE("a step is what the same scenario predicts, of shipped models alone") {
+  KernelCase step = kernel_of(StepShape{.model = "resnet50", .batch = 32}, KernelDirection::step);
+  step.multiplied = Precision::amp_fp16;
+  const auto scenario = scenario_from(nlohmann::ordered_json::parse(R"({
+    "cluster": {"machine": "rtx3090_8gpu_pcie", "nodes": 1, "gpus_per_node": 1},
+    "model": {"name": "resnet50", "batch_per_gpu": 32, "precision": "amp_fp16"},
+    "training": {"strategy": "single"} })"));
+  CHECK(predict_step("rtx3090", step, shipped_profiles()) == predict(scenario).report.iteration);
+  step.shape = StepShape{.model = "coat_tiny"};
+  CHECK_FALSE(predict_step("rtx3090", step, shipped_profiles()));
+}
+
+TEST_CASE("a GPU is loaded with the figures of its profile") {
+  const GpuSpec gpu = load_gpu("l40s", shipped_profiles());
+  CHECK(gpu.name == "l40s");
+  CHECK(gpu.peak.contains(Precision::bf16));
+}
+
+}  // namespace lockstep::kernel_prediction_test

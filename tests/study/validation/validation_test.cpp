@@ -1,0 +1,185 @@
+// Measurements of runs whose times are stated, so that every error is a ratio one can do in the head.
+
+#include "sim/study/validation/validation.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/error.h"
+#include "sim/study/fit/measurement_files.h"
+
+namespace lockstep::validation_test {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+class MeasurementFolder {
+ public:
+  MeasurementFolder() {
+    std::string name = (fs::temp_directory_path() / "lockstep-validate-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  MeasurementFolder(const MeasurementFolder&) = delete;
+  MeasurementFolder& operator=(const MeasurementFolder&) = delete;
+  ~MeasurementFolder() { fs::remove_all(path_); }
+
+  std::string path() const { return path_.string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    const fs::path file = path_ / name;
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+    return file.string();
+  }
+
+ private:
+  fs::path path_;
+};
+
+// One process, 10 ms forward and 20 ms backward of one layer: 30 ms whatever the simulator does elsewhere.
+ordered_json thirty_milliseconds() {
+  ordered_json machine{{"name", "one"}, {"source", "test"}, {"gpu", "cpu"}, {"gpus", 1}, {"library", "gloo"}};
+  machine["gpu_links"]["kind"] = "none";
+  ordered_json layer{{"name", "only"}, {"forward_time", "10 ms"}, {"backward_time", "20 ms"}};
+  layer["parameters"] = ordered_json::array({1000});
+  ordered_json scenario;
+  scenario["cluster"]["machine"] = machine;
+  scenario["model"]["layers"] = ordered_json::array({layer});
+  scenario["training"] = {{"strategy", "single"}, {"optimizer", "none"}};
+  scenario["compute"]["single_gpu_iteration"] = "30 ms";
+  return scenario;
+}
+
+ordered_json measured_case(const std::string& group, double measured_s) {
+  return {{"name", group + " case"}, {"group", group}, {"measured", {{"iteration_time_s", measured_s}}}};
+}
+
+ordered_json measurements(const std::string& split, std::vector<ordered_json> cases) {
+  return {{"schema", "lockstep.measurements/1"},
+          {"source", "test"},
+          {"split", split},
+          {"scenario", thirty_milliseconds()},
+          {"cases", std::move(cases)}};
+}
+
+Validation validate_files(const std::vector<std::string>& files) {
+  return validate({.files = files, .data_directory = LOCKSTEP_SOURCE_DIR});
+}
+
+// Predicted 30: against 25, 30, 40 and 60 that is +20, 0, -25 and -50 %.
+TEST_CASE("Errors are signed, and a group's figures are those of its cases") {
+  const MeasurementFolder folder;
+  const std::string file =
+      folder.write("m.json", measurements("heldout", {measured_case("a", 0.025), measured_case("a", 0.030),
+                                                      measured_case("a", 0.040), measured_case("a", 0.060)})
+                                 .dump());
+  const Validation validation = validate_files({file});
+  REQUIRE(validation.cases.size() == 4);
+  CHECK(validation.cases[0].predicted_s == 0.030);
+  CHECK(validation.cases[0].error_percent() == doctest::Approx(20));
+  CHECK(validation.cases[3].error_percent() == doctest::Approx(-50));
+  REQUIRE(validation.groups.size() == 1);
+  const ErrorSummary& ours = validation.groups[0].ours;
+  CHECK(ours.cases == 4);
+  CHECK(ours.mean_absolute == doctest::Approx((20.0 + 0 + 25 + 50) / 4));
+  CHECK(ours.bias == doctest::Approx((20.0 + 0 - 25 - 50) / 4));
+  CHECK(ours.median_absolute == doctest::Approx((20.0 + 25) / 2));
+  // Of 0, 20, 25, 50 at place 0.9 x 3 = 2.7: seven tenths of the way from 25 to 50.
+  CHECK(ours.p90_absolute == doctest::Approx(25 + 0.7 * 25));
+}
+
+TEST_CASE("Fitted and held-out cases of one name are two groups, never pooled") {
+  const MeasurementFolder folder;
+  const std::string fit = folder.write("fit.json", measurements("fit", {measured_case("a", 0.030)}).dump());
+  const std::string heldout =
+      folder.write("heldout.json", measurements("heldout", {measured_case("a", 0.060)}).dump());
+  const Validation validation = validate_files({fit, heldout});
+  REQUIRE(validation.groups.size() == 2);
+  CHECK(validation.groups[0].split == "fit");
+  CHECK(validation.groups[0].ours.mean_absolute == doctest::Approx(0));
+  CHECK(validation.groups[1].split == "heldout");
+  CHECK(validation.groups[1].ours.mean_absolute == doctest::Approx(50));
+}
+
+TEST_CASE("A case its own source doubts is shown and stays outside the means") {
+  const MeasurementFolder folder;
+  ordered_json doubted = measured_case("a", 0.060);
+  doubted["caution"] = "the log says the disk was busy";
+  const std::string file =
+      folder.write("m.json", measurements("heldout", {measured_case("a", 0.040), doubted}).dump());
+  const Validation validation = validate_files({file});
+  CHECK(validation.cases.size() == 2);
+  REQUIRE(validation.groups.size() == 1);
+  CHECK(validation.groups[0].ours.cases == 1);
+  CHECK(validation.groups[0].ours.mean_absolute == doctest::Approx(25));
+  CHECK(to_json(validation)["cases"][1]["caution"] == "the log says the disk was busy");
+  CHECK(to_text(validation).find("the log says the disk was busy") != std::string::npos);
+}
+
+TEST_CASE("A group of doubted cases only is no group") {
+  const MeasurementFolder folder;
+  ordered_json doubted = measured_case("a", 0.060);
+  doubted["caution"] = "noisy";
+  const Validation validation =
+      validate_files({folder.write("m.json", measurements("heldout", {doubted}).dump())});
+  CHECK(validation.groups.empty());
+}
+
+// Batch 1 on one process, 30 ms: 25 samples/s is 40 ms measured.
+TEST_CASE("A measured rate is turned into a time by the scenario's own batch") {
+  const MeasurementFolder folder;
+  ordered_json by_rate = measured_case("a", 1);
+  by_rate["measured"] = {{"samples_per_s", 25}};
+  const Validation validation =
+      validate_files({folder.write("m.json", measurements("heldout", {by_rate}).dump())});
+  CHECK(validation.cases[0].measured_s == doctest::Approx(1.0 / 25));
+  CHECK(validation.cases[0].error_percent() == doctest::Approx(-25));
+}
+
+TEST_CASE("The JSON has the keys of the contract") {
+  const MeasurementFolder folder;
+  const std::string file =
+      folder.write("m.json", measurements("heldout", {measured_case("a", 0.040)}).dump());
+  const ordered_json json = to_json(validate_files({file}));
+  CHECK(json["schema"] == "lockstep.validation/1");
+  for (const char* key : {"name", "group", "split", "measured", "predicted", "error_percent", "low", "high"})
+    CHECK(json["cases"][0].contains(key));
+  for (const char* key : {"group", "n", "mape_percent", "median_percent", "p90_percent", "bias_percent"})
+    CHECK(json["groups"][0].contains(key));
+}
+
+TEST_CASE("A folder stands for the measurements below it, in sorted order, and nothing else") {
+  const MeasurementFolder folder;
+  const std::string text = measurements("fit", {measured_case("a", 0.03)}).dump();
+  const std::string later = folder.write("b/m.json", text);
+  const std::string earlier = folder.write("a/deep/m.json", text);
+  folder.write("scenario.json", thirty_milliseconds().dump());
+  folder.write("list.json", "[1, 2]");
+  folder.write("run.json", R"({"schema": "lockstep.run/1"})");
+  folder.write("notes.txt", "no JSON at all");
+  CHECK(find_measurement_files({folder.path()}) == std::vector<std::string>{earlier, later});
+  CHECK(find_measurement_files({later, folder.path()}) == std::vector<std::string>{later, earlier, later});
+}
+
+TEST_CASE("A folder without measurements is refused, and so is JSON that cannot be read") {
+  const MeasurementFolder folder;
+  CHECK_THROWS_WITH_AS(find_measurement_files({folder.path()}), doctest::Contains("found no measurements"),
+                       ConfigError);
+  folder.write("broken.json", "{");
+  CHECK_THROWS_WITH_AS(find_measurement_files({folder.path()}), doctest::Contains("broken.json"),
+                       ConfigError);
+}
+
+TEST_CASE("Mistakes of a measurements file are named with their place") {
+  const MeasurementFolder folder;
+  ordered_json wrong = measurements("training", {measured_case("a", 0.03)});
+  wrong["cases"][0]["measured"] = {{"seconds", 3}};
+  const std::string file = folder.write("m.json", wrong.dump());
+  CHECK_THROWS_WITH_AS(validate_files({file}), doctest::Contains("m.json: /split"), ConfigError);
+  CHECK_THROWS_WITH_AS(validate_files({file}), doctest::Contains("/cases/0/measured"), ConfigError);
+}
+
+}  // namespace lockstep::validation_test

@@ -1,0 +1,20 @@
+#pragma once
+
+// The order in which the gradients of a model become ready in backward, by its parameters' indices.
+
+#include <cstdint>
+#include <ranges>
+#include <vector>
+
+#include "sim/plan/model.h"
+
+namespace lockstep::testing {
+
+inline std::vector<std::uint32_t> gradient_ready_order(const Model& model) {
+  std::vector<std::uint32_t> order;
+  for (const Layer& layer : model.layers | std::views::reverse)
+    order.insert(order.end(), layer.parameters.begin(), layer.parameters.end());
+  return order;
+}
+
+}  // namespace lockstep::testing
