@@ -104,29 +104,21 @@ class RingWriter {
     for (std::uint32_t ring = 0; ring < world_.rings.size(); ++ring) write_ring(ring, wire_steps());
   }
 
-  // Step by step round one ring; `sent` and `before` hold each representative's send of this step and the
-  // last one.
+  // A rank hands on what the one before it on the ring has sent in the step before.
   void write_ring(std::uint32_t ring, const RingSteps& steps) {
-    std::vector<LaneId> lanes;
-    std::vector<PathId> paths;
-    std::vector<std::size_t> sender;  // index of the representative that stands for the previous rank
-    for (const Rank rank : frame_.ranks()) {
-      lanes.push_back(writer_.new_channel_lane(rank, ring));
-      paths.push_back(frame_.hop(world_.flow(ring, rank), steps.bytes));
-      sender.push_back(writer_.representative_index(world_.previous(ring, rank)));
+    const std::span<const Rank> ranks = frame_.ranks();
+    std::vector<OpId> relays;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const LaneId lane = writer_.new_channel_lane(ranks[i], ring);
+      const PathId path = frame_.hop(world_.flow(ring, ranks[i]), steps.bytes);
+      const OpId launched = frame_.launched(i);
+      relays.push_back(writer_.relay(lane, path, steps.bytes, steps.count, std::span(&launched, 1)));
     }
-    std::vector<OpId> before(lanes.size());
-    std::vector<OpId> sent(lanes.size());
-    for (std::int64_t step = 0; step < steps.count; ++step) {
-      for (std::size_t i = 0; i < lanes.size(); ++i) {
-        const OpId arrived = step == 0 ? frame_.launched(i) : before[sender[i]];
-        sent[i] = writer_.transfer(lanes[i], paths[i], steps.bytes, std::span(&arrived, 1));
-      }
-      std::swap(before, sent);
-    }
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
-      frame_.wait_for(i, before[i]);
-      frame_.wait_for(i, before[sender[i]]);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const OpId feeder = relays[writer_.representative_index(world_.previous(ring, ranks[i]))];
+      writer_.feed(relays[i], feeder);
+      frame_.wait_for(i, relays[i]);
+      frame_.wait_for(i, feeder);
     }
   }
 

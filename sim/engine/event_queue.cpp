@@ -14,9 +14,13 @@ bool EventQueue::advance() {
   const auto first = static_cast<std::size_t>(std::countr_zero(occupied_));
   occupied_ &= ~(std::uint64_t{1} << first);
   std::vector<Event>& source = buckets_[first];
-  now_ = std::min_element(source.begin(), source.end(), [](const Event& a, const Event& b) {
-           return a.time < b.time;
-         })->time;
+  const auto [earliest, latest] = std::minmax_element(
+      source.begin(), source.end(), [](const Event& a, const Event& b) { return a.time < b.time; });
+  now_ = earliest->time;
+  if (earliest->time == latest->time) {
+    source.swap(buckets_[0]);
+    return true;
+  }
   for (const Event& event : source) {
     const std::size_t index = bucket_of(event.time);
     buckets_[index].push_back(event);

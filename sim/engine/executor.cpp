@@ -4,20 +4,40 @@
 
 #include "sim/base/check.h"
 #include "sim/engine/event_queue.h"
+#include "sim/engine/relay_progress.h"
 #include "sim/network/flow_network.h"
 
 namespace lockstep {
 namespace {
 
-// What an event means. A completion carries its flow's ticket above these two bits.
-enum EventTag : std::uint32_t { start_tag = 0, end_tag = 1, completion_tag = 2, tag_bits = 2, tag_mask = 3 };
+// What an event means, and of what. A completion carries its flow's ticket above these bits.
+enum EventTag : std::uint32_t {
+  start_tag,          // op
+  end_tag,            // op
+  completion_tag,     // flow
+  message_start_tag,  // relay
+  message_end_tag,    // relay
+};
+constexpr std::uint32_t tag_bits = 3;
+constexpr std::uint32_t tag_mask = (1u << tag_bits) - 1;
+static_assert(tag_bits + FlowNetwork::ticket_bits == 32);
+
+// What the network calls an op is a relay, if this bit is set.
+constexpr std::uint32_t relay_bit = 1u << 31;
 
 class Executor {
  public:
   Executor(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes)
-      : plan_(plan), routes_(routes), network_(capacities, routes), waiting_for_(plan.dependency_count) {
+      : plan_(plan),
+        routes_(routes),
+        network_(capacities, routes),
+        waiting_for_(plan.dependency_count),
+        relays_(plan) {
+    LOCKSTEP_CHECK(plan.size() < relay_bit, "a plan has fewer than 2^31 ops");
     timeline_.start.resize(plan.size());
     timeline_.end.resize(plan.size());
+    timeline_.message_start.resize(plan.message_count);
+    timeline_.message_end.resize(plan.message_count);
     pools_.reserve(plan.lanes.size());
     for (const Lane& lane : plan.lanes)
       pools_.push_back(
@@ -48,6 +68,12 @@ class Executor {
       case end_tag:
         ++timeline_.events;
         return end(OpId{event.subject});
+      case message_start_tag:
+        ++timeline_.events;
+        return send(event.subject);
+      case message_end_tag:
+        ++timeline_.events;
+        return arrive(event.subject);
       default:
         return complete(event.subject, event.tag >> tag_bits);
     }
@@ -168,14 +194,52 @@ class Executor {
         return schedule_end(op, Duration::zero());
       case OpKind::transfer:
         return network_.start(op, route_of(op), plan_.amount[op.index], now);
+      case OpKind::relay:
+        return start_relay(relay_index(plan_, op));
     }
+  }
+
+  void start_relay(std::uint32_t relay) {
+    relays_.start_first(relay);
+    send(relay);
+  }
+
+  void send(std::uint32_t relay) {
+    timeline_.message_start[relays_.started(relay)] = queue_.now();
+    network_.start(OpId{relay | relay_bit}, route_of(relays_.path(relay)), relays_.amount(relay),
+                   queue_.now());
+  }
+  void schedule_send(std::uint32_t relay) { queue_.push(queue_.now(), relay, message_start_tag); }
+
+  void leave(std::uint32_t relay) {
+    if (relays_.leave(relay))
+      schedule_send(relay);
+    else if (relays_.have_all_left(relay))
+      release_lane(relays_.op(relay));
+    const Duration latency = routes_.latency(route_of(relays_.path(relay)));
+    if (latency > Duration::zero())
+      return queue_.push(queue_.now() + latency, relay, message_end_tag);
+    ++timeline_.events;
+    arrive(relay);
+  }
+
+  void arrive(std::uint32_t relay) {
+    const bool is_last = relays_.arrive(relay);
+    timeline_.message_end[relays_.arrived(relay)] = queue_.now();
+    for (const std::uint32_t receiver : relays_.receivers(relay))
+      if (relays_.hear(receiver))
+        schedule_send(receiver);
+    if (is_last)
+      settle(relays_.op(relay));
   }
 
   // The last byte has left: the lane is free, the receiver has it one latency later.
   void complete(std::uint32_t slot, std::uint32_t ticket) {
     OpId op = no_op;
-    if (!network_.finish(slot, ticket & ticket_mask_, op))
+    if (!network_.finish(slot, ticket, op))
       return;
+    if ((op.index & relay_bit) != 0)
+      return leave(op.index & ~relay_bit);
     release_lane(op);
     const Duration latency = routes_.latency(route_of(op));
     if (latency > Duration::zero())
@@ -220,15 +284,15 @@ class Executor {
     serve_queue(op);
   }
 
-  RouteId route_of(OpId op) const { return RouteId{plan_.path[op.index].index}; }
-
-  static constexpr std::uint32_t ticket_mask_ = 0xffffffffu >> tag_bits;
+  RouteId route_of(OpId op) const { return route_of(plan_.path[op.index]); }
+  static RouteId route_of(PathId path) { return RouteId{path.index}; }
 
   const Plan& plan_;
   const RouteTable& routes_;
   EventQueue queue_;
   FlowNetwork network_;
   std::vector<std::uint32_t> waiting_for_;
+  RelayProgress relays_;
   std::vector<SlotPool> pools_;
   std::vector<ReadyQueue> queues_;  // by lane; empty where every lane keeps its order
   std::uint32_t arrivals_ = 0;

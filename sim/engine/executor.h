@@ -9,7 +9,8 @@
 //            Starts and ends are events; the network is solved once at the end of each instant.
 // Invariant: at one instant events run in the order they were scheduled; a plan that cannot finish
 //            (a dependency cycle) is a bug of its writer and is reported as one.
-// Cost:      two queue events an op (three for a transfer with latency); no allocation once warm.
+// Cost:      two queue events an op or message of a relay (three for a transfer with latency); no allocation
+//            once warm.
 
 #include <span>
 

@@ -9,8 +9,6 @@
 namespace lockstep {
 namespace {
 
-__extension__ typedef __int128 Signed128;
-
 // A server's jobs: a worker's pull, its push, or the update that ends a round.
 constexpr std::uint32_t round_job = UINT32_MAX;
 
@@ -21,56 +19,21 @@ constexpr std::uint32_t push_job(std::uint32_t worker) {
   return 2 * worker + 1;
 }
 
-// How much of `moving` and of computing at this speed the slowest path takes.
-Duration longest(const std::vector<Overlap>& paths, Duration moving, std::int64_t factor_ppm) {
-  Duration longest;
-  for (const Overlap& path : paths)
-    longest = std::max(longest,
-                       scaled(moving, path.share_ppm, million) + scaled(path.compute, factor_ppm, million));
-  return longest;
-}
-
-// Whether `middle` is never the longest of three paths, whatever the ratio of moving to computing: it lies
-// below the line from one to the other. Shares grow from left to right.
-bool is_hidden(const Overlap& left, const Overlap& middle, const Overlap& right) {
-  const auto area = [](std::int64_t share, Duration compute) {
-    return static_cast<Signed128>(share) * static_cast<Signed128>(compute.picoseconds());
-  };
-  return area(right.share_ppm - left.share_ppm, middle.compute - left.compute) <=
-         area(middle.share_ppm - left.share_ppm, right.compute - left.compute);
-}
-
-// Only the paths that can ever be the longest: the upper hull of points (share, compute).
-std::vector<Overlap> upper_hull(std::vector<Overlap> paths) {
-  std::stable_sort(paths.begin(), paths.end(), [](const Overlap& left, const Overlap& right) {
-    return left.share_ppm != right.share_ppm ? left.share_ppm < right.share_ppm
-                                             : left.compute < right.compute;
-  });
-  std::vector<Overlap> hull;
-  for (const Overlap& path : paths) {
-    while (hull.size() > 1 && is_hidden(hull[hull.size() - 2], hull.back(), path)) hull.pop_back();
-    hull.push_back(path);
-  }
-  return hull;
-}
-
 }  // namespace
 
 UpdateLoop::UpdateLoop(UpdateLoopInput input)
     : input_(std::move(input)),
-      pulls_(input_.pull.width_ppm, input_.pull.pieces),
-      pushes_(input_.push.width_ppm, input_.push.pieces),
-      server_(input_.server.takes_turns, input_.server.width_ppm),
-      workers_(input_.slowdown_ppm.size() / static_cast<std::size_t>(input_.ranks_per_worker)) {
+      pulls_(pulls_tag, input_.pull.width_ppm, input_.pull.pieces),
+      pushes_(pushes_tag, input_.push.width_ppm, input_.push.pieces),
+      server_(server_tag, input_.server.takes_turns, input_.server.width_ppm),
+      workers_(input_.slowdown_ppm.size() / static_cast<std::size_t>(input_.ranks_per_worker)),
+      account_(workers_.size(), input_.warm_up, input_.rounds) {
   LOCKSTEP_CHECK(!workers_.empty() && input_.rounds > 0, "somebody works for at least a round");
   LOCKSTEP_CHECK(needed() > 0, "a round needs at least one gradient");
   input_.step.after_pull = upper_hull(std::move(input_.step.after_pull));
   input_.step.before_push = upper_hull(std::move(input_.step.before_push));
   if (input_.staleness_bound)
     bound_.emplace(*input_.staleness_bound);
-  if (input_.warm_up == 0)
-    window_begin_ = Time{};
-  totals_.workers.resize(workers_.size());
   for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) begin(worker);
 }
 
@@ -80,9 +43,9 @@ bool UpdateLoop::has_server() const {
 
 bool UpdateLoop::next(LearningEvent& event) {
   Event due;
-  while (happened_.empty() && !is_done_)
+  while (happened_.empty() && !account_.is_complete())
     if (queue_.next(due)) {
-      ++totals_.events;
+      account_.take_event();
       handle(due);
     } else {
       LOCKSTEP_CHECK(queue_.advance(), "somebody always has something left to do");
@@ -97,17 +60,17 @@ bool UpdateLoop::next(LearningEvent& event) {
 void UpdateLoop::handle(const Event& event) {
   switch (event.tag) {
     case pulls_tag:
-      return wake(pulls_, pulls_alarm_, pulls_tag, [&](const PortFlow& flow) {
+      return pulls_.wake(queue_, [&](const PortFlow& flow) {
         workers_[flow.id].pull_begin = flow.begin;
         pulled(flow.id);
       });
     case pushes_tag:
-      return wake(pushes_, pushes_alarm_, pushes_tag, [&](const PortFlow& flow) {
+      return pushes_.wake(queue_, [&](const PortFlow& flow) {
         workers_[flow.id].push_begin = flow.begin;
         leave(flow.id);
       });
     case server_tag:
-      return wake(server_, server_alarm_, server_tag, [&](const ServedJob& job) { served(job); });
+      return server_.wake(queue_, [&](const ServedJob& job) { served(job); });
     case push_tag:
       return push(event.subject);
     case arrival_tag:
@@ -118,8 +81,6 @@ void UpdateLoop::handle(const Event& event) {
       return end_round();
   }
 }
-
-// ---- a worker's way round ----
 
 void UpdateLoop::begin(std::uint32_t worker) {
   if (!has_server())
@@ -140,8 +101,8 @@ void UpdateLoop::let_readers_in() {
 }
 
 void UpdateLoop::read(std::uint32_t worker) {
-  account(worker, Activity::waiting, queue_.now());
-  workers_[worker].doing = Activity::communicating;
+  account_.spend(worker, Activity::waiting, queue_.now());
+  account_.turn_to(worker, Activity::communicating);
   workers_[worker].version = version_;
   ++workers_[worker].iteration;
   emit(LearningKind::read, worker);
@@ -154,8 +115,7 @@ void UpdateLoop::pull(std::uint32_t worker) {
   workers_[worker].pull_begin = queue_.now();
   if (input_.pull.alone == Duration::zero())
     return pulled(worker);
-  pulls_.start(worker, input_.pull.alone, queue_.now());
-  set_alarm(pulls_, pulls_alarm_, pulls_tag);
+  pulls_.start(worker, input_.pull.alone, queue_);
 }
 
 // Of two things that go along with each other the later one counts.
@@ -178,8 +138,8 @@ void UpdateLoop::compute_after_pull(std::uint32_t index) {
   const Duration pulling = queue_.now() - worker.pull_begin + input_.pull.latency;
   const Duration before_backward = std::max(longest(input_.step.after_pull, pulling, worker.factor_ppm),
                                             scaled(input_.step.until_backward, worker.factor_ppm, million));
-  set_step(worker, worker.pull_begin, before_backward);
-  hide(pulling - (worker.compute_begin - worker.pull_begin));
+  set_step(index, worker.pull_begin, before_backward);
+  account_.hide(pulling - (account_.computing(index).begin - worker.pull_begin));
   const auto& gradients = input_.step.before_push;  // the first has all bytes before it
   const Duration first = gradients.empty() ? input_.step.backward : gradients.back().compute;
   queue_.push(worker.pull_begin + before_backward + scaled(first, worker.factor_ppm, million), index,
@@ -188,13 +148,13 @@ void UpdateLoop::compute_after_pull(std::uint32_t index) {
 
 void UpdateLoop::compute_on_own_weights(std::uint32_t index) {
   Worker& worker = workers_[index];
-  account(index, Activity::communicating, queue_.now());
+  account_.spend(index, Activity::communicating, queue_.now());
   ++worker.iteration;
   if (input_.rule == UpdateRule::reduced)
     emit(LearningKind::read, index);
   draw_speed(worker, index);
-  set_step(worker, queue_.now(), scaled(input_.step.until_backward, worker.factor_ppm, million));
-  queue_.push(worker.compute_end, index, computed_tag);
+  set_step(index, queue_.now(), scaled(input_.step.until_backward, worker.factor_ppm, million));
+  queue_.push(account_.computing(index).end, index, computed_tag);
 }
 
 void UpdateLoop::push(std::uint32_t worker) {
@@ -205,30 +165,30 @@ void UpdateLoop::push(std::uint32_t worker) {
   }
   if (input_.push.alone == Duration::zero())
     return leave(worker);
-  pushes_.start(worker, input_.push.alone, queue_.now());
-  set_alarm(pushes_, pushes_alarm_, pushes_tag);
+  pushes_.start(worker, input_.push.alone, queue_);
 }
 
 // At the rate that the port gave, the bytes that were ready last may have left later than the port thinks.
 void UpdateLoop::leave(std::uint32_t index) {
   const Worker& worker = workers_[index];
-  const Time backward_begin = worker.compute_end - scaled(input_.step.backward, worker.factor_ppm, million);
+  const Time computed = account_.computing(index).end;
+  const Time backward_begin = computed - scaled(input_.step.backward, worker.factor_ppm, million);
   const Duration pushing = queue_.now() - worker.push_begin;
   const Time left = backward_begin + longest(input_.step.before_push, pushing, worker.factor_ppm);
-  queue_.push(std::max({queue_.now(), worker.compute_end, left}) + input_.push.latency, index, arrival_tag);
+  queue_.push(std::max({queue_.now(), computed, left}) + input_.push.latency, index, arrival_tag);
 }
 
 void UpdateLoop::arrive(std::uint32_t worker) {
-  hide(workers_[worker].compute_end - workers_[worker].push_begin);
-  account_step(worker);
-  account(worker, Activity::communicating, queue_.now());
+  account_.hide(account_.computing(worker).end - workers_[worker].push_begin);
+  account_.spend_step(worker, queue_.now());
+  account_.spend(worker, Activity::communicating, queue_.now());
   if (goes_along()) {
-    workers_[worker].doing = Activity::communicating;
+    account_.turn_to(worker, Activity::communicating);
     return is_second(worker) ? use(worker) : void();
   }
   if (input_.rule == UpdateRule::synchronous)
     return serve(push_job(worker));
-  workers_[worker].doing = Activity::waiting;
+  account_.turn_to(worker, Activity::waiting);
   if (!bound_)
     return admit(worker);
   bound_->arrive(worker);
@@ -236,8 +196,8 @@ void UpdateLoop::arrive(std::uint32_t worker) {
 }
 
 void UpdateLoop::admit(std::uint32_t worker) {
-  account(worker, Activity::waiting, queue_.now());
-  workers_[worker].doing = Activity::communicating;
+  account_.spend(worker, Activity::waiting, queue_.now());
+  account_.turn_to(worker, Activity::communicating);
   began_applying();
   serve(push_job(worker));
 }
@@ -245,8 +205,8 @@ void UpdateLoop::admit(std::uint32_t worker) {
 void UpdateLoop::began_applying() {
   if (input_.rule != UpdateRule::asynchronous)
     return;
-  if (applying_ > 0 && !server_.takes_turns() && window_begin_)
-    ++totals_.conflicts;
+  if (applying_ > 0 && !server_.queue().takes_turns())
+    account_.add_conflict();
   ++applying_;
 }
 
@@ -264,31 +224,29 @@ void UpdateLoop::serve(std::uint32_t job) {
   const Duration work = work_of(job);
   if (work == Duration::zero())
     return served({job, queue_.now()});
-  server_.start(job, work, queue_.now());
-  set_alarm(server_, server_alarm_, server_tag);
+  server_.start(job, work, queue_);
 }
 
 void UpdateLoop::served(const ServedJob& job) {
-  if (window_begin_)
-    totals_.server_work += work_of(job.id);
+  account_.add_server_work(work_of(job.id));
   if (job.id == round_job)
     return end_round();
   const std::uint32_t worker = job.id / 2;
   if (goes_along() && !is_second(worker))
     return;
   if (input_.rule == UpdateRule::asynchronous && !goes_along())
-    account(worker, Activity::waiting, job.begin);
+    account_.spend(worker, Activity::waiting, job.begin);
   if (job.id != pull_job(worker))
     return use(worker);
   if (goes_along())
     return compute_after_pull(worker);
-  account(worker, Activity::communicating, queue_.now());
+  account_.spend(worker, Activity::communicating, queue_.now());
   pull(worker);
 }
 
 // All of a gradient has come and was handled.
 void UpdateLoop::use(std::uint32_t worker) {
-  account(worker, Activity::communicating, queue_.now());
+  account_.spend(worker, Activity::communicating, queue_.now());
   input_.rule == UpdateRule::asynchronous ? apply(worker) : contribute(worker);
 }
 
@@ -298,40 +256,39 @@ void UpdateLoop::apply(std::uint32_t worker) {
   --applying_;
   if (bound_)
     bound_->applied();
-  if (window_begin_)
-    totals_.staleness.add(staleness);
-  workers_[worker].doing = Activity::waiting;
-  end_step(worker);
+  account_.add_staleness(staleness);
+  account_.turn_to(worker, Activity::waiting);
+  account_.end_step(worker, queue_.now());
   emit(LearningKind::apply, worker, staleness);
-  count(1, version_ % static_cast<std::int64_t>(workers_.size()) == 0 ? 1 : 0);
+  account_.count(1, version_ % static_cast<std::int64_t>(workers_.size()) == 0 ? 1 : 0, queue_.now());
   begin(worker);
 }
 
 // A gradient that comes when the round has all it needs is dropped, one that comes later still at once.
 void UpdateLoop::contribute(std::uint32_t worker) {
-  workers_[worker].doing = Activity::waiting;
+  account_.turn_to(worker, Activity::waiting);
   if (workers_[worker].version != version_)
     return begin(worker);
-  held_.push_back(worker);
-  if (in_round_ == needed())
+  round_.held.push_back(worker);
+  if (round_.gradients == needed())
     return;
   emit(LearningKind::contribute, worker);
-  if (++in_round_ == needed())
+  if (++round_.gradients == needed())
     serve(round_job);
 }
 
 void UpdateLoop::reach_barrier(std::uint32_t worker) {
-  account_step(worker);
-  workers_[worker].doing = Activity::waiting;
+  account_.spend_step(worker, queue_.now());
+  account_.turn_to(worker, Activity::waiting);
   emit(input_.rule == UpdateRule::reduced ? LearningKind::contribute : LearningKind::local_step, worker);
   if (input_.rule == UpdateRule::averaged && (workers_[worker].iteration + 1) % input_.local_steps != 0)
     return begin(worker);
-  held_.push_back(worker);
-  if (++in_round_ < needed())
+  round_.held.push_back(worker);
+  if (++round_.gradients < needed())
     return;
-  for (const std::uint32_t ready : held_) {
-    account(ready, Activity::waiting, queue_.now());
-    workers_[ready].doing = Activity::communicating;
+  for (const std::uint32_t ready : round_.held) {
+    account_.spend(ready, Activity::waiting, queue_.now());
+    account_.turn_to(ready, Activity::communicating);
   }
   queue_.push(queue_.now() + input_.all_reduce, 0, round_tag);
 }
@@ -340,34 +297,11 @@ void UpdateLoop::end_round() {
   const std::int64_t steps = input_.rule == UpdateRule::averaged ? input_.local_steps : 1;
   ++version_;
   emit(input_.rule == UpdateRule::averaged ? LearningKind::average : LearningKind::step, 0);
-  const std::int64_t used = std::exchange(in_round_, 0);
-  count(used * steps, steps);
-  const std::vector<std::uint32_t> held = std::exchange(held_, {});
-  for (const std::uint32_t worker : held) end_step(worker);
-  for (const std::uint32_t worker : held) begin(worker);
+  const Round ended = std::exchange(round_, {});
+  account_.count(ended.gradients * steps, steps, queue_.now());
+  for (const std::uint32_t worker : ended.held) account_.end_step(worker, queue_.now());
+  for (const std::uint32_t worker : ended.held) begin(worker);
 }
-
-// ---- queues ----
-
-template <class Queue>
-void UpdateLoop::set_alarm(const Queue& queue, Alarm& alarm, Tag tag) {
-  const std::optional<Time> next = queue.next_finish();
-  if (!next || (alarm && *alarm <= *next))
-    return;
-  alarm = next;
-  queue_.push(*next, 0, tag);
-}
-
-template <class Queue, class Done>
-void UpdateLoop::wake(Queue& queue, Alarm& alarm, Tag tag, Done done) {
-  if (alarm != queue_.now())
-    return;
-  alarm.reset();
-  while (queue.next_finish() && *queue.next_finish() <= queue_.now()) done(queue.finish(queue_.now()));
-  set_alarm(queue, alarm, tag);
-}
-
-// ---- what everybody did with the time ----
 
 // By rank and iteration: how fast somebody is does not depend on what the others do.
 void UpdateLoop::draw_speed(Worker& worker, std::uint32_t index) {
@@ -382,64 +316,12 @@ void UpdateLoop::draw_speed(Worker& worker, std::uint32_t index) {
   }
 }
 
-void UpdateLoop::hide(Duration duration) {
-  if (window_begin_ && duration > Duration::zero())
-    totals_.hidden += duration;
-}
-
-void UpdateLoop::end_step(std::uint32_t worker) {
-  const Time before = std::exchange(workers_[worker].updated, queue_.now());
-  if (window_begin_)
-    totals_.steps.add((queue_.now() - before).picoseconds());
-}
-
 // Computing is laid at the end of the time until backward begins: it makes no difference to any sum.
-void UpdateLoop::set_step(Worker& worker, Time begin, Duration before_backward) {
+void UpdateLoop::set_step(std::uint32_t worker, Time begin, Duration before_backward) {
   const Time backward_begin = begin + before_backward;
-  worker.compute_begin = backward_begin - scaled(input_.step.until_backward, worker.factor_ppm, million);
-  worker.compute_end = backward_begin + scaled(input_.step.backward, worker.factor_ppm, million);
-  worker.doing = Activity::computing;
-}
-
-void UpdateLoop::account(std::uint32_t index, Activity activity, Time until) {
-  Worker& worker = workers_[index];
-  if (until <= worker.accounted)
-    return;
-  const Time from = std::max(std::exchange(worker.accounted, until), window_begin_.value_or(until));
-  if (from >= until)
-    return;
-  WorkerTime& time = totals_.workers[index];
-  (activity == Activity::computing       ? time.computing
-   : activity == Activity::communicating ? time.communicating
-                                         : time.waiting) += until - from;
-}
-
-void UpdateLoop::account_step(std::uint32_t worker) {
-  const Time now = queue_.now();
-  account(worker, Activity::communicating, std::min(workers_[worker].compute_begin, now));
-  account(worker, Activity::computing, std::min(workers_[worker].compute_end, now));
-  workers_[worker].doing = Activity::communicating;
-}
-
-void UpdateLoop::count(std::int64_t updates, std::int64_t rounds) {
-  rounds_ += rounds;
-  if (window_begin_)
-    updates_ += updates;
-  if (!window_begin_ && rounds_ >= input_.warm_up)
-    window_begin_ = queue_.now();
-  if (rounds_ >= input_.warm_up + input_.rounds && !is_done_)
-    close();
-}
-
-void UpdateLoop::close() {
-  for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
-    if (workers_[worker].doing == Activity::computing)
-      account_step(worker);
-    account(worker, workers_[worker].doing, queue_.now());
-  }
-  totals_.window = queue_.now() - *window_begin_;
-  totals_.updates = updates_;
-  is_done_ = true;
+  const auto own = [&](Duration time) { return scaled(time, workers_[worker].factor_ppm, million); };
+  account_.compute(worker, {.begin = backward_begin - own(input_.step.until_backward),
+                            .end = backward_begin + own(input_.step.backward)});
 }
 
 void UpdateLoop::emit(LearningKind kind, std::uint32_t worker, std::int64_t staleness) {

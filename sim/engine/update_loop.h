@@ -4,14 +4,13 @@
 //
 // Problem:   without a barrier nothing repeats: who reads what depends on everything before, so there is no
 //            plan to write, and a thousand workers at one server are a thousand flows on one port.
-// Idea:      an event loop of its own. A worker pulls the weights, computes, pushes its gradient and waits for
-//            it to be applied. Workers are alike but for their speed, so the network is one shared port a
+// Idea:      an event loop of its own. A worker pulls the weights, computes, pushes its gradient and waits
+//            for it to be applied. Workers are alike but for their speed, so the network is one shared port a
 //            direction; every update touches every server at the same moments, so the slowest server is the
 //            server. Synchronous servers and all-reduced rounds run in the same loop under the same draws, to
 //            be compared.
 // Invariant: integers only; a draw depends on (seed, rank, iteration) alone, so all rules meet the same
-//            disturbances. What a worker does is always one of computing, communicating and waiting: the
-//            three add up to the window to the picosecond.
+//            disturbances.
 // Cost:      about five events an update; memory linear in the workers.
 
 #include <cstdint>
@@ -19,12 +18,14 @@
 #include <optional>
 #include <vector>
 
-#include "sim/base/quantile_sketch.h"
 #include "sim/base/units.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/jitter.h"
+#include "sim/engine/overlap.h"
 #include "sim/engine/server_queue.h"
 #include "sim/engine/staleness.h"
+#include "sim/engine/update_account.h"
+#include "sim/engine/woken_queue.h"
 
 namespace lockstep {
 
@@ -33,13 +34,6 @@ enum class UpdateRule : std::uint8_t {
   synchronous,   // the server waits for all, applies their sum, and everybody pulls
   reduced,       // no server: gradients are all-reduced after every step
   averaged       // no server: weights are all-reduced after every `local_steps` steps
-};
-
-// How far something else must have come before the rest can follow: with `share_ppm` of the bytes still to
-// move, or already there, and so much computing besides.
-struct Overlap {
-  std::int64_t share_ppm = 0;
-  Duration compute;
 };
 
 // One worker's step at undisturbed speed. Layers wait for their own weights only, and gradients leave as they
@@ -106,30 +100,13 @@ struct LearningEvent {
   Time time;
 };
 
-struct WorkerTime {
-  Duration computing, communicating, waiting;
-};
-
-// Means over all that was measured are sums over `updates`.
-struct UpdateTotals {
-  Duration window;                  // that was measured
-  std::int64_t updates = 0;         // gradients that were used in it
-  std::vector<WorkerTime> workers;  // how each spent it
-  Duration hidden;                  // pulling and pushing beside computing, of all workers
-  QuantileSketch steps;             // from one update of a worker to its next, in picoseconds
-  StalenessCounts staleness = {};
-  std::int64_t conflicts = 0;  // updates that began while another was being applied
-  Duration server_work;        // one after the other
-  std::uint64_t events = 0;
-};
-
 class UpdateLoop {
  public:
   explicit UpdateLoop(UpdateLoopInput input);
 
   // The next thing that happens to the weights; false when all rounds are done and `totals` complete.
   bool next(LearningEvent& event);
-  const UpdateTotals& totals() const { return totals_; }
+  const UpdateTotals& totals() const { return account_.totals(); }
 
  private:
   enum Tag : std::uint32_t {
@@ -141,23 +118,20 @@ class UpdateLoop {
     computed_tag,
     round_tag
   };
-  enum class Activity : std::uint8_t { computing, communicating, waiting };
+  using Activity = UpdateAccount::Activity;
 
   struct Worker {
-    Time accounted;                      // until when it is known what it did
-    Activity doing = Activity::waiting;  // since then; of a step, compute_begin and compute_end tell
-    Time updated;                        // last
-    bool is_half_done = false;           // of transfer and handling, where they go along with each other
+    bool is_half_done = false;  // of transfer and handling, where they go along with each other
     Time pull_begin;
     Time push_begin;
-    Time compute_begin;  // where all stalls of the forward pass are moved to its front
-    Time compute_end;
     std::int64_t iteration = -1;  // the first is 0
     std::int64_t version = 0;     // of the weights it has
     std::int64_t factor_ppm = 1'000'000;
   };
-  // The one event that wakes a queue. When another takes its place, the old one finds a different time here.
-  using Alarm = std::optional<Time>;
+  struct Round {
+    std::vector<std::uint32_t> held;  // workers, until it is over
+    std::int64_t gradients = 0;       // that it has
+  };
 
   bool has_server() const;
   bool goes_along() const { return input_.server.goes_along && !bound_; }
@@ -186,42 +160,24 @@ class UpdateLoop {
   void end_round();
   void let_readers_in();
 
-  template <class Queue>
-  void set_alarm(const Queue& queue, Alarm& alarm, Tag tag);
-  template <class Queue, class Done>
-  void wake(Queue& queue, Alarm& alarm, Tag tag, Done done);
-
-  // What everybody did with the time.
   void draw_speed(Worker& worker, std::uint32_t index);
-  void set_step(Worker& worker, Time begin, Duration before_backward);
-  void account(std::uint32_t worker, Activity activity, Time until);
-  void account_step(std::uint32_t worker);
-  void hide(Duration duration);
-  void end_step(std::uint32_t worker);
-  void count(std::int64_t updates, std::int64_t rounds);
-  void close();
+  void set_step(std::uint32_t worker, Time begin, Duration before_backward);
   void emit(LearningKind kind, std::uint32_t worker, std::int64_t staleness = 0);
   std::int64_t needed() const { return static_cast<std::int64_t>(workers_.size()) - input_.backup_workers; }
 
   UpdateLoopInput input_;
   EventQueue queue_;
-  SharedPort pulls_;
-  SharedPort pushes_;
-  ServerQueue server_;
-  Alarm pulls_alarm_, pushes_alarm_, server_alarm_;
+  WokenQueue<SharedPort> pulls_;
+  WokenQueue<SharedPort> pushes_;
+  WokenQueue<ServerQueue> server_;
   std::optional<StalenessBound> bound_;
   std::vector<Worker> workers_;
+  UpdateAccount account_;
   std::deque<std::uint32_t> readers_;  // that the bound keeps waiting
-  std::vector<std::uint32_t> held_;    // until the round is over
-  std::int64_t in_round_ = 0;          // gradients that it has
-  std::int64_t applying_ = 0;          // updates at the server
+  Round round_;
+  std::int64_t applying_ = 0;  // updates at the server
   std::int64_t version_ = 0;
-  std::int64_t updates_ = 0;
-  std::int64_t rounds_ = 0;
-  std::optional<Time> window_begin_;
-  bool is_done_ = false;
   std::deque<LearningEvent> happened_;
-  UpdateTotals totals_;
 };
 
 }  // namespace lockstep

@@ -11,6 +11,8 @@
 namespace lockstep {
 namespace {
 
+constexpr std::uint32_t ticket_mask = (1u << FlowNetwork::ticket_bits) - 1;
+
 // What is left to each transfer would be nothing: no plan can go on.
 [[noreturn]] void refuse_starved(std::int64_t capacity, std::int64_t shares) {
   throw ConfigError(
@@ -23,8 +25,10 @@ namespace {
 
 FlowNetwork::FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes)
     : routes_(routes), free_slot_(routes.size(), none) {
-  links_.reserve(capacities.size());
-  for (const Bandwidth capacity : capacities) links_.push_back({.capacity = capacity.count()});
+  links_.resize(capacities.size());
+  dirty_.reserve(capacities.size());
+  capacities_.reserve(capacities.size());
+  for (const Bandwidth capacity : capacities) capacities_.push_back({.whole = capacity.count()});
 }
 
 std::uint32_t FlowNetwork::make_slot(RouteId route) {
@@ -84,22 +88,26 @@ void FlowNetwork::start(OpId op, RouteId route, std::int64_t amount, Time now) {
   flow.remaining = amount;
   flow.rate = 0;
   flow.updated = now;
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
-    link_in(use);
-    touch(uses_[use].link);
-  }
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) link_in(use);
+  // One of its links leads to all that it shares links with.
+  touch(uses_[flow.first_use].link);
+  ++changes_.began;
+  changes_.slot = slot;
 }
 
 bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
   Flow& flow = flows_[slot];
   if (flow.ticket != ticket)
     return false;
-  ++flow.ticket;
+  flow.ticket = (flow.ticket + 1) & ticket_mask;
   op = flow.op;
   for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
     unlink(use);
     touch(uses_[use].link);
   }
+  ++changes_.left;
+  changes_.route_left = flow.route;
+  changes_.rate_left = flow.rate;
   flow.next_free = free_slot_[flow.route.index];
   free_slot_[flow.route.index] = slot;
   return true;
@@ -107,19 +115,23 @@ bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
 
 void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
   for (const LinkUse& use : routes_.uses(route)) {
-    LinkState& link = links_[use.link.index];
-    const std::int64_t before = open_capacity(link);
-    link.collectives += sign;
-    link.reserved_sms += sign * use.reserved_sms;
-    if (open_capacity(link) != before)
-      touch(use.link.index);
+    LinkCapacity& capacity = capacities_[use.link.index];
+    const std::int64_t before = open_capacity(use.link.index);
+    capacity.collectives += sign;
+    capacity.reserved_sms += sign * use.reserved_sms;
+    if (open_capacity(use.link.index) == before)
+      continue;
+    ++capacities_version_;
+    changes_.of_capacities = true;
+    touch(use.link.index);
   }
 }
 
-std::int64_t FlowNetwork::open_capacity(const LinkState& link) const {
-  if (link.collectives == 0)
-    return link.capacity;
-  return link.capacity / routes_.interference().slowdown_beside(link.reserved_sms) * million;
+std::int64_t FlowNetwork::open_capacity(std::uint32_t link) const {
+  const LinkCapacity& capacity = capacities_[link];
+  if (capacity.collectives == 0)
+    return capacity.whole;
+  return capacity.whole / routes_.interference().slowdown_beside(capacity.reserved_sms) * million;
 }
 
 void FlowNetwork::visit_link(std::uint32_t link) {
@@ -147,10 +159,25 @@ void FlowNetwork::collect_component(std::uint32_t link) {
       visit_flow(uses_[use].slot);
 }
 
-std::int64_t FlowNetwork::rate_alone(const Flow& flow) const {
+bool FlowNetwork::is_alone(const Flow& flow) const {
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
+    if (uses_[use].next != none || uses_[use].previous != none)
+      return false;
+  return true;
+}
+
+std::int64_t FlowNetwork::rate_alone(Flow& flow) const {
+  if (flow.capacities != capacities_version_) {
+    flow.alone_rate = least_capacity(flow);
+    flow.capacities = capacities_version_;
+  }
+  return flow.alone_rate;
+}
+
+std::int64_t FlowNetwork::least_capacity(const Flow& flow) const {
   std::int64_t rate = std::numeric_limits<std::int64_t>::max();
   for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
-    const std::int64_t capacity = open_capacity(links_[uses_[use].link]);
+    const std::int64_t capacity = open_capacity(uses_[use].link);
     if (capacity < uses_[use].multiplicity)
       refuse_starved(capacity, uses_[use].multiplicity);
     rate = std::min(rate, capacity / uses_[use].multiplicity);
@@ -158,27 +185,70 @@ std::int64_t FlowNetwork::rate_alone(const Flow& flow) const {
   return rate;
 }
 
+// Of what begins: messages of a ring are all alike.
+Duration FlowNetwork::time_left(Flow& flow) const {
+  if (flow.timed_amount != flow.remaining || flow.timed_rate != flow.rate) {
+    flow.timed_amount = flow.remaining;
+    flow.timed_rate = flow.rate;
+    flow.timed = time_to_move(Bytes{flow.remaining}, Bandwidth{flow.rate});
+  }
+  return flow.timed;
+}
+
 void FlowNetwork::set_rate(std::uint32_t slot, std::int64_t rate, Time now) {
   Flow& flow = flows_[slot];
   if (flow.rate == rate)
     return;
-  if (flow.rate != 0)
+  if (flow.rate != 0 && now != flow.updated)
     flow.remaining -= moved_in(now - flow.updated, Bandwidth{flow.rate}).count();
   flow.remaining = std::max<std::int64_t>(flow.remaining, 0);
   flow.updated = now;
   flow.rate = rate;
-  ++flow.ticket;
-  completions_.push_back({now + time_to_move(Bytes{flow.remaining}, Bandwidth{rate}), slot, flow.ticket});
+  flow.ticket = (flow.ticket + 1) & ticket_mask;
+  completions_.push_back({now + time_left(flow), slot, flow.ticket});
 }
 
-void FlowNetwork::solve_component(Time now) {
-  if (component_flows_.size() == 1) {
-    set_rate(component_flows_.front(), rate_alone(flows_[component_flows_.front()]), now);
-    return;
+// What every link would offer if nobody were held to less elsewhere; the least of them, or 0: it takes
+// levels.
+std::int64_t FlowNetwork::make_offers() {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const std::uint32_t link : component_links_) {
+    std::int64_t shares = 0;
+    for (std::uint32_t use = links_[link].first_use; use != none; use = uses_[use].next)
+      shares += uses_[use].multiplicity * routes_.weight(flows_[uses_[use].slot].route);
+    if (shares == 0)
+      return 0;
+    links_[link].offer = open_capacity(link) / shares;
+    least = std::min(least, links_[link].offer);
   }
+  return least;
+}
+
+bool FlowNetwork::is_held_to(std::int64_t offer, const Flow& flow) const {
+  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
+    if (links_[uses_[use].link].offer == offer)
+      return true;
+  return false;
+}
+
+// Mostly one narrow port holds everybody: the first level of the fair shares is then the last.
+void FlowNetwork::solve_component(Time now) {
+  if (component_flows_.size() == 1)
+    return set_rate(component_flows_.front(), rate_alone(flows_[component_flows_.front()]), now);
+  const std::int64_t offer = make_offers();
+  const bool is_one_level =
+      offer > 0 && std::all_of(component_flows_.begin(), component_flows_.end(),
+                               [&](std::uint32_t slot) { return is_held_to(offer, flows_[slot]); });
+  if (!is_one_level)
+    return solve_in_levels(now);
+  for (const std::uint32_t slot : component_flows_)
+    set_rate(slot, offer * routes_.weight(flows_[slot].route), now);
+}
+
+void FlowNetwork::solve_in_levels(Time now) {
   problem_.clear();
   for (const std::uint32_t link : component_links_)
-    links_[link].local = problem_.add_link(open_capacity(links_[link]));
+    links_[link].local = problem_.add_link(open_capacity(link));
   for (const std::uint32_t slot : component_flows_) {
     share_uses_.clear();
     for (std::uint32_t use = flows_[slot].first_use; use < flows_[slot].last_use; ++use)
@@ -186,22 +256,43 @@ void FlowNetwork::solve_component(Time now) {
     problem_.add_flow(share_uses_, routes_.weight(flows_[slot].route));
   }
   if (const auto starved = problem_.starved_link())
-    refuse_starved(open_capacity(links_[component_links_[*starved]]), problem_.shares_on(*starved));
+    refuse_starved(open_capacity(component_links_[*starved]), problem_.shares_on(*starved));
   const std::span<const std::int64_t> rates = problem_.solve();
   for (std::size_t i = 0; i < component_flows_.size(); ++i) set_rate(component_flows_[i], rates[i], now);
+}
+
+void FlowNetwork::solve_around(std::uint32_t link, Time now) {
+  const std::uint32_t slot = uses_[links_[link].first_use].slot;
+  Flow& flow = flows_[slot];
+  if (flow.visited == epoch_)
+    return;
+  if (is_alone(flow)) {
+    flow.visited = epoch_;
+    return set_rate(slot, rate_alone(flow), now);
+  }
+  collect_component(link);
+  solve_component(now);
+}
+
+// Rates depend on how many flows there are on each route, and on capacities.
+bool FlowNetwork::is_replacement() const {
+  return changes_.began == 1 && changes_.left == 1 && !changes_.of_capacities &&
+         flows_[changes_.slot].route == changes_.route_left;
 }
 
 std::span<const Completion> FlowNetwork::solve(Time now) {
   completions_.clear();
   if (dirty_.empty())
     return completions_;
+  const bool nobody_notices = is_replacement();
+  if (nobody_notices)
+    set_rate(changes_.slot, changes_.rate_left, now);
+  changes_ = {};
   ++epoch_;
   for (const std::uint32_t link : dirty_) {
     links_[link].is_dirty = false;
-    if (links_[link].visited == epoch_ || links_[link].first_use == none)
-      continue;
-    collect_component(link);
-    solve_component(now);
+    if (!nobody_notices && links_[link].first_use != none)
+      solve_around(link, now);
   }
   dirty_.clear();
   return completions_;

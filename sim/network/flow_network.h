@@ -6,10 +6,13 @@
 // Idea:      remember which links were touched during an instant; at its end, re-solve only the
 //            connected components (flows that share links, links that share flows) around them.
 //            A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
+//            Where one flow leaves and one on the same route begins, nobody else notices.
+//            A slot remembers what it gets alone on its links and how long its last amount took so.
 // Invariant: between two solves every rate is constant, and on each link the rates times their
 //            multiplicities stay within capacity, and where collectives hold SMs within what they leave.
-// Cost:      a flow alone on its links costs O(its links); else one fair-share problem per component.
-//            Nothing is allocated once every route has been used.
+// Cost:      a flow alone on its links costs O(its links), and no division where it moves what it moved
+//            before; else one fair-share problem per component. Nothing is allocated once every route has
+//            been used.
 // Reference: fair_share.h.
 
 #include <cstdint>
@@ -32,6 +35,8 @@ struct Completion {
 
 class FlowNetwork {
  public:
+  static constexpr std::uint32_t ticket_bits = 29;
+
   FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes);
 
   // A transfer of `amount` units begins on `route`. Its rate is known after the next `solve`.
@@ -47,13 +52,16 @@ class FlowNetwork {
   static constexpr std::uint32_t none = 0xffffffff;
 
   struct LinkState {
-    std::int64_t capacity;
-    std::int64_t collectives = 0;   // that run here
-    std::int64_t reserved_sms = 0;  // by all of them
     std::uint32_t first_use = none;
     std::uint32_t visited = 0;  // epoch of the last search that came by
     std::uint32_t local = 0;    // its number in the fair-share problem at hand
     bool is_dirty = false;
+    std::int64_t offer = 0;  // to a share of it, if all of them were fair
+  };
+  struct LinkCapacity {
+    std::int64_t whole;
+    std::int64_t collectives = 0;   // that run here
+    std::int64_t reserved_sms = 0;  // by all of them
   };
   // One use of a link by a flow slot: a node of the link's doubly linked list.
   struct Use {
@@ -75,6 +83,21 @@ class FlowNetwork {
     std::uint32_t first_use = 0;
     std::uint32_t last_use = 0;  // one past
     std::uint32_t next_free = none;
+    std::uint32_t capacities = 0;   // those that it was alone with
+    std::int64_t alone_rate = 0;    // and what it got of them
+    std::int64_t timed_amount = 0;  // what it moved last as soon as it began,
+    std::int64_t timed_rate = 0;    // how fast,
+    Duration timed;                 // and how long that took
+  };
+
+  // What happened in this instant.
+  struct Changes {
+    std::uint32_t left = 0;
+    std::uint32_t began = 0;
+    std::uint32_t slot = 0;  // that began last
+    RouteId route_left = {};
+    std::int64_t rate_left = 0;
+    bool of_capacities = false;
   };
 
   std::uint32_t take_slot(RouteId route);
@@ -82,19 +105,30 @@ class FlowNetwork {
   void touch(std::uint32_t link);
   void link_in(std::uint32_t use);
   void unlink(std::uint32_t use);
-  std::int64_t open_capacity(const LinkState& link) const;
+  std::int64_t open_capacity(std::uint32_t link) const;
   void collect_component(std::uint32_t link);
   void visit_link(std::uint32_t link);
   void visit_flow(std::uint32_t slot);
+  bool is_replacement() const;
+  void solve_around(std::uint32_t link, Time now);
   void solve_component(Time now);
-  std::int64_t rate_alone(const Flow& flow) const;
+  void solve_in_levels(Time now);
+  std::int64_t make_offers();
+  bool is_held_to(std::int64_t offer, const Flow& flow) const;
+  bool is_alone(const Flow& flow) const;
+  std::int64_t rate_alone(Flow& flow) const;
+  std::int64_t least_capacity(const Flow& flow) const;
+  Duration time_left(Flow& flow) const;
   void set_rate(std::uint32_t slot, std::int64_t rate, Time now);
 
   const RouteTable& routes_;
   std::vector<LinkState> links_;
+  std::vector<LinkCapacity> capacities_;  // by link
+  std::uint32_t capacities_version_ = 1;  // counts their changes
   std::vector<Use> uses_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_slot_;  // by route: head of the list of idle slots
+  Changes changes_;
   std::vector<std::uint32_t> dirty_;
   std::vector<std::uint32_t> component_links_;
   std::vector<std::uint32_t> component_flows_;

@@ -27,6 +27,7 @@ class CoarseWriter {
     coarse_.part_begin.push_back(static_cast<std::uint32_t>(coarse_.parts.size()));
     write_lanes();
     write_successors();
+    write_relays();
     write_ends();
     for (const OpId boundary : boundaries) coarse_.boundaries.push_back(first_from(boundary));
     return std::move(coarse_);
@@ -87,6 +88,17 @@ class CoarseWriter {
       if (!groups_[group].is_gone)
         for (const std::uint32_t on : groups_[group].predecessors)
           plan.successors[next[number_[on]]++] = OpId{number_[group]};
+  }
+
+  // Nothing is merged with a relay.
+  void write_relays() {
+    const auto moved = [&](OpId op) { return OpId{number_[of_op_[op.index]]}; };
+    coarse_.plan.relays = plan_.relays;
+    coarse_.plan.message_count = plan_.message_count;
+    for (Relay& relay : coarse_.plan.relays) {
+      relay.op = moved(relay.op);
+      relay.feeder = moved(relay.feeder);
+    }
   }
 
   // Of merged kernels only the last ends when their op does.

@@ -78,7 +78,8 @@ class Grouper {
   }
   // A kernel leaves its lane when it ends; so does whatever is no transfer.
   bool ends_with_lane(std::uint32_t op) const {
-    return plan_.kind[op] != OpKind::transfer || is_kernel(plan_, OpId{op});
+    const OpKind kind = plan_.kind[op];
+    return (kind != OpKind::transfer && kind != OpKind::relay) || is_kernel(plan_, OpId{op});
   }
   bool is_alone(std::uint32_t op) const { return predecessors_.of(op).empty() && carried_[op].empty(); }
 

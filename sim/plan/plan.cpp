@@ -14,6 +14,17 @@ const Section& section_of(const Plan& plan, OpId op) {
   return *std::prev(after);
 }
 
+std::uint32_t relay_index(const Plan& plan, OpId op) {
+  const auto found = std::lower_bound(plan.relays.begin(), plan.relays.end(), op,
+                                      [](const Relay& relay, OpId wanted) { return relay.op < wanted; });
+  LOCKSTEP_CHECK(found != plan.relays.end() && found->op == op, "a relay's messages are written with it");
+  return static_cast<std::uint32_t>(found - plan.relays.begin());
+}
+
+const Relay& relay_of(const Plan& plan, OpId op) {
+  return plan.relays[relay_index(plan, op)];
+}
+
 std::int64_t flow_count(const Traffic& traffic) {
   std::int64_t flows = std::ssize(traffic.flows) + std::ssize(traffic.alike);
   for (const std::vector<Flow>& round : traffic.rounds) flows += std::ssize(round);

@@ -6,6 +6,8 @@ namespace lockstep {
 
 PlanSize& PlanSize::operator+=(const PlanSize& other) {
   ops += other.ops;
+  messages += other.messages;
+  relays += other.relays;
   dependencies += other.dependencies;
   lanes += other.lanes;
   flows += other.flows;
@@ -17,6 +19,8 @@ PlanSize& PlanSize::operator+=(const PlanSize& other) {
 
 PlanSize size_of(const Plan& plan) {
   PlanSize size{.ops = std::ssize(plan.kind),
+                .messages = static_cast<std::int64_t>(plan.message_count),
+                .relays = std::ssize(plan.relays),
                 .dependencies = std::ssize(plan.successors),
                 .lanes = static_cast<std::int64_t>(plan.lanes.size()),
                 .kernels = static_cast<std::int64_t>(plan.kernels.size()),

@@ -83,6 +83,8 @@ void PlanWriter::expect_flows(std::int64_t flows) const {
 
 PlanSize PlanWriter::counted() const {
   return {.ops = std::ssize(plan_.kind),
+          .messages = static_cast<std::int64_t>(plan_.message_count),
+          .relays = std::ssize(plan_.relays),
           .dependencies = std::ssize(edges_),
           .lanes = static_cast<std::int64_t>(plan_.lanes.size()),
           .flows = flows_,
@@ -98,12 +100,10 @@ void PlanWriter::throw_too_large(std::int64_t expected_flows) const {
 }
 
 void PlanWriter::section(std::string_view name, Category category) {
-  const auto [found, is_new] =
-      name_index_.emplace(std::string(name), static_cast<std::uint32_t>(plan_.names.size()));
-  take_room(PlanSize::bytes_per_section + (is_new ? PlanSize::bytes_per_name : 0));
-  if (is_new)
-    plan_.names.emplace_back(name);
-  plan_.sections.push_back({OpId{static_cast<std::uint32_t>(plan_.size())}, found->second, category});
+  const std::size_t known = plan_.names.size();
+  const std::uint32_t number = name_table_.number_of(name, plan_.names);
+  take_room(PlanSize::bytes_per_section + (plan_.names.size() > known ? PlanSize::bytes_per_name : 0));
+  plan_.sections.push_back({OpId{static_cast<std::uint32_t>(plan_.size())}, number, category});
 }
 
 OpId PlanWriter::delay(LaneId lane, Duration duration, std::span<const OpId> after) {
@@ -120,6 +120,24 @@ OpId PlanWriter::kernel(LaneId lane, const KernelWork& work, std::span<const OpI
 
 OpId PlanWriter::transfer(LaneId lane, PathId path, Bytes bytes, std::span<const OpId> after) {
   return append(OpKind::transfer, lane, bytes.count(), path, after);
+}
+
+OpId PlanWriter::relay(LaneId lane, PathId path, Bytes bytes, std::int64_t messages,
+                       std::span<const OpId> after) {
+  LOCKSTEP_CHECK(messages > 0, "a relay has a message");
+  LOCKSTEP_CHECK(plan_.lanes[lane].slots == 1 && plan_.lanes[lane].discipline == Discipline::in_order,
+                 "the messages of a relay leave in order");
+  take_room(PlanSize::bytes_per_relay + messages * PlanSize::bytes_per_message);
+  plan_.message_count += static_cast<std::size_t>(messages);
+  LOCKSTEP_CHECK(plan_.message_count <= std::numeric_limits<std::uint32_t>::max(),
+                 "messages are numbered by 32 bits");
+  const OpId op = append(OpKind::relay, lane, bytes.count(), path, after);
+  plan_.relays.push_back({.op = op, .messages = static_cast<std::uint32_t>(messages)});
+  return op;
+}
+
+void PlanWriter::feed(OpId relay, OpId feeder) {
+  plan_.relays[relay_index(plan_, relay)].feeder = feeder;
 }
 
 OpId PlanWriter::join(LaneId lane, std::span<const OpId> after) {
@@ -184,7 +202,34 @@ OpId PlanWriter::append(OpKind kind, LaneId lane, std::int64_t amount, PathId pa
   return op;
 }
 
+// Relays side by side that have as many messages take turns, so that what happens together stands together.
+void PlanWriter::place_messages() {
+  std::vector<Relay>& relays = plan_.relays;
+  std::uint32_t place = 0;
+  for (std::size_t first = 0, last = 0; first < relays.size(); first = last) {
+    const auto goes_on = [&](const Relay& next) {
+      return next.messages == relays[first].messages &&
+             next.op.index == relays[first].op.index + last - first;
+    };
+    while (last < relays.size() && goes_on(relays[last])) ++last;
+    const auto together = static_cast<std::uint32_t>(last - first);
+    for (std::size_t i = first; i < last; ++i) {
+      relays[i].first_message = place + static_cast<std::uint32_t>(i - first);
+      relays[i].stride = together;
+    }
+    place += together * relays[first].messages;
+  }
+}
+
+void PlanWriter::check_relays() const {
+  for (const Relay& relay : plan_.relays)
+    LOCKSTEP_CHECK(relay.feeder != no_op && relay_of(plan_, relay.feeder).messages + 1 >= relay.messages,
+                   "a relay is fed with every message but its first");
+}
+
 Plan PlanWriter::finish() && {
+  check_relays();
+  place_messages();
   plan_.successor_begin.assign(plan_.size() + 1, 0);
   for (const auto& [on, op] : edges_) ++plan_.successor_begin[on.index + 1];
   for (std::size_t op = 0; op < plan_.size(); ++op)

@@ -16,11 +16,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "sim/plan/group.h"
+#include "sim/plan/name_table.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/plan_size.h"
 #include "sim/plan/roles.h"
@@ -87,6 +87,9 @@ class PlanWriter {
   OpId delay(LaneId lane, Duration duration, std::span<const OpId> after = {});
   OpId kernel(LaneId lane, const KernelWork& work, std::span<const OpId> after = {});
   OpId transfer(LaneId lane, PathId path, Bytes bytes, std::span<const OpId> after = {});
+  // So many transfers of `bytes`, each after one of the relay that is to feed it: `feed` it before `finish`.
+  OpId relay(LaneId lane, PathId path, Bytes bytes, std::int64_t messages, std::span<const OpId> after = {});
+  void feed(OpId relay, OpId feeder);
   OpId join(LaneId lane, std::span<const OpId> after = {});
   // A join that takes (+1) or returns (-1) a slot of its lane and what `path` reserves.
   OpId take(LaneId lane, PathId path, std::span<const OpId> after = {});
@@ -110,6 +113,8 @@ class PlanWriter {
   OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
   void follow_lane(LaneId lane, OpId op);
   bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
+  void check_relays() const;
+  void place_messages();
   void take_room(std::int64_t bytes) {
     room_ -= bytes;
     if (room_ < 0)
@@ -127,7 +132,7 @@ class PlanWriter {
   std::vector<OpId> last_in_lane_;
   std::map<Path, PathId> paths_;
   std::map<std::string, TrafficId> traffics_;
-  std::unordered_map<std::string, std::uint32_t> name_index_;
+  NameTable name_table_;
 };
 
 // Until it ends, the ranks that `writer` is told are places in `group`.

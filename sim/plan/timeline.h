@@ -2,8 +2,9 @@
 
 // When everything happened: a start and an end for every op of a plan, indexed alike.
 //
-// Invariant: an op starts no earlier than everything it depends on has ended.
-// Cost:      16 bytes an op.
+// Invariant: an op starts no earlier than everything it depends on has ended. A relay starts with its first
+//            message and ends when its last has arrived.
+// Cost:      16 bytes an op, and a message of a relay.
 
 #include <cstdint>
 #include <vector>
@@ -16,6 +17,8 @@ namespace lockstep {
 struct Timeline {
   std::vector<Time> start;
   std::vector<Time> end;     // when dependents may go on; a transfer's last byte has arrived
+  std::vector<Time> message_start;  // of relays (Relay::place)
+  std::vector<Time> message_end;
   std::uint64_t events = 0;  // starts and ends taken from the queue
 
   Time finish() const;  // the latest end

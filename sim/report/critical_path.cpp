@@ -23,6 +23,18 @@ class PathWalk {
                        [&](OpId a, OpId b) { return left(lane, a) < left(lane, b); });
   }
 
+  // Of the messages of a relay, from the last to the second: each waited for its own lane's message before it
+  // or for the feeder's, the one that ended last.
+  template <class Visit>
+  OpId walk_messages(OpId op, Visit visit) const {
+    const Relay* relay = &relay_of(run_.plan, op);
+    for (std::uint32_t message = relay->messages - 1; message > 0; --message) {
+      visit(relay->op, message_start(*relay, message), message_end(*relay, message));
+      relay = later(*relay, relay_of(run_.plan, relay->feeder), message - 1);
+    }
+    return relay->op;
+  }
+
   // The op that `op` waited for: its end is the start of `op`, or before it where nothing explains the rest.
   OpId before(OpId op) const {
     const OpId depended = blocker_[op.index];
@@ -43,10 +55,27 @@ class PathWalk {
     return found;
   }
 
+  bool is_relay(OpId op) const { return run_.plan.kind[op.index] == OpKind::relay; }
   Time start_of(OpId op) const { return run_.timeline.start[op.index]; }
-  Time end_of(OpId op) const { return run_.timeline.end[op.index]; }
+  // A relay's first message, once the others have been walked.
+  Time first_end_of(OpId op) const {
+    return is_relay(op) ? message_end(relay_of(run_.plan, op), 0) : end_of(op);
+  }
 
  private:
+  Time end_of(OpId op) const { return run_.timeline.end[op.index]; }
+  Time message_start(const Relay& relay, std::uint32_t message) const {
+    return run_.timeline.message_start[relay.place(message)];
+  }
+  Time message_end(const Relay& relay, std::uint32_t message) const {
+    return run_.timeline.message_end[relay.place(message)];
+  }
+  const Relay* later(const Relay& own, const Relay& feeder, std::uint32_t message) const {
+    const Time left = message_end(own, message);
+    const Time heard = message_end(feeder, message);
+    return heard > left || (heard == left && feeder.op > own.op) ? &feeder : &own;
+  }
+
   static bool decides_while_running(const Lane& lane) {
     return lane.slots > 1 || lane.discipline == Discipline::when_ready;
   }
@@ -132,9 +161,13 @@ std::vector<PathItem> find_critical_path(const RankView& critical) {
   const PathWalk walk(run, run.iterations.back().last);
   const std::size_t last = critical.iterations();
   PiecesBackward pieces(run.plan, critical.start_of(last), critical.end_of(last));
+  const auto add = [&](OpId op, Time from, Time to) { pieces.add(op, from, to); };
   for (OpId op = walk.last_on(critical.compute_lane()); op != no_op && !pieces.is_complete();
-       op = walk.before(op))
-    pieces.add(op, walk.start_of(op), walk.end_of(op));
+       op = walk.before(op)) {
+    if (walk.is_relay(op))
+      op = walk.walk_messages(op, add);
+    add(op, walk.start_of(op), walk.first_end_of(op));
+  }
   return pieces.take();
 }
 

@@ -101,20 +101,34 @@ std::map<OpId, const Communication*> RunSpans::communications_by_begin(std::size
   return found;
 }
 
+Span RunSpans::message_span(OpId op, Time start, Time end) const {
+  return {.name = fmt::format("to rank {}", run_.plan.paths[run_.plan.path[op.index]].destination.index),
+          .category = "transfer",
+          .start = start,
+          .end = end,
+          .bytes = run_.plan.amount[op.index]};
+}
+
+// A message by itself, or those of a relay.
+void RunSpans::add_messages(OpId op, std::vector<Span>& spans) const {
+  if (run_.plan.kind[op.index] == OpKind::relay) {
+    const Relay& relay = relay_of(run_.plan, op);
+    for (std::uint32_t message = 0; message < relay.messages; ++message) {
+      const auto place = relay.place(message);
+      spans.push_back(message_span(op, run_.timeline.message_start[place], run_.timeline.message_end[place]));
+    }
+  } else if (is_hop(run_.plan, op)) {
+    spans.push_back(message_span(op, start_of(op), end_of(op)));
+  }
+}
+
 std::map<std::uint32_t, std::vector<Span>> RunSpans::transfers(Rank rank) const {
   std::map<std::uint32_t, std::vector<Span>> transfers;
   for (const LaneId lane : lanes(rank)) {
     const Lane& channel = run_.plan.lanes[lane];
     if (channel.kind != LaneKind::channel)
       continue;
-    for (const OpId op : ops_by_lane_[lane])
-      if (is_hop(run_.plan, op))
-        transfers[channel.index].push_back(
-            {.name = fmt::format("to rank {}", run_.plan.paths[run_.plan.path[op.index]].destination.index),
-             .category = "transfer",
-             .start = start_of(op),
-             .end = end_of(op),
-             .bytes = run_.plan.amount[op.index]});
+    for (const OpId op : ops_by_lane_[lane]) add_messages(op, transfers[channel.index]);
   }
   for (auto& [channel, spans] : transfers)
     std::stable_sort(spans.begin(), spans.end(),

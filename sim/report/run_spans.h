@@ -48,6 +48,8 @@ class RunSpans {
   Span computing_span(const TimeSpan& span) const;
   Span collective_span(OpId taken, OpId given_back, std::size_t representative,
                        const Communication* communication) const;
+  Span message_span(OpId op, Time start, Time end) const;
+  void add_messages(OpId op, std::vector<Span>& spans) const;
   std::map<OpId, const Communication*> communications_by_begin(std::size_t representative) const;
   const std::string& section_name(OpId op) const { return run_.plan.names[section_of(run_.plan, op).name]; }
   Time start_of(OpId op) const { return run_.timeline.start[op.index]; }

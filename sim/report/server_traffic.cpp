@@ -112,10 +112,13 @@ std::vector<Stretch> message_stretches(const Run& run, std::size_t iteration, st
 std::string busiest_link(const Run& run, const Topology& topology) {
   std::vector<Bytes> loads(topology.links().size());
   for (std::uint32_t op = 0; op < run.plan.size(); ++op) {
-    if (run.plan.kind[op] != OpKind::transfer || run.plan.paths[run.plan.path[op]].kind == PathKind::kernel)
+    const bool is_relay = run.plan.kind[op] == OpKind::relay;
+    const bool is_transfer = run.plan.kind[op] == OpKind::transfer || is_relay;
+    if (!is_transfer || run.plan.paths[run.plan.path[op]].kind == PathKind::kernel)
       continue;
+    const std::int64_t messages = is_relay ? relay_of(run.plan, OpId{op}).messages : 1;
     for (const LinkUse& use : run.routes.uses(RouteId{run.plan.path[op].index}))
-      loads[use.link.index] += Bytes{run.plan.amount[op]} * use.multiplicity;
+      loads[use.link.index] += Bytes{run.plan.amount[op]} * messages * use.multiplicity;
   }
   std::string name;
   Duration longest;

@@ -135,7 +135,7 @@ class RunTrace {
       stream_.begin_process(rank, fmt::format("rank {}{}", rank.index, also));
       write_lanes(rank, i);
       write_memory(rank, i);
-      if (run_.plan.size() <= most_ops_with_channels)
+      if (run_.plan.step_count() <= most_ops_with_channels)
         write_channels(rank);
     }
     stream_.finish();

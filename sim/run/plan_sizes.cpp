@@ -34,12 +34,12 @@ WrittenPlan PlanSizes::write(const Job& job, PlanExtent extent, double runs) {
   try {
     WrittenPlan written = write_plan(job, cluster_, extent);
     size_.plans += lockstep::size_of(written.plan);
-    size_.events += events_per_op * static_cast<double>(written.plan.size()) * runs;
+    size_.events += events_per_op * static_cast<double>(written.plan.step_count()) * runs;
     size_.tied_ranks = std::max(size_.tied_ranks, tied_ranks(written));
     return written;
   } catch (const PlanTooLarge& found) {
     size_.plans += found.size;
-    size_.events += events_per_op * static_cast<double>(found.size.ops) * runs;
+    size_.events += events_per_op * static_cast<double>(found.size.steps()) * runs;
     size_.is_more = true;
     refuse_if_large(scenario_, size_);
     throw;
@@ -50,14 +50,17 @@ void PlanSizes::add_long_run(const WrittenPlan& steady) {
   std::vector<OpId> boundaries;
   for (const IterationOps& iteration : steady.iterations) boundaries.push_back(iteration.first);
   boundaries.push_back(steady.iterations.back().last);
-  const auto ops = static_cast<double>(coarsen(steady.plan, boundaries).plan.size());
+  const auto ops = static_cast<double>(coarsen(steady.plan, boundaries).plan.step_count());
   const double iterations =
       static_cast<double>(whole_periods(scenario_, scenario_.simulation.iterations) + 1);
   size_.events += events_per_op * ops / static_cast<double>(steady.iterations.size()) * iterations;
 }
 
 void PlanSizes::add_window(const WrittenPlan& steady, std::int64_t iterations) {
-  size_.plans.ops += std::ssize(steady.plan.kind) / std::ssize(steady.iterations) * iterations;
+  const std::int64_t written = std::ssize(steady.iterations);
+  size_.plans.ops += std::ssize(steady.plan.kind) / written * iterations;
+  size_.plans.messages += static_cast<std::int64_t>(steady.plan.message_count) / written * iterations;
+  size_.plans.relays += std::ssize(steady.plan.relays) / written * iterations;
 }
 
 // At `flow` a collective is one transfer, whatever its algorithm.

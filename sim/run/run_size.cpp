@@ -76,7 +76,10 @@ Part part_of_lanes(const RunSize& size) {
 Part part_of_ops(const RunSize& size) {
   const auto ops = static_cast<double>(size.plans.ops);
   const double ns = ns_per_event + ns_per_event_and_tied_rank * size.tied_ranks;
-  const PlanSize plan{.ops = size.plans.ops, .dependencies = size.plans.dependencies};
+  const PlanSize plan{.ops = size.plans.ops,
+                      .messages = size.plans.messages,
+                      .relays = size.plans.relays,
+                      .dependencies = size.plans.dependencies};
   return {static_cast<double>(plan.bytes()) + ops * run_bytes_per_op,
           (ops * ns_per_op + size.events * ns) / 1e9,
           fmt::format("{} events of {} ranks simulated one by one", count_text(size.events),

@@ -64,7 +64,7 @@ WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cl
     written.first = sizes.write(job, {.is_first = true});
   written.steady = sizes.write(job, {.iterations = whole_periods(scenario, shown_iterations(scenario)) + 1});
   if (is_long) {
-    written.window = window_length(scenario, written.first.plan.size());
+    written.window = window_length(scenario, written.first.plan.step_count());
     sizes.add_long_run(written.steady);
     sizes.add_window(written.steady, written.window);
   }

@@ -5,6 +5,7 @@
 //   memory)
 //
 // Whole cases (`whole_...`) build the cluster, write, route and run; `engine_...` runs a plan that is ready.
+// cost/event is CPU time: seconds, with google-benchmark's prefix (20n: 20 ns).
 // peak_MB is the process's high-water mark, so it is a case's own only when the case runs alone.
 
 #include <benchmark/benchmark.h>
@@ -32,6 +33,9 @@ void count(benchmark::State& state, std::uint64_t events) {
   state.counters["events"] = static_cast<double>(events);
   state.counters["events/s"] =
       benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["cost/event"] =
+      benchmark::Counter(static_cast<double>(events),
+                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
   state.counters["peak_MB"] = peak_megabytes();
 }
 
@@ -87,6 +91,57 @@ BENCHMARK_CAPTURE(whole_ring, folded_1024_nodes_of_1, RingCase{1024, 1, true})->
 BENCHMARK_CAPTURE(whole_ring, folded_1024_nodes_of_8, RingCase{1024, 8, true})->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(whole_ring, folded_4096_nodes_of_8, RingCase{4096, 8, true})->Unit(benchmark::kMillisecond);
 
+// Rings over ranks with one port in each direction, so that a message shares its ports with those of the
+// other rings. The rings' messages differ in length, so that hardly two end together.
+class SharedPorts {
+ public:
+  explicit SharedPorts(std::uint32_t rings) : roles_(unfolded_roles(ranks)), writer_(roles_) {
+    writer_.section("rings", Category::communication);
+    for (std::uint32_t ring = 0; ring < rings; ++ring) add_ring(ring);
+    plan_ = std::move(writer_).finish();
+  }
+
+  std::uint64_t run() const { return lockstep::run(plan_, capacities_, routes_).events; }
+
+ private:
+  static constexpr std::uint32_t ranks = 256;
+
+  void add_ring(std::uint32_t ring) {
+    std::vector<OpId> relays;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      const std::uint32_t next = (rank + 1) % ranks;
+      const PathId path =
+          writer_.hop_path({.source = Rank{rank}, .destination = Rank{next}, .channel = ring});
+      relays.push_back(writer_.relay(writer_.new_channel_lane(Rank{rank}, ring), path,
+                                     Bytes{100'000 + 7'000 * std::int64_t{ring}}, 2 * (ranks - 1)));
+      const LinkUse ports[] = {{LinkId{rank}}, {LinkId{ranks + next}}};
+      routes_.add(ports, Duration::microseconds(4));
+    }
+    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+      writer_.feed(relays[rank], relays[(rank + ranks - 1) % ranks]);
+  }
+
+  Roles roles_;
+  PlanWriter writer_;
+  Plan plan_;
+  RouteTable routes_;
+  std::vector<Bandwidth> capacities_ = std::vector<Bandwidth>(2 * ranks, gigabytes_per_second(25));
+};
+
+void engine_shared_ports(benchmark::State& state) {
+  const SharedPorts ports(static_cast<std::uint32_t>(state.range(0)));
+  std::uint64_t events = 0;
+  for (auto _ : state) events = ports.run();
+  count(state, events);
+}
+BENCHMARK(engine_shared_ports)
+    ->ArgName("rings")
+    ->Arg(1)
+    ->Arg(2)
+    ->Arg(4)
+    ->Arg(8)
+    ->Unit(benchmark::kMillisecond);
+
 // Cost should grow in proportion to the nodes and no faster.
 void growth_folded_steps(benchmark::State& state) {
   whole_ring(state, {state.range(0), 8, true});
@@ -141,6 +196,21 @@ BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, folded_steps_eight_rings, Fidelity::st
 BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_one_ring, Fidelity::flow, true)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ddp_26_buckets_on_1024, flow_eight_rings, Fidelity::flow, false)
     ->Unit(benchmark::kMillisecond);
+
+// Nobody stands for anybody: every message of every rank, and the first iteration beside the two of the
+// others.
+void ddp_26_buckets_not_folded(benchmark::State& state) {
+  Scenario scenario = ddp_of_26_buckets(Fidelity::step, true);
+  scenario.cluster.nodes = state.range(0) / 8;
+  scenario.simulation.fold = false;
+  std::uint64_t events = 0;
+  for (auto _ : state) {
+    const Simulation simulation = simulate(scenario);
+    events = simulation.first.timeline.events + simulation.steady.timeline.events;
+  }
+  count(state, events);
+}
+BENCHMARK(ddp_26_buckets_not_folded)->ArgName("ranks")->Arg(64)->Arg(256)->Unit(benchmark::kMillisecond);
 
 void resnet50_on_8(benchmark::State& state, Fidelity fidelity) {
   step(state,

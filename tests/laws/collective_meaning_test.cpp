@@ -15,6 +15,7 @@
 #include "sim/base/random.h"
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
+#include "tests/support/spelled_out.h"
 
 namespace lockstep::collective_meaning_test {
 
@@ -59,9 +60,11 @@ std::vector<OpId> first_come_order(const Plan& plan) {
 
 // Which ranks' parts have flowed into each op. Waiting for one's lane tells nothing: only successor lists
 // carry data, and what a rank sends it has from its own earlier ops.
-std::vector<std::set<std::uint32_t>> knowledge(const Plan& plan, const CollectiveOps& ops) {
+std::vector<std::set<std::uint32_t>> knowledge(const SpelledOut& spelled, const CollectiveOps& ops) {
+  const Plan& plan = spelled.plan;
   std::vector<std::set<std::uint32_t>> known(plan.size());
-  for (std::uint32_t rank = 0; rank < ops.begin.size(); ++rank) known[ops.begin[rank].index].insert(rank);
+  for (std::uint32_t rank = 0; rank < ops.begin.size(); ++rank)
+    known[spelled.ops_of[ops.begin[rank].index].front().index].insert(rank);
   for (const OpId op : first_come_order(plan)) {
     const auto& from = known[op.index];
     for (std::uint32_t next = plan.successor_begin[op.index]; next < plan.successor_begin[op.index + 1];
@@ -88,9 +91,10 @@ TEST_CASE("No rank's result can be there before every part it needs could have a
           const auto written = write_collective(
               cluster.world(), unfolded_roles(ranks),
               {.algorithm = name, .op = op, .bytes = Bytes{1'000'000}, .fidelity = fidelity});
-          const auto known = knowledge(written.plan, written.ops);
+          const SpelledOut spelled = spelled_out(written.plan);
+          const auto known = knowledge(spelled, written.ops);
           for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-            const auto& at_end = known[written.ops.end[rank].index];
+            const auto& at_end = known[spelled.ops_of[written.ops.end[rank].index].back().index];
             if (op == CollectiveOp::broadcast || op == CollectiveOp::scatter)
               CHECK(at_end.contains(0));
             else if (op == CollectiveOp::send_recv)
@@ -164,16 +168,18 @@ class SymbolicRing {
 void check_ring(CollectiveOp op, std::int64_t gpus, std::int64_t nodes, std::uint64_t seed) {
   const TestCluster cluster(machine_of(gpus, gpus > 1 ? 2 : 1), nodes);
   const Communicator& world = cluster.world();
-  const auto written =
-      write_collective(world, unfolded_roles(world.ranks()), {.op = op, .bytes = Bytes{1'000'000}});
+  const Plan plan =
+      spelled_out(
+          write_collective(world, unfolded_roles(world.ranks()), {.op = op, .bytes = Bytes{1'000'000}}).plan)
+          .plan;
   // Any order that the dependencies allow must mean the same: here a different one for every seed.
   std::uint64_t draw = 0;
-  const auto order = allowed_order(written.plan, [&](std::size_t ready) {
+  const auto order = allowed_order(plan, [&](std::size_t ready) {
     return static_cast<std::size_t>(random_below(keyed_random(seed, 0, draw++), ready));
   });
-  REQUIRE(order.size() == written.plan.size());
+  REQUIRE(order.size() == plan.size());
   for (std::uint32_t ring = 0; ring < world.rings.size(); ++ring) {
-    SymbolicRing symbols(written.plan, world, ring, op);
+    SymbolicRing symbols(plan, world, ring, op);
     for (const OpId id : order) symbols.replay(id);
     for (std::uint32_t rank = 0; rank < world.ranks(); ++rank) {
       INFO(collective_op_name(op), ", ", gpus, " x ", nodes, ", ring ", ring, ", rank ", rank, ", order ",

@@ -37,7 +37,9 @@ std::int64_t bytes_of(const Run& run) {
   std::int64_t sum = bytes(plan.kind) + bytes(plan.lane) + bytes(plan.amount) + bytes(plan.path) +
                      bytes(plan.next_in_lane) + bytes(plan.dependency_count) + bytes(plan.successor_begin) +
                      bytes(plan.successors) + bytes(plan.priority) + bytes(run.timeline.start) +
-                     bytes(run.timeline.end) + static_cast<std::int64_t>(plan.lanes.size() * sizeof(Lane));
+                     bytes(run.timeline.end) + bytes(plan.relays) + bytes(run.timeline.message_start) +
+                     bytes(run.timeline.message_end) +
+                     static_cast<std::int64_t>(plan.lanes.size() * sizeof(Lane));
   sum += bytes(plan.sections) + bytes(plan.kernel_of) + bytes_of_names(plan) +
          static_cast<std::int64_t>(plan.kernels.size() * sizeof(KernelWork));
   for (const Traffic& traffic : plan.traffics)
@@ -97,8 +99,8 @@ TEST_CASE("Events of long runs are known, of windows that follow each other and 
                      {"simulation", {{"iterations", 20}}}}));
 }
 
-// Where nothing is merged, each op is exactly a start and an end.
-TEST_CASE("Every op of every collective is two events, at either fidelity, folded or not") {
+// Where nothing is merged, each op, of a relay each message, is exactly a start and an end.
+TEST_CASE("Every op and message of every collective is two events, at either fidelity, folded or not") {
   const Scenario scenario = cluster_scenario("dgx_a100_40gb", 4);
   const auto cluster = build_cluster(scenario);
   for (const auto& [algorithm, collective] : Registry<Collective>::all())
@@ -116,12 +118,13 @@ TEST_CASE("Every op of every collective is two events, at either fidelity, folde
                               .fidelity = fidelity,
                               .fold = fold});
           INFO(algorithm, " ", op_name, fold ? "" : ", not folded");
-          CHECK(events_per_op * static_cast<double>(size_of(run.plan).ops) ==
+          CHECK(events_per_op * static_cast<double>(size_of(run.plan).steps()) ==
                 static_cast<double>(run.timeline.events));
         }
 }
 
-// Links as they are built, and the flows of two plans with one ring collective each, whole and by their rounds.
+// Links as they are built, and the flows of two plans with one ring collective each, whole and by their
+// rounds.
 TEST_CASE("What a cluster takes is known from two of its nodes, for every machine that spans nodes") {
   for (const std::string& name : shipped_machine_names()) {
     if (cluster_scenario(name, 1).cluster.machine.nics.empty())

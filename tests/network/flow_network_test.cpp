@@ -266,4 +266,49 @@ TEST_CASE("A link too narrow for what crosses it at once is refused as the user'
   CHECK_THROWS_AS(one.run(), ConfigError);
 }
 
+// Both cross a link of C: each has C / 2. At t = 1 s the first has moved its C / 2 and one on its route takes
+// its place, so that the other goes on at C / 2 and ends with its C at 2 s, as was promised when it began: a
+// promise a flow.
+TEST_CASE(
+    "A flow that takes the place of one on its route gets its share, and the others are promised nothing "
+    "anew") {
+  Harness network({Bandwidth{giga}}, {{{LinkId{0}}}, {{LinkId{0}}}});
+  network.start_at(Duration::zero(), 0, giga / 2);
+  network.start_at(Duration::zero(), 1, giga);
+  network.start_at(Duration::seconds(1), 0, giga / 2);
+  const auto ends = network.run();
+  CHECK(ends == std::vector<Duration>{Duration::seconds(1), Duration::seconds(2), Duration::seconds(2)});
+  CHECK(network.promises() == 3);
+}
+
+// As above, but the newcomer's route crosses the link twice over: of 3 shares it takes 2 and is moved at C /
+// 3, and so is the other, which has C / 2 left at 1 s.
+TEST_CASE("A flow that comes as one on another route leaves changes everybody's share") {
+  Harness network({Bandwidth{3 * giga}}, {{{LinkId{0}}}, {{LinkId{0}}}, {{LinkId{0}, 2}}});
+  network.start_at(Duration::zero(), 0, 3 * giga / 2);
+  network.start_at(Duration::zero(), 1, 3 * giga);
+  network.start_at(Duration::seconds(1), 2, giga);
+  const auto ends = network.run();
+  CHECK(ends[0] == Duration::seconds(1));
+  CHECK(ends[2] == Duration::seconds(2));
+  // 3/2 giga by 1 s, giga more by 2 s, and the last half giga alone at 3 giga/s.
+  CHECK(ends[1] == Duration::seconds(2) + time_to_move(Bytes{giga / 2}, Bandwidth{3 * giga}));
+}
+
+// The link is held by a collective from the instant of the change on: what reserves half of it halves both
+// rates.
+TEST_CASE("A flow that takes another's place as the link narrows gets a share of what is left") {
+  constexpr Interference half{.slowdown_ppm = 1'000'000, .sm_interference_ppm = 1'000'000, .sms = 2};
+  Harness network({Bandwidth{giga}}, {{{LinkId{0}}}, {{LinkId{0}}}, {{LinkId{0}, 0, 1}}}, half);
+  network.start_at(Duration::zero(), 0, giga / 2);
+  network.start_at(Duration::zero(), 1, giga);
+  network.start_at(Duration::seconds(1), 0, giga / 2);
+  network.reserve_at(Duration::seconds(1), 2, true);
+  const auto ends = network.run();
+  const std::int64_t narrowed = giga / half.slowdown_beside(1) * million;
+  CHECK(narrowed < giga);
+  CHECK(ends[1] == Duration::seconds(1) + time_to_move(Bytes{giga / 2}, Bandwidth{narrowed / 2}));
+  CHECK(ends[2] == ends[1]);
+}
+
 }  // namespace lockstep::flow_network_test

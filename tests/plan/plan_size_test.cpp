@@ -6,7 +6,8 @@
 
 namespace lockstep::plan_size_test {
 
-// A lane and a section with three ops, of which each but the first waits for the one before it by name as well.
+// A lane and a section with three ops, of which each but the first waits for the one before it by name as
+// well.
 void write_three(PlanWriter& writer) {
   const LaneId lane = writer.lane({.rank = Rank{0}});
   writer.section("three", Category::other);
@@ -66,6 +67,22 @@ TEST_CASE("A traffic takes room for its flows and its rounds") {
   const Roles roles = unfolded_roles(1);
   PlanWriter writer(roles, 9 * PlanSize::bytes_per_flow);
   CHECK_THROWS_AS(writer.traffic("pairs", [] { return pairs(5); }), PlanTooLarge);
+}
+
+TEST_CASE("A relay takes the room of an op and of what is known of its messages") {
+  const Roles roles = unfolded_roles(1);
+  const std::int64_t needed = PlanSize::bytes_per_lane + PlanSize::bytes_per_op + PlanSize::bytes_per_relay +
+                              7 * PlanSize::bytes_per_message;
+  const auto write = [](PlanWriter& writer) {
+    const LaneId lane = writer.lane({.rank = Rank{0}});
+    writer.relay(lane, writer.hop_path({.source = Rank{0}, .destination = Rank{0}}), Bytes{1}, 7);
+  };
+  PlanWriter enough(roles, needed);
+  CHECK_NOTHROW(write(enough));
+  CHECK(enough.counted().bytes() == needed);
+  CHECK(enough.counted().steps() == 7);
+  PlanWriter short_of(roles, needed - 1);
+  CHECK_THROWS_AS(write(short_of), PlanTooLarge);
 }
 
 }  // namespace lockstep::plan_size_test

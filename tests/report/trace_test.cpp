@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/report/prediction.h"
 #include "sim/report/report.h"
 #include "tests/scenario/lab.h"
 

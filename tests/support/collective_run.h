@@ -12,6 +12,7 @@
 #include "sim/network/routing.h"
 #include "sim/run/simulate.h"
 #include "sim/run/symmetry.h"
+#include "tests/support/spelled_out.h"
 
 namespace lockstep {
 
@@ -82,10 +83,11 @@ inline CollectiveRun run_collective(const Topology& topology, const Communicator
 // Bytes that crossed each link, of an unfolded run.
 inline std::vector<std::int64_t> bytes_by_link(const CollectiveRun& run, std::size_t links) {
   std::vector<std::int64_t> bytes(links);
-  for (std::size_t op = 0; op < run.plan.size(); ++op)
-    if (run.plan.kind[op] == OpKind::transfer)
-      for (const LinkUse& use : run.routes.uses(RouteId{run.plan.path[op].index}))
-        bytes[use.link.index] += run.plan.amount[op] * use.multiplicity;
+  const Plan plan = spelled_out(run.plan).plan;
+  for (std::size_t op = 0; op < plan.size(); ++op)
+    if (plan.kind[op] == OpKind::transfer)
+      for (const LinkUse& use : run.routes.uses(RouteId{plan.path[op].index}))
+        bytes[use.link.index] += plan.amount[op] * use.multiplicity;
   return bytes;
 }
 

@@ -99,7 +99,7 @@ class CollectiveSeries {
     writer_.section("collectives", Category::communication);
   }
 
-  bool has_room() const { return writer_.size() < most_ops; }
+  bool has_room() const { return writer_.counted().steps() < most_ops; }
   PlanSize size() const { return writer_.counted(); }
 
   void append(CollectiveOp op, Bytes bytes, const Choice& choice) {
@@ -246,7 +246,7 @@ RunSize CollectiveBench::sized(const PlanSize& plan) const {
           .links = static_cast<double>(cluster_->topology.links().size()),
           .ranks = static_cast<double>(cluster_->symmetry.roles.representatives.size()),
           .plans = plan,
-          .events = events_per_op * static_cast<double>(plan.ops)};
+          .events = events_per_op * static_cast<double>(plan.steps())};
 }
 
 // Collectives that are run alike are as large, whatever their bytes: one of each kind is written.
@@ -262,7 +262,7 @@ RunSize CollectiveBench::size_of(std::span<const Asked> collectives) const {
       one.append(asked.op, asked.size, asked.choice);
       kind->second = one.size();
     }
-    const double events = events_per_op * static_cast<double>(kind->second.ops);
+    const double events = events_per_op * static_cast<double>(kind->second.steps());
     size.events += events;
     tied_events += asked.choice.collective->folds ? 0 : events;
     if (kind->second.bytes() > size.plans.bytes())
