@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 constexpr std::int64_t element_bytes = 4;  // nccl-tests' default type is float
 constexpr std::int64_t alignment_bytes = 16;
 // What a plan may hold before another is begun: at fidelity `step` one size alone may have millions.
-constexpr std::size_t most_ops = 100'000;
+constexpr std::int64_t most_ops = 100'000;
 
 // A rank's part of a gathered buffer, as nccl-tests rounds it.
 std::int64_t elements_per_rank(Bytes bytes, std::int64_t ranks) {
