@@ -61,7 +61,9 @@ TEST_CASE("What used to run out of memory or time is refused") {
   };
   CHECK(is_refused({.path = shipped("byteps_vgg16"), .overrides = {{"training.servers", "10000"}}}));
   CHECK(is_refused({.path = shipped("resnet50_ddp_2x8_a100"), .overrides = {{"cluster.nodes", "65536"}}}));
-  CHECK(is_refused({.path = shipped("gpt2_ddp_1024_step"), .fold = false}));
+  // 4,096 ranks send sixteen times the messages of the 1,024 that fit.
+  CHECK(is_refused(
+      {.path = shipped("gpt2_ddp_1024_step"), .overrides = {{"cluster.nodes", "512"}}, .fold = false}));
   // The library takes trees for its buckets on 128 nodes, so that nobody stands for others.
   CHECK(is_refused(
       {.path = shipped("gpt2_ddp_1024_step"), .overrides = {{"communication.algorithm", "auto"}}}));
