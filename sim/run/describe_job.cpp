@@ -169,8 +169,7 @@ void add_model(Job& job, const Scenario& scenario) {
                              .bytes = Bytes{tensor.elements * bytes},
                              .element_bytes = static_cast<std::uint32_t>(bytes),
                              .rows = tensor.shape.size() > 1 ? tensor.shape.front() : 0});
-  job.buffer_tensors = static_cast<std::int64_t>(use.model.buffers.size());
-  job.buffer_bytes = Bytes{buffer_bytes(use.model)};
+  job.buffers = buffers_by_type(use.model);
   job.input_bytes = Bytes{use.model.input_bytes * use.batch_per_gpu};
   job.output_bytes = Bytes{use.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
   add_modelled_layers(job, use);

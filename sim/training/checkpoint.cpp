@@ -16,8 +16,8 @@ CheckpointBytes checkpoint_bytes(const Job& job, std::int64_t ranks) {
   const MemoryShares shares = memory_shares(job, ranks);
   const Bytes weights = gradient_bytes(job);  // a weight has its gradient's type
   const Bytes states = state_bytes(job);
-  return {.total = weights + job.buffer_bytes + states,
-          .of_busiest = part(weights, shares.weights) + job.buffer_bytes + part(states, shares.states)};
+  return {.total = weights + buffer_bytes(job) + states,
+          .of_busiest = part(weights, shares.weights) + buffer_bytes(job) + part(states, shares.states)};
 }
 
 }  // namespace lockstep

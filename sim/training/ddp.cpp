@@ -1,16 +1,21 @@
 // PyTorch DistributedDataParallel: every rank holds the model, gradients are averaged bucket by bucket while
 // backward still runs.
 //
-// The first forward of an iteration is preceded by a broadcast of the buffers. In backward each gradient is
-// copied into its bucket as soon as it is accumulated (the division by the world size is fused into the
-// copy); a bucket whose last gradient has arrived is reduced on the communication lane, strictly in bucket
-// order. Backward ends by waiting for all buckets and copying each back; with gradient_as_bucket_view both
-// copies fall away. In the first iteration all gradients form one bucket, so nothing overlaps; the order in
-// which they became ready then decides the buckets of every later iteration. With accumulation only the last
-// micro-batch is reduced (no_sync before). find_unused_parameters keeps the buckets of construction unless
-// the graph is static, and sums a bitmap of what was used, 4 bytes a parameter, once all buckets are on
-// their way. A compression hook reduces a bucket in its own way (training/compression); PowerSGD begins after
-// its start iteration. Before iteration 1 rank 0 sends everybody the model, in pieces of 250 MiB. Reference: torch/csrc/distributed/c10d/reducer.cpp; torch/nn/parallel/distributed.py.
+// The first forward of an iteration is preceded by a broadcast of the buffers, one for each type of them. In
+// backward each gradient is copied into its bucket as soon as it is accumulated (the division by the world
+// size is fused into the copy); a bucket whose last gradient has arrived is reduced on the communication
+// lane, strictly in bucket order. Backward ends by waiting for all buckets and copying each back. With
+// gradient_as_bucket_view only the copy back falls away: zero_grad sets gradients to none, so that backward
+// makes new ones; where it keeps them (the default before PyTorch 2.0) they are divided in place, which takes
+// as long. In the first iteration all gradients form one bucket, so nothing overlaps; the order in which they
+// became ready then decides the buckets of every later iteration. With accumulation only the last micro-batch
+// is reduced (no_sync before). find_unused_parameters keeps the buckets of construction unless the graph is
+// static, and sums a bitmap of what was used, 4 bytes a parameter, once all buckets are on their way. A
+// compression hook reduces a bucket in its own way (training/compression); PowerSGD begins after its start
+// iteration. Before iteration 1 rank 0 sends everybody the model, in pieces of 250 MiB. Without overlap buckets
+// are launched once backward has ended.
+// Reference: torch/csrc/distributed/c10d/reducer.cpp (mark_variable_ready_dense, finalize_bucket_dense),
+// comm.cpp (broadcast_coalesced); torch/nn/parallel/distributed.py.
 
 #include <algorithm>
 #include <limits>
@@ -40,14 +45,14 @@ class DdpReducer : public Synchroniser {
     write_buffer_broadcast();
   }
 
-  void gradient_ready(std::uint32_t gradient, const std::vector<OpId>& done) override {
-    if (!copies_gradients())
-      return mark_ready(gradient, done);
+  void gradient_ready(std::uint32_t gradient, const std::vector<OpId>&) override {
     context_.writer.section("copy " + job_.gradients[gradient].name, Category::gradient_copy);
     mark_ready(gradient, write_kernels(context_, copy_work(1, job_.gradients[gradient].bytes)));
   }
 
   void finish() override {
+    if (!job_.communication.overlap)
+      ready_.assign(ready_.size(), write_mark(context_));
     while (launched_ < buckets_.size()) launch(launched_++);
     const std::vector<OpId> bitmap = write_bitmap();
     for (std::size_t bucket = 0; bucket < sent_.size(); ++bucket)
@@ -93,30 +98,39 @@ class DdpReducer : public Synchroniser {
     for (const Bucket& tensors : assign_buckets(bucket_tensors(), gradient_order(job_), {piece, piece})) {
       Bytes bytes;
       for (const std::uint32_t gradient : tensors) bytes += job_.gradients[gradient].bytes;
-      write_broadcast("weights", static_cast<std::int64_t>(tensors.size()), bytes);
+      write_broadcasts("weights", {{.tensors = std::ssize(tensors), .bytes = bytes}});
     }
-    if (job_.buffer_tensors > 0)
-      write_broadcast("buffers", job_.buffer_tensors, job_.buffer_bytes);
+    write_broadcasts("buffers", job_.buffers);
   }
 
   void write_buffer_broadcast() {
-    if (job_.training.ddp.broadcast_buffers && job_.buffer_tensors > 0)
-      write_broadcast("buffers", job_.buffer_tensors, job_.buffer_bytes);
+    if (job_.training.ddp.broadcast_buffers)
+      write_broadcasts("buffers", job_.buffers);
   }
 
-  // Everything goes out flattened, then each tensor is copied back to its place.
-  void write_broadcast(const std::string& what, std::int64_t tensors, Bytes bytes) {
-    context_.writer.section("broadcast " + what, Category::communication);
-    std::vector<OpId> before = write_mark(context_);
-    const std::vector<OpId> arrived = write_collective(context_,
-                                                       {.name = "broadcast " + what,
-                                                        .payload = Payload::other,
-                                                        .op = CollectiveOp::broadcast,
-                                                        .bytes = bytes},
-                                                       std::move(before));
-    write_wait(context_, "wait for " + what, arrived);
-    context_.writer.section("copy " + what, Category::gradient_copy);
-    write_kernels(context_, copy_work(tensors, bytes));
+  // All groups are on their way before the first is waited for.
+  void write_broadcasts(const std::string& what, const std::vector<BufferGroup>& groups) {
+    std::vector<std::vector<OpId>> arrived;
+    for (const BufferGroup& group : groups) arrived.push_back(broadcast_flat(what, group));
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      write_wait(context_, "wait for " + what, arrived[group]);
+      context_.writer.section("copy " + what, Category::gradient_copy);
+      write_kernels(context_, copy_work(groups[group].tensors, groups[group].bytes));
+    }
+  }
+
+  // Concatenated, where there are several tensors.
+  std::vector<OpId> broadcast_flat(const std::string& what, const BufferGroup& group) {
+    context_.writer.section("flatten " + what, Category::gradient_copy);
+    std::vector<OpId> ready =
+        group.tensors > 1 ? write_kernels(context_, copy_work(1, group.bytes)) : write_mark(context_);
+    return write_collective(context_,
+                            {.name = "broadcast " + what,
+                             .payload = Payload::other,
+                             .op = CollectiveOp::broadcast,
+                             .bytes = group.bytes,
+                             .tensors = static_cast<std::uint32_t>(group.tensors)},
+                            std::move(ready));
   }
 
   void mark_ready(std::uint32_t gradient, const std::vector<OpId>& done) {
@@ -198,7 +212,7 @@ class DdpReducer : public Synchroniser {
 
   void hand_back(const std::string& name, const Sent& bucket) {
     write_wait(context_, "wait for " + name, bucket.arrived);
-    const std::int64_t copies = copies_gradients() ? bucket.tensors : 0;
+    const std::int64_t copies = job_.training.ddp.gradient_as_bucket_view ? 0 : bucket.tensors;
     const std::int64_t casts = is_cast() ? 1 : 0;
     if (copies + casts == 0)
       return;
@@ -209,8 +223,6 @@ class DdpReducer : public Synchroniser {
     if (copies > 0)
       write_kernels(context_, copy_work(copies, bucket.bytes));
   }
-
-  bool copies_gradients() const { return !job_.training.ddp.gradient_as_bucket_view; }
 
   std::vector<Bucket> buckets_;
   std::vector<std::uint32_t> bucket_of_;  // by gradient
@@ -236,12 +248,13 @@ double messages_of_bucket(CompressionKind kind) {
 
 TrafficBound traffic(const TrafficInput& input) {
   constexpr double fp32_elements_a_mib = 262'144;
-  constexpr double broadcast_elements = 250 * fp32_elements_a_mib;  // of the model, before the first iteration
-  constexpr double buffers_and_unused = 2;       // what else an iteration sends
+  constexpr double broadcast_elements =
+      250 * fp32_elements_a_mib;            // of the model, before the first iteration
+  constexpr double buffers_and_unused = 3;  // what else an iteration sends: buffers of two types, a bitmap
   const Compression& compression = input.training.compression;
   const double buckets = most_groups(input, input.training.ddp.bucket_cap_mb * fp32_elements_a_mib);
   TrafficBound traffic{.collectives = messages_of_bucket(compression.kind) * buckets +
-                                 most_groups(input, broadcast_elements) + buffers_and_unused};
+                                      most_groups(input, broadcast_elements) + buffers_and_unused};
   if (compression.kind == CompressionKind::topk) {
     constexpr double with_index = 2;
     const double kept = static_cast<double>(compression.kept_ppm) / static_cast<double>(million);

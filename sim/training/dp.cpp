@@ -83,11 +83,11 @@ class DataParallelIteration {
                 .bytes = bytes_of(piece),
                 .tensors = static_cast<std::uint32_t>(tensors_of(piece))});
     }
-    if (job_.buffer_tensors == 0)
-      return;
-    context_.writer.section("flatten buffers", Category::gradient_copy);
-    write_on_first(copy_work(job_.buffer_tensors, job_.buffer_bytes));
-    send("broadcast buffers", CollectiveOp::broadcast, job_.buffer_bytes);
+    for (const BufferGroup& group : job_.buffers) {
+      context_.writer.section("flatten buffers", Category::gradient_copy);
+      write_on_first(copy_work(group.tensors, group.bytes));
+      send("broadcast buffers", CollectiveOp::broadcast, group.bytes);
+    }
   }
 
   // Where the outputs are gathered their loss is taken outside of the module that was copied.
@@ -233,7 +233,7 @@ std::vector<OptionProblem> problems(const TrainingSpec&, const ClusterShape& sha
 // each GPU.
 TrafficBound traffic(const TrafficInput& input) {
   const double pieces = most_groups(input, static_cast<double>(piece_bytes.count()) / 4);
-  constexpr double buffers = 1;
+  constexpr double buffers = 2;  // by type
   return {.collectives = input.micro_batches() * (2 * pieces + buffers),
           .messages = input.micro_batches() * 4 * input.ranks,
           .volume = input.micro_batches() * 2};

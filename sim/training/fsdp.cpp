@@ -5,7 +5,9 @@
 // its forward and gathered again for its backward, the root excepted, which stays. In backward the next unit
 // is gathered before the gradients of this one are reduce-scattered (backward_prefetch pre), after that
 // (post), or only when it is needed (none). Gathers and reductions go to one communicator, in the order they
-// are issued. The second version (fully_shard) copies a gathered unit into its parameters before it computes,
+// are issued. The first version's parameters are views of one flat tensor: autograd concatenates their
+// gradients, and beside backward the sum is divided before it is reduced and after it. The second version
+// (fully_shard) copies a gathered unit into its parameters before it computes, copies its gradients together,
 // and gathers one unit ahead. Volume: 3 (n-1)/n of the parameters, 2 (n-1)/n with reshard_after_forward off.
 //
 // Hybrid sharding (hsdp) keeps a whole copy in each of r groups of s ranks: gathers and reductions stay in the
@@ -13,7 +15,8 @@
 // stream of their own. Volume: 3 (s-1)/s of the parameters and 2 (r-1)/r of an s-th of them. A number for
 // reshard_after_forward spreads units over so many ranks from forward to backward, where they are gathered
 // again.
-// Reference: Zhao et al., "PyTorch FSDP", arXiv 2304.11277; torch/distributed/fsdp/_runtime_utils.py,
+// Reference: Zhao et al., "PyTorch FSDP", arXiv 2304.11277; torch/distributed/fsdp/_runtime_utils.py
+// (_reduce_grad, _div_if_needed), _flat_param.py (_get_unflat_views),
 // torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py (foreach_reduce).
 
 #include <fmt/format.h>
@@ -23,6 +26,7 @@
 #include "sim/training/gather_limit.h"
 #include "sim/training/option_spelling.h"
 #include "sim/training/shared_options.h"
+#include "sim/training/side_stream.h"
 #include "sim/training/step_writer.h"
 #include "sim/training/synchroniser.h"
 #include "sim/training/units.h"
@@ -33,6 +37,14 @@ namespace {
 // torch's _FreeEventQueue: so many units may be gathered and not yet freed.
 constexpr std::size_t most_gathers_in_flight = 2;
 constexpr std::uint32_t root = 0;
+
+// torch's _get_gradient_predivide_factor: a power of two near the root of the ranks, so that halves neither
+// overflow before the sum nor vanish after it.
+std::int64_t division_before_sum(std::int64_t ranks) {
+  std::int64_t factor = 1;
+  while (ranks % factor == 0 && ranks / factor > factor) factor *= 2;
+  return factor;
+}
 
 bool reshards_in_groups(const ShardedOptions& options) {
   return options.reshard_group != 1 && options.reshard_group != options.shard_group;
@@ -65,6 +77,7 @@ class ShardedUnits : public Synchroniser {
         shards_(context.subgroup("shard") != nullptr ? *context.subgroup("shard") : context.group),
         replicas_(context.subgroup("replica")),
         reshards_(context.subgroup("reshard")),
+        stream_(context),
         limit_(options_.limit_all_gathers && options_.version == 1 ? most_gathers_in_flight : 0),
         gathered_(units_.units.size()),
         holds_gradients_(units_.units.size()),
@@ -166,6 +179,7 @@ class ShardedUnits : public Synchroniser {
   }
 
   void leave_backward(std::uint32_t unit, bool reduces) {
+    concatenate(unit);
     free(unit, last_backward_[unit]);
     if (unit != root && reshards_ != nullptr)
       release_at_end(context_, MemoryCategory::parameters, spread_part(unit), last_backward_[unit]);
@@ -175,6 +189,15 @@ class ShardedUnits : public Synchroniser {
       gather(unit - 1);
     if (reduces)
       reduce(unit);
+  }
+
+  // The backward of splitting a flat tensor into parameters.
+  void concatenate(std::uint32_t index) {
+    const Unit& unit = units_.units[index];
+    if (options_.version == 2 || unit.elements == 0)
+      return;
+    context_.writer.section("concatenate " + unit.name, Category::gradient_copy);
+    last_backward_[index] = write_kernels(context_, copy_work(1, padded(unit, options_.param_dtype)));
   }
 
   // Does nothing for a unit that is there already.
@@ -199,6 +222,7 @@ class ShardedUnits : public Synchroniser {
                                                  .tensors = unit.tensors,
                                                  .group = is_spread ? reshards_ : &shards_},
                                                 std::move(ready));
+    wait_unless_overlapped(context_, gathered_[index].arrived);
   }
 
   void free(std::uint32_t unit, const std::vector<OpId>& done) {
@@ -245,6 +269,10 @@ class ShardedUnits : public Synchroniser {
       context_.writer.section("copy in " + unit.name, Category::gradient_copy);
       ready = write_kernels(context_, copy_work(1, padded(unit, options_.reduce_dtype)));
     }
+    const std::int64_t before_sum = divides() ? division_before_sum(options_.shard_group) : 1;
+    ready = convert(std::move(ready), unit);
+    if (before_sum > 1)
+      ready = divide(ready, unit, padded(unit, options_.reduce_dtype));
     std::vector<OpId> reduced = write_collective(context_,
                                                  {.name = "reduce " + unit.name,
                                                   .op = CollectiveOp::reduce_scatter,
@@ -256,19 +284,47 @@ class ShardedUnits : public Synchroniser {
       release_at_end(context_, MemoryCategory::communication_buffers, padded(unit, options_.reduce_dtype),
                      reduced);
     holds_gradients_[index] = false;
+    if (before_sum > 1)
+      stream_.follow(reduced);
+    if (before_sum > 1 && before_sum < options_.shard_group)
+      reduced = divide(reduced, unit, reduced_shard(unit));
     if (replicas_ != nullptr)
       reduced = sum_over_replicas(unit, std::move(reduced));
     reduced_.push_back(
         cast(std::move(reduced), unit,
              shard_of(unit.elements) * (parameter_bytes(options_.reduce_dtype) + weight_bytes(job_)),
              options_.reduce_dtype));
+    wait_unless_overlapped(context_, reduced_.back());
+  }
+
+  Bytes reduced_shard(const Unit& unit) const {
+    return Bytes{shard_of(unit.elements) * parameter_bytes(options_.reduce_dtype)};
+  }
+
+  // fully_shard lets the library divide, but for fp16.
+  bool divides() const { return options_.version == 1 || options_.reduce_dtype == Precision::fp16; }
+
+  // In place.
+  std::vector<OpId> divide(std::span<const OpId> ready, const Unit& unit, Bytes bytes) {
+    context_.writer.section("divide " + unit.name, Category::gradient_copy);
+    return stream_.write(copy_work(1, bytes), ready);
+  }
+
+  // The first version casts whole gradients to the type they are reduced in; the second does as it copies.
+  std::vector<OpId> convert(std::vector<OpId> ready, const Unit& unit) {
+    if (options_.version == 2 ||
+        parameter_bytes(options_.param_dtype) == parameter_bytes(options_.reduce_dtype))
+      return ready;
+    const Bytes both = padded(unit, options_.param_dtype) + padded(unit, options_.reduce_dtype);
+    context_.writer.section("convert " + unit.name, Category::gradient_copy);
+    return stream_.write(copy_work(1, Bytes{both.count() / 2}), ready);
   }
 
   std::vector<OpId> sum_over_replicas(const Unit& unit, std::vector<OpId> ready) {
     return write_collective(context_,
                             {.name = "sum " + unit.name + " over replicas",
                              .op = CollectiveOp::all_reduce,
-                             .bytes = Bytes{shard_of(unit.elements) * parameter_bytes(options_.reduce_dtype)},
+                             .bytes = reduced_shard(unit),
                              .tensors = unit.tensors,
                              .group = replicas_},
                             std::move(ready));
@@ -293,6 +349,7 @@ class ShardedUnits : public Synchroniser {
   const ProcessGroup& shards_;
   const ProcessGroup* replicas_;  // null: nobody holds the same shard
   const ProcessGroup* reshards_;  // null: gathered for backward as for forward
+  SideStream stream_;             // of reductions
   bool is_backward_ = false;
   GatherLimit limit_;
   std::vector<OpId> start_;

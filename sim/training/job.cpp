@@ -1,5 +1,9 @@
 #include "sim/training/job.h"
 
+#include <algorithm>
+
+#include "sim/plan/model.h"
+
 namespace lockstep {
 
 std::vector<std::uint32_t> gradient_order(const Job& job) {
@@ -22,6 +26,26 @@ std::int64_t element_count(const std::vector<Gradient>& gradients) {
 Bytes gradient_bytes(const Job& job) {
   Bytes bytes;
   for (const Gradient& gradient : job.gradients) bytes += gradient.bytes;
+  return bytes;
+}
+
+std::vector<BufferGroup> buffers_by_type(const Model& model) {
+  std::vector<BufferGroup> groups;
+  for (const BufferTensor& buffer : model.buffers) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const BufferGroup& other) {
+      return other.element_bytes == buffer.element_bytes;
+    });
+    if (group == groups.end())
+      group = groups.insert(group, {.element_bytes = buffer.element_bytes});
+    ++group->tensors;
+    group->bytes += Bytes{buffer.elements * buffer.element_bytes};
+  }
+  return groups;
+}
+
+Bytes buffer_bytes(const Job& job) {
+  Bytes bytes;
+  for (const BufferGroup& group : job.buffers) bytes += group.bytes;
   return bytes;
 }
 

@@ -19,11 +19,20 @@
 
 namespace lockstep {
 
+struct Model;
+
 struct Gradient {
   std::string name;
   Bytes bytes;
   std::uint32_t element_bytes = 4;
   std::int64_t rows = 0;  // of the matrix it is, first dimension by the rest; 0: a vector, or not known
+};
+
+// Buffers of one type: batch norm's statistics, its counters of batches.
+struct BufferGroup {
+  std::int64_t element_bytes = 4;
+  std::int64_t tensors = 0;
+  Bytes bytes = {};
 };
 
 struct LayerWork {
@@ -52,10 +61,9 @@ struct Job {
   std::vector<LayerWork> layers;
   std::vector<Gradient> gradients;  // in registration order
   KernelWork optimizer;
-  std::int64_t buffer_tensors = 0;  // batch norm statistics and the like
-  Bytes buffer_bytes;
-  Bytes input_bytes;               // of one rank's micro-batch
-  Bytes output_bytes;              // that the model makes of it
+  std::vector<BufferGroup> buffers;  // by type, in the order in which each first appears
+  Bytes input_bytes;                 // of one rank's micro-batch
+  Bytes output_bytes;                // that the model makes of it
   Duration per_bucket;             // events and flattening around one bucket's launch, on the compute stream
   Duration host_launch;            // what the host spends on launching one kernel
   Duration control_round;          // a few bytes from all ranks to all, by the hosts
@@ -72,6 +80,8 @@ std::vector<std::uint32_t> gradient_order(const Job& job);
 std::int64_t element_count(const Gradient& gradient);
 std::int64_t element_count(const std::vector<Gradient>& gradients);
 Bytes gradient_bytes(const Job& job);
+std::vector<BufferGroup> buffers_by_type(const Model& model);
+Bytes buffer_bytes(const Job& job);
 // A weight has its gradient's type.
 std::int64_t weight_bytes(const Job& job);
 

@@ -77,7 +77,7 @@ MemoryUse standing_memory(const MemoryInput& input) {
   const MemoryShares shares = memory_shares(job, input.world.ranks());
   MemoryUse use;
   use.parameters =
-      part(gradient_bytes(job) + input.half_copies, shares.weights) + job.buffer_bytes + shares.gathered;
+      part(gradient_bytes(job) + input.half_copies, shares.weights) + buffer_bytes(job) + shares.gathered;
   use.gradients = part(gradient_bytes(job), shares.gradients);
   use.optimizer_states = part(state_bytes(job), shares.states);
   use.communication_buffers = library_buffers(input) + shares.buffers;

@@ -61,6 +61,7 @@ struct ZeroOptions {
   bool overlap_comm = false;                         // reduce while backward runs
   bool overlap_param_gather = false;                 // gather updated weights while the next forward runs
   bool reduce_scatter = true;                        // false: all-reduce, and keep the own part
+  bool use_multi_rank_bucket_allreduce = true;       // zero1, zero2: so with it too, as DeepSpeed does
   bool contiguous_gradients = true;                  // gradients are copied into one buffer as they come
   std::int64_t stage3_prefetch_bucket_size = 50'000'000;
   std::int64_t stage3_param_persistence_threshold = 100'000;

@@ -131,6 +131,11 @@ std::vector<OpId> write_mark(const StrategyContext& context) {
   return marks;
 }
 
+void wait_unless_overlapped(const StrategyContext& context, std::span<const OpId> arrived) {
+  if (!context.job.communication.overlap)
+    write_wait(context, "wait for " + context.communications.back().name, arrived);
+}
+
 void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until) {
   context.writer.section(reason, Category::communication);
   for (std::size_t i = 0; i < context.compute.size(); ++i)

@@ -39,6 +39,8 @@ std::vector<OpId> write_side_kernels(const StrategyContext& context, const Kerne
 std::vector<OpId> write_delays(const StrategyContext& context, Duration duration, std::vector<OpId> after);
 // An op that ends when all that stands on each compute lane so far has.
 std::vector<OpId> write_mark(const StrategyContext& context);
+// Without communication.overlap: holds every compute lane until what has just been sent has arrived.
+void wait_unless_overlapped(const StrategyContext& context, std::span<const OpId> arrived);
 // Holds every compute lane until the op of its representative has ended: exposed communication, for `reason`.
 void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until);
 

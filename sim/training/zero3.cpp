@@ -2,11 +2,14 @@
 // before it runs, and some modules' ahead of it.
 //
 // Which gathers a module asks for follows from element counts (fetch_plan); two modules' requests may be
-// under way before the host waits for the older. Weights below the persistence threshold stay whole and are
-// gathered once, after the optimizer. Gradients fill a bucket as backward completes them and are
-// reduce-scattered when it is full, beside backward unless overlap_comm is off. Gathers and reductions share
-// one communicator, in the order they are issued. Volume: 3 (n-1)/n of the weights; less where weights are
-// kept for their reuse. Reference: Rajbhandari et al., arXiv 1910.02054; deepspeed/runtime/zero/stage3.py.
+// under way before the host waits for the older. What arrives of several tensors lies rank by rank: beside the
+// kernels each tensor is put together again (DeepSpeed's torch.cat; Gemini's chunks are whole as they come).
+// Weights below the persistence threshold stay whole and are gathered once, after the optimizer. Gradients
+// fill a bucket as backward completes them and are reduce-scattered when it is full (zero_reduction), beside
+// backward unless overlap_comm is off. Gathers and reductions share one communicator, in the order they are
+// issued. Volume: 3 (n-1)/n of the weights; less where weights are kept for their reuse.
+// Reference: Rajbhandari et al., arXiv 1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py
+// (all_gather_coalesced, AllGatherCoalescedHandle).
 
 #include <algorithm>
 
@@ -67,20 +70,27 @@ class PartitionedParameters : public Synchroniser {
   void find_modules() {
     for (const LayerWork& layer : job_.layers) {
       std::int64_t gathered = 0;
+      std::int64_t tensors = 0;
       for (const std::uint32_t gradient : layer.gradients) {
         const std::int64_t elements = element_count(job_.gradients[gradient]);
-        (elements <= options_.stage3_param_persistence_threshold ? persistent_ : gathered) += elements;
+        const bool stays = elements <= options_.stage3_param_persistence_threshold;
+        (stays ? persistent_ : gathered) += elements;
+        tensors += stays ? 0 : 1;
       }
       if (gathered == 0) {
         module_of_layer_.push_back(no_module);
         continue;
       }
-      if (elements_.empty() || elements_.back() >= options_.chunk_size)
+      if (elements_.empty() || elements_.back() >= options_.chunk_size) {
         elements_.push_back(0);
+        tensors_.push_back(0);
+      }
       elements_.back() += gathered;
+      tensors_.back() += tensors;
       module_of_layer_.push_back(static_cast<std::uint32_t>(elements_.size() - 1));
     }
     arrived_.resize(elements_.size());
+    is_in_pieces_.resize(elements_.size());
   }
 
   void plan_uses() {
@@ -116,6 +126,7 @@ class PartitionedParameters : public Synchroniser {
       gather({module}, "gather " + job_.layers[layer].name);
     if (!fetch.ahead.empty())
       gather(fetch.ahead, "prefetch at " + job_.layers[layer].name);
+    put_together(module);
     write_wait(context_, "wait for " + job_.layers[layer].name, arrived_[module]);
   }
 
@@ -151,7 +162,24 @@ class PartitionedParameters : public Synchroniser {
                                                         .op = CollectiveOp::all_gather,
                                                         .bytes = Bytes{elements * weight_bytes(job_)}},
                                                        asked);
-    for (const std::uint32_t module : modules) arrived_[module] = arrived;
+    wait_unless_overlapped(context_, arrived);
+    const bool is_in_pieces =
+        options_.chunk_size == 0 && (modules.size() > 1 || tensors_[modules.front()] > 1);
+    for (const std::uint32_t module : modules) {
+      arrived_[module] = arrived;
+      is_in_pieces_[module] = is_in_pieces;
+    }
+  }
+
+  // Once, before the first use of what was gathered.
+  void put_together(std::uint32_t module) {
+    if (!is_in_pieces_[module])
+      return;
+    is_in_pieces_[module] = false;
+    context_.writer.section("put together at use " + std::to_string(next_use_), Category::gradient_copy);
+    arrived_[module] = write_side_kernels(
+        context_, copy_work(tensors_[module], Bytes{elements_[module] * weight_bytes(job_)}),
+        arrived_[module]);
   }
 
   void gather_persistent() {
@@ -171,11 +199,13 @@ class PartitionedParameters : public Synchroniser {
   std::vector<OpId> start_;
   std::vector<std::uint32_t> module_of_layer_;
   std::vector<std::int64_t> elements_;  // by module
+  std::vector<std::int64_t> tensors_;   // by module
   std::int64_t persistent_ = 0;         // elements that stay whole
   std::vector<Fetch> fetches_;          // by use
   std::size_t next_use_ = 0;
   std::uint32_t current_ = no_module;                               // the module in use
   std::vector<std::vector<OpId>> arrived_;                          // by module, by representative
+  std::vector<bool> is_in_pieces_;                                  // by module
   std::vector<std::pair<std::uint32_t, std::vector<OpId>>> ended_;  // modules in the order of their uses
   std::pair<std::uint32_t, std::vector<OpId>> last_used_{no_module, {}};  // where its last layer ended
 };

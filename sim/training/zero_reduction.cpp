@@ -14,9 +14,19 @@ Bytes zero_buffers(const Job& job) {
 }
 
 ZeroReduction::ZeroReduction(const StrategyContext& context)
-    : context_(context), job_(context.job), options_(job_.training.zero) {
+    : context_(context),
+      job_(context.job),
+      options_(job_.training.zero),
+      is_stage3_(strategy_named(job_.training.strategy).partition == Partition::weights),
+      overlaps_(options_.overlap_comm && job_.communication.overlap),
+      stream_(context) {
   std::vector<std::int64_t> elements;
-  for (const Gradient& gradient : job_.gradients) elements.push_back(element_count(gradient));
+  std::int64_t so_far = 0;
+  for (const Gradient& gradient : job_.gradients) {
+    first_element_.push_back(so_far);
+    elements.push_back(element_count(gradient));
+    so_far += elements.back();
+  }
   buckets_ = assign_element_buckets(elements, gradient_order(job_), options_.reduce_bucket_size);
   bucket_of_.resize(elements.size());
   for (std::uint32_t bucket = 0; bucket < buckets_.size(); ++bucket)
@@ -56,19 +66,89 @@ void ZeroReduction::wait_for_buffer(std::uint32_t bucket) {
     write_wait(context_, "wait for a buffer", reduced_[bucket - 2]);
 }
 
-void ZeroReduction::reduce(std::uint32_t bucket, const std::vector<OpId>& ready) {
+// ZeRO-1 and 2 as DeepSpeed does them: with an option that the others do not have.
+bool ZeroReduction::shares_buckets() const {
+  return !is_stage3_ && options_.use_multi_rank_bucket_allreduce;
+}
+
+bool ZeroReduction::all_reduces() const {
+  return shares_buckets() || !options_.reduce_scatter;
+}
+
+// One whose gradients already lie as they are sent needs no second buffer.
+bool ZeroReduction::is_concatenated(std::uint32_t bucket) const {
+  if (is_stage3_)
+    return buckets_[bucket].size() > 1 && options_.chunk_size == 0;
+  if (!shares_buckets())
+    return false;
+  if (!options_.contiguous_gradients)
+    return buckets_[bucket].size() > 1;
+  return options_.reduce_scatter && spans_owners(bucket);
+}
+
+// Whether its elements belong to several ranks' parts.
+bool ZeroReduction::spans_owners(std::uint32_t bucket) const {
+  const std::int64_t part = divided_up(element_count(job_.gradients), context_.group.members());
+  std::int64_t first = INT64_MAX;
+  std::int64_t last = 0;
+  for (const std::uint32_t gradient : buckets_[bucket]) {
+    first = std::min(first, first_element_[gradient]);
+    last = std::max(last, first_element_[gradient] + element_count(job_.gradients[gradient]) - 1);
+  }
+  return first / part != last / part;
+}
+
+// What is copied out of a reduced bucket: all of it where it is no gradient's buffer, else the own part, from
+// the second buffer to the first and from there to where it stays.
+Bytes ZeroReduction::copied_away(Bytes bytes) const {
+  const Bytes own = divided_up(bytes, context_.group.members());
+  if (is_stage3_)
+    return options_.chunk_size == 0 ? own : Bytes{0};
+  if (!shares_buckets())
+    return Bytes{0};
+  if (!options_.contiguous_gradients)
+    return bytes;
+  return options_.reduce_scatter ? 2 * own : own;
+}
+
+std::vector<OpId> ZeroReduction::write_pass(const std::string& what, Bytes bytes,
+                                            std::span<const OpId> after) {
+  context_.writer.section(what, Category::gradient_copy);
+  return overlaps_ ? stream_.write(copy_work(1, bytes), after)
+                   : write_kernels(context_, copy_work(1, bytes), after);
+}
+
+std::vector<OpId> ZeroReduction::send(std::uint32_t bucket, Bytes bytes, std::vector<OpId> ready) {
+  const std::string name = "bucket " + std::to_string(bucket);
+  std::vector<OpId> arrived =
+      write_collective(context_,
+                       {.name = name,
+                        .op = all_reduces() ? CollectiveOp::all_reduce : CollectiveOp::reduce_scatter,
+                        .bytes = bytes,
+                        .tensors = static_cast<std::uint32_t>(buckets_[bucket].size())},
+                       std::move(ready));
+  if (overlaps_)
+    stream_.follow(arrived);
+  else
+    write_wait(context_, "wait for " + name, arrived);
+  return arrived;
+}
+
+void ZeroReduction::reduce(std::uint32_t bucket, std::span<const OpId> ready) {
   std::int64_t elements = 0;
   for (const std::uint32_t gradient : buckets_[bucket]) elements += element_count(job_.gradients[gradient]);
+  const Bytes bytes{elements * parameter_bytes(options_.communication_data_type)};
   const std::string name = "bucket " + std::to_string(bucket);
-  reduced_.push_back(write_collective(
-      context_,
-      {.name = name,
-       .op = options_.reduce_scatter ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce,
-       .bytes = Bytes{elements * parameter_bytes(options_.communication_data_type)},
-       .tensors = static_cast<std::uint32_t>(buckets_[bucket].size())},
-      ready));
-  if (!options_.overlap_comm)
-    write_wait(context_, "wait for " + name, reduced_.back());
+  std::vector<OpId> done = write_pass("divide " + name, bytes, ready);
+  const Bytes concatenated = is_concatenated(bucket) ? bytes : Bytes{0};
+  if (concatenated > Bytes{0})
+    done = write_pass("concatenate " + name, concatenated, done);
+  allocate_at_start(context_, MemoryCategory::communication_buffers, concatenated, done);
+  done = send(bucket, bytes, std::move(done));
+  if (copied_away(bytes) > Bytes{0})
+    done = write_pass("keep of " + name, copied_away(bytes), done);
+  release_at_end(context_, MemoryCategory::communication_buffers, concatenated, done);
+  reduced_.push_back(std::move(done));
 }
 
 }  // namespace lockstep

@@ -1,11 +1,12 @@
 // ZeRO stages 1 and 2: every rank holds all weights, the optimizer's states (1) and the gradients (2) are
 // partitioned.
 //
-// Gradients are reduce-scattered bucket by bucket (zero_reduction). Stage 1 keeps them whole over the
+// Gradients are reduced bucket by bucket (zero_reduction), by DeepSpeed in all-reduces of which each rank keeps
+// its part. Stage 1 keeps them whole over the
 // micro-batches and reduces in the last; stage 2 has nowhere to keep them and reduces in every one. The
 // optimizer then updates a rank's own part, and the updated weights are all-gathered piece by piece: before
-// the next forward begins, or, with overlap_param_gather, while it runs. Volume: a reduce-scatter of the
-// gradients (for each micro-batch in stage 2) and an all-gather of the weights.
+// the next forward begins, or, with overlap_param_gather, while it runs. Volume: an all-reduce (DeepSpeed) or a
+// reduce-scatter of the gradients, for each micro-batch in stage 2, and an all-gather of the weights.
 // Reference: Rajbhandari et al., "ZeRO", arXiv 1910.02054; deepspeed/runtime/zero/stage_1_and_2.py.
 
 #include <algorithm>
@@ -61,7 +62,7 @@ class PartitionedOptimizer : public Synchroniser {
                                          .bytes = Bytes{piece * weight_bytes(job_)}},
                                         write_mark(context_)));
     }
-    if (options_.overlap_param_gather)
+    if (options_.overlap_param_gather && job_.communication.overlap)
       return pieces;
     for (const std::vector<OpId>& piece : pieces) write_wait(context_, "wait for weights", piece);
     return {};
@@ -83,6 +84,8 @@ OptionList options(TrainingSpec& training) {
   OptionList list = zero_options(training);
   list.push_back(
       {"allgather_bucket_size", CountOption{training.zero.allgather_bucket_size, 1, most_elements}});
+  list.push_back(
+      {"use_multi_rank_bucket_allreduce", FlagOption{training.zero.use_multi_rank_bucket_allreduce}});
   list.push_back({"overlap_param_gather", FlagOption{training.zero.overlap_param_gather}});
   return list;
 }
@@ -93,7 +96,8 @@ TrafficBound traffic(const TrafficInput& input) {
   const double gathered = input.elements / static_cast<double>(input.training.zero.allgather_bucket_size) + 1;
   const double reductions = stage == Stage::gradients ? input.micro_batches() : 1;
   constexpr double clipping = 1;
-  return {.collectives = reductions * reduced + gathered + clipping, .volume = 1 + reductions};
+  constexpr double all_reduce = 2;
+  return {.collectives = reductions * reduced + gathered + clipping, .volume = 1 + all_reduce * reductions};
 }
 
 const Accepted accepted{

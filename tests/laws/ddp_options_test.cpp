@@ -43,7 +43,7 @@ TEST_CASE("first_bucket_mb decides the first bucket") {
         report_of({}).communication.buckets.front().bytes);
 }
 
-TEST_CASE("gradient_as_bucket_view takes the copies away") {
+TEST_CASE("gradient_as_bucket_view takes the copies back away") {
   CHECK(changes("training.gradient_as_bucket_view", "true"));
   CHECK(report_of({}).breakdown.gradient_copy >
         report_of({{"training.gradient_as_bucket_view", "true"}}).breakdown.gradient_copy);

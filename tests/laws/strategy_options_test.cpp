@@ -64,6 +64,7 @@ std::vector<Option> with_zero(std::vector<Option> own) {
 std::vector<Option> with_stages_1_2(std::vector<Option> own) {
   own.push_back({"overlap_comm", "true", {{"training.reduce_bucket_size", "20000000"}}});
   own.push_back({"allgather_bucket_size", "20000000"});
+  own.push_back({"use_multi_rank_bucket_allreduce", "false"});
   own.push_back({"overlap_param_gather", "true", {{"training.allgather_bucket_size", "20000000"}}});
   return with_zero(std::move(own));
 }

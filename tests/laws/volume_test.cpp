@@ -1,7 +1,8 @@
 // What a rank sends in an iteration is what is published of its strategy.
 //
 // S: the bytes of all gradients; W: of all weights; n: ranks. ddp and horovod 2(n-1)/n S (Patarasuk and Yuan 2009); zero1
-// and zero2 (n-1)/n (S + W), the same where both have one type; zero3 and fsdp (n-1)/n (2 W + S), three
+// and zero2 (n-1)/n (S + W), the same where both have one type, but (n-1)/n (2 S + W) where gradients are all-reduced
+// as in DeepSpeed and in ColossalAI's stage 1; zero3 and fsdp (n-1)/n (2 W + S), three
 // halves of it (Rajbhandari et al. 2020, section 7), but for FSDP's root unit, which is not gathered again
 // for backward; hsdp with s ranks to a copy 3 (s-1)/s S within it and 2 (n/s-1)/(n/s) of S/s between the copies
 // (Zhao et al. 2023, section 3.2.2); local SGD what ddp sends, once in k steps.
@@ -60,8 +61,8 @@ TEST_CASE("DDP, Horovod, ZeRO and FSDP send what is published of them") {
     const std::int64_t ranks = nodes * gpus;
     check_volume(gpt2("ddp", nodes, gpus), ranks, {.whole = 2});
     check_volume(gpt2("horovod", nodes, gpus), ranks, {.whole = 2});
-    check_volume(gpt2("zero1", nodes, gpus), ranks, {.whole = 2});
-    check_volume(gpt2("zero2", nodes, gpus), ranks, {.whole = 2});
+    check_volume(gpt2("zero1", nodes, gpus), ranks, {.whole = 3});
+    check_volume(gpt2("zero2", nodes, gpus), ranks, {.whole = 3});
     check_volume(gpt2("fsdp", nodes, gpus), ranks, {.whole = 3, .root = 1});
     Json zero3 = gpt2("zero3", nodes, gpus);
     // GPT-2 is smaller than the distance at which DeepSpeed keeps weights for their next use.
@@ -69,6 +70,22 @@ TEST_CASE("DDP, Horovod, ZeRO and FSDP send what is published of them") {
     zero3["training"]["stage3_param_persistence_threshold"] = 0;
     check_volume(zero3, ranks, {.whole = 3});
   }
+}
+
+TEST_CASE("ZeRO sends what its framework does with gradients") {
+  const auto check = [](const char* strategy, const Json& training, const Volume& volume) {
+    Json given = gpt2(strategy, 2, 8);
+    given["training"].update(training);
+    check_volume(given, 16, volume);
+  };
+  for (const char* strategy : {"zero1", "zero2"}) {
+    check(strategy, {{"framework", "deepspeed"}, {"use_multi_rank_bucket_allreduce", false}}, {.whole = 2});
+    check(strategy, {{"framework", "deepspeed"}, {"reduce_scatter", false}}, {.whole = 3});
+    check(strategy, {{"framework", "hf_trainer"}}, {.whole = 3});
+  }
+  check("zero1", {{"framework", "colossalai"}}, {.whole = 3});
+  check("zero2", {{"framework", "colossalai"}}, {.whole = 2});
+  check("zero1", {{"framework", "megatron"}, {"communication_data_type", "bf16"}}, {.whole = 2});
 }
 
 // The root unit stays gathered from forward to backward and is not gathered twice.
@@ -115,8 +132,8 @@ TEST_CASE("Resharding to some ranks gathers from these in backward") {
 
 TEST_CASE("Accumulating micro-batches multiplies what must be sent each time") {
   const std::vector<std::pair<std::string, Volume>> strategies{{"ddp", {.whole = 2}},
-                                                               {"zero1", {.whole = 2}},
-                                                               {"zero2", {.whole = 5}},
+                                                               {"zero1", {.whole = 3}},
+                                                               {"zero2", {.whole = 9}},
                                                                {"fsdp", {.whole = 12, .root = 4}}};
   for (const auto& [strategy, volume] : strategies) {
     Json given = gpt2(strategy, 1, 8);

@@ -24,7 +24,8 @@ using Moments = std::vector<std::int64_t>;
 template <class Moment>
 Moments moments(const Report& report, Moment BucketReport::*of) {
   Moments found;
-  for (const BucketReport& bucket : report.communication.buckets) found.push_back(in_milliseconds(bucket.*of));
+  for (const BucketReport& bucket : report.communication.buckets)
+    found.push_back(in_milliseconds(bucket.*of));
   return found;
 }
 
@@ -34,7 +35,7 @@ TEST_CASE("a bucket is reduced when its last gradient is there and the bucket be
   CHECK(moments(report, &BucketReport::ready) == Moments{50, 70, 90});
   CHECK(moments(report, &BucketReport::start) == Moments{50, 90, 130});
   CHECK(moments(report, &BucketReport::end) == Moments{90, 130, 170});
-  CHECK(report.iteration == Duration::milliseconds(170));
+  CHECK(in_milliseconds(report.iteration) == 170);
 }
 
 // The caps are 3 and 7 MiB, and 4 MB are 3.8 MiB: c alone, then b and a.
@@ -53,7 +54,8 @@ std::vector<std::string> names_of(const IterationOps& iteration) {
   return names;
 }
 
-// Nothing overlaps in it: 120 ms of weights, which are copied to their places, 90 of computing, 120 of gradients.
+// Nothing overlaps in it: 120 ms of weights, which are concatenated before and copied to their places after, 90 of
+// computing, 120 of gradients, each of them copied into its bucket.
 TEST_CASE("iteration 1 sends the model and then all gradients as one bucket, at the end of backward") {
   Scenario scenario = scenario_from(two_hosts(Json::object()));
   scenario.cluster.calibration.copy_per_tensor = Duration::milliseconds(1);
@@ -66,8 +68,9 @@ TEST_CASE("iteration 1 sends the model and then all gradients as one bucket, at 
   CHECK(first.communications[0].bytes == Bytes{12'000'000});
   CHECK(first.communications[1].tensors == 3);
   CHECK(first.communications[1].bytes == Bytes{12'000'000});
-  // Copies of three tensors: 3 ms to start them and 12 MB at 4 GB/s.
-  CHECK(summarise(scenario, simulation).times.first == Duration::milliseconds(120 + 3 + 3 + 90 + 120));
+  // One copy of 12 MB at 4 GB/s, which takes 1 ms to start; then, twice, of three tensors.
+  CHECK(summarise(scenario, simulation).times.first ==
+        Duration::milliseconds(1 + 3 + 120 + 3 + 3 + 90 + 3 + 3 + 120));
   CHECK(names_of(simulation.steady.iterations.front()) ==
         std::vector<std::string>{"bucket 0", "bucket 1", "bucket 2"});
 }
@@ -87,7 +90,7 @@ TEST_CASE("the model is sent in pieces of 250 MiB") {
 TEST_CASE("only the last micro-batch is reduced") {
   const Report report = report_with({{"gradient_accumulation", 3}});
   CHECK(moments(report, &BucketReport::ready) == Moments{2 * 90 + 50, 2 * 90 + 70, 2 * 90 + 90});
-  CHECK(report.iteration == Duration::milliseconds(2 * 90 + 170));
+  CHECK(in_milliseconds(report.iteration) == 2 * 90 + 170);
 }
 
 // One tensor takes 1 ms to start and 1 ms to move. Copied in behind its backward, each is there 2 ms later than the
@@ -102,19 +105,31 @@ TEST_CASE("without views every gradient is copied into its bucket and back") {
   CHECK(report.iteration == Duration::milliseconds(52 + 3 * 40 + 2));
 }
 
-// The hook's two passes over a bucket, 2 ms to start and 1 ms a 4 MB; back is one. Half the bytes, 20 ms, are on
-// the wire: at 53, 76 and 99. The two that came during backward are cast back at 99 and 101, the third at 119.
+// The views are new tensors in every iteration: what is copied in as without them is not copied back.
+TEST_CASE("with views every gradient is copied into its bucket, and none back") {
+  Scenario scenario = scenario_from(two_hosts({{"gradient_as_bucket_view", true}}));
+  scenario.cluster.calibration.copy_per_tensor = Duration::milliseconds(1);
+  scenario.cluster.calibration.copy_bandwidth = Bandwidth{4'000'000'000};
+  const Report report = report_of(scenario);
+  CHECK(moments(report, &BucketReport::ready) == Moments{52, 74, 96});
+  CHECK(report.breakdown.gradient_copy == Duration::milliseconds(3 * 2));
+  CHECK(report.iteration == Duration::milliseconds(52 + 3 * 40));
+}
+
+// Copied in, 2 ms; the hook's two passes over a bucket, 2 ms to start and 1 ms a 4 MB; back is one. Half the bytes,
+// 20 ms, are on the wire: at 55, 80 and 105. The two that came during backward are cast back at 105 and 107, the
+// third at 125.
 TEST_CASE("a cast halves the wire's time, and is paid for on either side") {
   Scenario scenario = scenario_from(two_hosts({{"compression", "fp16"}}));
   scenario.cluster.calibration.copy_per_tensor = Duration::milliseconds(1);
   scenario.cluster.calibration.copy_bandwidth = Bandwidth{4'000'000'000};
   const Report report = report_of(scenario);
-  CHECK(moments(report, &BucketReport::start) == Moments{53, 76, 99});
-  CHECK(moments(report, &BucketReport::end) == Moments{73, 96, 119});
+  CHECK(moments(report, &BucketReport::start) == Moments{55, 80, 105});
+  CHECK(moments(report, &BucketReport::end) == Moments{75, 100, 125});
   CHECK(report.communication.buckets[0].bytes == Bytes{4'000'000});
   CHECK(report.communication.bytes_per_gpu == Bytes{6'000'000});
-  CHECK(report.breakdown.gradient_copy == Duration::milliseconds(3 * (3 + 2)));
-  CHECK(report.iteration == Duration::milliseconds(119 + 2));
+  CHECK(report.breakdown.gradient_copy == Duration::milliseconds(3 * (2 + 3 + 2)));
+  CHECK(report.iteration == Duration::milliseconds(125 + 2));
 }
 
 TEST_CASE("gradients of two bytes are not cast to smaller ones") {
@@ -139,7 +154,11 @@ TEST_CASE("without overlap all buckets are launched once backward is over") {
   scenario.cluster.calibration.host_per_bucket = Duration::milliseconds(5);
   const Report report = report_of(scenario);
   CHECK(moments(report, &BucketReport::start) == Moments{95, 135, 175});
-  CHECK(report.iteration == Duration::milliseconds(95 + 3 * 40));
+  CHECK(in_milliseconds(report.iteration) == 95 + 3 * 40);
+
+  const Report free_launches = report_of(scenario_from(given));
+  CHECK(moments(free_launches, &BucketReport::start) == Moments{90, 130, 170});
+  CHECK(in_milliseconds(free_launches.iteration) == 90 + 3 * 40);
 }
 
 // Registered as a, b; a is there 7 ms into backward and b 24.
@@ -186,6 +205,26 @@ TEST_CASE("buffers go out before each forward, if they are to and there are any"
   };
   CHECK(first_of(true) == "broadcast buffers");
   CHECK(first_of(false) == "bucket 0");
+}
+
+// Two tensors of floats, 8 MB, concatenated in 1 + 2 ms; one of counters, 4 MB, which lies as it is sent. Both are on
+// their way at 3 and arrive at 83 and 123; copied back in 2 + 2 ms and in 1 + 1. A step without buffers takes 172.
+TEST_CASE(
+    "buffers of each type are broadcast in one message, and all are sent before the first is waited for") {
+  Scenario scenario = scenario_from(two_hosts(Json::object()));
+  scenario.cluster.calibration.copy_per_tensor = Duration::milliseconds(1);
+  scenario.cluster.calibration.copy_bandwidth = Bandwidth{4'000'000'000};
+  scenario.model.model.buffers = {{.name = "mean", .elements = 1'000'000},
+                                  {.name = "batches", .elements = 500'000, .element_bytes = 8},
+                                  {.name = "variance", .elements = 1'000'000}};
+  const Simulation simulation = simulate(scenario);
+  const std::vector<Communication>& sent = simulation.steady.iterations.back().communications;
+  CHECK(
+      names_of(simulation.steady.iterations.back()) ==
+      std::vector<std::string>{"broadcast buffers", "broadcast buffers", "bucket 0", "bucket 1", "bucket 2"});
+  CHECK(sent[0].bytes == Bytes{8'000'000});
+  CHECK(sent[1].bytes == Bytes{4'000'000});
+  CHECK(summarise(scenario, simulation).iteration == Duration::milliseconds(123 + 2 + 172));
 }
 
 TEST_CASE("buckets are a second copy of all gradients, unless gradients are views of them") {

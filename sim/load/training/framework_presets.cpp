@@ -124,6 +124,8 @@ void set_zero_groups(Input& input) {
   input.set("overlap_param_gather", zero.overlap_param_gather, false,
             "DeepSpeed gathers right after the optimizer's step");
   input.set("reduce_scatter", zero.reduce_scatter, true, zero_source);
+  input.set("use_multi_rank_bucket_allreduce", zero.use_multi_rank_bucket_allreduce, true,
+            "DeepSpeed, deepspeed/runtime/zero/config.py: buckets are all-reduced, each rank keeps its part");
   input.set("contiguous_gradients", zero.contiguous_gradients, true, zero_source);
   input.set("communication_data_type", zero.communication_data_type, type_of_weights(input.facts.precision),
             "DeepSpeed: the type of the weights");
@@ -288,6 +290,8 @@ void set_megatron(Input& input) {
   input.set("overlap_param_gather", zero.overlap_param_gather, false,
             "Megatron-LM: overlap_param_gather false");
   input.set("reduce_scatter", zero.reduce_scatter, true, "Megatron-LM: the distributed optimizer");
+  input.set("use_multi_rank_bucket_allreduce", zero.use_multi_rank_bucket_allreduce, false,
+            "Megatron-LM has none: it reduce-scatters");
   input.set("contiguous_gradients", zero.contiguous_gradients, false,
             "Megatron-LM: gradients are born in their buffer");
   input.set("communication_data_type", zero.communication_data_type, Precision::fp32,
@@ -298,6 +302,8 @@ void set_colossalai(Input& input) {
   set_zero_groups(input);
   set_zero3(input);
   ZeroOptions& zero = input.spec.zero;
+  input.set("use_multi_rank_bucket_allreduce", zero.use_multi_rank_bucket_allreduce, false,
+            "ColossalAI has none");
   if (input.spec.strategy == "zero3") {
     constexpr std::string_view chunk = "ColossalAI, GeminiPlugin: min_chunk_size_m 32";
     input.set("chunk_size", zero.chunk_size, 32 * mebi, chunk);
@@ -308,6 +314,8 @@ void set_colossalai(Input& input) {
               "ColossalAI, GeminiPlugin: shard_param_frac 1");
     return;
   }
+  input.set("reduce_scatter", zero.reduce_scatter, input.spec.strategy == "zero2",
+            "ColossalAI, zero/low_level/low_level_optim.py: stage 1 all-reduces");
   constexpr std::string_view plugin = "ColossalAI, LowLevelZeroPlugin: reduce_bucket_size_in_m 12";
   input.set("reduce_bucket_size", zero.reduce_bucket_size, 12 * mebi, plugin);
   input.set("allgather_bucket_size", zero.allgather_bucket_size, 12 * mebi, plugin);

@@ -88,6 +88,7 @@ TEST_CASE("deepspeed has the defaults of its zero_optimization") {
     CHECK(zero.overlap_comm == (std::string(stage) == "zero3"));
     CHECK(zero.contiguous_gradients);
     CHECK(zero.reduce_scatter);
+    CHECK(zero.use_multi_rank_bucket_allreduce);
     CHECK(zero.stage3_prefetch_bucket_size == 50'000'000);
     CHECK(zero.stage3_param_persistence_threshold == 100'000);
     CHECK(zero.stage3_max_live_parameters == 1'000'000'000);
@@ -163,6 +164,7 @@ TEST_CASE("tensorflow_ps does what tf_cnn_benchmarks does, by whether there is m
 // unlimited; overlap_grad_reduce and overlap_param_gather False.
 TEST_CASE("megatron makes one bucket unless reduction overlaps") {
   const ZeroOptions plain = fill("megatron", "zero1").spec.zero;
+  CHECK_FALSE(plain.use_multi_rank_bucket_allreduce);
   CHECK_FALSE(plain.overlap_comm);
   CHECK_FALSE(plain.overlap_param_gather);
   CHECK(plain.reduce_bucket_size >= 1'000'000'000'000);
@@ -180,6 +182,8 @@ TEST_CASE("megatron makes one bucket unless reduction overlaps") {
 TEST_CASE("colossalai has the buckets of its plugins") {
   for (const char* stage : {"zero1", "zero2"}) {
     const ZeroOptions low_level = fill("colossalai", stage).spec.zero;
+    CHECK(low_level.reduce_scatter == (std::string(stage) == "zero2"));
+    CHECK_FALSE(low_level.use_multi_rank_bucket_allreduce);
     CHECK(low_level.reduce_bucket_size == 12 * mebi);
     CHECK(low_level.overlap_comm);
   }
