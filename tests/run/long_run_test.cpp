@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/support/scenarios.h"
@@ -66,6 +67,11 @@ std::vector<TimeAccount> kernel_by_kernel(const Run& run) {
   return keeper.account(run.timeline, run.iterations[1], ends);
 }
 
+// A kernel that ends while a copy beside it shares its rate ends at the next picosecond; merged, the sum does.
+bool is_within_a_picosecond(Duration a, Duration b) {
+  return std::max(a, b) - std::min(a, b) <= Duration::picoseconds(1);
+}
+
 TEST_CASE("Merged kernels take the time of the kernels") {
   for (const std::string& strategy : strategies()) {
     INFO(strategy);
@@ -77,8 +83,8 @@ TEST_CASE("Merged kernels take the time of the kernels") {
     const std::vector<TimeAccount>& merged = simulation.long_run->accounts;
     REQUIRE(merged.size() == fine.size());
     for (std::size_t i = 0; i < fine.size(); ++i) {
-      CHECK(merged[i].total().picoseconds() == fine[i].total().picoseconds());
-      CHECK(merged[i].straggler_wait.picoseconds() == fine[i].straggler_wait.picoseconds());
+      CHECK(is_within_a_picosecond(merged[i].total(), fine[i].total()));
+      CHECK(is_within_a_picosecond(merged[i].straggler_wait, fine[i].straggler_wait));
       CHECK(merged[i].of(Category::communication).picoseconds() ==
             fine[i].of(Category::communication).picoseconds());
       CHECK(merged[i].overlapped.picoseconds() == fine[i].overlapped.picoseconds());
