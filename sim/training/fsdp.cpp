@@ -208,6 +208,8 @@ class ShardedUnits : public Synchroniser {
     std::vector<OpId> ready = options_.version == 1 ? limit_.gate() : copied_out_;
     if (ready.empty())
       ready = start_;
+    if (!job_.communication.overlap)
+      ready = write_mark(context_);
     // What is spread after forward has been cast already.
     const bool is_spread = is_backward_ && reshards_ != nullptr;
     if (!is_spread)

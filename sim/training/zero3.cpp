@@ -154,7 +154,7 @@ class PartitionedParameters : public Synchroniser {
   void gather(const std::vector<std::uint32_t>& modules, const std::string& name) {
     std::int64_t elements = 0;
     for (const std::uint32_t module : modules) elements += elements_[module];
-    const std::vector<OpId> asked = gate();
+    const std::vector<OpId> asked = job_.communication.overlap ? gate() : write_mark(context_);
     allocate_at_end(context_, MemoryCategory::parameters, Bytes{elements * weight_bytes(job_)}, asked);
     const std::vector<OpId> arrived = write_collective(context_,
                                                        {.name = name,
@@ -177,9 +177,9 @@ class PartitionedParameters : public Synchroniser {
       return;
     is_in_pieces_[module] = false;
     context_.writer.section("put together at use " + std::to_string(next_use_), Category::gradient_copy);
-    arrived_[module] = write_side_kernels(
-        context_, copy_work(tensors_[module], Bytes{elements_[module] * weight_bytes(job_)}),
-        arrived_[module]);
+    const KernelWork work = copy_work(tensors_[module], Bytes{elements_[module] * weight_bytes(job_)});
+    arrived_[module] = job_.communication.overlap ? write_side_kernels(context_, work, arrived_[module])
+                                                  : write_kernels(context_, work, arrived_[module]);
   }
 
   void gather_persistent() {

@@ -32,7 +32,8 @@ constexpr LayerTimes compute_bound{Duration::milliseconds(7), Duration::millisec
 constexpr LayerTimes communication_bound{Duration::milliseconds(1), Duration::milliseconds(2)};
 
 // Layer 0 is outside of all blocks: FSDP's root.
-Duration iteration_of(Json training, const LayerTimes& times, Bandwidth copies, const Json& parameters) {
+Duration iteration_of(Json training, const LayerTimes& times, Bandwidth copies, const Json& parameters,
+                      bool overlaps = true) {
   Json given;
   given["cluster"] = {{"machine",
                        {{"name", "box"},
@@ -53,7 +54,7 @@ Duration iteration_of(Json training, const LayerTimes& times, Bandwidth copies, 
   given["model"]["precision"] = "fp32";
   training["optimizer"] = "none";
   given["training"] = std::move(training);
-  given["communication"]["algorithm"] = "ring";
+  given["communication"] = {{"algorithm", "ring"}, {"overlap", overlaps}};
   Scenario scenario = scenario_from(given);
   scenario.cluster.machine.gpu_links.link.latency = Duration::zero();
   scenario.cluster.calibration = {};
@@ -76,6 +77,12 @@ void check_takes_with_copies(const Json& training, const LayerTimes& times, Dura
   CHECK(iteration_of(training, times, copying, parameters).picoseconds() == expected.picoseconds());
 }
 
+void check_takes_apart(const Json& training, const LayerTimes& times, Duration expected,
+                       const Json& parameters = {1'000'000}) {
+  INFO(training.dump());
+  CHECK(iteration_of(training, times, copying, parameters, false).picoseconds() == expected.picoseconds());
+}
+
 // Only the root's gather before the first kernel and its reduction after the last one show. The third unit is
 // gathered when the first one's forward frees its place (the limiter), backward's units right behind it.
 TEST_CASE("FSDP bound by computing takes one gather and one reduction more than its kernels") {
@@ -96,6 +103,23 @@ TEST_CASE(
   // when C still has the root's backward to share its time with, and behind R1; and for R0's sum at the end.
   check_takes_with_copies(fsdp, communication_bound,
                           g * (3 * layers - 1) + (quarter + c) * 2 + (quarter + c) + quarter);
+}
+
+// Every gather, kernel, copy and reduction waits for the one before: all units but the root are gathered twice.
+// Gathered in half the bytes, a quarter of a unit is cast from 4 to 2 bytes an element before, and a unit's gradients
+// from 2 to 4 between being concatenated and divided.
+TEST_CASE("FSDP without overlap takes the sum of everything") {
+  constexpr std::int64_t gathers = 2 * layers - 1;
+  for (const LayerTimes& times : {compute_bound, communication_bound}) {
+    const Duration computing = (times.f + times.b) * layers;
+    check_takes_apart({{"strategy", "fsdp"}}, times,
+                      computing + g * gathers + (c * 2 + g + quarter) * layers);
+    const Duration cast_shard = scaled(quarter, 4 + 2, 2 * 4);
+    const Duration cast_unit = scaled(c, 4 + 2, 2 * 4);
+    check_takes_apart({{"strategy", "fsdp"}, {"param_dtype", "bf16"}, {"reduce_dtype", "fp32"}}, times,
+                      computing + (cast_shard + scaled(g, 1, 2)) * gathers +
+                          (scaled(c, 1, 2) + cast_unit + c + g + quarter) * layers);
+  }
 }
 
 // The second version's library divides: what is left is copying a unit out for forward and again, but for the root,
@@ -246,6 +270,13 @@ TEST_CASE("ZeRO-3 puts the tensors of a gather together, and those of a reductio
       zero3(0), compute_bound,
       g + (f + b) * layers + c * (layers + 1) + between * (layers - 1) + c * 2 + g + quarter,
       {500'000, 500'000});
+}
+
+TEST_CASE("ZeRO-3 without overlap takes the sum of everything") {
+  for (const LayerTimes& times : {compute_bound, communication_bound})
+    for (const std::int64_t prefetched : {0, 1'000'000})
+      check_takes_apart(zero3(prefetched), times,
+                        (times.f + times.b + (g + c) * 2 + c * 2 + g + quarter) * layers, {500'000, 500'000});
 }
 
 // One layer ahead: it arrives during the one before (2 g <= f, b), in backward too.
