@@ -21,8 +21,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t mebi = 1024 * 1024;
-
 double peak_megabytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
