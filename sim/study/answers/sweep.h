@@ -24,7 +24,7 @@ namespace lockstep {
 struct SweepOptions {
   LoadRequest base;  // --set comes before what the grid varies
   SweepGrid grid;
-  Shard shard = {};
+  SweepShard shard = {};
   int jobs = 0;             // threads; 0: one a core
   std::string output = {};  // the CSV; empty: none, and nothing to resume from
   bool resume = false;

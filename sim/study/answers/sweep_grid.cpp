@@ -222,7 +222,7 @@ std::vector<ordered_json> SweepGrid::values_at(std::size_t cell) const {
   return values;
 }
 
-std::vector<std::size_t> Shard::cells_of(const SweepGrid& grid) const {
+std::vector<std::size_t> SweepShard::cells_of(const SweepGrid& grid) const {
   std::vector<std::size_t> cells;
   for (std::size_t cell = index - 1; cell < grid.cells(); cell += count) {
     cells.push_back(cell);
@@ -230,8 +230,8 @@ std::vector<std::size_t> Shard::cells_of(const SweepGrid& grid) const {
   return cells;
 }
 
-Shard parse_shard(const std::string& text) {
-  Shard shard;
+SweepShard parse_shard(const std::string& text) {
+  SweepShard shard;
   const char* end = text.data() + text.size();
   const auto index = std::from_chars(text.data(), end, shard.index);
   const bool has_slash = index.ec == std::errc{} && index.ptr != end && *index.ptr == '/';

@@ -44,7 +44,7 @@ class SweepGrid {
 };
 
 // Every count-th cell, beginning with the index-th (from 1): what one of `count` machines runs.
-struct Shard {
+struct SweepShard {
   std::size_t index = 1;
   std::size_t count = 1;
 
@@ -52,6 +52,6 @@ struct Shard {
 };
 
 // "2/8". Throws ConfigError.
-Shard parse_shard(const std::string& text);
+SweepShard parse_shard(const std::string& text);
 
 }  // namespace lockstep

@@ -82,7 +82,7 @@ TEST_CASE("Shards share every cell of the grid, each exactly once") {
   for (const std::size_t count : {1, 2, 3, 20}) {
     std::vector<int> owners(grid.cells());
     for (std::size_t index = 1; index <= count; ++index) {
-      for (const std::size_t cell : Shard{index, count}.cells_of(grid)) {
+      for (const std::size_t cell : SweepShard{index, count}.cells_of(grid)) {
         CHECK(cell % count == index - 1);
         ++owners[cell];
       }
