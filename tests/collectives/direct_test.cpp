@@ -159,7 +159,7 @@ TEST_CASE("Between nodes an all-to-all takes the messages on one GPU's NIC, to t
         MachineSpec machine = switch_machine(gpus, wide);
         for (std::int64_t gpu = 0; gpu < gpus; ++gpu) machine.nics.push_back({nic, {gpu}});
         const TestCluster cluster(machine, nodes);
-        const Bytes message{divided_up(10'000'000, gpus * nodes)};
+        const Bytes message = divided_up(Bytes{10'000'000}, gpus * nodes);
         CHECK(run_on(cluster, direct(CollectiveOp::all_to_all, 10'000'000, fidelity)).time() ==
               time_to_move(message, share(divisible_bandwidth, gpus * (nodes - 1))) + nic.latency);
       }

@@ -84,7 +84,7 @@ TEST_CASE("No rank's result can be there before every part it needs could have a
       for (const Fidelity fidelity : {Fidelity::step, Fidelity::flow})
         for (const std::int64_t nodes : {1, 2, 3}) {
           INFO(name, " ", op_name, " on ", nodes, " nodes");
-          const TestCluster cluster(machine_of(4, 2), nodes, adding_switch(), {}, hopper);
+          const TestCluster cluster(machine_of(4, 2), nodes, adding_switch(), {}, hopper_gpus);
           const std::uint32_t ranks = cluster.world().ranks();
           if (!can_run(collective, op, cluster.world()))
             continue;

@@ -119,7 +119,7 @@ TEST_CASE("Every link carries the bytes that the algorithm sends over it, at bot
     for (const CollectiveOp op :
          {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter})
       for (const std::int64_t nodes : {1, 2, 4}) {
-        const TestCluster cluster(machine, nodes, adding_switch(), {}, hopper);
+        const TestCluster cluster(machine, nodes, adding_switch(), {}, hopper_gpus);
         if (!can_run(collective, op, cluster.world()))
           continue;
         INFO(name, " ", collective_op_name(op), " on ", nodes, " nodes");
@@ -167,7 +167,7 @@ MachineSpec machine_at(std::int64_t nvlink_gb, std::int64_t nic_gb) {
 }
 
 TEST_CASE("More bytes never arrive sooner") {
-  const TestCluster cluster(machine_at(200, 20), 3, adding_switch(), {}, hopper);
+  const TestCluster cluster(machine_at(200, 20), 3, adding_switch(), {}, hopper_gpus);
   for_every_collective(cluster, [](CollectiveCase wanted, const TestCluster& on) {
     Duration before;
     for (const std::int64_t bytes : {1, 2, 100, 101, 5'000, 5'001, 1'000'000, 1'000'001, 90'000'000}) {
@@ -186,8 +186,8 @@ TEST_CASE("A faster link never makes a collective slower") {
                                      std::pair{machine_at(30, 25), machine_at(300, 25)},
                                      std::pair{machine_at(100, 10), machine_at(150, 50)}})
       for (const std::int64_t nodes : {1, 2, 4}) {
-        const TestCluster before(slow, nodes, adding_switch(), {}, hopper);
-        const TestCluster after(fast, nodes, adding_switch(), {}, hopper);
+        const TestCluster before(slow, nodes, adding_switch(), {}, hopper_gpus);
+        const TestCluster after(fast, nodes, adding_switch(), {}, hopper_gpus);
         for_every_collective(before, [&](CollectiveCase wanted, const TestCluster&) {
           wanted.bytes = Bytes{bytes};
           CHECK(run_on(after, wanted).time() <= run_on(before, wanted).time());
@@ -215,7 +215,7 @@ TEST_CASE("An oversubscribed fabric never makes a collective faster") {
 }
 
 TEST_CASE("The same collective twice is the same timeline twice") {
-  const TestCluster cluster(machine_at(200, 20), 3, adding_switch(), {}, hopper);
+  const TestCluster cluster(machine_at(200, 20), 3, adding_switch(), {}, hopper_gpus);
   for_every_collective(cluster, [](CollectiveCase wanted, const TestCluster& on) {
     wanted.bytes = Bytes{12'345'678};
     const CollectiveRun once = run_on(on, wanted);

@@ -36,7 +36,9 @@ void use(const std::string& file) {
   try {
     const std::vector<HarnessRun> runs{read_harness_run(file)};
     calibrate_to_runs(runs, {.name = "mine"}, shipped_profiles());
-    validate({.runs = {file}});
+    ValidationOptions options;
+    options.runs = {file};
+    validate(options);
   } catch (const ConfigError& error) {
     CHECK_FALSE(error.problems.empty());
   }
@@ -90,7 +92,9 @@ TEST_CASE(
                                 "," + time + ",1,1\n");
       const std::string file = folder.write("index.json", index.dump());
       try {
-        const CollectiveValidation validation = validate_collectives({.indexes = {file}}, shipped_profiles());
+        CollectiveValidationOptions options;
+        options.indexes = {file};
+        const CollectiveValidation validation = validate_collectives(options, shipped_profiles());
         to_text(validation);
         const std::vector<std::string>& skipped = validation.tables.front().skipped_lines;
         if (std::string_view(size) == "100000000000000000")

@@ -87,7 +87,7 @@ struct TestGpus {
   std::vector<Host> hosts = {};
 };
 // With these an NVSwitch adds and multicasts.
-inline constexpr TestGpus hopper{.compute_capability = 90};
+inline constexpr TestGpus hopper_gpus{.compute_capability = 90};
 
 // Everything a Topology refers to, kept alive beside it.
 class TestCluster {
