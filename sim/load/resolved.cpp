@@ -448,13 +448,4 @@ ordered_json provenance_of(const LoadedScenario& scenario,
   return entries;
 }
 
-std::string origin_at(const LoadedScenario& scenario, const std::string& pointer) {
-  for (std::string above = pointer; !above.empty(); above.erase(above.rfind('/'))) {
-    if (const auto found = scenario.provenance.find(above); found != scenario.provenance.end()) {
-      return found->get<std::string>();
-    }
-  }
-  return "default";
-}
-
 }  // namespace lockstep

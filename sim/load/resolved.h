@@ -21,7 +21,4 @@ nlohmann::ordered_json resolved_scenario(const LoadedScenario& scenario);
 nlohmann::ordered_json provenance_of(const LoadedScenario& scenario,
                                      const std::map<std::string, std::string>& origins);
 
-// The entry for a pointer of the resolved scenario.
-std::string origin_at(const LoadedScenario& scenario, const std::string& pointer);
-
 }  // namespace lockstep

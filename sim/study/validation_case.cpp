@@ -62,10 +62,6 @@ double GroupSummary::best_naive() const {
   return std::min({no_communication, no_overlap, perfect_overlap});
 }
 
-bool GroupSummary::shows_skill() const {
-  return best_naive() <= 3 || ours.mean_absolute <= best_naive() / 2;
-}
-
 std::vector<GroupSummary> summarise_groups(const std::vector<ValidationCase>& cases) {
   std::map<std::pair<std::string, std::string>, std::vector<const ValidationCase*>> grouped;
   for (const ValidationCase& entry : cases)

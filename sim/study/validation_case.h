@@ -68,8 +68,6 @@ struct GroupSummary {
   bool is_of_kernels = false;  // no naive predictor has anything to leave out
 
   double best_naive() const;
-  // Not worse than half the best naive error, where that exceeds 3 %.
-  bool shows_skill() const;
 };
 
 // What following the prediction of the best bucket cap would have cost.

@@ -2,11 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/load/resolved.h"
 #include "sim/report/memory_remedies.h"
 #include "sim/report/report_json.h"
 #include "sim/training/step_writer.h"
 #include "sim/training/synchroniser.h"
+#include "tests/support/origins.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::strategy_test {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/scenario/lab.h"
+#include "tests/support/origins.h"
 
 namespace lockstep::resolved_test {
 

@@ -53,7 +53,6 @@ inline std::vector<MeasuredPoint> skills_of(const std::string& file) {
     const bool is_asked = entry.best_naive() > 3;
     const double bound = is_asked ? entry.best_naive() / 2 : std::numeric_limits<double>::infinity();
     points.push_back({entry.group, entry.ours.mean_absolute, bound});
-    CHECK((points.back().percent <= bound) == entry.shows_skill());
   }
   return points;
 }

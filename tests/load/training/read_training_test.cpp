@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "sim/collectives/collective.h"
-#include "sim/load/resolved.h"
 #include "sim/load/training/option_text.h"
 #include "sim/training/strategy.h"
 #include "tests/scenario/lab.h"
+#include "tests/support/origins.h"
 
 namespace lockstep::read_training_test {
 
