@@ -43,13 +43,25 @@ FeatureMap ImageNetwork::convolution(const std::string& name, const FeatureMap& 
                                             options.kernel.height, options.kernel.width});
   if (options.bias)
     builder_.add_parameter(name + ".bias", {options.channels});
-  const Activation output = builder_.add_matmul({.name = name,
-                                                 .weight = name + ".weight",
-                                                 .bias = options.bias ? name + ".bias" : "",
-                                                 .multiply_adds = fan_in * outputs,
-                                                 .output_elements = outputs,
-                                                 .is_linear = false},
-                                                input.activation);
+  const Activation output =
+      builder_.add_matmul({.name = name,
+                           .weight = name + ".weight",
+                           .bias = options.bias ? name + ".bias" : "",
+                           .multiply_adds = fan_in * outputs,
+                           .output_elements = outputs,
+                           .product = ConvolutionShape{.in_channels = input.channels,
+                                                       .height = input.height,
+                                                       .width = input.width,
+                                                       .out_channels = options.channels,
+                                                       .filter_height = options.kernel.height,
+                                                       .filter_width = options.kernel.width,
+                                                       .stride_height = options.stride,
+                                                       .stride_width = options.stride,
+                                                       .pad_height = options.padding.height,
+                                                       .pad_width = options.padding.width,
+                                                       .groups = options.groups},
+                           .is_linear = false},
+                          input.activation);
   return {.activation = output, .channels = options.channels, .height = height, .width = width};
 }
 
@@ -86,7 +98,8 @@ FeatureMap ImageNetwork::linear(const std::string& name, const FeatureMap& input
                                                  .weight = name + ".weight",
                                                  .bias = name + ".bias",
                                                  .multiply_adds = inputs * outputs,
-                                                 .output_elements = outputs},
+                                                 .output_elements = outputs,
+                                                 .product = GemmShape{.m = 1, .n = outputs, .k = inputs}},
                                                 input.activation);
   return {.activation = output, .channels = outputs, .height = 1, .width = 1};
 }
@@ -97,7 +110,8 @@ FeatureMap ImageNetwork::relu(const std::string& name, const FeatureMap& input) 
   builder_.add_layer({.name = name,
                       .forward_elements = 2 * elements,
                       .backward_elements = 3 * elements,
-                      .saved_elements = builder_.keep(output.activation)},
+                      .saved_elements = builder_.keep(output.activation),
+                      .pointwise_elements = elements},
                      {input.activation});
   return output;
 }
@@ -107,7 +121,8 @@ FeatureMap ImageNetwork::smooth_activation(const std::string& name, const Featur
   builder_.add_layer({.name = name,
                       .forward_elements = 2 * elements,
                       .backward_elements = 3 * elements,
-                      .saved_elements = builder_.keep(input.activation)},
+                      .saved_elements = builder_.keep(input.activation),
+                      .pointwise_elements = elements},
                      {input.activation});
   return feature_map(input.channels, input.height, input.width);
 }
@@ -117,14 +132,18 @@ FeatureMap ImageNetwork::dropout(const std::string& name, const FeatureMap& inpu
   builder_.add_layer({.name = name,
                       .forward_elements = 2 * elements,
                       .backward_elements = 2 * elements,
-                      .saved_bytes = elements},
+                      .saved_bytes = elements,
+                      .pointwise_elements = elements},
                      {input.activation});
   return feature_map(input.channels, input.height, input.width);
 }
 
 FeatureMap ImageNetwork::stochastic_depth(const std::string& name, const FeatureMap& input) {
   const std::int64_t elements = input.activation.elements;
-  builder_.add_layer({.name = name, .forward_elements = 2 * elements, .backward_elements = 2 * elements},
+  builder_.add_layer({.name = name,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 2 * elements,
+                      .pointwise_elements = elements},
                      {input.activation});
   return feature_map(input.channels, input.height, input.width);
 }
@@ -172,7 +191,10 @@ FeatureMap ImageNetwork::global_average_pool(const std::string& name, const Feat
 }
 
 FeatureMap ImageNetwork::add(const std::string& name, const FeatureMap& left, const FeatureMap& right) {
-  builder_.add_layer({.name = name, .forward_elements = 3 * left.activation.elements, .backward_kernels = 0},
+  builder_.add_layer({.name = name,
+                      .forward_elements = 3 * left.activation.elements,
+                      .pointwise_elements = left.activation.elements,
+                      .backward_kernels = 0},
                      {left.activation, right.activation});
   return feature_map(left.channels, left.height, left.width);
 }
@@ -185,6 +207,7 @@ FeatureMap ImageNetwork::scale_channels(const std::string& name, const FeatureMa
                       .forward_elements = 2 * elements,
                       .backward_elements = 5 * elements,
                       .saved_elements = kept,
+                      .pointwise_elements = elements,
                       .backward_kernels = 3},  // one product each, then a sum over the map
                      {input.activation, factors.activation});
   return feature_map(input.channels, input.height, input.width);

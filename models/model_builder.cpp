@@ -59,7 +59,9 @@ void ModelBuilder::add_layer(Layer layer, const std::vector<Activation>& inputs)
     const bool was_read = std::exchange(state.is_read, true);
     if (was_read && state.needs_gradient) {
       layer.backward_elements += 3 * input.elements;  // read both gradients, write their sum
+      layer.backward_pass_elements += 3 * input.elements;
       layer.backward_kernels += 1;
+      layer.backward_passes += 1;
     }
   }
   layer.block = in_block_ ? next_block_ : -1;
@@ -86,6 +88,9 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
              .saved_elements = keep(input),
              .weight_elements = weights,
              .gradient_elements = weights,
+             .product = matmul.product,
+             .backward_pass_elements = bias_kernels * output.elements,
+             .backward_passes = bias_kernels,
              .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels},
             {input});
   return output;

@@ -32,6 +32,7 @@ struct Matmul {
   std::string bias = {};  // empty: none
   std::int64_t multiply_adds = 0;
   std::int64_t output_elements = 0;
+  ProductShape product = GemmShape{};  // of one sample
   TensorSplit split = TensorSplit::replicated;
   bool is_linear = true;         // autograd hands a linear layer's bias over first, a convolution's last
   bool completes_weight = true;  // false: the weight is tied to a layer whose backward comes later

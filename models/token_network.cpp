@@ -1,9 +1,18 @@
 #include "models/token_network.h"
 
+#include <algorithm>
 #include <ranges>
 #include <utility>
 
 namespace lockstep {
+namespace {
+
+// A model with mistakes is written too, before they are told: it may have more heads than width.
+std::int64_t width_of_head(const Attention& attention) {
+  return std::max<std::int64_t>(attention.width / attention.heads, 1);
+}
+
+}  // namespace
 
 Tokens TokenNetwork::tokens(std::int64_t count, std::int64_t width) {
   return {.activation = builder_.add_activation(count * width), .count = count, .width = width};
@@ -40,6 +49,7 @@ Tokens TokenNetwork::linear(const Linear& linear, const Tokens& input) {
                            .bias = bias_of(linear),
                            .multiply_adds = input.width * outputs,
                            .output_elements = outputs,
+                           .product = GemmShape{.m = input.count, .n = linear.outputs, .k = input.width},
                            .split = linear.split,
                            .completes_weight = linear.completes_weight},
                           input.activation);
@@ -53,6 +63,8 @@ Tokens TokenNetwork::norm(const std::string& name, const Tokens& input) {
               .forward_elements = 2 * elements,
               .backward_elements = 5 * elements,
               .saved_elements = builder_.keep(input.activation),
+              .eager_forward_elements = elements,
+              .eager_backward_elements = 3 * elements,
               .backward_kernels = 2};  // input; weight and bias
   if (builder_.has_parameter(name + ".bias"))
     layer.parameters.push_back(builder_.parameter(name + ".bias"));
@@ -67,7 +79,8 @@ Tokens TokenNetwork::dropout(const std::string& name, const Tokens& input) {
   builder_.add_layer({.name = name,
                       .forward_elements = 2 * elements,
                       .backward_elements = 2 * elements,
-                      .saved_bytes = elements},
+                      .saved_bytes = elements,
+                      .pointwise_elements = elements},
                      {input.activation});
   return tokens(input.count, input.width);
 }
@@ -80,6 +93,7 @@ Tokens TokenNetwork::residual(const std::string& name, const Tokens& path, const
                       .forward_elements = 3 * elements + 2 * dropped,
                       .backward_elements = 2 * dropped,
                       .saved_bytes = dropped,
+                      .pointwise_elements = elements,
                       .forward_kernels = has_dropout ? 2 : 1,
                       .backward_kernels = has_dropout ? 1 : 0},
                      {path.activation, skip.activation});
@@ -92,7 +106,8 @@ Tokens TokenNetwork::activation(const std::string& name, const Tokens& input, Te
                       .split = split,
                       .forward_elements = 2 * elements,
                       .backward_elements = 3 * elements,
-                      .saved_elements = builder_.keep(input.activation)},
+                      .saved_elements = builder_.keep(input.activation),
+                      .pointwise_elements = elements},
                      {input.activation});
   return tokens(input.count, input.width);
 }
@@ -105,6 +120,7 @@ Tokens TokenNetwork::gated_activation(const std::string& name, const Tokens& gat
                       .forward_elements = 5 * elements,
                       .backward_elements = 9 * elements,
                       .saved_elements = kept,
+                      .pointwise_elements = elements,
                       .forward_kernels = 2,
                       .backward_kernels = 3},
                      {gate.activation, up.activation});
@@ -116,7 +132,8 @@ Tokens TokenNetwork::rotary_embedding(const std::string& name, const Tokens& inp
   builder_.add_layer({.name = name,
                       .split = TensorSplit::local,
                       .forward_elements = 2 * elements,
-                      .backward_elements = 2 * elements},
+                      .backward_elements = 2 * elements,
+                      .pointwise_elements = elements},
                      {input.activation});
   return tokens(input.count, input.width);
 }
@@ -145,6 +162,7 @@ Layer TokenNetwork::fused_attention(const Attention& attention, std::int64_t cou
   const std::int64_t product = 2 * count * count * attention.width;
   const std::int64_t queries = count * attention.width;
   const std::int64_t keys = count * attention.kv_width;
+  const std::int64_t width = width_of_head(attention);
   return {.name = attention.name,
           .kind = LayerKind::attention,
           .split = TensorSplit::local,
@@ -152,6 +170,12 @@ Layer TokenNetwork::fused_attention(const Attention& attention, std::int64_t cou
           .backward_input_flops = 5 * product,
           .forward_elements = 2 * queries + 2 * keys,
           .backward_elements = 4 * queries + 4 * keys,
+          .product = AttentionShape{.sequence = count,
+                                    .heads = attention.heads,
+                                    .kv_heads = std::max<std::int64_t>(attention.kv_width / width, 1),
+                                    .query_width = width,
+                                    .value_width = width,
+                                    .is_causal = attention.is_causal},
           .backward_kernels = 3};  // row sums, the products, conversion of the query gradient
 }
 
@@ -161,6 +185,7 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
   const std::int64_t operands = count * (attention.width + attention.kv_width);
   const std::int64_t square = attention.heads * count * count;
   const Tokens scores = tokens(count, attention.heads * count);
+  const std::int64_t width = width_of_head(attention);
   const Layer multiply{.name = attention.name,
                        .kind = LayerKind::attention,
                        .split = TensorSplit::local,
@@ -168,6 +193,7 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
                        .backward_input_flops = 2 * product,
                        .forward_elements = operands + square,
                        .backward_elements = 2 * (operands + square),
+                       .product = GemmShape{.batch = attention.heads, .m = count, .n = count, .k = width},
                        .backward_kernels = 2};
 
   Layer queries_times_keys = multiply;
@@ -177,6 +203,7 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
 
   const Tokens weights = masked_softmax(attention, scores);
   Layer weights_times_values = multiply;
+  weights_times_values.product = GemmShape{.batch = attention.heads, .m = count, .n = width, .k = count};
   weights_times_values.name += ".values";
   weights_times_values.saved_elements = builder_.keep(weights.activation);
   builder_.add_layer(std::move(weights_times_values), {weights.activation});
@@ -192,6 +219,9 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .forward_elements = 6 * square,
                       .backward_elements = 7 * square,
                       .saved_elements = builder_.keep(weights.activation),
+                      .pointwise_elements = square,
+                      .eager_forward_elements = square,
+                      .eager_backward_elements = square,
                       .forward_kernels = 3,
                       .backward_kernels = 3},
                      {scores.activation});
@@ -202,7 +232,8 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .split = TensorSplit::local,
                       .forward_elements = 2 * square,
                       .backward_elements = 2 * square,
-                      .saved_bytes = square},
+                      .saved_bytes = square,
+                      .pointwise_elements = square},
                      {weights.activation});
   return tokens(scores.count, scores.width);
 }

@@ -42,6 +42,7 @@ struct Attention {
   std::int64_t heads = 0;
   bool is_fused = true;
   bool has_dropout = false;
+  bool is_causal = true;
 };
 
 class TokenNetwork {

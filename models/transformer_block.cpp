@@ -54,7 +54,8 @@ class BlockWriter {
                                               .kv_width = kv_width(sizes_),
                                               .heads = sizes_.heads,
                                               .is_fused = sizes_.fused_attention,
-                                              .has_dropout = style_.has_dropout},
+                                              .has_dropout = style_.has_dropout,
+                                              .is_causal = sizes_.causal},
                                              style_.is_joined() ? joined_inputs(input) : apart_inputs(input));
     return linear(style_.names.projection, output, sizes_.hidden, TensorSplit::row);
   }

@@ -12,6 +12,8 @@
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
 #include "sim/study/bench/collective_table.h"
+#include "sim/study/bench/kernel_residuals.h"
+#include "sim/study/fit/architecture_calibration.h"
 #include "sim/study/fit/calibration_files.h"
 #include "sim/study/fit/calibration_report.h"
 #include "sim/study/fit/harness_calibration.h"
@@ -25,6 +27,8 @@ struct CalibrateArguments {
   CalibrationRequest request;
   std::string output;
   std::string gpu_output;  // of harness runs and of tables of kernels
+  std::string architecture;  // whose kernels were timed, instead of a machine
+  std::string without;       // a GPU of it that is left out
   bool wants_json = false;
 };
 
@@ -68,7 +72,9 @@ void check_outputs(const CalibrateArguments& arguments, std::vector<std::string>
   if (arguments.output.empty() && arguments.gpu_output.empty()) {
     throw ConfigError("--output: is required (-o PROFILE.json), or --gpu-output for computing alone");
   }
-  inputs.push_back(arguments.request.machine);
+  if (!arguments.request.machine.empty()) {
+    inputs.push_back(arguments.request.machine);
+  }
   require_files_of_their_own({{"--output", arguments.output}, {"--gpu-output", arguments.gpu_output}},
                              inputs);
   for (const std::string& output : {arguments.output, arguments.gpu_output})
@@ -214,10 +220,35 @@ int calibrate_measurements(const CalibrateArguments& arguments, const Calibratio
   return 0;
 }
 
+int calibrate_kernels(const CalibrateArguments& arguments, const CalibrationFiles& files,
+                      const ProfileStore& store) {
+  if (!arguments.request.machine.empty())
+    throw ConfigError("--architecture: stands beside --machine; expected one of the two");
+  if (!arguments.gpu_output.empty())
+    throw ConfigError("--gpu-output: is a machine's GPU; what is fitted to --architecture goes to --output");
+  if (files.kernel_tables.empty())
+    throw ConfigError("--architecture: is fitted to tables of timed kernels, and none was given");
+  const ArchitectureCalibration report = calibrate_architecture(
+      arguments.architecture, read_kernel_tables(files.kernel_tables), arguments.without, store);
+  print_lines("warning: ", report.warnings);
+  write_file_atomically(arguments.output, report.profile.dump(2) + "\n");
+  print_answer(arguments, answer_of(report, arguments.output, "the architecture " + arguments.architecture));
+  return 0;
+}
+
 int run_calibrate(const CalibrateArguments& arguments, const CommandContext& context) {
   const ProfileStore store(context.data_directory);
   const CalibrationFiles files = sort_calibration_files(arguments.request.files);
   check_outputs(arguments, files.all());
+  if (!arguments.architecture.empty()) {
+    return calibrate_kernels(arguments, files, store);
+  }
+  if (!arguments.without.empty()) {
+    throw ConfigError("--without: is said of --architecture, whose GPU it leaves out");
+  }
+  if (arguments.request.machine.empty()) {
+    throw ConfigError("--machine: is required (or --architecture, of tables of timed kernels)");
+  }
   if (files.has_measurements()) {
     return calibrate_measurements(arguments, files, store);
   }
@@ -265,7 +296,15 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
           "on standard input")
       ->type_name("LOG")
       ->required();
-  command->add_option("--machine", request.machine, "a machine's name or file")->type_name("M")->required();
+  command->add_option("--machine", request.machine, "a machine's name or file")->type_name("M");
+  command
+      ->add_option("--architecture", arguments->architecture,
+                   "of tables of timed kernels: fit the constants of this GPU architecture")
+      ->type_name("NAME");
+  command
+      ->add_option("--without", arguments->without,
+                   "with --architecture: leave out the rows of this GPU, as the tables name it")
+      ->type_name("GPU");
   command
       ->add_option("-o,--output", arguments->output,
                    "the calibration profile; of tables of kernels alone, the GPU's profile")

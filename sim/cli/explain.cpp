@@ -10,6 +10,7 @@
 #include "sim/cli/output.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/anchor.h"
+#include "sim/report/kernel_account.h"
 #include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
@@ -26,19 +27,24 @@ struct ExplainArguments {
   ScenarioArguments scenario;
   std::vector<std::string> questions;  // --what-if
   bool wants_json = false;
+  bool wants_kernels = false;
 };
 
 struct Explanation {
   const LoadedScenario& scenario;
   StrategyCost cost;
   std::vector<Sensitivity> what_if;
+  std::vector<std::string> warnings;
 };
 
 // Each on its own, beside the same scenario; all are loaded before the first is simulated.
-std::vector<Sensitivity> answer(const std::vector<std::string>& questions, const ScenarioVariants& variants) {
+std::vector<Sensitivity> answer(const std::vector<std::string>& questions, const ScenarioVariants& variants,
+                                std::vector<std::string>& warnings) {
   std::vector<LoadedScenario> changed;
-  for (const std::string& question : questions)
+  for (const std::string& question : questions) {
     changed.push_back(solve_anchor(variants.load({.changes = {parse_change(question, "--what-if")}})));
+    add_new_warnings("what if " + question + ": ", changed.back(), warnings);
+  }
   std::vector<Sensitivity> answers;
   for (std::size_t i = 0; i < changed.size(); ++i)
     answers.push_back({questions[i], variants.predict_iteration(changed[i])});
@@ -75,7 +81,7 @@ ordered_json to_json(const Explanation& explanation) {
             {"exposed_s", cost.exposed.in_seconds()},
             {"sensitivities", to_json(cost.sensitivities, cost.iteration)}}},
           {"what_if", to_json(explanation.what_if, cost.iteration)},
-          {"warnings", explanation.scenario.warnings}};
+          {"warnings", explanation.warnings}};
 }
 
 std::string signed_duration(Duration duration) {
@@ -118,17 +124,52 @@ std::string to_text(const Explanation& explanation) {
   if (!explanation.what_if.empty()) {
     text += "\nWhat if\n" + comparison(explanation.what_if, cost.iteration);
   }
-  for (const std::string& warning : explanation.scenario.warnings) {
+  for (const std::string& warning : explanation.warnings) {
     text += "\nwarning: " + warning + "\n";
   }
   return text;
 }
 
+ordered_json to_json(const LoadedScenario& scenario, const std::vector<KernelGroup>& groups) {
+  ordered_json json{
+      {"schema", "lockstep.kernels/1"}, {"name", scenario.name}, {"kernels", ordered_json::array()}};
+  for (const KernelGroup& group : groups)
+    json["kernels"].push_back({{"kind", group.kind},
+                               {"direction", group.direction},
+                               {"count", group.kernels},
+                               {"time_s", group.time.total().in_seconds()},
+                               {"multiplying_s", group.time.matrix.in_seconds()},
+                               {"memory_s", group.time.memory.in_seconds()},
+                               {"starting_s", group.time.launch.in_seconds()}});
+  return json;
+}
+
+std::string constants_text(const Scenario& scenario) {
+  const GpuSpec& gpu = scenario.cluster.gpu;
+  return gpu.kernels ? fmt::format("constants of {}: {}", gpu.kernels->name, gpu.kernels->source)
+                     : "a curve of efficiencies, no kernels one by one";
+}
+
+int explain_kernels(const ExplainArguments& arguments, const LoadedScenario& scenario) {
+  const std::vector<KernelGroup> groups = kernel_account(scenario);
+  if (arguments.wants_json)
+    print_json(to_json(scenario, groups));
+  else
+    print(fmt::format(
+        "{}\n\nThe kernels of one GPU's step, before any measured step corrects them\n{}\n  {}: {}\n",
+        summary_of(scenario), to_text(groups), scenario.cluster.gpu.name, constants_text(scenario)));
+  return 0;
+}
+
 int run_explain(const ExplainArguments& arguments, const CommandContext& context) {
   const ScenarioVariants variants(arguments.scenario.request(context));
   const LoadedScenario scenario = solve_anchor(variants.load());
-  std::vector<Sensitivity> what_if = answer(arguments.questions, variants);
-  const Explanation explanation{scenario, find_strategy_cost(scenario), std::move(what_if)};
+  if (arguments.wants_kernels)
+    return explain_kernels(arguments, scenario);
+  std::vector<std::string> warnings = scenario.warnings;
+  std::vector<Sensitivity> what_if = answer(arguments.questions, variants, warnings);
+  const Explanation explanation{scenario, find_strategy_cost(scenario), std::move(what_if),
+                                std::move(warnings)};
   if (arguments.wants_json) {
     print_json(to_json(explanation));
   } else {
@@ -150,6 +191,8 @@ void add_explain_command(CLI::App& app, CommandContext& context) {
       ->allow_extra_args(false);
   arguments->scenario.add_library_options(*command);
   arguments->scenario.add_simulation_options(*command);
+  command->add_flag("--kernels", arguments->wants_kernels,
+                    "the kernels of one GPU's step instead: time, share and what bounds them");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_explain(*arguments, context); };

@@ -96,6 +96,15 @@ std::string how_to_go_on(const SweepArguments& arguments) {
       partial_of(arguments.output));
 }
 
+void warn_of_transfers(const SweepTable& table) {
+  if (table.transferred > 0)
+    print_diagnostic(
+        fmt::format("lockstep: warning: in {} of {} cells computing is carried over by the model of "
+                    "computing from a step that was "
+                    "measured under other conditions\n",
+                    table.transferred, table.rows.size()));
+}
+
 int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   const SweepOptions options = read_options(arguments, context);
   const SweepGoal goal = read_goal(arguments);
@@ -107,6 +116,7 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   const SweepTable table = run_grid(options, context.is_quiet);
   say_when_interrupted("");
   print_table(arguments, table, goal);
+  warn_of_transfers(table);
   if (table.is_all_errors()) {
     throw ConfigError(fmt::format("none of the {} cells could be simulated; the first: {}", table.rows.size(),
                                   table.rows.front().error));

@@ -2,15 +2,19 @@
 
 // A GPU as its profile states it: peaks, memory, and how much of a peak a kernel of some size reaches.
 //
-// Idea:      data-sheet figures stay apart from measured ratios: a better curve changes no data sheet.
+// Idea:      data-sheet figures stay apart from measured ratios: better constants change no data sheet. What
+//            kernels reach stands in the constants of the architecture; a processor that was measured as a whole
+//            has a curve instead.
 // Invariant: ratios are parts per million, made whole numbers at load; curves ascend in FLOPs.
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/compute/kernel_constants.h"
 #include "sim/plan/precision.h"
 
 namespace lockstep {
@@ -31,11 +35,13 @@ struct GpuSpec {
   Bytes memory;
   Bandwidth memory_bandwidth;
   std::int64_t memory_efficiency_ppm = 850'000;
+  Bytes l2;  // 0: not stated
   std::int64_t sms = 1;
   std::int64_t tdp_milliwatts = 0;
   Duration kernel_launch;  // the shortest time a kernel occupies its stream
   Duration host_launch;    // what the host thread spends on launching one
-  std::map<Precision, std::vector<EfficiencyPoint>> matmul_efficiency;
+  std::map<Precision, std::vector<EfficiencyPoint>> matmul_efficiency;  // where there are no `kernels`
+  std::optional<KernelConstants> kernels;
 };
 
 }  // namespace lockstep

@@ -36,14 +36,14 @@ Conflict precision_problem(const Scenario& scenario) {
   const auto& peak = scenario.cluster.gpu.peak;
   if (!is_priced(scenario.model) || peak.contains(multiplied_as(scenario.model.precision)))
     return std::nullopt;
-  std::string valid;
+  std::vector<std::string> valid;
   for (const auto& spelling : precision_spellings) {
     if (peak.contains(multiplied_as(spelling.value)))
-      valid += (valid.empty() ? "" : ", ") + std::string(spelling.name);
+      valid.emplace_back(spelling.name);
   }
-  return fmt::format("/model/precision: found \"{}\", for which GPU {} states no peak; valid: {}",
-                     name_of(scenario.model.precision, precision_spellings), scenario.cluster.gpu.name,
-                     valid);
+  const std::string found = name_of(scenario.model.precision, precision_spellings);
+  return fmt::format("/model/precision: found \"{}\", for which GPU {} states no peak; {}", found,
+                     scenario.cluster.gpu.name, describe_choices(found, valid));
 }
 
 // A mesh may leave pairs of GPUs without a link only where PCIe joins them.

@@ -139,9 +139,9 @@ double lowest_peak(const GpuSpec& gpu) {
   return lowest;
 }
 
-// The worst that any curve of this GPU says; without a curve the roofline takes 0.7.
+// The worst that any curve of this GPU says; without a curve 0.7, and thin products reach much less.
 double lowest_efficiency(const GpuSpec& gpu) {
-  double lowest = 0.7;
+  double lowest = gpu.kernels ? 0.05 : 0.7;
   for (const auto& [precision, curve] : gpu.matmul_efficiency) {
     for (const EfficiencyPoint& point : curve) lowest = std::min(lowest, ratio(point.parts_per_million));
   }
@@ -273,12 +273,17 @@ Problem time_problem(const Scenario& scenario) {
 
 }  // namespace
 
-std::vector<std::string> find_limit_problems(const Scenario& scenario) {
+std::vector<std::string> find_size_problems(const Scenario& scenario) {
   std::vector<std::string> problems;
-  for (const Problem& problem : {work_problem(scenario), share_problem(scenario), time_problem(scenario)})
+  for (const Problem& problem : {work_problem(scenario), share_problem(scenario)})
     if (problem)
       problems.push_back(*problem);
   return problems;
+}
+
+std::vector<std::string> find_time_problems(const Scenario& scenario) {
+  const Problem problem = time_problem(scenario);
+  return problem ? std::vector{*problem} : std::vector<std::string>{};
 }
 
 }  // namespace lockstep

@@ -18,6 +18,8 @@
 namespace lockstep {
 
 // Each line opens with the JSON pointer of what to change.
-std::vector<std::string> find_limit_problems(const Scenario& scenario);
+std::vector<std::string> find_size_problems(const Scenario& scenario);
+// Of a scenario without those, whose computing is known.
+std::vector<std::string> find_time_problems(const Scenario& scenario);
 
 }  // namespace lockstep

@@ -13,10 +13,12 @@
 #include "sim/load/hardware/find_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/limits.h"
+#include "sim/load/measured_steps.h"
 #include "sim/load/read_comparison.h"
 #include "sim/load/read_disturbance.h"
 #include "sim/load/read_faults.h"
 #include "sim/load/read_input.h"
+#include "sim/load/read_measured_steps.h"
 #include "sim/load/read_model.h"
 #include "sim/load/reading/fields.h"
 #include "sim/load/reading/load_context.h"
@@ -217,7 +219,8 @@ Calibration choose_calibration(const Place& root, std::optional<Calibration> sta
   return found;
 }
 
-void read_sections(const JsonReader& json, const Place& root, Scenario& scenario) {
+void read_sections(const JsonReader& json, const Place& root, Scenario& scenario,
+                   std::vector<StatedStep>& measured) {
   scenario.name = text_or(json, "name", "scenario");
   text_or(json, "description", "");
   text_or(json, "source", "");
@@ -239,6 +242,7 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   const MachineSpec& machine = scenario.cluster.machine;
   scenario.communication =
       read_communication(json.required("communication"), root / "communication", machine.library);
+  measured = read_measured_steps(json.required("compute"), root / "compute");
   scenario.compute = read_compute(json.required("compute"));
   scenario.simulation = read_simulation(json.required("simulation"));
   if (const auto compare = json.optional("compare")) {
@@ -273,30 +277,60 @@ void throw_if_any(std::vector<std::string> problems, const std::vector<std::stri
   }
 }
 
-void check_limits(const Scenario& scenario, const std::string& file_name) {
-  std::vector<std::string> problems = find_conflicts(scenario);
-  for (std::string& problem : find_limit_problems(scenario)) problems.push_back(std::move(problem));
-  for (std::string& problem : problems) {
-    problem = fmt::format("{}: {}", file_name, problem);
-  }
+void throw_if_any_of(const Scenario& scenario, std::vector<std::string> problems) {
+  for (std::string& problem : problems) problem = in_file(scenario, problem);
   throw_if_any(std::move(problems), {});
 }
 
+void check_possible(const Scenario& scenario) {
+  std::vector<std::string> problems = find_conflicts(scenario);
+  for (std::string& problem : find_size_problems(scenario)) problems.push_back(std::move(problem));
+  throw_if_any_of(scenario, std::move(problems));
+}
+
+bool is_at_or_in(std::string_view path, std::string_view place) {
+  return path == place || (path.starts_with(place) && path[place.size()] == '.');
+}
+
+bool states_measured_step(const Overrides& overrides) {
+  return std::any_of(overrides.begin(), overrides.end(), [](const auto& entry) {
+    return entry.first == "compute" || is_at_or_in(entry.first, "compute.single_gpu_iteration") ||
+           is_at_or_in(entry.first, "compute.anchors");
+  });
+}
+
+// A measured step belongs to the scenario as it stood when the step was stated: the file, or with all that was
+// stated beside it.
+ordered_json document_of_measured(const ordered_json& file, const LoadOptions& options,
+                                  const LoadedScenario& scenario) {
+  if (states_measured_step(options.variation))
+    return scenario.given;
+  if (!states_measured_step(options.overrides))
+    return file;
+  JsonDocument document = JsonDocument::from_value(file, options.file_name);
+  apply_overrides(document, options.overrides);
+  return document.value();
+}
+
 // The anchor's own scenario must load as well, or solving it would fail later.
-void load_anchor(LoadedScenario& scenario, const LoadOptions& options) {
+void load_anchor(LoadedScenario& scenario, const LoadOptions& options, std::vector<std::string>& warnings) {
   if (!scenario.compute.anchor) {
     return;
   }
   LoadOptions anchored{.store = options.store,
                        .file_name = options.file_name,
                        .folder = options.folder,
+                       .fold = options.fold,
+                       .fidelity = options.fidelity,
                        .accepts_any_size = options.accepts_any_size,
                        .lenders = options.lenders,
                        .writes_resolved = false};
-  anchored.overrides = scenario.compute.anchor->set;
-  anchored.overrides.emplace_back("compute.anchor", "null");
+  anchored.variation = scenario.compute.anchor->set;
+  anchored.variation.emplace_back("compute.anchor", "null");
   try {
-    scenario.compute.anchor->there = {load_value(scenario.given, anchored)};
+    LoadedScenario there = load_value(scenario.given, anchored);
+    add_new_warnings("with the changes of compute.anchor.set: ", there, warnings);
+    scenario.compute.anchor->there = {std::move(there)};
   } catch (const ConfigError& error) {
     std::vector<std::string> problems;
     for (const std::string& problem : error.problems) {
@@ -308,15 +342,26 @@ void load_anchor(LoadedScenario& scenario, const LoadOptions& options) {
 
 }  // namespace
 
+void add_new_warnings(const std::string& where, const LoadedScenario& variant,
+                      std::vector<std::string>& warnings) {
+  const auto known = warnings;
+  for (const std::string& warning : variant.warnings)
+    if (std::find(known.begin(), known.end(), warning) == known.end())
+      warnings.push_back(where + warning);
+}
+
 LoadedScenario load_value(const ordered_json& value, const LoadOptions& options) {
   JsonDocument document = JsonDocument::from_value(value, options.file_name);
-  apply_overrides(document, options.overrides);
+  Overrides changes = options.overrides;
+  changes.insert(changes.end(), options.variation.begin(), options.variation.end());
+  apply_overrides(document, changes);
   LoadedScenario scenario;
   scenario.given = document.value();
   add_empty_sections(document);
   LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
+  std::vector<StatedStep> measured;
   if (const JsonReader json = document.root(); json.is_object()) {
-    read_sections(json, {context, ""}, scenario);
+    read_sections(json, {context, ""}, scenario, measured);
   } else {
     json.expected("a scenario: an object with cluster and model");
   }
@@ -325,10 +370,14 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   scenario.simulation.accepts_any_size = options.accepts_any_size;
   scenario.simulation.fidelity = options.fidelity.value_or(scenario.simulation.fidelity);
   scenario.file_name = options.file_name;
-  check_limits(scenario, options.file_name);
-  warn_of_unchanged_times(options.overrides, scenario, context);
-  load_anchor(scenario, options);
-  load_compared(scenario, options);
+  check_possible(scenario);
+  warn_of_unchanged_times(changes, scenario, context);
+  if (!measured.empty())
+    transfer_measured_steps(scenario, {measured, document_of_measured(value, options, scenario), options},
+                            context.warnings);
+  throw_if_any_of(scenario, find_time_problems(scenario));
+  load_anchor(scenario, options, context.warnings);
+  load_compared(scenario, options, context.warnings);
   scenario.warnings = std::move(context.warnings);
   scenario.changes = std::move(context.changes);
   if (!options.writes_resolved)

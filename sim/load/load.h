@@ -37,7 +37,8 @@ struct LoadOptions {
   const ProfileStore& store;
   std::string file_name = "scenario";  // for errors
   std::string folder = {};             // for relative paths
-  Overrides overrides = {};
+  Overrides overrides = {};            // stated with the scenario: --set, a case's `set`
+  Overrides variation = {};            // after them, of a variant: --vary, --what-if, an anchor's `set`
   bool fold = true;
   std::optional<Fidelity> fidelity = {};
   bool accepts_any_size = false;
@@ -50,6 +51,10 @@ std::string file_name_of(const LoadRequest& request);
 nlohmann::ordered_json read_document(const LoadRequest& request);
 LoadOptions options_of(const LoadRequest& request, const ProfileStore& store);
 std::vector<std::string> files_read(const LoadRequest& request, const ProfileStore& store);
+
+// What a variant is warned of and `warnings` does not hold yet, each line after `where`.
+void add_new_warnings(const std::string& where, const LoadedScenario& variant,
+                      std::vector<std::string>& warnings);
 
 // The same for a scenario that is already JSON. Safe to call from many threads with one store.
 LoadedScenario load_value(const nlohmann::ordered_json& value, const LoadOptions& options);

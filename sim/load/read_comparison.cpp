@@ -61,30 +61,30 @@ ComparisonSpec read_comparison(const JsonReader& json, const Place& place) {
   return comparison;
 }
 
-void load_compared(LoadedScenario& scenario, const LoadOptions& options) {
+void load_compared(LoadedScenario& scenario, const LoadOptions& options, std::vector<std::string>& warnings) {
   if (!scenario.comparison)
     return;
   std::vector<std::string> problems;
   for (std::size_t index = 0; index < scenario.comparison->training.size(); ++index) {
-    ordered_json value = scenario.given;
-    value.erase("compare");
-    if (!value["training"].is_object())
-      value["training"] = ordered_json::object();
-    value["training"].update(scenario.comparison->training[index]);
-    value["training"].erase("name");
+    const std::string where = fmt::format("with /compare/strategies/{} as /training: ", index);
+    Overrides changes{{"compare", "null"}};
+    for (const auto& [key, value] : scenario.comparison->training[index].items())
+      if (key != "name")
+        changes.emplace_back("training." + key, value.dump());
     try {
-      scenario.comparison->strategies.push_back(
-          load_value(value, {.store = options.store,
-                             .file_name = options.file_name,
-                             .folder = options.folder,
-                             .fold = options.fold,
-                             .fidelity = options.fidelity,
-                             .accepts_any_size = options.accepts_any_size,
-                             .lenders = options.lenders,
-                             .writes_resolved = false}));
+      LoadedScenario compared = load_value(scenario.given, {.store = options.store,
+                                                            .file_name = options.file_name,
+                                                            .folder = options.folder,
+                                                            .variation = std::move(changes),
+                                                            .fold = options.fold,
+                                                            .fidelity = options.fidelity,
+                                                            .accepts_any_size = options.accepts_any_size,
+                                                            .lenders = options.lenders,
+                                                            .writes_resolved = false});
+      add_new_warnings(where, compared, warnings);
+      scenario.comparison->strategies.push_back(std::move(compared));
     } catch (const ConfigError& error) {
-      for (const std::string& problem : error.problems)
-        problems.push_back(fmt::format("with /compare/strategies/{} as /training: {}", index, problem));
+      for (const std::string& problem : error.problems) problems.push_back(where + problem);
     }
   }
   if (!problems.empty())

@@ -7,8 +7,10 @@
 
 #include "sim/base/json_text.h"
 #include "sim/collectives/nccl_tuner.h"
+#include "sim/load/hardware/kernel_constants_json.h"
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/hardware/write_calibration.h"
+#include "sim/load/measured_steps.h"
 #include "sim/load/read_comparison.h"
 #include "sim/load/reading/exact_text.h"
 #include "sim/load/reading/fields.h"
@@ -48,6 +50,8 @@ ordered_json write_curve(const std::vector<EfficiencyPoint>& curve) {
   return json;
 }
 
+}  // namespace
+
 ordered_json write_gpu(const GpuSpec& gpu) {
   ordered_json json{{"name", gpu.name}, {"source", gpu.source}};
   if (gpu.compute_capability > 0) {
@@ -60,7 +64,12 @@ ordered_json write_gpu(const GpuSpec& gpu) {
   json["vector_peak"] = exact_text(gpu.vector_peak);
   json["memory"] = exact_text(gpu.memory);
   json["memory_bandwidth"] = exact_text(gpu.memory_bandwidth);
-  json["memory_efficiency"] = decimal(gpu.memory_efficiency_ppm);
+  if (!gpu.kernels) {
+    json["memory_efficiency"] = decimal(gpu.memory_efficiency_ppm);
+  }
+  if (gpu.l2 > Bytes{0}) {
+    json["l2"] = exact_text(gpu.l2);
+  }
   json["sms"] = gpu.sms;
   json["tdp"] = exact_power_text(gpu.tdp_milliwatts);
   json["kernel_launch"] = exact_text(gpu.kernel_launch);
@@ -68,8 +77,13 @@ ordered_json write_gpu(const GpuSpec& gpu) {
   for (const auto& [precision, curve] : gpu.matmul_efficiency) {
     json["matmul_efficiency"][name_of(precision, precision_spellings)] = write_curve(curve);
   }
+  if (gpu.kernels) {
+    json["compute"] = write_kernel_constants(*gpu.kernels);
+  }
   return json;
 }
+
+namespace {
 
 ordered_json write_gpu_links(const GpuLinks& links) {
   ordered_json json{{"kind", name_of(links.kind, gpu_link_spellings)}};
@@ -323,11 +337,10 @@ ordered_json write_anchor(const Anchor& anchor) {
 }
 
 // Without slowdown_during_communication the calibration's compute_slowdown and sm_interference hold.
-ordered_json write_compute(const ComputeSpec& compute) {
-  ordered_json json;
-  if (compute.single_gpu_iteration) {
-    json["single_gpu_iteration"] = exact_text(*compute.single_gpu_iteration);
-  }
+ordered_json write_compute(const LoadedScenario& scenario) {
+  const ComputeSpec& compute = scenario.compute;
+  ordered_json json{{"kernels", name_of(compute.kernels, kernel_style_spellings)}};
+  write_measured_steps(scenario, json);
   if (compute.anchor) {
     json["anchor"] = write_anchor(*compute.anchor);
   } else {
@@ -431,7 +444,7 @@ ordered_json resolved_scenario(const LoadedScenario& scenario) {
   }
   json["training"] = write_training(scenario);
   json["communication"] = write_communication(scenario.communication);
-  json["compute"] = write_compute(scenario.compute);
+  json["compute"] = write_compute(scenario);
   json["simulation"] = {{"fidelity", name_of(scenario.simulation.fidelity, fidelity_spellings)},
                         {"iterations", scenario.simulation.iterations},
                         {"seed", scenario.simulation.seed}};

@@ -14,6 +14,8 @@
 
 namespace lockstep {
 
+nlohmann::ordered_json write_gpu(const GpuSpec& gpu);
+
 nlohmann::ordered_json resolved_scenario(const LoadedScenario& scenario);
 
 // JSON pointer -> "given", "default ...", "derived ..." or "profile FILE: source". What has no entry of its

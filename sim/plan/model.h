@@ -2,7 +2,7 @@
 
 // A neural network as the simulator sees it: tensors to reduce, work to do, bytes to keep.
 //
-// Problem:   training strategies need gradient sizes and their order, the roofline needs work per kernel,
+// Problem:   training strategies need gradient sizes and their order, pricing needs work and shapes of kernels,
 //            memory needs what backward keeps; none of them may know what a ResNet is.
 // Idea:      one flat list of layers in forward order, one per operation that launches kernels; families
 //            under models/ write it, everybody else reads it.
@@ -15,6 +15,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "sim/plan/kernel.h"
 
 namespace lockstep {
 
@@ -62,6 +64,19 @@ struct Layer {
   // Per batch.
   std::int64_t weight_elements = 0;    // parameters read by forward, and again by B
   std::int64_t gradient_elements = 0;  // parameter gradients written by backward
+
+  // The product that a sample makes, whose kernels these are; its counts above are of the same product. Beside
+  // its products a backward may pass over memory: bias gradients, gradients that are added.
+  std::optional<ProductShape> product = {};
+  std::int64_t backward_pass_elements = 0;
+  int backward_passes = 0;
+
+  // Of its output, where each element depends on its own place alone: a compiler writes such a layer into the
+  // kernel before it. 0: it is none.
+  std::int64_t pointwise_elements = 0;
+  // What an eager framework's kernels pass over once more: norms and softmax read their rows again.
+  std::int64_t eager_forward_elements = 0;
+  std::int64_t eager_backward_elements = 0;
 
   int forward_kernels = 1;
   int backward_kernels = 1;

@@ -129,6 +129,8 @@ struct Path {
   auto operator<=>(const Path&) const = default;
 };
 
+inline constexpr std::uint32_t no_products = 0xffffffff;
+
 enum class WorkClass : std::uint8_t { matmul, vector, copy, optimizer, fixed };
 
 // The work of one kernel, or of a run of kernels that nothing interrupts. `duration` is stated by a
@@ -140,6 +142,10 @@ struct KernelWork {
   std::int64_t bytes = 0;
   std::int64_t launches = 0;
   Duration duration{};
+  // Where the shapes are known: which of the job's runs of products this is, and what is moved beside them.
+  std::uint32_t products = no_products;
+  std::int64_t passes = 0;
+  std::int64_t pass_bytes = 0;
   bool operator==(const KernelWork&) const = default;
 };
 

@@ -39,6 +39,11 @@ constexpr std::int64_t activation_bytes(Precision precision) {
   return 4;
 }
 
+// Bytes of one operand of a product as the multiplying unit reads it.
+constexpr std::int64_t operand_bytes(Precision precision) {
+  return precision == Precision::fp8 ? 1 : activation_bytes(precision);
+}
+
 // Bytes of one parameter and of its gradient: AMP keeps both in fp32.
 constexpr std::int64_t parameter_bytes(Precision precision) {
   switch (precision) {

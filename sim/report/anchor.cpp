@@ -10,18 +10,18 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t least_scale_ppm = 1;
-// The scale is solved on the first of many iterations: each attempt runs them all.
+constexpr std::int64_t least_ppm = 1;
+// It is solved on the first of many iterations: each attempt runs them all.
 constexpr std::int64_t most_iterations = 64;
-constexpr std::int64_t largest_scale_ppm = 1'000'000'000'000;
+constexpr std::int64_t largest_ppm = 1'000'000'000'000;
 
-// The scenario with the compute scale that is tried.
+// The scenario with the speed of computing that is tried.
 class Attempts {
  public:
   explicit Attempts(Scenario probe) : probe_(std::move(probe)) {}
 
-  Duration at(std::int64_t scale_ppm) {
-    probe_.compute.scale_ppm = scale_ppm;
+  Duration at(std::int64_t device_ppm) {
+    probe_.compute.device_ppm = device_ppm;
     return predict_iteration(probe_, &clusters_);
   }
 
@@ -39,18 +39,18 @@ LoadedScenario solve_anchor(const LoadedScenario& scenario) {
   Scenario probe = scenario.compute.anchor->there.front();
   probe.simulation.iterations = std::min(probe.simulation.iterations, most_iterations);
   Attempts iteration(std::move(probe));
-  if (iteration.at(least_scale_ppm) > wanted)
+  if (iteration.at(least_ppm) > wanted)
     throw ConfigError(in_file(scenario, "/compute/anchor/iteration_time: found " + format_duration(wanted) +
-                                            ", expected more than communication alone takes there"));
-  std::int64_t low = least_scale_ppm;
+                                            ", expected more than communication and launches take there"));
+  std::int64_t low = least_ppm;
   std::int64_t high = 2'000'000;
-  while (high < largest_scale_ppm && iteration.at(high) < wanted) high *= 4;
+  while (high < largest_ppm && iteration.at(high) < wanted) high *= 4;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (iteration.at(middle) < wanted ? low : high) = middle;
   }
   LoadedScenario solved = scenario;
-  solved.compute.scale_ppm = high;
+  solved.compute.device_ppm = high;
   solved.compute.anchor.reset();
   return solved;
 }

@@ -1,13 +1,12 @@
 #pragma once
 
-// A compute scale from one measured point.
+// How fast computing is, from one measured point.
 //
 // Problem:   often the only thing measured is the iteration time of a small cluster, not of one GPU.
-// Idea:      find the scale of all compute with which the scenario, changed as the anchor says, takes as long
-// as
-//            was measured. Iteration time grows with the scale, so a bracket is halved until it is one part
-//            per million wide.
-// Invariant: deterministic; throws ConfigError where no scale gives the time (communication alone takes
+// Idea:      find what to multiply all computing but launches by so that the scenario, changed as the anchor says,
+//            takes as long as was measured. Iteration time grows with it, so a bracket is halved until it is one
+//            part per million wide.
+// Invariant: deterministic; throws ConfigError where nothing gives the time (communication alone takes
 // longer).
 // Cost:      about forty simulations of the anchor's own scenario.
 
@@ -15,7 +14,7 @@
 
 namespace lockstep {
 
-// The scenario with `compute.scale` solved, or as it is where it has no anchor.
+// The scenario with its speed solved, or as it is where it has no anchor.
 LoadedScenario solve_anchor(const LoadedScenario& scenario);
 
 }  // namespace lockstep

@@ -40,7 +40,7 @@ LoadedScenario ScenarioVariants::load(const ScenarioVariant& variant) const {
   LoadOptions options = options_of(base_, store_);
   if (!variant.file_name.empty())
     options.file_name = variant.file_name;
-  options.overrides.insert(options.overrides.end(), variant.changes.begin(), variant.changes.end());
+  options.variation = variant.changes;
   options.lenders = &lenders_;
   options.writes_resolved = variant.writes_resolved;
   LoadedScenario scenario = load_value(document_, options);

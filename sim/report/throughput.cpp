@@ -1,6 +1,6 @@
 #include "sim/report/throughput.h"
 
-#include "sim/compute/roofline.h"
+#include "sim/compute/kernel_time.h"
 #include "sim/run/describe_input.h"
 
 namespace lockstep {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
 #include <utility>
 
+#include "sim/compute/kernel_time.h"
 #include "sim/run/describe_input.h"
 #include "sim/training/activations.h"
 
@@ -19,10 +21,10 @@ WorkClass work_class(LayerKind kind) {
   return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;
 }
 
-// Bytes a parameter, its gradient and the optimizer's states are read and written per step (fp32 masters):
-// SGD reads weight and gradient and writes the weight; momentum and Adam move one and two states both ways;
-// LAMB walks the update twice for its norms.
-std::int64_t optimizer_bytes_per_parameter(Optimizer optimizer) {
+// Bytes a parameter, its gradient and the optimizer's states are read and written per step (fp32 masters) by a
+// kernel of one pass: SGD reads weight and gradient and writes the weight; momentum and Adam move one and two
+// states both ways; LAMB walks the update twice for its norms.
+std::int64_t one_pass_bytes(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::none:
       return 0;
@@ -39,45 +41,159 @@ std::int64_t optimizer_bytes_per_parameter(Optimizer optimizer) {
   return 0;
 }
 
+// The same operation by operation over lists of tensors (PyTorch's foreach): momentum scales its buffer, adds
+// the gradient, and adds that to the weight; Adam's thirteen passes (torch/optim/adam.py, _multi_tensor_adam).
+// LAMB comes from libraries that have one kernel for it.
+std::int64_t foreach_bytes(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::momentum:
+      return 32;
+    case Optimizer::adam:
+    case Optimizer::adamw:
+      return 80;
+    case Optimizer::none:
+    case Optimizer::sgd:
+    case Optimizer::lamb:
+      break;
+  }
+  return one_pass_bytes(optimizer);
+}
+
 // One fused launch updates about this many tensors (PyTorch's multi-tensor apply).
 constexpr std::int64_t tensors_per_launch = 48;
 
-KernelWork optimizer_work(const Model& model, Optimizer optimizer) {
+bool casts_weights(Precision precision) {
+  return precision == Precision::amp_fp16 || precision == Precision::amp_bf16;
+}
+
+// GradScaler divides every gradient by the scale and looks for infinities.
+std::int64_t unscaling_bytes(Precision precision) {
+  return precision == Precision::amp_fp16 ? 8 : 0;
+}
+
+KernelWork optimizer_work(const Model& model, const ModelUse& use, Optimizer optimizer, KernelStyle style) {
   if (optimizer == Optimizer::none)
     return stated(Duration::zero());
   const auto tensors = static_cast<std::int64_t>(model.parameters.size());
+  const std::int64_t bytes =
+      style == KernelStyle::eager ? foreach_bytes(optimizer) : one_pass_bytes(optimizer);
+  const std::int64_t passes = std::max<std::int64_t>(bytes / one_pass_bytes(optimizer), 1);
   return {.work_class = WorkClass::optimizer,
-          .bytes = parameter_count(model) * optimizer_bytes_per_parameter(optimizer),
-          .launches = divided_up(tensors, tensors_per_launch)};
+          .bytes = parameter_count(model) * (bytes + unscaling_bytes(use.precision)),
+          .launches = divided_up(tensors, tensors_per_launch) * passes};
 }
 
 class LayerPricer {
  public:
-  explicit LayerPricer(const ModelUse& use)
-      : batch_(use.batch_per_gpu), element_bytes_(activation_bytes(use.precision)) {}
+  LayerPricer(const ModelUse& use, KernelStyle style)
+      : batch_(use.batch_per_gpu),
+        element_bytes_(activation_bytes(use.precision)),
+        casts_(casts_weights(use.precision)),
+        style_(style) {}
 
   KernelWork forward(const Layer& layer) const {
+    const std::int64_t elements = forward_elements(layer) * batch_ + layer.weight_elements;
+    const std::int64_t casting = layer.product && casts_ ? layer.weight_elements * cast_bytes : 0;
     return {.work_class = work_class(layer.kind),
             .flops = layer.forward_flops * batch_,
-            .bytes = (layer.forward_elements * batch_ + layer.weight_elements) * element_bytes_,
-            .launches = layer.forward_kernels};
+            .bytes = elements * element_bytes_ + loss_casts(layer),
+            .launches = is_merged(layer) ? 0 : layer.forward_kernels,
+            .passes = casting > 0 ? 1 : 0,
+            .pass_bytes = casting};
   }
 
   KernelWork backward(const Layer& layer) const {
+    const std::int64_t elements =
+        backward_elements(layer) * batch_ + layer.weight_elements + layer.gradient_elements;
+    const std::int64_t casting = layer.product && casts_ ? layer.gradient_elements * cast_bytes : 0;
     return {.work_class = work_class(layer.kind),
             .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
-            .bytes = (layer.backward_elements * batch_ + layer.weight_elements + layer.gradient_elements) *
-                     element_bytes_,
-            .launches = layer.backward_kernels};
+            .bytes = elements * element_bytes_ + loss_casts(layer),
+            .launches = is_merged(layer) ? 0 : layer.backward_kernels,
+            .passes = layer.backward_passes + (casting > 0 ? 1 : 0),
+            .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting};
+  }
+
+  std::vector<Kernel> forward_products(const Layer& layer) const {
+    return {{.shape = product_of(layer), .direction = KernelDirection::forward}};
+  }
+
+  // A layer whose input is data has no gradient to hand on.
+  std::vector<Kernel> backward_products(const Layer& layer) const {
+    const ProductShape shape = product_of(layer);
+    if (layer.weight_elements == 0)
+      return {{.shape = shape, .direction = KernelDirection::backward}};
+    std::vector<Kernel> products;
+    if (layer.backward_input_flops > 0)
+      products.push_back({.shape = shape, .direction = KernelDirection::by_data});
+    products.push_back({.shape = shape, .direction = KernelDirection::by_weights});
+    return products;
   }
 
  private:
+  static constexpr std::int64_t cast_bytes = 6;  // read in one precision, written in the other
+
+  ProductShape product_of(const Layer& layer) const {
+    return for_samples(*layer.product, batch_, layer.weight_elements > 0);
+  }
+
+  bool is_merged(const Layer& layer) const {
+    return style_ != KernelStyle::eager && layer.pointwise_elements > 0;
+  }
+
+  // Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
+  std::int64_t forward_elements(const Layer& layer) const {
+    if (is_merged(layer))
+      return std::max<std::int64_t>(layer.forward_elements - 2 * layer.pointwise_elements, 0);
+    return layer.forward_elements + (style_ == KernelStyle::eager ? layer.eager_forward_elements : 0);
+  }
+  std::int64_t backward_elements(const Layer& layer) const {
+    if (is_merged(layer))
+      return std::max<std::int64_t>(layer.backward_elements - 2 * layer.pointwise_elements, 0);
+    return layer.backward_elements + (style_ == KernelStyle::eager ? layer.eager_backward_elements : 0);
+  }
+
+  // A loss is taken in fp32: its logits are cast there, their gradient back; what is counted in elements is
+  // moved twice as wide.
+  std::int64_t loss_casts(const Layer& layer) const {
+    constexpr std::int64_t wide = 4;
+    if (!layer.is_loss || element_bytes_ == wide)
+      return 0;
+    const std::int64_t casting = style_ == KernelStyle::eager ? layer.saved_elements * cast_bytes : 0;
+    return batch_ * (casting + layer.forward_elements * (wide - element_bytes_));
+  }
+
   std::int64_t batch_;
   std::int64_t element_bytes_;
+  bool casts_;
+  KernelStyle style_;
 };
 
-void add_modelled_layers(Job& job, const ModelUse& use) {
-  const LayerPricer pricer(use);
+// Runs of products that were seen before are priced once: the blocks of a transformer are alike.
+class ProductRuns {
+ public:
+  ProductRuns(Job& job, const GpuSpec& gpu, Precision precision)
+      : job_(job), gpu_(gpu), operands_(Operands::of(precision)) {}
+
+  std::uint32_t number_of(std::vector<Kernel> run) {
+    const auto [known, is_new] = numbers_.try_emplace(run, static_cast<std::uint32_t>(job_.products.size()));
+    if (is_new) {
+      job_.product_times.push_back(product_run(gpu_, operands_, run));
+      job_.products.push_back(std::move(run));
+    }
+    return known->second;
+  }
+
+ private:
+  Job& job_;
+  const GpuSpec& gpu_;
+  Operands operands_;
+  std::map<std::vector<Kernel>, std::uint32_t> numbers_;
+};
+
+void add_modelled_layers(Job& job, const ModelUse& use, const GpuSpec& gpu, KernelStyle style) {
+  const LayerPricer pricer(use, style);
+  ProductRuns runs(job, gpu, use.precision);
   for (std::size_t index = 0; index < use.model.layers.size(); ++index) {
     const Layer& layer = use.model.layers[index];
     LayerWork work{.name = layer.name,
@@ -87,6 +203,10 @@ void add_modelled_layers(Job& job, const ModelUse& use) {
                    .block = layer.block,
                    .recomputed = {},
                    .is_loss = layer.is_loss};
+    if (layer.product && gpu.kernels) {
+      work.forward.products = runs.number_of(pricer.forward_products(layer));
+      work.backward.products = runs.number_of(pricer.backward_products(layer));
+    }
     if (index < use.stated.size() && use.stated[index]) {
       work.forward = stated(use.stated[index]->forward);
       work.backward = stated(use.stated[index]->backward);
@@ -172,10 +292,10 @@ void add_model(Job& job, const Scenario& scenario) {
   job.buffers = buffers_by_type(use.model);
   job.input_bytes = Bytes{use.model.input_bytes * use.batch_per_gpu};
   job.output_bytes = Bytes{use.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
-  add_modelled_layers(job, use);
+  add_modelled_layers(job, use, scenario.cluster.gpu, scenario.compute.kernels);
   plan_recomputation(job, use.model, scenario.training.recompute);
   describe_activations(job, use.model, use.precision, use.batch_per_gpu);
-  job.optimizer = optimizer_work(use.model, scenario.training.optimizer);
+  job.optimizer = optimizer_work(use.model, use, scenario.training.optimizer, scenario.compute.kernels);
 }
 
 void add_measured(Job& job, const MeasuredModel& measured) {

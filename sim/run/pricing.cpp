@@ -28,8 +28,16 @@ std::int64_t slowest_rank_ppm(const Scenario& scenario) {
   return million + scenario.cluster.calibration.rank_variation_ppm * expected_maximum_ppm(ranks) / million;
 }
 
-Duration scaled_by(const WorkScale& scale, std::int64_t slowest_ppm, Duration duration) {
-  return scaled(scaled(duration, scale.numerator, scale.denominator), slowest_ppm, million);
+// Every kernel of one GPU's step, and how often it runs.
+template <class Visit>
+void for_each_kernel(const Job& job, const Visit& visit) {
+  const std::int64_t micro_batches = job.training.gradient_accumulation;
+  for (const LayerWork& layer : job.layers) {
+    visit(layer.forward, micro_batches);
+    visit(layer.backward, micro_batches);
+    for (const std::uint32_t again : layer.recomputed) visit(job.layers[again].forward, micro_batches);
+  }
+  visit(job.optimizer, 1);
 }
 
 }  // namespace
@@ -38,37 +46,64 @@ Pricing pricing_of(const Scenario& scenario) {
   return {.gpu = scenario.cluster.gpu, .precision = scenario.model.precision, .copy = copy_cost(scenario)};
 }
 
-Duration modelled_step(const Scenario& scenario, const Job& job) {
-  const Pricing pricing = pricing_of(scenario);
-  Duration micro_batch;
-  for (const LayerWork& layer : job.layers) {
-    micro_batch += kernel_time(pricing, layer.forward) + kernel_time(pricing, layer.backward);
-    for (const std::uint32_t again : layer.recomputed)
-      micro_batch += kernel_time(pricing, job.layers[again].forward);
-  }
-  return micro_batch * job.training.gradient_accumulation + kernel_time(pricing, job.optimizer);
+Pricing pricing_of(const Scenario& scenario, const Job& job) {
+  Pricing pricing = pricing_of(scenario);
+  pricing.of_products = job.product_times;
+  return pricing;
+}
+
+WorkTime modelled_step(const Scenario& scenario, const Job& job) {
+  const Pricing pricing = pricing_of(scenario, job);
+  WorkTime step;
+  for_each_kernel(
+      job, [&](const KernelWork& work, std::int64_t times) { step += work_time(pricing, work) * times; });
+  return step;
+}
+
+Duration WorkScale::weigh(const WorkTime& time) const {
+  const WorkTime by_part = scaled(time, factors);
+  return scaled(by_part.device(), device_ppm, million) + by_part.launch;
+}
+
+Duration weighed_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {
+  const Pricing pricing = pricing_of(scenario, job);
+  Duration step;
+  for_each_kernel(job, [&](const KernelWork& work, std::int64_t times) {
+    step += scale.weigh(work_time(pricing, work)) * times;
+  });
+  return step;
 }
 
 WorkScale single_gpu_scale(const Scenario& scenario, const Job& job) {
-  const auto& anchor = scenario.compute.single_gpu_iteration;
-  if (!anchor)
-    return {scenario.compute.scale_ppm, million};
-  return {anchor->picoseconds(), std::max<std::int64_t>(modelled_step(scenario, job).picoseconds(), 1)};
+  const ComputeSpec& compute = scenario.compute;
+  WorkScale scale{.factors = compute.factors, .whole = {compute.scale_ppm, million}};
+  if (const auto& anchored = compute.single_gpu_iteration) {
+    const Duration weighed = weighed_step(scenario, job, scale);
+    scale.whole = {scaled(*anchored, compute.scale_ppm, million).picoseconds(),
+                   std::max<std::int64_t>(weighed.picoseconds(), 1)};
+  }
+  scale.device_ppm = compute.device_ppm;
+  return scale;
 }
 
-void price(Plan& plan, const Scenario& scenario, const WorkScale& scale) {
-  const Pricing pricing = pricing_of(scenario);
+void price(Plan& plan, const Scenario& scenario, const Job& job) {
+  const Pricing pricing = pricing_of(scenario, job);
+  const WorkScale scale = single_gpu_scale(scenario, job);
   const Bandwidth memory = host_memory_bandwidth(scenario);
   const std::int64_t slowest_ppm = slowest_rank_ppm(scenario);
-  std::map<std::uint32_t, std::pair<Duration, Duration>> so_far;  // by compute lane: unscaled, scaled
+  std::map<std::uint32_t, std::pair<Duration, Duration>> so_far;  // by compute lane: weighed, scaled
   for (const auto& [op, kernel] : plan.kernel_of) {
     const KernelWork& work = plan.kernels[kernel];
     const bool is_on_host = plan.lanes[plan.lane[op.index]].rank.index >= scenario.cluster.ranks();
-    Duration time = is_on_host ? host_kernel_time(memory, work) : kernel_time(pricing, work);
-    if (work.is_model_work && !is_on_host) {
-      auto& [plain, stretched] = so_far[plan.lane[op.index].index];
-      plain += time;
-      const Duration reached = scaled_by(scale, slowest_ppm, plain);
+    Duration time;
+    if (is_on_host) {
+      time = host_kernel_time(memory, work);
+    } else if (!work.is_model_work) {
+      time = kernel_time(pricing, work);
+    } else {
+      auto& [weighed, stretched] = so_far[plan.lane[op.index].index];
+      weighed += scale.weigh(work_time(pricing, work));
+      const Duration reached = scaled(scaled(weighed, scale.whole), slowest_ppm, million);
       time = reached - stretched;
       stretched = reached;
     }
@@ -77,10 +112,10 @@ void price(Plan& plan, const Scenario& scenario, const WorkScale& scale) {
 }
 
 std::vector<LayerTime> layer_times(const Scenario& scenario, const Job& job) {
-  const Pricing pricing = pricing_of(scenario);
+  const Pricing pricing = pricing_of(scenario, job);
   const WorkScale scale = single_gpu_scale(scenario, job);
   const auto time = [&](const KernelWork& work) {
-    return scaled(kernel_time(pricing, work), scale.numerator, scale.denominator);
+    return scaled(scale.weigh(work_time(pricing, work)), scale.whole);
   };
   std::vector<LayerTime> times;
   for (const LayerWork& layer : job.layers) {

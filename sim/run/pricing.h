@@ -2,36 +2,45 @@
 
 // What the kernels of a plan take.
 //
-// Idea:      a roofline prices each kernel; the model's own are then multiplied by the user's scale, or by what
-//            the anchored step is over what they add up to, and by what the slowest of n ranks is expected to
-//            be beyond the mean.
+// Idea:      the model of computing prices each kernel; the parts of the model's own are multiplied by what was
+//            measured of them, their sum by the anchored step over what they add up to, and all by the user's
+//            scale and by what the slowest of n ranks is expected to be beyond the mean.
 // Invariant: the anchored step is met to the picosecond.
 
 #include <cstdint>
 #include <vector>
 
-#include "sim/compute/roofline.h"
+#include "sim/compute/kernel_time.h"
 #include "sim/plan/plan.h"
 #include "sim/scenario/scenario.h"
 #include "sim/training/job.h"
 
 namespace lockstep {
 
+// Without a job's products: of what has none.
 Pricing pricing_of(const Scenario& scenario);
+Pricing pricing_of(const Scenario& scenario, const Job& job);
 
-// What the model's own kernels are multiplied by: the user's scale, and the anchor over what they add up to.
+// The kernels of one GPU's step with all its micro-batches, unscaled.
+WorkTime modelled_step(const Scenario& scenario, const Job& job);
+
+// What the model's own kernels are multiplied by: each part by its factor, and then the whole.
 struct WorkScale {
-  std::int64_t numerator = 1;
-  std::int64_t denominator = 1;
+  WorkFactors factors;
+  std::int64_t device_ppm = million;
+  Ratio whole;
+
+  // A kernel before `whole`, which is taken of sums: what is rounded once is met exactly.
+  Duration weigh(const WorkTime& time) const;
 };
 WorkScale single_gpu_scale(const Scenario& scenario, const Job& job);
 
-// The kernels of one GPU's step, unscaled.
-Duration modelled_step(const Scenario& scenario, const Job& job);
+// The weighed kernels of one GPU's step.
+Duration weighed_step(const Scenario& scenario, const Job& job, const WorkScale& scale);
 
 // Kernels become work units (picoseconds of an undisturbed GPU). Scaled work is rounded along the running
 // sum, so that the anchored step is met to the picosecond.
-void price(Plan& plan, const Scenario& scenario, const WorkScale& scale);
+void price(Plan& plan, const Scenario& scenario, const Job& job);
 
 // What the kernels of one micro-batch take on an undisturbed GPU.
 struct LayerTime {

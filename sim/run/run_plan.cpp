@@ -28,7 +28,7 @@ Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const
   run.plan = std::move(written.plan);
   run.lanes = std::move(written.lanes);
   run.iterations = std::move(written.iterations);
-  price(run.plan, scenario, single_gpu_scale(scenario, job));
+  price(run.plan, scenario, job);
   if (scenario.input && scenario.input->lengths)
     stretch_by_length(run.plan, written.batches, scenario);
   run.routes = route_paths(

@@ -11,7 +11,7 @@ namespace {
 // What a compute lane spends on the model's optimizer in a mean measured iteration; the update loop of
 // asynchronous workers has no plan, and there it is the workers' unless servers update the weights.
 Duration updating_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane,
-                          Duration whole) {
+                          const WorkScale& scale, Duration whole) {
   if (strategy_of(scenario).is_asynchronous)
     return scenario.training.parameter_server.servers.updates_weights ? Duration::zero() : whole;
   const Run& run = simulation.steady;
@@ -20,7 +20,7 @@ Duration updating_of_rank(const Scenario& scenario, const Simulation& simulation
   for (const auto& [op, kernel] : run.plan.kernel_of)
     if (op >= run.iterations[1].first && op < run.iterations.back().last && run.plan.lane[op.index] == lane &&
         run.plan.kernels[kernel].is_model_work && section_of(run.plan, op).category == Category::optimizer)
-      updating += kernel_time(pricing, run.plan.kernels[kernel]);
+      updating += scale.weigh(work_time(pricing, run.plan.kernels[kernel]));
   return Duration::picoseconds(updating.picoseconds() /
                                (static_cast<std::int64_t>(run.iterations.size()) - 1));
 }
@@ -30,23 +30,21 @@ Duration updating_of_rank(const Scenario& scenario, const Simulation& simulation
 Duration single_gpu_time(const Scenario& scenario) {
   const Job job = describe_job(scenario);
   const WorkScale scale = single_gpu_scale(scenario, job);
-  const Duration step = scaled(modelled_step(scenario, job), scale.numerator, scale.denominator);
+  const Duration step = scaled(weighed_step(scenario, job, scale), scale.whole);
   if (!scenario.input || !scenario.input->lengths)
     return step;
   // Batches are padded to a length of their own; the optimizer has nothing to do with it.
-  const Duration optimizer =
-      scaled(kernel_time(pricing_of(scenario), job.optimizer), scale.numerator, scale.denominator);
+  const Duration optimizer = scaled(scale.weigh(work_time(pricing_of(scenario), job.optimizer)), scale.whole);
   return optimizer + scaled(step - optimizer, describe_lengths(scenario).mean_padded(),
                             scenario.model.model.tokens_per_sample * million);
 }
 
 Duration work_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane) {
   const WorkScale scale = single_gpu_scale(scenario, simulation.job);
-  const Duration whole = kernel_time(pricing_of(scenario), simulation.job.optimizer);
+  const Duration whole = scale.weigh(work_time(pricing_of(scenario), simulation.job.optimizer));
   // An update in pieces takes longer, and is no more work.
-  const Duration own = std::min(whole, updating_of_rank(scenario, simulation, lane, whole));
-  const auto on_one_gpu = [&](Duration time) { return scaled(time, scale.numerator, scale.denominator); };
-  return single_gpu_time(scenario) - on_one_gpu(whole) + on_one_gpu(own);
+  const Duration own = std::min(whole, updating_of_rank(scenario, simulation, lane, scale, whole));
+  return single_gpu_time(scenario) - scaled(whole, scale.whole) + scaled(own, scale.whole);
 }
 
 }  // namespace lockstep

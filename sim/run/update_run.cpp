@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "sim/base/check.h"
-#include "sim/compute/roofline.h"
+#include "sim/compute/kernel_time.h"
 #include "sim/run/simulate.h"
 #include "sim/training/shards.h"
 #include "sim/training/strategy.h"

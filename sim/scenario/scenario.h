@@ -17,6 +17,7 @@
 #include "sim/base/error.h"
 #include "sim/base/units.h"
 #include "sim/compute/gpu.h"
+#include "sim/compute/work_time.h"
 #include "sim/engine/jitter.h"
 #include "sim/network/calibration.h"
 #include "sim/network/machine.h"
@@ -126,17 +127,26 @@ struct InputSpec {
   std::optional<LengthSpec> lengths;
 };
 
-// `compute.scale` is to be chosen so that the scenario with these changes takes this long.
+// The speed of computing is to be chosen so that the scenario with these changes takes this long.
 struct Anchor {
   std::vector<std::pair<std::string, std::string>> set;  // dotted path and JSON text, as of --set
   Duration iteration_time;
   std::vector<Scenario> there;  // exactly one: the scenario with these changes
 };
 
+// Who writes the kernels. eager: one for each operator, as a library has it; compiled: what depends on its own
+// place alone goes into the kernel before it; fused: the same by hand, and one-pass optimizers.
+enum class KernelStyle : std::uint8_t { eager, compiled, fused };
+
+// How one GPU computes, and what was measured of that as far as it says something here.
 struct ComputeSpec {
-  std::optional<Duration> single_gpu_iteration;
+  KernelStyle kernels = KernelStyle::eager;
+  std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions
+  WorkFactors factors;                           // of the model's kernels
+  std::int64_t transfer_ppm = 0;  // doublings between what was measured and this; 0: measured as it is here
   std::optional<Anchor> anchor;
-  std::int64_t scale_ppm = 1'000'000;
+  std::int64_t device_ppm = 1'000'000;  // what solving the anchor multiplies all but launches by
+  std::int64_t scale_ppm = 1'000'000;   // of all computing
   std::optional<std::int64_t> slowdown_during_communication_ppm;
 };
 
@@ -162,8 +172,15 @@ struct Scenario {
   std::string file_name;  // for messages alone: no result holds a path
 };
 
+// A step of one GPU as it was measured, and what was otherwise then than it is in the scenario.
+struct MeasuredStep {
+  Duration time;
+  nlohmann::ordered_json conditions = nlohmann::ordered_json::object();
+};
+
 // A scenario and what is said of it, which changes nothing that happens.
 struct LoadedScenario : Scenario {
+  std::vector<MeasuredStep> measured_steps;  // that compute.single_gpu_iteration comes from
   nlohmann::ordered_json given;         // what the user wrote, with --set applied: to load variants of it
   std::vector<std::string> warnings;    // raised while loading: uncalibrated machine, ...
   nlohmann::ordered_json resolved;      // the whole scenario with every default filled in

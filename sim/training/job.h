@@ -12,6 +12,7 @@
 
 #include "sim/base/units.h"
 #include "sim/plan/communicator.h"
+#include "sim/plan/kernel.h"
 #include "sim/plan/plan.h"
 #include "sim/training/bucketing.h"
 #include "sim/training/fusion.h"
@@ -59,6 +60,9 @@ struct InputWork {
 
 struct Job {
   std::vector<LayerWork> layers;
+  // Runs of products whose shapes are known, each once, and what each takes on one GPU.
+  std::vector<std::vector<Kernel>> products;
+  std::vector<RunTime> product_times;
   std::vector<Gradient> gradients;  // in registration order
   KernelWork optimizer;
   std::vector<BufferGroup> buffers;  // by type, in the order in which each first appears

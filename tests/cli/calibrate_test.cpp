@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sim/study/bench/kernel_prediction.h"
 #include "tests/support/benchmark_log.h"
 #include "tests/support/harness_run_file.h"
 #include "tests/support/nccl_run_file.h"
@@ -256,7 +257,7 @@ class KernelFolder {
  public:
   KernelFolder() {
     std::string gemm = "gpu,precision,batch,m,n,k,direction,time_us,source\n";
-    for (std::int64_t side = 1024; side <= 8192; side += 512) {
+    for (std::int64_t side = 1024; side <= 8192; side += 256) {
       const double flops = 2.0 * static_cast<double>(side * side * side);
       gemm +=
           fmt::format("Tesla V100-SXM2-32GB,fp16,1,{0},{0},{0},fwd,{1},ours\n", side, flops / 75e12 * 1e6);
@@ -279,14 +280,15 @@ TEST_CASE("calibrate fits a machine's GPU to a folder of kernel tables, the same
   const Answer answer = run_program(kernels.command("-o " + kernels.path("gpu.json")));
   CAPTURE(answer.diagnostics);
   CHECK(answer.exit_code == 0);
-  check_says(answer.out, {"kernel_launch", "2.5", "matmul_efficiency.fp16 at", "held out", "Residuals",
+  check_says(answer.out, {"kernel_launch", "2.5", "tensor.efficiency", "held out", "Residuals",
                           "wrote the processor v100_sxm2_32gb_measured to"});
-  check_says(answer.diagnostics, {"passed over 1 rows of other GPUs than v100_sxm2_32gb: l40s",
-                                  "memory_efficiency stays as it is", "computing alone is calibrated"});
+  check_says(answer.diagnostics,
+             {"passed over 1 rows of other GPUs than v100_sxm2_32gb: l40s",
+              "the constants of volta stay as they are", "computing alone is calibrated"});
   const std::string profile = text_of(kernels.path("gpu.json"));
   CHECK(json::parse(profile)["kernel_launch"] == "2.5 us");
-  CHECK(json::parse(profile)["matmul_efficiency"]["fp16"].back()["efficiency"].get<double>() ==
-        doctest::Approx(75.0 / 125).epsilon(0.01));
+  CHECK(json::parse(profile)["compute"]["name"] == "v100_sxm2_32gb");
+  CHECK(contains(json::parse(profile)["compute"]["source"].get<std::string>(), "tensor fitted to"));
   const Answer again = run_program(kernels.command("--json --gpu-output " + kernels.path("gpu2.json")));
   CHECK(text_of(kernels.path("gpu2.json")) == profile);
   const json document = json::parse(again.out);
@@ -307,6 +309,64 @@ TEST_CASE("a folder that a GPU benchmark wrote fits communication and computing 
   const json document = json::parse(answer.out);
   CHECK(document["output"] == kernels.path("mine.json"));
   CHECK(document["kernels"]["output"] == kernels.path("gpu.json"));
+}
+
+TEST_CASE("calibrate fits an architecture to tables of its GPUs, the same bytes every time") {
+  const KernelFolder kernels;
+  const std::string command =
+      "calibrate --architecture volta " + kernels.path("gemm.csv") + " -o " + kernels.path("volta.json");
+  const Answer answer = run_program(command);
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  check_says(answer.out, {"volta: fitted to timed kernels: ours of v100_sxm2_32gb", "tensor", "fitted",
+                          "kept aside", "wrote the architecture volta to"});
+  const std::string profile = text_of(kernels.path("volta.json"));
+  CHECK(json::parse(profile)["name"] == "volta");
+  const json document = json::parse(run_program(command + " --json").out);
+  CHECK(document["architecture"] == "volta");
+  CHECK(document["profile"] == json::parse(profile));
+  CHECK(text_of(kernels.path("volta.json")) == profile);
+}
+
+TEST_CASE("an architecture that calibrate wrote serves a GPU by its path") {
+  const KernelFolder kernels;
+  const std::string output = kernels.path("volta.json");
+  REQUIRE(
+      run_program("calibrate --architecture volta " + kernels.path("gemm.csv") + " -o " + output).exit_code ==
+      0);
+  nlohmann::ordered_json profile = *shipped_profiles().open(ProfileKind::gpu, "v100_sxm2_32gb")->value;
+  const GpuSpec before = load_gpu(profile, shipped_profiles());
+  profile["compute"] = output;
+  const GpuSpec gpu = load_gpu(profile, shipped_profiles());
+  const double efficiency = json::parse(text_of(output))["tensor"]["efficiency"];
+  CHECK(static_cast<double>(gpu.kernels.value().tensor.efficiency_ppm) == doctest::Approx(efficiency * 1e6));
+  CHECK(gpu.kernels->tensor != before.kernels.value().tensor);
+  CHECK(gpu.kernels->attention == before.kernels->attention);
+}
+
+TEST_CASE("calibrate refuses architectures that it cannot fit and writes nothing") {
+  const KernelFolder kernels;
+  const std::string table = kernels.path("gemm.csv");
+  const std::string output = " -o " + kernels.path("none.json");
+  check_refused("calibrate --architecture vulta " + table + output, {"--architecture", "vulta", "volta"});
+  check_refused("calibrate --architecture hopper " + table + output, {"hopper", "no row of the tables"});
+  for (const char* gpu : {"\"Tesla V100-SXM2-32GB\"", "v100_sxm2_32gb"})
+    check_refused(std::string("calibrate --architecture volta --without ") + gpu + " " + table + output,
+                  {"volta", "no row of the tables"});
+  check_refused("calibrate --architecture volta --without t4 " + table + output, {"--without", "t4"});
+  check_refused("calibrate --machine dgx1_v100 --without t4 " + table + output,
+                {"--without", "--architecture"});
+  check_refused("calibrate --architecture volta " + table + " --gpu-output " + kernels.path("none.json"),
+                {"--gpu-output", "--architecture"});
+  check_refused("calibrate --architecture volta --machine dgx1_v100 " + table + output,
+                {"--architecture", "--machine"});
+  const LogFolder logs;
+  check_refused("calibrate --architecture volta " + logs.path("run.log") + output,
+                {"--architecture", "tables of timed kernels"});
+  check_refused("calibrate --architecture volta " + table + " -o " + table, {"--output", "gemm.csv"});
+  check_refused("calibrate --architecture volta " + table, {"--output"});
+  check_refused("calibrate " + table + output, {"--machine", "--architecture"});
+  CHECK(text_of(kernels.path("none.json")).empty());
 }
 
 TEST_CASE("calibrate refuses kernel tables of other GPUs, with logs, and broken ones") {

@@ -206,9 +206,9 @@ TEST_CASE("validate predicts a folder of kernel tables, group by group, the same
   for (const json& group : document["groups"]) cases += group["n"].get<std::size_t>();
   CHECK(cases == document["cases"].size());
   CHECK(run_program("validate " + kernel_samples + " --json").out == answer.out);
-  check_says(
-      run_program("validate " + kernel_samples).out,
-      {"gemm, h100_sxm_80gb, bf16, fwd", "not asked", "gemm, p4: 2 rows, no shipped GPU has this name"});
+  check_says(run_program("validate " + kernel_samples).out,
+             {"gemm, h100_sxm_80gb, bf16, fwd", "not asked",
+              "step_against_batch, t4: 2 rows, no shipped model has this name"});
   CHECK(run_program("validate --max-mape 0.0001 " + kernel_samples).exit_code == 3);
 }
 

@@ -34,7 +34,7 @@ Duration sum_of(const Breakdown& b) {
 }
 
 TEST_CASE("An anchored single-GPU step is met to the picosecond") {
-  for (const char* anchor : {"103.6 ms", "1 us", "77777777777 ps", "1 ps", "3 s"})
+  for (const char* anchor : {"103.6 ms", "40 ms", "77777777777 ps", "53330000001 ps", "3 s"})
     for (const std::int64_t accumulation : {1, 2, 3, 7})
       for (const std::int64_t iterations : {1, 2, 5}) {
         Json given = resnet50("single", 1, 1);
@@ -93,12 +93,14 @@ TEST_CASE("The breakdown of every strategy adds up to its iteration, to the pico
       }
 }
 
-// One strategy does not overlap at all, others are told so; asynchronous workers wait for no reduction.
+// One strategy does not overlap at all, others are told so; asynchronous workers wait for no reduction. Batches
+// are large, so that computing and not the servers' links sets the pace.
 TEST_CASE("Without overlap no strategy is faster, and where something was hidden it is slower") {
   for (const auto& [name, strategy] : Registry<Strategy>::all()) {
     if (strategy.is_asynchronous)
       continue;
     Json given = resnet50(name, name == "single" || name == "dp" ? 1 : 2, name == "single" ? 1 : 8);
+    given["model"]["batch_per_gpu"] = 256;
     if (name.starts_with("zero"))
       given["training"].update({{"overlap_comm", true}, {"reduce_bucket_size", 5'000'000}});
     const Report overlapped = report_of(given);

@@ -92,12 +92,12 @@ TEST_CASE("a model says exactly one of name, family, layers and measured") {
 TEST_CASE("a family is built from its sizes and takes the scenario's sequence length") {
   const Scenario scenario = load_resnet({{"model", R"({"family": "transformer", "style": "gpt2", "layers": 2,
       "hidden": 64, "heads": 4, "kv_heads": 4, "ffn": 256, "vocabulary": 1000, "sequence_length": 128,
-      "positions": 128, "batch_per_gpu": 8})"}});
+      "positions": 128, "batch_per_gpu": 8})"},
+                                         {"compute", "null"}});
   CHECK(scenario.model.model.tokens_per_sample == 128);
   CHECK(scenario.model.batch_per_gpu == 8);
-  CHECK(
-      load_resnet({{"model.name", "gpt2"}, {"model.sequence_length", "512"}}).model.model.tokens_per_sample ==
-      512);
+  CHECK(load_resnet({{"model.name", "gpt2"}, {"model.sequence_length", "512"}, {"compute", "null"}})
+            .model.model.tokens_per_sample == 512);
 }
 
 TEST_CASE("a sequence length for a model without sequences is an error") {

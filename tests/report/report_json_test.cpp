@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/prediction.h"
 #include "tests/scenario/lab.h"
 
 namespace lockstep::report_json_test {

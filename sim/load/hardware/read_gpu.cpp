@@ -1,11 +1,11 @@
-// Reads a GPU, and completes its efficiency curves.
+// Reads a GPU: its data sheet, and what kernels reach of it.
 //
-// A precision without a measured curve borrows one: the GPU's own for the nearest precision, or that of the
-// GPU in "matmul_efficiency_like". What is borrowed is scaled so that its top is the best ratio known for the
-// precision (for bf16, where only that was measured), because the shape travels better than the height.
+// A processor that was measured as a whole states a curve of efficiencies; every other takes the constants it
+// names, or its architecture's.
+
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/base/nearest_name.h"
+#include "sim/load/hardware/kernel_constants_json.h"
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/reading/fields.h"
 #include "sim/load/reading/spelling.h"
@@ -29,7 +30,6 @@ constexpr FlopRate slowest_peak{1'000'000};
 constexpr FlopRate fastest_peak{1'000'000'000'000'000'000};
 constexpr Bandwidth slowest_memory{1'000'000};
 constexpr Bandwidth fastest_memory{1'000'000'000'000'000};
-constexpr std::int64_t flat_efficiency_ppm = 800'000;
 
 std::optional<Precision> find_precision(const std::string& name, const JsonReader& json) {
   const std::vector<std::string> valid = names_of(multiplication_spellings);
@@ -71,81 +71,45 @@ Curve read_curve(const JsonReader& json) {
   return curve;
 }
 
-const Curve* find_curve(const Curves& curves, std::initializer_list<Precision> wanted) {
-  for (const Precision precision : wanted) {
-    const auto found = curves.find(precision);
-    if (found != curves.end() && !found->second.empty()) {
-      return &found->second;
-    }
-  }
-  return nullptr;
-}
-
-Curve scaled_to(Curve curve, std::int64_t top_ppm) {
-  std::int64_t highest = 1;
-  for (const EfficiencyPoint& point : curve) {
-    highest = std::max(highest, point.parts_per_million);
-  }
-  for (EfficiencyPoint& point : curve) {
-    point.parts_per_million = std::max<std::int64_t>(1, point.parts_per_million * top_ppm / highest);
-  }
-  return curve;
-}
-
-std::optional<std::int64_t> best_known(const std::map<Precision, std::int64_t>& best, Precision precision) {
-  for (const Precision candidate : {precision, Precision::bf16}) {
-    if (const auto found = best.find(candidate); found != best.end()) {
-      return found->second;
-    }
-  }
-  return std::nullopt;
-}
-
-Curve borrowed_curve(const Curves& own, const Curves& relative, Precision precision) {
-  if (const Curve* curve = find_curve(own, {Precision::fp16, Precision::bf16})) {
-    return *curve;
-  }
-  if (const Curve* curve =
-          find_curve(relative, {precision, Precision::fp16, Precision::bf16, Precision::fp32})) {
-    return *curve;
-  }
-  return {EfficiencyPoint{.flops = Flops{1'000'000'000}, .parts_per_million = flat_efficiency_ppm}};
-}
-
-// The curves as that GPU's own file states them; nothing that it borrows in turn.
-Curves read_relative_curves(const JsonReader& json, const Place&) {
+Curves read_curves(const JsonReader& json) {
   const auto curves = json.optional("matmul_efficiency");
   return curves ? read_by_precision<Curve>(*curves, read_curve) : Curves{};
 }
 
-Curves read_relative(const JsonReader& json, const Place& place) {
-  const Place curves = place / "matmul_efficiency";
-  if (const auto name = json.optional("matmul_efficiency_like")) {
-    return read_named(*name, curves, ProfileKind::gpu, read_relative_curves);
-  }
-  return {};
+KernelConstants read_architecture(const std::string& name, const Place& place) {
+  JsonDocument document = JsonDocument::from_value(name, "GPU architecture");
+  KernelConstants constants =
+      read_named(document.root(), place, ProfileKind::architecture, read_kernel_constants);
+  place.context.add_problems(document.problems());
+  return constants;
 }
 
-void read_efficiency(const JsonReader& json, const Place& place, GpuSpec& gpu) {
-  const auto own = json.optional("matmul_efficiency");
-  const Curves own_curves = own ? read_by_precision<Curve>(*own, read_curve) : Curves{};
-  const Curves relative = read_relative(json, place);
-  const auto best_json = json.optional("best_matmul_efficiency");
-  const auto best = best_json ? read_by_precision<std::int64_t>(
-                                    *best_json,
-                                    [](const JsonReader& ratio) {
-                                      return parts_per_million(ratio, efficiency_range, "achieved over peak");
-                                    })
-                              : std::map<Precision, std::int64_t>{};
-  gpu.matmul_efficiency = own_curves;
-  for (const auto& [precision, peak] : gpu.peak) {
-    if (own_curves.contains(precision)) {
-      continue;
-    }
-    Curve curve = borrowed_curve(own_curves, relative, precision);
-    const auto top = best_known(best, precision);
-    gpu.matmul_efficiency[precision] = top ? scaled_to(std::move(curve), *top) : std::move(curve);
+// Inline GPUs say no compute capability: what they multiply in tells how old their SMs are.
+std::int64_t guessed_capability(const GpuSpec& gpu) {
+  if (gpu.compute_capability > 0)
+    return gpu.compute_capability;
+  if (gpu.peak.contains(Precision::fp8))
+    return 90;
+  if (gpu.peak.contains(Precision::bf16) || gpu.peak.contains(Precision::tf32))
+    return 80;
+  return gpu.peak.contains(Precision::fp16) ? 70 : 60;
+}
+
+// A processor that was measured as a whole has its curve, a GPU the constants it states or its architecture's.
+void read_kernels(const JsonReader& json, const Place& place, std::string_view vendor, GpuSpec& gpu) {
+  const Place kernels = place / "compute";
+  if (const auto stated = json.optional("compute")) {
+    gpu.kernels = read_named(*stated, kernels, ProfileKind::architecture, read_kernel_constants);
+  } else if (gpu.matmul_efficiency.empty()) {
+    const bool is_amd = vendor == "amd";
+    const ArchitectureChoice choice = architecture_of(is_amd ? 0 : guessed_capability(gpu), vendor);
+    gpu.kernels = read_architecture(choice.name, kernels);
+    if (!choice.is_own || (!is_amd && gpu.compute_capability == 0))
+      kernels.note(
+          fmt::format("no kernels of this architecture were timed: those of {} stand for them", choice.name));
   }
+  if (gpu.kernels && json.optional("memory_efficiency"))
+    gpu.kernels->memory.efficiency_ppm = gpu.memory_efficiency_ppm;
 }
 
 FlopRate read_peak(const JsonReader& json) {
@@ -167,7 +131,7 @@ void read_memory(const JsonReader& json, GpuSpec& gpu) {
   gpu.memory_efficiency_ppm =
       parts_per_million_or(json, "memory_efficiency", gpu.memory_efficiency_ppm, efficiency_range);
   if (const auto cache = json.optional("l2")) {
-    cache->bytes();
+    gpu.l2 = cache->bytes();
   }
 }
 
@@ -222,7 +186,7 @@ GpuSpec read_gpu(const JsonReader& json, const Place& place) {
   gpu.name = json.required("name").text();
   gpu.source = text_or(json, "source", "");
   json.optional("sources");
-  text_or(json, "vendor", "");
+  const std::string vendor = text_or(json, "vendor", "");
   read_other_names(json);
   gpu.compute_capability = read_compute_capability(json);
   read_peaks(json, gpu);
@@ -233,7 +197,8 @@ GpuSpec read_gpu(const JsonReader& json, const Place& place) {
   }
   gpu.kernel_launch = duration_or(json, "kernel_launch", Duration::nanoseconds(4'500));
   gpu.host_launch = duration_or(json, "host_launch", Duration::microseconds(5));
-  read_efficiency(json, place, gpu);
+  gpu.matmul_efficiency = read_curves(json);
+  read_kernels(json, place, vendor, gpu);
   json.finish();
   return gpu;
 }

@@ -29,7 +29,8 @@ constexpr std::array kinds{KindEntry{"GPU", "hw_profiles/gpus"},
                            KindEntry{"machine", "hw_profiles/machines"},
                            KindEntry{"fabric", "hw_profiles/fabrics"},
                            KindEntry{"calibration", "hw_profiles/calibration"},
-                           KindEntry{"model", "models"}};
+                           KindEntry{"model", "models"},
+                           KindEntry{"GPU architecture", "hw_profiles/compute"}};
 
 const KindEntry& entry_of(ProfileKind kind) {
   return kinds[static_cast<std::size_t>(kind)];

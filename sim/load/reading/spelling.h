@@ -65,6 +65,8 @@ inline constexpr auto jitter_spellings =
     std::to_array<Spelling<JitterDistribution>>({{"none", JitterDistribution::none},
                                                  {"lognormal", JitterDistribution::lognormal},
                                                  {"gamma", JitterDistribution::gamma}});
+inline constexpr auto kernel_style_spellings = std::to_array<Spelling<KernelStyle>>(
+    {{"eager", KernelStyle::eager}, {"compiled", KernelStyle::compiled}, {"fused", KernelStyle::fused}});
 inline constexpr auto fidelity_spellings =
     std::to_array<Spelling<Fidelity>>({{"flow", Fidelity::flow}, {"step", Fidelity::step}});
 

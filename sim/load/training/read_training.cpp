@@ -219,7 +219,7 @@ std::optional<Anchor> read_anchor(const std::optional<JsonReader>& json) {
   const JsonReader set = json->required("set");
   for (const auto& [path, value] :
        set.is_missing() ? std::vector<std::pair<std::string, JsonReader>>{} : set.members()) {
-    if (path == "compute" || path.starts_with("compute.anchor")) {
+    if (path == "compute" || path == "compute.anchor" || path.starts_with("compute.anchor.")) {
       value.problem("an anchor cannot change the anchor");
     }
     anchor.set.emplace_back(path, value.value().dump());
@@ -314,12 +314,7 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
 
 ComputeSpec read_compute(const JsonReader& json) {
   ComputeSpec compute;
-  if (const auto time = json.optional("single_gpu_iteration")) {
-    compute.single_gpu_iteration = time->duration();
-    if (compute.single_gpu_iteration == Duration::zero() && is_readable(*time, parse_duration)) {
-      time->expected("a time above zero");
-    }
-  }
+  compute.kernels = spelled_or(json, "kernels", compute.kernels, kernel_style_spellings);
   compute.scale_ppm = parts_per_million_or(json, "scale", compute.scale_ppm, {0.000001, 1000});
   if (const auto slowdown = json.optional("slowdown_during_communication")) {
     compute.slowdown_during_communication_ppm = parts_per_million(*slowdown, {1, 100}, "a ratio");

@@ -61,9 +61,6 @@ void halve_latencies(Scenario& scenario) {
 }
 
 void halve_compute(Scenario& scenario) {
-  if (scenario.compute.single_gpu_iteration) {
-    scenario.compute.single_gpu_iteration = half(*scenario.compute.single_gpu_iteration);
-  }
   scenario.compute.scale_ppm /= 2;
 }
 

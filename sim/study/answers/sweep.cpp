@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -78,12 +79,14 @@ class Cells {
         file_name_(std::filesystem::path(variants_.file_name()).filename().string()) {}
 
   const std::vector<std::string>& keys() const { return keys_; }
+  std::size_t transferred() const { return transferred_; }
 
   SweepRow run(std::size_t cell) const {
     SweepRow row{.cell = cell, .results = std::vector<ordered_json>(keys_.size())};
     try {
       Prediction prediction = variants_.predict(load_cell(cell));
       drop_lists(prediction.report);
+      transferred_ += prediction.scenario.compute.transfer_ppm > 0 ? 1 : 0;
       row.results = pick_results(to_json(prediction.report, prediction.scenario), keys_);
     } catch (const ConfigError& error) {
       row.error = one_line(error.problems);
@@ -143,6 +146,7 @@ class Cells {
   ScenarioVariants variants_;
   std::vector<std::string> keys_;
   std::string file_name_;  // no result holds a path
+  mutable std::atomic<std::size_t> transferred_ = 0;
 };
 
 // A pipe or /dev/stdout: it has no place beside it, and opening it twice would end it for its reader.
@@ -256,7 +260,10 @@ SweepTable sweep(const SweepOptions& options) {
   const std::vector<std::size_t> missing = rows.missing_cells();
   run_in_parallel(options.jobs, missing.size(),
                   [&](std::size_t index) { rows.finish(cells.run(missing[index])); });
-  SweepTable table{.grid = options.grid, .keys = cells.keys(), .rows = std::move(rows).take()};
+  SweepTable table{.grid = options.grid,
+                   .keys = cells.keys(),
+                   .rows = std::move(rows).take(),
+                   .transferred = cells.transferred()};
   if (!options.output.empty()) {
     write_file_atomically(options.output, to_csv(table));
   }

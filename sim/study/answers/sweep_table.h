@@ -29,6 +29,7 @@ struct SweepTable {
   SweepGrid grid;
   std::vector<std::string> keys;  // dotted
   std::vector<SweepRow> rows;     // in the order of their cells
+  std::size_t transferred = 0;    // of those that ran now: computing carried over from another step
 
   bool is_all_errors() const;
 };

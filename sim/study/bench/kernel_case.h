@@ -13,36 +13,17 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/plan/kernel.h"
 #include "sim/plan/precision.h"
 
 namespace lockstep {
-
-// Times `batch`: m x k by k x n.
-struct GemmShape {
-  std::int64_t batch = 1, m = 1, n = 1, k = 1;
-};
-
-struct ConvolutionShape {
-  std::int64_t batch = 1, in_channels = 1, height = 1, width = 1, out_channels = 1;
-  std::int64_t filter_height = 1, filter_width = 1, stride_height = 1, stride_width = 1;
-  std::int64_t pad_height = 0, pad_width = 0;
-
-  std::int64_t out_height() const { return (height + 2 * pad_height - filter_height) / stride_height + 1; }
-  std::int64_t out_width() const { return (width + 2 * pad_width - filter_width) / stride_width + 1; }
-};
-
-struct AttentionShape {
-  std::int64_t batch = 1, sequence = 1, heads = 1, kv_heads = 1;
-  std::int64_t query_width = 1;  // of one head; keys have the same
-  std::int64_t value_width = 1;
-  bool is_causal = true;
-};
 
 // An operator that computes next to nothing for each number it reads.
 struct MemoryBoundShape {
   std::string op;  // as memory_bound_cost knows it, or as the table says
   std::int64_t elements = 1;
   std::int64_t width = 1;  // of what is normalised
+  bool is_fused = false;   // by a library or compiler; an eager norm or softmax reads its rows again
 };
 
 // A whole training step of one GPU.
@@ -52,8 +33,6 @@ struct StepShape {
 };
 
 using KernelShape = std::variant<GemmShape, ConvolutionShape, AttentionShape, MemoryBoundShape, StepShape>;
-
-enum class KernelDirection : std::uint8_t { forward, backward, by_data, by_weights, step };
 
 struct KernelCase {
   std::string table = {};  // "gemm": the file's name without its ending

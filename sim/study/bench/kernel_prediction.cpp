@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/check.h"
-#include "sim/compute/roofline.h"
+#include "sim/compute/kernel_time.h"
 #include "sim/load/load.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/report/prediction.h"
@@ -113,12 +113,21 @@ std::optional<KernelWork> work_of_shape(const KernelCase& kernel, const Attentio
                     .launches = is_back ? 3 : 1};
 }
 
+// As models/ count them.
+std::int64_t eager_passes(std::string_view op, bool is_back) {
+  const bool is_norm = op.starts_with("ln") || op.ends_with("norm") || op == "layernorm";
+  if (is_norm && op != "batch_norm")
+    return is_back ? 3 : 1;
+  return op.ends_with("softmax") ? 1 : 0;
+}
+
 std::optional<KernelWork> work_of_shape(const KernelCase& kernel, const MemoryBoundShape& shape) {
   const auto found = std::find_if(costs.begin(), costs.end(),
                                   [&](const MemoryBoundCost& cost) { return cost.op == shape.op; });
   const bool is_back = goes_back(kernel.direction);
-  const std::int64_t passes =
-      found == costs.end() ? 0 : (is_back ? found->backward_passes : found->forward_passes);
+  std::int64_t passes = found == costs.end() ? 0 : (is_back ? found->backward_passes : found->forward_passes);
+  if (passes > 0 && !shape.is_fused)
+    passes += eager_passes(shape.op, is_back);
   if (passes == 0)
     return std::nullopt;
   return KernelWork{.work_class = WorkClass::vector,
@@ -149,7 +158,20 @@ std::optional<KernelWork> work_of(const KernelCase& kernel) {
   return std::visit([&](const auto& shape) { return work_of_shape(kernel, shape); }, kernel.shape);
 }
 
+std::optional<Kernel> product_of(const KernelCase& kernel) {
+  return std::visit(
+      [&]<class Shape>(const Shape& shape) -> std::optional<Kernel> {
+        if constexpr (std::is_constructible_v<ProductShape, Shape>)
+          return Kernel{.shape = shape, .direction = kernel.direction};
+        else
+          return std::nullopt;
+      },
+      kernel.shape);
+}
+
 std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& kernel) {
+  if (const auto product = product_of(kernel); product && gpu.kernels)
+    return product_time(gpu, {kernel.multiplied, kernel.element_bytes}, *product);
   const std::optional<KernelWork> work = work_of(kernel);
   if (!work)
     return std::nullopt;

@@ -8,7 +8,7 @@
 // Invariant: what was measured never enters. The counts are those of models/: attention is the full square,
 //            whether or not it is causal, and its backward five products; a convolution is a product.
 // Cost:      a table look-up a kernel; a simulation a step.
-// Reference: sim/compute/roofline.h; models/token_network.h.
+// Reference: sim/compute/kernel_time.h; models/token_network.h.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +22,8 @@ namespace lockstep {
 
 // Empty where nothing is known of the operator: only its time was measured. For anything but a step.
 std::optional<KernelWork> work_of(const KernelCase& kernel);
+// The product it is; empty where it moves bytes.
+std::optional<Kernel> product_of(const KernelCase& kernel);
 std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& kernel);
 
 // A GPU is a name or a profile's object.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <compare>
 #include <iterator>
 #include <map>
@@ -9,6 +10,7 @@
 #include <set>
 
 #include "sim/base/error.h"
+#include "sim/study/bench/host_floor.h"
 #include "sim/study/bench/kernel_prediction.h"
 #include "sim/study/bench/kernel_table.h"
 #include "sim/study/gpu_name.h"
@@ -39,7 +41,8 @@ struct LeftOut {
 
 class KernelCases {
  public:
-  KernelCases(const ProfileStore& store, Validation& validation) : store_(store), validation_(validation) {}
+  KernelCases(std::span<const KernelCase> kernels, const ProfileStore& store, Validation& validation)
+      : floors_(kernels), store_(store), validation_(validation) {}
 
   void append(const KernelCase& kernel) {
     const NamedGpu& gpu = gpu_named(kernel.gpu);
@@ -51,7 +54,7 @@ class KernelCases {
 
   void append_on(const NamedGpu& gpu, const KernelCase& kernel, const std::string& split) {
     if (const auto predicted = predict(gpu, kernel))
-      append_case(kernel, gpu.profile.name, *predicted, split);
+      append_case(kernel, gpu.profile.name, floors_.measured(kernel, *predicted), split);
   }
 
   void leave_out(const KernelCase& kernel, const std::string& reason, const std::string& name = "") {
@@ -118,6 +121,7 @@ class KernelCases {
     validation_.cases.push_back(std::move(entry));
   }
 
+  HostFloors floors_;
   const ProfileStore& store_;
   Validation& validation_;
   std::map<std::string, NamedGpu> gpus_;
@@ -142,15 +146,16 @@ std::vector<KernelCase> read_kernel_tables(std::span<const std::string> files) {
 
 void append_kernel_tables(std::span<const std::string> files, const ProfileStore& store,
                           Validation& validation) {
-  KernelCases cases(store, validation);
-  for (const KernelCase& kernel : read_kernel_tables(files)) cases.append(kernel);
+  const std::vector<KernelCase> kernels = read_kernel_tables(files);
+  KernelCases cases(kernels, store, validation);
+  for (const KernelCase& kernel : kernels) cases.append(kernel);
   cases.tell_left_out();
 }
 
 void append_kernels(std::span<const KernelCase> kernels, const std::vector<bool>& is_fitted,
                     const GpuProfile& gpu, const ProfileStore& store, Validation& validation) {
   const NamedGpu known{.profile = gpu, .figures = load_gpu(gpu.value, store)};
-  KernelCases cases(store, validation);
+  KernelCases cases(kernels, store, validation);
   for (std::size_t index = 0; index < kernels.size(); ++index)
     cases.append_on(known, kernels[index], is_fitted[index] ? "fit" : "heldout");
   cases.tell_left_out();

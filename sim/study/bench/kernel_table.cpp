@@ -145,6 +145,8 @@ void read_attention(const CsvRow& row, Cases& cases) {
              most_work);
   check_size(row, "kv_heads", product(shape.batch, shape.sequence, shape.kv_heads, shape.query_width),
              most_elements);
+  // Rows that name no kernel are a server's, whose prefill fills its cache.
+  shape.fills_cache = shape.is_causal && row.text("kernel").empty();
   cases.push_back(read_directed(row));
   cases.back().shape = shape;
 }
@@ -182,8 +184,11 @@ void read_memory_bound(const CsvRow& row, Cases& cases) {
   const double elements = product(rows, width);
   check_size(row, "rows", elements, most_elements);
   cases.push_back(read_directed(row));
-  cases.back().shape = MemoryBoundShape{
-      .op = row.text("op"), .elements = elements <= most_elements ? rows * width : 1, .width = width};
+  cases.back().shape =
+      MemoryBoundShape{.op = row.text("op"),
+                       .elements = elements <= most_elements ? rows * width : 1,
+                       .width = width,
+                       .is_fused = row.text("kernel") == "cudnn" || row.text("kernel") == "torch_compile"};
 }
 
 using Sizes = std::vector<std::int64_t>;

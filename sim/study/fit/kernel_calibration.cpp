@@ -12,12 +12,15 @@
 
 #include "sim/base/median.h"
 #include "sim/base/quantity_text.h"
-#include "sim/compute/roofline.h"
+#include "sim/compute/kernel_time.h"
+#include "sim/load/hardware/kernel_constants_json.h"
 #include "sim/load/reading/exact_text.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/report/text_table.h"
+#include "sim/study/bench/host_floor.h"
 #include "sim/study/bench/kernel_prediction.h"
 #include "sim/study/bench/kernel_residuals.h"
+#include "sim/study/fit/architecture_fit.h"
 #include "sim/study/validation_table.h"
 
 namespace lockstep {
@@ -66,8 +69,9 @@ std::string bare_name(const std::string& name) {
   return name.ends_with(measured) ? name.substr(0, name.size() - measured.size()) : name;
 }
 
-// Attention, convolutions and steps are predicted by constants of products and of memory; they fit nothing.
-bool may_fit(const KernelCase& kernel, const KernelWork& work) {
+// Of a curve: attention, convolutions and steps are predicted by efficiencies of products and of memory; they fit
+// nothing.
+bool may_fit_curve(const KernelCase& kernel, const KernelWork& work) {
   const bool is_product = std::holds_alternative<GemmShape>(kernel.shape);
   const bool is_operator = std::holds_alternative<MemoryBoundShape>(kernel.shape);
   return work.launches == 1 && (is_product || is_operator);
@@ -85,8 +89,12 @@ class KernelFitter {
   KernelCalibration fit() && {
     name_it();
     const double launch = fit_launch();
-    fit_memory(launch);
-    fit_products(launch);
+    if (sheet_.kernels) {
+      fit_constants();
+    } else {
+      fit_memory(launch);
+      fit_products(launch);
+    }
     append_kernels(inputs_.kernels, is_fitted_, {.name = report_.gpu, .value = report_.profile}, store_,
                    report_.residuals);
     report_.residuals.groups = summarise_groups(report_.residuals.cases);
@@ -96,13 +104,16 @@ class KernelFitter {
  private:
   using Kind = std::tuple<std::string, std::string, KernelDirection>;
 
-  // Every fifth of a kind is kept aside, in the table's order.
+  // With a curve every fifth of a kind is kept aside, in the table's order.
   void choose_rows() {
     std::map<Kind, std::size_t> count;
+    const auto fits_curve = [&](const KernelCase& kernel, const KernelWork& work) {
+      return may_fit_curve(kernel, work) &&
+             ++count[{kernel.table, kernel.precision, kernel.direction}] % one_held_out_in != 0;
+    };
     for (const KernelCase& kernel : inputs_.kernels) {
       const auto work = work_of(kernel);
-      const bool fits = work && may_fit(kernel, *work) &&
-                        ++count[{kernel.table, kernel.precision, kernel.direction}] % one_held_out_in != 0;
+      const bool fits = work && (sheet_.kernels ? !is_kept_aside(kernel) : fits_curve(kernel, *work));
       is_fitted_.push_back(fits);
       if (fits)
         rows_.push_back(row_of(kernel, *work));
@@ -139,7 +150,7 @@ class KernelFitter {
       return inputs_.launches->kernel->in_seconds();
     std::map<std::string, std::vector<double>> by_source;
     for (const Row& row : rows_)
-      if (row.computing + row.moving < next_to_no_work_s)
+      if (row.work.launches == 1 && row.computing + row.moving < next_to_no_work_s)
         by_source[row.kernel.source].push_back(row.time());
     std::optional<double> least;
     for (auto& [source, times] : by_source)
@@ -170,6 +181,58 @@ class KernelFitter {
     report_.profile[key] = exact_text(rounded);
     report_.profile["sources"][key] = "median time of " + source;
     report_.constants.push_back({key, rounded.in_seconds() * 1e6, "us"});
+  }
+
+  void fit_constants() {
+    const HostFloors floors(inputs_.kernels);
+    std::vector<TimedKernel> rows;
+    for (const KernelCase& kernel : inputs_.kernels)
+      if (!floors.hides(kernel))
+        rows.push_back({kernel, sheet_});
+    if (const std::size_t hidden = inputs_.kernels.size() - rows.size(); hidden > 0)
+      warn(fmt::format("{} rows tell how long their host took to start a kernel, and were left out", hidden));
+    ArchitectureFit fit = fit_architecture(*sheet_.kernels, rows);
+    std::set<std::string> fitted;
+    for (const SectionResidual& residual : fit.residuals) fitted.insert(residual.section);
+    for (std::size_t index = 0; index < is_fitted_.size(); ++index)
+      is_fitted_[index] = is_fitted_[index] && fitted.contains(section_of(inputs_.kernels[index], sheet_)) &&
+                          !floors.hides(inputs_.kernels[index]);
+    put_constants(to_four_digits(std::move(fit.constants)), fitted);
+  }
+
+  void put_constants(KernelConstants constants, const std::set<std::string>& fitted) {
+    std::set<std::string> unfitted;
+    for (const KernelConstantField& field : kernel_constant_fields()) {
+      if (fitted.contains(std::string(field.section)))
+        report_.constants.push_back(constant_of(field, constants));
+      else
+        unfitted.insert(std::string(field.section));
+    }
+    if (!unfitted.empty())
+      warn(fmt::format("too few rows for {}: the constants of {} stay as they are", fmt::join(unfitted, ", "),
+                       constants.name));
+    if (fitted.empty())
+      return;
+    if (fitted.contains("memory"))
+      report_.profile.erase("memory_efficiency");  // it would stand before the constants
+    constants.source =
+        fmt::format("{} fitted to {}; else {}", fmt::join(fitted, ", "), source_, constants.source);
+    constants.name = report_.gpu;
+    report_.profile["compute"] = write_kernel_constants(constants);
+  }
+
+  static CalibrationConstant constant_of(const KernelConstantField& field, const KernelConstants& constants) {
+    const auto value = static_cast<double>(field.get(constants));
+    const std::string name = fmt::format("{}.{}", field.section, field.key);
+    switch (field.unit) {
+      case ConstantUnit::time:
+        return {name, value / 1e6, "us"};
+      case ConstantUnit::bandwidth:
+        return {name, value / 1e9, "GB/s"};
+      case ConstantUnit::ratio:
+        break;
+    }
+    return {name, value / static_cast<double>(million), ""};
   }
 
   void fit_memory(double launch) {
@@ -268,8 +331,7 @@ std::string groups_text(const std::vector<GroupSummary>& groups) {
                    fmt::format("{}", group.ours.cases), fmt::format("{:.2f}", group.ours.mean_absolute),
                    fmt::format("{:.2f}", group.ours.median_absolute),
                    fmt::format("{:.2f}", group.ours.p90_absolute), fmt::format("{:+.2f}", group.ours.bias)});
-  return "Errors; held out: a row in five, and all that is no product and no operator of one pass\n" +
-         table.text(2);
+  return "Errors; held out: a row in five, and all that fits nothing\n" + table.text(2);
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 // A GPU's constants from tables of its timed kernels.
 //
 // Problem:   a data sheet says what a GPU could do; the model of computing wants what kernels reach.
-// Idea:      each constant is the median of the rows that it alone decides, at the data sheet's speeds: the
-//            launch of those that hardly work, memory's share of those that move much and compute little, a
-//            product's efficiency by FLOPs of those that compute longer than they move. A row in five is kept
-//            aside, and so is all that is no product and no operator of one pass.
+// Idea:      a launch is the median of the rows that hardly work. The constants of its architecture are fitted
+//            to the GPU's own rows and stand in its profile. A processor with a curve keeps one: memory's share
+//            is the median of the rows that move much and compute little, a product's efficiency by FLOPs of
+//            those that compute longer than they move; attention and convolutions fit none of it. A row in five
+//            is kept aside.
 // Invariant: what a constant has no rows for stays as it was, with a warning; held-out rows decide nothing.
-// Cost:      one pass over the rows.
-// Reference: compute/roofline.h, whose constants these are.
+// Cost:      that of the fit of an architecture; one pass over the rows with a curve.
+// Reference: architecture_fit.h; compute/kernel_time.h, whose constants these are.
 
 #include <nlohmann/json.hpp>
 #include <optional>

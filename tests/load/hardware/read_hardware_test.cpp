@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/load/hardware/kernel_constants_json.h"
 #include "tests/scenario/lab.h"
 
 namespace lockstep::read_hardware_test {
@@ -40,20 +41,92 @@ TEST_CASE("an inline GPU is enough with its peaks, memory and SMs") {
   CHECK(gpu.peak.at(Precision::fp16) == FlopRate{100'000'000'000'000});
   CHECK(gpu.vector_peak == gpu.peak.at(Precision::fp32));
   CHECK(gpu.tdp_milliwatts == 300'000);
-  CHECK(gpu.matmul_efficiency.at(Precision::fp16).size() == 1);
+  CHECK(gpu.matmul_efficiency.empty());
 }
 
-TEST_CASE("a borrowed efficiency curve keeps its shape and ends at the best ratio known") {
-  const GpuSpec lender = load_resnet().cluster.gpu;
-  const GpuSpec gpu = load_resnet({{"cluster.machine", "dgx_h100"}}).cluster.gpu;
-  const auto& shape = lender.matmul_efficiency.at(Precision::fp16);
-  const auto& borrowed = gpu.matmul_efficiency.at(Precision::bf16);
-  REQUIRE(borrowed.size() == shape.size());
-  CHECK(borrowed.back().parts_per_million == 803'000);  // best_matmul_efficiency of h100_sxm_80gb
-  CHECK(borrowed.front().parts_per_million ==
-        shape.front().parts_per_million * 803'000 / shape.back().parts_per_million);
-  CHECK(gpu.matmul_efficiency.at(Precision::fp8).back().parts_per_million !=
-        borrowed.back().parts_per_million);  // its own curve
+std::string architecture_named(const std::string& machine) {
+  return load_resnet({{"cluster.machine", machine}}).cluster.gpu.kernels.value().name;
+}
+
+TEST_CASE("a GPU takes the constants of its architecture") {
+  CHECK(architecture_named("dgx_h100") == "hopper");
+  CHECK(architecture_named("dgx_a100_40gb") == "ampere");
+  CHECK(architecture_named("dgx1_v100") == "volta");
+  CHECK(architecture_named("mi300x_8gpu") == "cdna");
+}
+
+TEST_CASE("every shipped GPU has constants, but for the processor that has a curve") {
+  for (const std::string& name : ProfileStore().names(ProfileKind::gpu)) {
+    CAPTURE(name);
+    const GpuSpec gpu = load_lab({{"cluster.machine.gpu", name}}).cluster.gpu;
+    CHECK(gpu.kernels.has_value() == (name != "cpu"));
+    CHECK(gpu.matmul_efficiency.empty() == (name != "cpu"));
+  }
+}
+
+TEST_CASE("a GPU that says no compute capability has that which its precisions tell") {
+  const auto architecture_with = [](const std::string& peaks) {
+    const GpuSpec gpu =
+        load_lab({{"cluster.machine.gpu", inline_gpu}, {"cluster.machine.gpu.peak", peaks}}).cluster.gpu;
+    return gpu.kernels.value().name;
+  };
+  CHECK(architecture_with(R"({"fp32": "10 TFLOP/s"})") == "pascal");
+  CHECK(architecture_with(R"({"fp32": "10 TFLOP/s", "fp16": "100 TFLOP/s"})") == "volta");
+  CHECK(architecture_with(R"({"fp32": "10 TFLOP/s", "tf32": "100 TFLOP/s"})") == "ampere");
+  CHECK(architecture_with(R"({"fp32": "10 TFLOP/s", "bf16": "100 TFLOP/s"})") == "ampere");
+  CHECK(architecture_with(R"({"fp32": "10 TFLOP/s", "fp8": "100 TFLOP/s"})") == "hopper");
+}
+
+TEST_CASE("a curve that a processor states stands before its architecture's constants") {
+  const GpuSpec gpu = load_lab({{"cluster.machine.gpu", inline_gpu},
+                                {"cluster.machine.gpu.matmul_efficiency",
+                                 R"({"fp16": [{"flops": "1 GFLOP", "efficiency": 0.4}]})"}})
+                          .cluster.gpu;
+  CHECK_FALSE(gpu.kernels);
+  CHECK(gpu.matmul_efficiency.at(Precision::fp16).front().parts_per_million == 400'000);
+}
+
+TEST_CASE("constants that a GPU states by name or in full stand before its architecture's") {
+  const std::string compute = "cluster.machine.gpu.compute";
+  const GpuSpec named = load_lab({{"cluster.machine.gpu", inline_gpu}, {compute, "ada"}}).cluster.gpu;
+  CHECK(named.kernels.value().name == "ada");
+  KernelConstants own = *named.kernels;
+  own.name = "mine";
+  own.tensor.efficiency_ppm = 123'400;
+  const GpuSpec stated =
+      load_lab({{"cluster.machine.gpu", inline_gpu}, {compute, write_kernel_constants(own).dump()}})
+          .cluster.gpu;
+  CHECK(stated.kernels == own);
+}
+
+TEST_CASE("a memory efficiency that a GPU states beats its architecture's") {
+  const KernelConstants shipped = *load_lab({{"cluster.machine.gpu", inline_gpu}}).cluster.gpu.kernels;
+  const GpuSpec gpu =
+      load_lab({{"cluster.machine.gpu", inline_gpu}, {"cluster.machine.gpu.memory_efficiency", "0.321"}})
+          .cluster.gpu;
+  REQUIRE(shipped.memory.efficiency_ppm != 321'000);
+  CHECK(gpu.kernels.value().memory.efficiency_ppm == 321'000);
+  CHECK(gpu.kernels.value().memory.start == shipped.memory.start);
+}
+
+TEST_CASE("constants that are missing, out of range or of no architecture are errors where they stand") {
+  const std::string compute = "cluster.machine.gpu.compute";
+  const auto problems_with = [&](const std::string& path, const std::string& value) {
+    const KernelConstants good = *load_lab({{"cluster.machine.gpu", inline_gpu}}).cluster.gpu.kernels;
+    return problems_of_lab({{"cluster.machine.gpu", inline_gpu},
+                            {compute, write_kernel_constants(good).dump()},
+                            {compute + path, value}});
+  };
+  const std::string place = "/cluster/machine/gpu/compute";
+  CHECK(problems_with(".source", "ours").empty());
+  CHECK(contains(problems_of_lab({{"cluster.machine.gpu", inline_gpu}, {compute, "hoper"}}), place + ": "));
+  CHECK(contains(problems_of_lab({{"cluster.machine.gpu", inline_gpu}, {compute, "hoper"}}), "hopper"));
+  CHECK(contains(problems_with(".tensor", "{}"), place + "/tensor: found no"));
+  CHECK(contains(problems_with(".tensor.efficiency", "0"), place + "/tensor/efficiency: "));
+  CHECK(contains(problems_with(".tensor.tile", "2 s"), place + "/tensor/tile: "));
+  CHECK(contains(problems_with(".vector.operands", "1 B/s"), place + "/vector/operands: "));
+  CHECK(contains(problems_with(".attention.alone", "-1"), place + "/attention/alone: "));
+  CHECK(contains(problems_with(".memory.starts", "1 us"), place + "/memory/starts: "));
 }
 
 TEST_CASE("a mistake inside an inline GPU is an error where it stands") {

@@ -1,9 +1,10 @@
-// A GPU of round figures: what a kernel should take can be worked out by hand.
+// A processor of round figures and with a curve: what a kernel should take can be worked out by hand.
 
 #include "sim/study/bench/kernel_prediction.h"
 
 #include <doctest/doctest.h>
 
+#include "sim/compute/kernel_time.h"
 #include "sim/report/report.h"
 #include "tests/support/scenarios.h"
 
@@ -84,6 +85,15 @@ TEST_CASE("attention is two products of the full square forward and five backwar
   CHECK(predicted_s(shape, KernelDirection::backward) == nearly(5 * product / flops_per_s));
 }
 
+TEST_CASE("with constants a product is priced by its shape, whatever its FLOPs") {
+  const GpuSpec gpu = load_gpu("l40s", shipped_profiles());
+  const KernelCase square = kernel_of(GemmShape{.m = 4096, .n = 4096, .k = 4096});
+  const KernelCase thin = kernel_of(GemmShape{.m = 64, .n = 64, .k = 4096 * 4096});
+  CHECK(predict_kernel(gpu, square) == product_time(gpu, Operands::of(Precision::bf16),
+                                                    {.shape = GemmShape{.m = 4096, .n = 4096, .k = 4096}}));
+  CHECK(*predict_kernel(gpu, thin) > *predict_kernel(gpu, square) * 2);
+}
+
 TEST_CASE("a memory-bound operator takes its passes over memory") {
   const double bytes = 2.0 * 16384 * 4096;
   const auto shape = [](const std::string& op) {
@@ -92,7 +102,17 @@ TEST_CASE("a memory-bound operator takes its passes over memory") {
   CHECK(predicted_s(shape("gelu")) == nearly(2 * bytes / bytes_per_s));
   CHECK(predicted_s(shape("gelu"), KernelDirection::backward) == nearly(3 * bytes / bytes_per_s));
   CHECK(predicted_s(shape("add")) == nearly(3 * bytes / bytes_per_s));
-  CHECK(predicted_s(shape("rms_norm"), KernelDirection::backward) == nearly(5 * bytes / bytes_per_s));
+}
+
+// A norm that nobody fused reads its rows once more forward, and three times more backward.
+TEST_CASE("an eager norm passes over memory more often than a fused one") {
+  const double bytes = 2.0 * 16384 * 4096;
+  MemoryBoundShape norm{.op = "rms_norm", .elements = 16384 * 4096, .width = 4096};
+  CHECK(predicted_s(norm) == nearly((2 + 1) * bytes / bytes_per_s));
+  CHECK(predicted_s(norm, KernelDirection::backward) == nearly((5 + 3) * bytes / bytes_per_s));
+  norm.is_fused = true;
+  CHECK(predicted_s(norm) == nearly(2 * bytes / bytes_per_s));
+  CHECK(predicted_s(norm, KernelDirection::backward) == nearly(5 * bytes / bytes_per_s));
 }
 
 TEST_CASE("an operator that nobody knows, and a backward that launches nothing, are not predicted") {

@@ -3,9 +3,12 @@
 #include "sim/study/fit/processor_calibration.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/compute/kernel_time.h"
 #include "sim/study/bench/collective_table.h"
+#include "sim/study/bench/kernel_prediction.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
@@ -17,22 +20,24 @@ MachineSpec dgx1() {
   return load_collective_setting({.machine = "dgx1_v100"}, shipped_profiles()).cluster.machine;
 }
 
-// 2 GFLOP in 0.2 ms are 10 of the 15.7 TFLOP/s that a V100 states.
+// 2 GFLOP in 0.2 ms are 10 of the 15.7 TFLOP/s that a V100 states; copies read and write 640 of its 900 GB/s.
 HarnessRun run_of_products() {
   HarnessRun run;
   run.name = "products";
   run.backend = "cuda";
   run.device = "Tesla V100-SXM2-32GB";
   run.matmuls = {{.rows = 1000, .columns = 1000, .inner = 1000, .precision = "fp32", .time_s = 0.2e-3}};
+  run.memory_copies = {{.bytes = Bytes{320'000'000}, .time_s = 1e-3}};
   return run;
 }
 
-// Products of 4096 whose FLOPs pass at 75 of 125 TFLOP/s; of them four are fitted and the fifth is held out.
+// Products from 2048 on whose FLOPs pass at 75 of 125 TFLOP/s.
 std::string table_of_products(const std::string& gpu) {
   std::string text = "gpu,precision,batch,m,n,k,direction,time_us\n";
-  const double time_us = 2.0 * 4096 * 4096 * 4096 / 75e12 * 1e6;
-  for (int row = 0; row < 5; ++row)
-    text += gpu + ",fp16,1,4096,4096,4096,fwd," + std::to_string(time_us) + "\n";
+  for (std::int64_t side = 2048; side < 2048 + 30 * 256; side += 256) {
+    const double time_us = 2.0 * static_cast<double>(side * side * side) / 75e12 * 1e6;
+    text += fmt::format("{0},fp16,1,{1},{1},{1},fwd,{2}\n", gpu, side, time_us);
+  }
   return text;
 }
 
@@ -47,17 +52,33 @@ TEST_CASE("runs and tables of kernels are joined in one profile") {
   const ProcessorCalibration found = calibrate_processor(
       inputs_of(folder, table_of_products("v100_sxm2_32gb")), {&run, 1}, shipped_profiles());
   CHECK(found.profile["name"] == "v100_sxm2_32gb_measured");
+  CHECK(found.profile["memory_efficiency"].get<double>() == doctest::Approx(640.0 / 900).epsilon(0.001));
+  // The run's one product would stand before the constants that the table fits.
+  CHECK_FALSE(found.profile.contains("matmul_efficiency"));
+  const GpuSpec gpu = load_gpu(found.profile, shipped_profiles());
+  const double flops = 2.0 * 8192 * 8192 * 8192;
+  const Kernel product{.shape = GemmShape{.m = 8192, .n = 8192, .k = 8192}};
+  CHECK(product_time(gpu, Operands::of(Precision::fp16), product).in_seconds() ==
+        doctest::Approx(flops / 75e12).epsilon(0.05));
+}
+
+TEST_CASE("without a table of kernels the products of runs are the processor's curve") {
+  const HarnessRun run = run_of_products();
+  const ProcessorCalibration found = calibrate_processor(
+      {.processor = *shipped_profiles().open(ProfileKind::gpu, "v100_sxm2_32gb")->value,
+       .kernels = {},
+       .launches = LaunchTimes{.gpu = "v100_sxm2_32gb", .kernel = {}, .host = Duration::microseconds(3)},
+       .notes = {}},
+      {&run, 1}, shipped_profiles());
   CHECK(found.profile["matmul_efficiency"]["fp32"][0]["efficiency"].get<double>() ==
         doctest::Approx(10 / 15.7).epsilon(0.001));
-  CHECK(found.profile["matmul_efficiency"]["fp16"][0]["efficiency"].get<double>() ==
-        doctest::Approx(75.0 / 125).epsilon(0.001));
 }
 
 TEST_CASE("rows of other GPUs are passed over by name, and tables of nothing else are refused") {
   const Folder folder;
   const ProcessorInputs inputs =
       inputs_of(folder, table_of_products("Tesla V100-SXM2-32GB") + "l40s,bf16,1,64,64,64,fwd,5\n");
-  CHECK(inputs.kernels.size() == 5);
+  CHECK(inputs.kernels.size() == 30);
   REQUIRE(inputs.notes.size() == 1);
   CHECK(inputs.notes[0] == "passed over 1 rows of other GPUs than v100_sxm2_32gb: l40s");
   CHECK_THROWS_WITH_AS(inputs_of(folder, table_of_products("l40s")),

@@ -70,6 +70,24 @@ Validation validate_files(const std::vector<std::string>& files) {
 }
 
 // Predicted 30: against 25, 30, 40 and 60 that is +20, 0, -25 and -50 %.
+TEST_CASE("a case whose measured step no GPU can take is noted, and the others are predicted") {
+  const MeasurementFolder folder;
+  // 64 images of ResNet-50, 1.57 TFLOP, in a millisecond.
+  ordered_json impossible = measured_case("impossible", 0.03);
+  impossible["scenario"] = {{"cluster", {{"machine", "dgx_a100_40gb"}, {"gpus_per_node", 1}}},
+                            {"model", {{"name", "resnet50"}, {"batch_per_gpu", 64}, {"precision", "fp32"}}},
+                            {"training", {{"strategy", "single"}}},
+                            {"compute", {{"single_gpu_iteration", "1 ms"}}}};
+  const std::string file = folder.write(
+      "cases.json", measurements("heldout", {impossible, measured_case("possible", 0.03)}).dump());
+  const Validation found = validate_files({file});
+  REQUIRE(found.cases.size() == 1);
+  CHECK(found.cases.front().group == "possible");
+  REQUIRE(found.notes.size() == 1);
+  CHECK(found.notes.front().starts_with("impossible case is not asked: "));
+  CHECK(found.notes.front().find("MFU") != std::string::npos);
+}
+
 TEST_CASE("Errors are signed, and a group's figures are those of its cases") {
   const MeasurementFolder folder;
   const std::string file =

@@ -1,10 +1,13 @@
-// Kernel times in closed form on a GPU of round numbers.
+// Kernel times in closed form on a processor of round numbers: one with a curve, and one with constants.
 
-#include "sim/compute/roofline.h"
+#include "sim/compute/kernel_time.h"
 
 #include <doctest/doctest.h>
 
-namespace lockstep::roofline_test {
+#include <utility>
+#include <vector>
+
+namespace lockstep::kernel_time_test {
 
 constexpr std::int64_t tera = 1'000'000'000'000;
 
@@ -124,4 +127,76 @@ TEST_CASE("More work never takes less time") {
   }
 }
 
-}  // namespace lockstep::roofline_test
+// The same with constants: memory gives 9/10 of 1 TB/s, a kernel that moves bytes takes 3 us to start.
+GpuSpec gpu_with_constants() {
+  GpuSpec gpu = round_gpu();
+  gpu.compute_capability = 80;
+  gpu.sms = 100;
+  gpu.matmul_efficiency.clear();
+  gpu.kernels = KernelConstants{};
+  gpu.kernels->memory = {.efficiency_ppm = 900'000, .start = Duration::microseconds(3)};
+  return gpu;
+}
+
+// 10^11 / (0.9 x 10^12), beginning two kernels.
+TEST_CASE("A kernel that computes next to nothing takes its bytes after its starts") {
+  const GpuSpec gpu = gpu_with_constants();
+  const KernelWork work{.work_class = WorkClass::vector, .bytes = tera / 10, .launches = 2};
+  CHECK(achieved_memory_bandwidth(gpu) == Bandwidth{tera / 10 * 9});
+  CHECK(kernel_time(pricing(gpu), work) ==
+        time_to_move(Bytes{tera / 10}, Bandwidth{tera / 10 * 9}) + Duration::microseconds(3) * 2);
+}
+
+TEST_CASE("A run of products takes what was worked out for it, and its passes over memory beside") {
+  const GpuSpec gpu = gpu_with_constants();
+  const std::vector<RunTime> of_products{
+      {.whole = Duration::microseconds(70), .starts = Duration::zero()},
+      {.whole = Duration::microseconds(110), .starts = Duration::microseconds(8)}};
+  Pricing known = pricing(gpu);
+  known.of_products = of_products;
+  const KernelWork work{.work_class = WorkClass::matmul,
+                        .flops = tera,
+                        .bytes = tera,
+                        .launches = 2,
+                        .products = 1,
+                        .passes = 1,
+                        .pass_bytes = tera / 10};
+  CHECK(kernel_time(known, work) == Duration::microseconds(110) + Duration::microseconds(3) +
+                                        time_to_move(Bytes{tera / 10}, Bandwidth{tera / 10 * 9}));
+}
+
+// 2 x 512^3 FLOPs are those of a square product of 512.
+TEST_CASE("Work whose shape nobody states is a square product of its FLOPs") {
+  const GpuSpec gpu = gpu_with_constants();
+  const std::int64_t flops = 2 * std::int64_t{512} * 512 * 512;
+  const Duration square =
+      product_time(gpu, Operands::of(Precision::fp16), {.shape = GemmShape{.m = 512, .n = 512, .k = 512}});
+  const KernelWork work{.work_class = WorkClass::matmul, .flops = 3 * flops, .bytes = 1, .launches = 3};
+  CHECK(kernel_time(pricing(gpu, Precision::fp16), work) == square * 3);
+}
+
+TEST_CASE("A backward of a product is that by data and that by weights") {
+  const GpuSpec gpu = gpu_with_constants();
+  const Operands half = Operands::of(Precision::fp16);
+  const auto time = [&](GemmShape shape, KernelDirection direction) {
+    return product_time(gpu, half, {shape, direction});
+  };
+  const GemmShape shape{.m = 700, .n = 300, .k = 5000};
+  CHECK(time(shape, KernelDirection::by_data) ==
+        time({.m = 700, .n = 5000, .k = 300}, KernelDirection::forward));
+  CHECK(time(shape, KernelDirection::by_weights) ==
+        time({.m = 5000, .n = 300, .k = 700}, KernelDirection::forward));
+  CHECK(time(shape, KernelDirection::backward) ==
+        time(shape, KernelDirection::by_data) + time(shape, KernelDirection::by_weights));
+}
+
+TEST_CASE("Half precisions run on tensor cores from Volta on, fp32 never does") {
+  GpuSpec gpu = gpu_with_constants();
+  for (const auto& [capability, has_them] : {std::pair{61, false}, {70, true}, {90, true}, {0, true}}) {
+    gpu.compute_capability = capability;
+    CHECK(uses_tensor_cores(gpu, Precision::amp_fp16) == has_them);
+    CHECK_FALSE(uses_tensor_cores(gpu, Precision::fp32));
+  }
+}
+
+}  // namespace lockstep::kernel_time_test

@@ -1,0 +1,96 @@
+#include "sim/compute/attention_time.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t queries_of_block = 64;
+constexpr std::int64_t keys_of_step = 64;
+
+// One call's sizes, and the rates it meets.
+class AttentionTimer {
+ public:
+  AttentionTimer(const ProductUnit& unit, const AttentionConstants& constants, const AttentionShape& shape,
+                 bool is_backward)
+      : unit_(unit), constants_(constants), shape_(shape), is_backward_(is_backward) {}
+
+  Duration time() const { return constants_.start + std::max(computing(), moving(elements())) + before(); }
+
+ private:
+  std::int64_t blocks_of_head() const { return divided_up(shape_.sequence, queries_of_block); }
+  std::int64_t all_keys() const { return divided_up(shape_.sequence, keys_of_step) * keys_of_step; }
+
+  // Seen by all blocks of one head: block i of a causal one walks over i blocks, the half-masked one with them.
+  std::int64_t keys_of_head() const {
+    const std::int64_t blocks = blocks_of_head();
+    const std::int64_t all = blocks * all_keys();
+    return shape_.is_causal ? std::min(queries_of_block * (blocks * (blocks + 1) / 2), all) : all;
+  }
+
+  // So many keys for a block of queries; softmax counts as so many more elements of the head.
+  Duration walk(std::int64_t keys, std::int64_t share_ppm) const {
+    const std::int64_t efficiency =
+        is_backward_ ? constants_.backward_efficiency_ppm : constants_.efficiency_ppm;
+    const std::int64_t of_sm = std::max<std::int64_t>(
+        unit_.peak.count() / unit_.sms / million * efficiency / million * share_ppm, 1);
+    const std::int64_t softmax = is_backward_ ? 0 : constants_.softmax_ppm;
+    const std::int64_t millionths = (shape_.query_width + shape_.value_width) * million + softmax;
+    const std::int64_t flops = queries_of_block * keys * (is_backward_ ? 5 : 2);
+    return time_to_compute(Flops{arithmetic::product_divided_up(flops, millionths, million)},
+                           FlopRate{of_sm});
+  }
+
+  Duration block() const { return is_backward_ ? constants_.backward_block : constants_.block; }
+
+  Duration computing() const {
+    constexpr std::int64_t part = 1'024;
+    const std::int64_t blocks = shape_.batch * shape_.heads * blocks_of_head();
+    const std::int64_t spread = arithmetic::product_divided_up(blocks, part, unit_.sms);
+    const std::int64_t begun = divided_up(blocks, unit_.sms) * part;
+    const std::int64_t waves =
+        spread + arithmetic::product_divided_up(begun - spread, constants_.whole_waves_ppm, million);
+    const Duration mean = walk(divided_up(keys_of_head(), blocks_of_head()), million) + block();
+    const Duration longest = walk(all_keys(), constants_.alone_ppm) + block();
+    return std::max(scaled(mean, waves, part), longest);
+  }
+
+  std::int64_t tokens() const { return shape_.batch * shape_.sequence; }
+  std::int64_t queries() const { return tokens() * shape_.heads * shape_.query_width; }
+  std::int64_t keys_and_values() const {
+    return tokens() * shape_.kv_heads * (shape_.query_width + shape_.value_width);
+  }
+
+  std::int64_t elements() const {
+    const std::int64_t once = queries() + tokens() * shape_.heads * shape_.value_width + keys_and_values();
+    return is_backward_ ? 2 * (once + queries()) : once;
+  }
+
+  Duration moving(std::int64_t elements) const {
+    const Bandwidth memory{
+        std::max<std::int64_t>(unit_.memory.count() / million * constants_.memory_efficiency_ppm, 1)};
+    return time_to_move(Bytes{elements * unit_.element_bytes}, memory);
+  }
+
+  // A server turns queries and keys by their places and writes keys and values to its cache.
+  Duration before() const {
+    if (!shape_.fills_cache)
+      return {};
+    const std::int64_t turned = arithmetic::product_divided_up(queries(), constants_.rotation_ppm, million);
+    return moving(turned + 2 * keys_and_values());
+  }
+
+  const ProductUnit& unit_;
+  const AttentionConstants& constants_;
+  const AttentionShape& shape_;
+  bool is_backward_;
+};
+
+}  // namespace
+
+Duration attention_time(const ProductUnit& unit, const AttentionConstants& constants,
+                        const AttentionShape& shape, bool is_backward) {
+  return AttentionTimer(unit, constants, shape, is_backward).time();
+}
+
+}  // namespace lockstep

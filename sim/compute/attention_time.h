@@ -1,0 +1,22 @@
+#pragma once
+
+// How long attention in one kernel takes.
+//
+// Problem:   the products of queries, keys and values are never stored, so no product of the libraries runs.
+// Idea:      a block is 64 queries of one head, on one SM, and walks over the keys it sees: all, or where
+//            attention is causal those before it, half of them on average. A key costs its two products and its
+//            softmax, which does not depend on the width of a head and is why narrow heads run slower a FLOP.
+//            Blocks come in waves as tiles do, and nothing ends before the longest block, which alone does not
+//            fill its SM. Backward has five products where forward has two.
+// Invariant: integers; rounded up; a longer sequence never takes less.
+// Cost:      a few nanoseconds.
+// Reference: Dao, "FlashAttention-2", arXiv 2307.08691 (blocks of queries, five products).
+
+#include "sim/compute/product_time.h"
+
+namespace lockstep {
+
+Duration attention_time(const ProductUnit& unit, const AttentionConstants& constants,
+                        const AttentionShape& shape, bool is_backward);
+
+}  // namespace lockstep

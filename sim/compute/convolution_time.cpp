@@ -1,0 +1,151 @@
+#include "sim/compute/convolution_time.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t tensor_channels = 32;       // of one step through a filter's tap, whole or not
+constexpr std::int64_t least_winograd_depth = 24;  // channels that are summed over, or stand for fewer
+constexpr std::int64_t large_tile = 6;             // of Winograd's transform through memory
+constexpr Duration launch = Duration::microseconds(4);
+
+// A product at so much of the unit's efficiency: as one that is so much deeper.
+struct ScaledProduct {
+  GemmShape shape;
+  std::int64_t elements;
+  std::int64_t efficiency_ppm;
+};
+
+class ConvolutionTimer {
+ public:
+  ConvolutionTimer(const ProductUnit& unit, const ConvolutionConstants& constants,
+                   const ConvolutionShape& shape, KernelDirection direction)
+      : unit_(unit), constants_(constants), shape_(shape), direction_(direction) {}
+
+  Duration time() const {
+    if (shape_.groups > 1 && shape_.groups == shape_.in_channels)
+      return memory_time(elements()) * depthwise_passes() + unit_.constants.start;
+    Duration best = time_of({implicit_product(), elements(), efficiency()}) + filling();
+    if (may_transform(3) && is_data() && constants_.winograd_ppm > 0)
+      best = std::min(best, time_of({small_winograd(), elements(), share(constants_.winograd_ppm)}));
+    if ((may_transform(3) || may_transform(5)) && constants_.large_winograd_ppm > 0)
+      best = std::min(best, large_winograd_time());
+    return best;
+  }
+
+ private:
+  bool is_data() const { return direction_ != KernelDirection::by_weights; }
+  bool is_backward_data() const { return direction_ == KernelDirection::by_data; }
+  std::int64_t inputs() const { return shape_.in_channels / shape_.groups; }
+  std::int64_t outputs() const { return shape_.out_channels / shape_.groups; }
+  std::int64_t summed() const { return is_backward_data() ? outputs() : inputs(); }
+  // A transform sums whole steps: a few channels cost as much as these.
+  std::int64_t transformed_depth() const { return std::max(summed(), least_winograd_depth); }
+  std::int64_t made() const { return is_backward_data() ? inputs() : outputs(); }
+  std::int64_t strides() const { return shape_.stride_height * shape_.stride_width; }
+
+  std::int64_t efficiency() const {
+    return is_backward_data() ? constants_.by_data_ppm
+                              : (is_data() ? constants_.forward_ppm : constants_.by_weights_ppm);
+  }
+  std::int64_t share(std::int64_t ppm) const {
+    return arithmetic::product_divided_up(efficiency(), ppm, million);
+  }
+
+  // Judgement, not measurement: no table has depthwise kernels, and the libraries' reach a half of memory's
+  // bandwidth where each point is read for its neighbours, a quarter where a filter sums over all points.
+  std::int64_t depthwise_passes() const { return is_data() ? 2 : 4; }
+
+  std::int64_t padded(std::int64_t channels) const {
+    return constants_.pads_channels ? divided_up(channels, tensor_channels) * tensor_channels : channels;
+  }
+
+  // By data there is a product for each parity of the stride that meets a tap of the filter.
+  GemmShape implicit_product() const {
+    const std::int64_t points = shape_.batch * shape_.out_height() * shape_.out_width();
+    const std::int64_t taps = shape_.filter_height * shape_.filter_width;
+    if (!is_data())
+      return {.batch = shape_.groups, .m = outputs(), .n = inputs() * taps, .k = points};
+    if (!is_backward_data())
+      return {.batch = shape_.groups, .m = points, .n = outputs(), .k = padded(inputs()) * taps};
+    const std::int64_t parities = std::min(shape_.filter_height, shape_.stride_height) *
+                                  std::min(shape_.filter_width, shape_.stride_width);
+    return {.batch = shape_.groups * parities,
+            .m = shape_.batch * divided_up(shape_.height, shape_.stride_height) *
+                 divided_up(shape_.width, shape_.stride_width),
+            .n = inputs(),
+            .k = padded(outputs()) * divided_up(shape_.filter_height, shape_.stride_height) *
+                 divided_up(shape_.filter_width, shape_.stride_width)};
+  }
+
+  // What no tap of a strided filter reaches is set to nothing first.
+  Duration filling() const {
+    return is_backward_data() && strides() > 1 ? launch + memory_time(input_elements()) : Duration::zero();
+  }
+
+  bool may_transform(std::int64_t filter) const {
+    return shape_.groups == 1 && strides() == 1 && shape_.filter_height == filter &&
+           shape_.filter_width == filter;
+  }
+
+  std::int64_t tiles_of(std::int64_t side) const {
+    const std::int64_t height = is_backward_data() ? shape_.height : shape_.out_height();
+    const std::int64_t width = is_backward_data() ? shape_.width : shape_.out_width();
+    return shape_.batch * divided_up(height, side) * divided_up(width, side);
+  }
+
+  // 16 products for the 4 outputs of a tile, where there were 36.
+  GemmShape small_winograd() const {
+    return {.m = 4 * tiles_of(2), .n = made(), .k = 4 * transformed_depth()};
+  }
+
+  // Tiles of 6 x 6 through memory: a product for each of the 36 places, and transforms around them.
+  Duration large_winograd_time() const {
+    constexpr std::int64_t places = large_tile * large_tile;
+    const std::int64_t tiles = tiles_of(large_tile + 1 - shape_.filter_height);
+    const GemmShape product =
+        is_data() ? GemmShape{.batch = places, .m = tiles, .n = made(), .k = transformed_depth()}
+                  : GemmShape{.batch = places, .m = outputs(), .n = inputs(), .k = tiles};
+    const std::int64_t transformed = places * (tiles * (inputs() + outputs()) + inputs() * outputs());
+    const Duration transforms = scaled(memory_time(elements() + transformed), million,
+                                       std::max<std::int64_t>(constants_.transform_ppm, 1));
+    return time_of({product, transformed, share(constants_.large_winograd_ppm)}) + transforms + launch * 3;
+  }
+
+  std::int64_t input_elements() const {
+    return shape_.batch * shape_.in_channels * shape_.height * shape_.width;
+  }
+  std::int64_t elements() const {
+    const std::int64_t made = shape_.batch * shape_.out_channels * shape_.out_height() * shape_.out_width();
+    const std::int64_t filters = shape_.out_channels * inputs() * shape_.filter_height * shape_.filter_width;
+    return input_elements() + made + filters;
+  }
+
+  Duration memory_time(std::int64_t elements) const {
+    const Bandwidth memory{
+        std::max<std::int64_t>(unit_.memory.count() / million * unit_.constants.memory_efficiency_ppm, 1)};
+    return time_to_move(Bytes{elements * unit_.element_bytes}, memory);
+  }
+
+  Duration time_of(const ScaledProduct& product) const {
+    GemmShape shape = product.shape;
+    shape.k =
+        arithmetic::product_divided_up(shape.k, million, std::max<std::int64_t>(product.efficiency_ppm, 1));
+    return product_time(unit_, shape, product.elements);
+  }
+
+  const ProductUnit& unit_;
+  const ConvolutionConstants& constants_;
+  const ConvolutionShape& shape_;
+  KernelDirection direction_;
+};
+
+}  // namespace
+
+Duration convolution_time(const ProductUnit& unit, const ConvolutionConstants& constants,
+                          const ConvolutionShape& shape, KernelDirection direction) {
+  return ConvolutionTimer(unit, constants, shape, direction).time();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,213 @@
+#include "sim/compute/kernel_time.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "sim/base/check.h"
+#include "sim/compute/attention_time.h"
+#include "sim/compute/convolution_time.h"
+#include "sim/compute/product_time.h"
+
+namespace lockstep {
+namespace {
+
+// With no curve for a processor: what large GEMMs reach on those that were measured (A100 87 %, H100 80 %, B200
+// 78 %: stas00/ml-engineering), less what small ones lose.
+constexpr std::int64_t unmeasured_efficiency_ppm = 700'000;
+
+// 1024 * log2(value), linear between powers of two: exact enough to interpolate by, and an integer.
+std::int64_t binary_logarithm(std::int64_t value) {
+  const auto magnitude = static_cast<std::uint64_t>(std::max<std::int64_t>(value, 1));
+  const int whole = static_cast<int>(std::bit_width(magnitude)) - 1;
+  const std::uint64_t rest =
+      whole >= 10 ? (magnitude >> (whole - 10)) - 1024 : (magnitude << (10 - whole)) - 1024;
+  return std::int64_t{whole} * 1024 + static_cast<std::int64_t>(rest);
+}
+
+std::int64_t interpolated(const EfficiencyPoint& low, const EfficiencyPoint& high, Flops flops) {
+  const std::int64_t from = binary_logarithm(low.flops.count());
+  const std::int64_t to = binary_logarithm(high.flops.count());
+  const std::int64_t at = binary_logarithm(flops.count());
+  return low.parts_per_million + (high.parts_per_million - low.parts_per_million) * (at - from) / (to - from);
+}
+
+FlopRate scaled_rate(FlopRate rate, std::int64_t ppm) {
+  return FlopRate{rate.count() / million * ppm};
+}
+
+Duration copy_time(const Pricing& pricing, const KernelWork& work) {
+  const Duration launching = pricing.copy.per_tensor * work.launches;
+  return launching + time_to_move(Bytes{work.bytes}, pricing.copy.bandwidth);
+}
+
+WorkTime longer_part(Duration computing, Duration moving, Duration launch) {
+  return computing > moving ? WorkTime{.matrix = computing, .memory = {}, .launch = launch}
+                            : WorkTime{.matrix = {}, .memory = moving, .launch = launch};
+}
+
+// By the curve of a processor whose kernels nobody timed one by one.
+WorkTime roofline_time(const Pricing& pricing, const KernelWork& work) {
+  Duration computing;
+  if (work.flops > 0) {
+    const Flops each{work.flops / std::max<std::int64_t>(work.launches, 1)};
+    const std::int64_t efficiency = matmul_efficiency_ppm(pricing.gpu, pricing.precision, each);
+    computing = time_to_compute(Flops{work.flops},
+                                scaled_rate(matmul_peak(pricing.gpu, pricing.precision), efficiency));
+  }
+  const Duration moving = time_to_move(Bytes{work.bytes}, achieved_memory_bandwidth(pricing.gpu));
+  const Duration shortest = pricing.gpu.kernel_launch * work.launches;
+  return longer_part(computing, moving, std::max(shortest - std::max(computing, moving), Duration::zero()));
+}
+
+// The product of two square matrices that has at least so many FLOPs: of work whose shape nobody states.
+GemmShape square_product(std::int64_t flops) {
+  std::int64_t side = 1;
+  for (std::int64_t step = std::int64_t{1} << 20U; step > 0; step /= 2)
+    if (const std::int64_t tried = side + step; tried <= flops / 2 / tried / tried)
+      side = tried;
+  return {.m = side, .n = side, .k = divided_up(flops / 2, side * side)};
+}
+
+WorkTime pass_time(const GpuSpec& gpu, std::int64_t bytes, std::int64_t launches) {
+  return {.matrix = {},
+          .memory = time_to_move(Bytes{bytes}, achieved_memory_bandwidth(gpu)),
+          .launch = gpu.kernels->memory.start * launches};
+}
+
+WorkTime shapeless_time(const Pricing& pricing, const KernelWork& work) {
+  const WorkTime moving = pass_time(pricing.gpu, work.bytes, work.launches);
+  if (work.flops == 0)
+    return moving;
+  const std::int64_t products = std::max<std::int64_t>(work.launches, 1);
+  const Kernel each{.shape = square_product(work.flops / products)};
+  const RunTime run = product_run(pricing.gpu, Operands::of(pricing.precision), {&each, 1});
+  return moving.total() > run.whole * products ? moving
+                                               : WorkTime{.matrix = (run.whole - run.starts) * products,
+                                                          .memory = {},
+                                                          .launch = run.starts * products};
+}
+
+Duration time_of_shape(const ProductUnit& unit, const KernelConstants&, const GemmShape& shape,
+                       KernelDirection direction) {
+  switch (direction) {
+    case KernelDirection::by_data:
+      return product_time(unit, {.batch = shape.batch, .m = shape.m, .n = shape.k, .k = shape.n});
+    case KernelDirection::by_weights:
+      return product_time(unit, {.batch = shape.batch, .m = shape.k, .n = shape.n, .k = shape.m});
+    case KernelDirection::forward:
+    case KernelDirection::backward:
+    case KernelDirection::step:
+      break;
+  }
+  return product_time(unit, shape);
+}
+
+Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants,
+                       const ConvolutionShape& shape, KernelDirection direction) {
+  const bool is_tensor = &unit.constants == &constants.tensor;
+  return convolution_time(unit, is_tensor ? constants.tensor_convolution : constants.vector_convolution,
+                          shape, direction);
+}
+
+Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants, const AttentionShape& shape,
+                       KernelDirection direction) {
+  return attention_time(unit, constants.attention, shape, direction != KernelDirection::forward);
+}
+
+bool is_attention(const ProductShape& shape) {
+  return std::holds_alternative<AttentionShape>(shape);
+}
+
+// Of what a kernel takes, that depends on nothing it does.
+Duration start_of(const GpuSpec& gpu, const Operands& operands, const Kernel& kernel) {
+  const KernelConstants& constants = *gpu.kernels;
+  if (is_attention(kernel.shape))
+    return constants.attention.start;
+  const Duration start =
+      uses_tensor_cores(gpu, operands.precision) ? constants.tensor.start : constants.vector.start;
+  return kernel.direction == KernelDirection::backward ? start * 2 : start;
+}
+
+}  // namespace
+
+FlopRate matmul_peak(const GpuSpec& gpu, Precision precision) {
+  const auto found = gpu.peak.find(multiplied_as(precision));
+  return found == gpu.peak.end() ? gpu.vector_peak : found->second;
+}
+
+Bandwidth achieved_memory_bandwidth(const GpuSpec& gpu) {
+  const std::int64_t efficiency =
+      gpu.kernels ? gpu.kernels->memory.efficiency_ppm : gpu.memory_efficiency_ppm;
+  return Bandwidth{gpu.memory_bandwidth.count() / million * efficiency};
+}
+
+std::int64_t matmul_efficiency_ppm(const GpuSpec& gpu, Precision precision, Flops flops) {
+  const auto found = gpu.matmul_efficiency.find(multiplied_as(precision));
+  if (found == gpu.matmul_efficiency.end() || found->second.empty())
+    return unmeasured_efficiency_ppm;
+  const std::vector<EfficiencyPoint>& curve = found->second;
+  const auto above = std::find_if(curve.begin(), curve.end(),
+                                  [&](const EfficiencyPoint& point) { return point.flops > flops; });
+  if (above == curve.begin())
+    return curve.front().parts_per_million;
+  if (above == curve.end())
+    return curve.back().parts_per_million;
+  return interpolated(*std::prev(above), *above, flops);
+}
+
+Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel& kernel) {
+  LOCKSTEP_CHECK(gpu.kernels.has_value(), "a shape is priced by the constants of an architecture");
+  if (kernel.direction == KernelDirection::backward && !is_attention(kernel.shape))
+    return product_time(gpu, operands, {kernel.shape, KernelDirection::by_data}) +
+           product_time(gpu, operands, {kernel.shape, KernelDirection::by_weights});
+  const ProductUnit unit{
+      .peak = matmul_peak(gpu, operands.precision),
+      .sms = gpu.sms,
+      .memory = gpu.memory_bandwidth,
+      .element_bytes = operands.bytes,
+      .constants = uses_tensor_cores(gpu, operands.precision) ? gpu.kernels->tensor : gpu.kernels->vector};
+  return std::visit(
+      [&](const auto& shape) { return time_of_shape(unit, *gpu.kernels, shape, kernel.direction); },
+      kernel.shape);
+}
+
+bool uses_tensor_cores(const GpuSpec& gpu, Precision precision) {
+  constexpr std::int64_t volta = 70;
+  const bool has_them = gpu.compute_capability == 0 || gpu.compute_capability >= volta;
+  return has_them && multiplied_as(precision) != Precision::fp32;
+}
+
+Duration host_kernel_time(Bandwidth memory, const KernelWork& work) {
+  return work.work_class == WorkClass::fixed ? work.duration : time_to_move(Bytes{work.bytes}, memory);
+}
+
+RunTime product_run(const GpuSpec& gpu, const Operands& operands, std::span<const Kernel> kernels) {
+  RunTime run;
+  for (const Kernel& kernel : kernels) {
+    run.whole += product_time(gpu, operands, kernel);
+    run.starts += start_of(gpu, operands, kernel);
+  }
+  return run;
+}
+
+WorkTime work_time(const Pricing& pricing, const KernelWork& work) {
+  if (work.work_class == WorkClass::fixed)
+    return {.matrix = work.duration, .memory = {}, .launch = {}};
+  if (work.work_class == WorkClass::copy)
+    return {.matrix = {}, .memory = copy_time(pricing, work), .launch = {}};
+  if (!pricing.gpu.kernels)
+    return roofline_time(pricing, work);
+  if (work.products == no_products)
+    return shapeless_time(pricing, work);
+  const RunTime& run = pricing.of_products[work.products];
+  WorkTime time = pass_time(pricing.gpu, work.pass_bytes, work.passes);
+  time.matrix = run.whole - run.starts;
+  time.launch += run.starts;
+  return time;
+}
+
+Duration kernel_time(const Pricing& pricing, const KernelWork& work) {
+  return work_time(pricing, work).total();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,220 @@
+#include "sim/load/hardware/kernel_constants_json.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sim/load/reading/exact_text.h"
+#include "sim/load/reading/fields.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr RatioRange any_ratio{0, 1000};
+// Rates are divided by: none may vanish.
+constexpr RatioRange rate_ratio{0.001, 100};
+constexpr Bandwidth slowest{1'000'000};
+constexpr Bandwidth fastest{1'000'000'000'000'000};
+constexpr Duration longest = Duration::seconds(1);
+
+std::int64_t count_of(std::int64_t value) {
+  return value;
+}
+std::int64_t count_of(Duration value) {
+  return value.picoseconds();
+}
+std::int64_t count_of(Bandwidth value) {
+  return value.count();
+}
+
+void assign(std::int64_t& place, std::int64_t count) {
+  place = count;
+}
+void assign(Duration& place, std::int64_t count) {
+  place = Duration::picoseconds(count);
+}
+void assign(Bandwidth& place, std::int64_t count) {
+  place = Bandwidth{count};
+}
+
+constexpr ConstantUnit unit_of(const std::int64_t*) {
+  return ConstantUnit::ratio;
+}
+constexpr ConstantUnit unit_of(const Duration*) {
+  return ConstantUnit::time;
+}
+constexpr ConstantUnit unit_of(const Bandwidth*) {
+  return ConstantUnit::bandwidth;
+}
+
+template <auto part, auto member>
+constexpr KernelConstantField field(std::string_view section, std::string_view key) {
+  using Value = std::remove_reference_t<decltype(std::declval<KernelConstants>().*part.*member)>;
+  return {section, key, unit_of(static_cast<const Value*>(nullptr)),
+          [](const KernelConstants& constants) { return count_of(constants.*part.*member); },
+          [](KernelConstants& constants, std::int64_t count) { assign(constants.*part.*member, count); }};
+}
+
+template <auto part>
+constexpr auto product_fields(std::string_view section) {
+  using P = ProductConstants;
+  return std::array{field<part, &P::efficiency_ppm>(section, "efficiency"),
+                    field<part, &P::operands>(section, "operands"),
+                    field<part, &P::operand_loss_ppm>(section, "operand_loss"),
+                    field<part, &P::tile>(section, "tile"),
+                    field<part, &P::whole_waves_ppm>(section, "whole_waves"),
+                    field<part, &P::memory_efficiency_ppm>(section, "memory_efficiency"),
+                    field<part, &P::memory_of_sm>(section, "memory_of_sm"),
+                    field<part, &P::overlap_loss_ppm>(section, "overlap_loss"),
+                    field<part, &P::split_traffic_ppm>(section, "split_traffic"),
+                    field<part, &P::split>(section, "split"),
+                    field<part, &P::start>(section, "start")};
+}
+
+template <auto part>
+constexpr auto convolution_fields(std::string_view section) {
+  using C = ConvolutionConstants;
+  return std::array{field<part, &C::forward_ppm>(section, "forward"),
+                    field<part, &C::by_data_ppm>(section, "by_data"),
+                    field<part, &C::by_weights_ppm>(section, "by_weights"),
+                    field<part, &C::winograd_ppm>(section, "winograd"),
+                    field<part, &C::large_winograd_ppm>(section, "large_winograd"),
+                    field<part, &C::transform_ppm>(section, "transform")};
+}
+
+constexpr auto attention_fields() {
+  using A = AttentionConstants;
+  constexpr auto part = &KernelConstants::attention;
+  constexpr std::string_view section = "attention";
+  return std::array{field<part, &A::efficiency_ppm>(section, "efficiency"),
+                    field<part, &A::backward_efficiency_ppm>(section, "backward_efficiency"),
+                    field<part, &A::softmax_ppm>(section, "softmax"),
+                    field<part, &A::block>(section, "block"),
+                    field<part, &A::backward_block>(section, "backward_block"),
+                    field<part, &A::whole_waves_ppm>(section, "whole_waves"),
+                    field<part, &A::alone_ppm>(section, "alone"),
+                    field<part, &A::memory_efficiency_ppm>(section, "memory_efficiency"),
+                    field<part, &A::rotation_ppm>(section, "rotation"),
+                    field<part, &A::start>(section, "start")};
+}
+
+constexpr auto memory_fields() {
+  constexpr auto part = &KernelConstants::memory;
+  return std::array{field<part, &MemoryConstants::efficiency_ppm>("memory", "efficiency"),
+                    field<part, &MemoryConstants::start>("memory", "start")};
+}
+
+template <class... Arrays>
+constexpr auto joined(const Arrays&... arrays) {
+  std::array<KernelConstantField, (std::tuple_size_v<Arrays> + ...)> all{};
+  std::size_t at = 0;
+  const auto append = [&](const auto& fields) {
+    for (const KernelConstantField& one : fields) all[at++] = one;
+  };
+  (append(arrays), ...);
+  return all;
+}
+
+constexpr auto fields = joined(
+    product_fields<&KernelConstants::tensor>("tensor"), product_fields<&KernelConstants::vector>("vector"),
+    attention_fields(), convolution_fields<&KernelConstants::tensor_convolution>("tensor_convolution"),
+    convolution_fields<&KernelConstants::vector_convolution>("vector_convolution"), memory_fields());
+
+bool divides(const KernelConstantField& field) {
+  return field.key.ends_with("efficiency") || field.key == "forward" || field.key == "alone" ||
+         field.key == "transform" || field.key.starts_with("by_");
+}
+
+std::int64_t read_time(const JsonReader& json) {
+  const Duration time = json.duration();
+  if (time > longest)
+    json.expected("at most a second");
+  return time.picoseconds();
+}
+
+std::int64_t read_rate(const JsonReader& json) {
+  const Bandwidth rate = json.bandwidth();
+  if (is_readable(json, parse_bandwidth) && (rate < slowest || rate > fastest))
+    json.expected("a bandwidth from 1 MB/s to 1 PB/s");
+  return rate.count();
+}
+
+std::int64_t read_constant(const KernelConstantField& field, const JsonReader& json) {
+  switch (field.unit) {
+    case ConstantUnit::ratio:
+      return parts_per_million(json, divides(field) ? rate_ratio : any_ratio, "a ratio");
+    case ConstantUnit::time:
+      return read_time(json);
+    case ConstantUnit::bandwidth:
+      return read_rate(json);
+  }
+  return 0;
+}
+
+Json text_of(const KernelConstantField& field, std::int64_t count) {
+  switch (field.unit) {
+    case ConstantUnit::ratio:
+      return static_cast<double>(count) / static_cast<double>(million);
+    case ConstantUnit::time:
+      return exact_text(Duration::picoseconds(count));
+    case ConstantUnit::bandwidth:
+      return exact_text(Bandwidth{count});
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const KernelConstantField> kernel_constant_fields() {
+  return fields;
+}
+
+KernelConstants read_kernel_constants(const JsonReader& json, const Place&) {
+  KernelConstants constants;
+  constants.name = json.required("name").text();
+  constants.source = text_or(json, "source", "");
+  json.optional("sources");
+  json.optional("residuals");
+  for (const KernelConstantField& field : fields) {
+    const JsonReader value = json.required(field.section).required(field.key);
+    if (!value.is_missing())
+      field.set(constants, read_constant(field, value));
+  }
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (i == 0 || fields[i].section != fields[i - 1].section)
+      if (const auto section = json.optional(fields[i].section))
+        section->finish();
+  json.finish();
+  return constants;
+}
+
+Json write_kernel_constants(const KernelConstants& constants) {
+  Json json{{"name", constants.name}, {"source", constants.source}};
+  for (const KernelConstantField& field : fields)
+    json[std::string(field.section)][std::string(field.key)] = text_of(field, field.get(constants));
+  return json;
+}
+
+ArchitectureChoice architecture_of(std::int64_t compute_capability, std::string_view vendor) {
+  struct Known {
+    std::int64_t from;
+    const char* name;
+    bool is_own;
+  };
+  // By compute capability, from the newest. What was never timed takes its nearest relative's: Turing has
+  // Volta's SM, consumer Ampere the data centre's. Pascal's consumer chips have Maxwell's SM of 128 lanes, GP100
+  // one of 64.
+  constexpr std::array known{
+      Known{100, "blackwell", true},   Known{90, "hopper", true},       Known{89, "ada", true},
+      Known{86, "ampere", false},      Known{80, "ampere", true},       Known{75, "volta", false},
+      Known{70, "volta", true},        Known{61, "pascal_gp10x", true}, Known{60, "pascal", true},
+      Known{50, "pascal_gp10x", true}, Known{1, "pascal_gp10x", false}};
+  for (const Known& one : known)
+    if (compute_capability >= one.from)
+      return {one.name, one.is_own};
+  return {vendor == "amd" ? "cdna" : "", vendor == "amd"};
+}
+
+}  // namespace lockstep

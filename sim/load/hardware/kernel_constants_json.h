@@ -1,0 +1,43 @@
+#pragma once
+
+// The constants of an architecture's kernels as profile files state them.
+//
+// Idea:      one table of fields: section, key, unit, place. Reading, writing and fitting walk it, so that none
+//            of them can forget a constant.
+// Invariant: what is written reads back as the same constants.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string_view>
+
+#include "sim/compute/kernel_constants.h"
+#include "sim/load/hardware/read_hardware.h"
+
+namespace lockstep {
+
+enum class ConstantUnit : std::uint8_t { ratio, time, bandwidth };
+
+struct KernelConstantField {
+  std::string_view section;
+  std::string_view key;
+  ConstantUnit unit;
+  // In parts per million, picoseconds or bytes a second.
+  std::int64_t (*get)(const KernelConstants&);
+  void (*set)(KernelConstants&, std::int64_t);
+};
+
+std::span<const KernelConstantField> kernel_constant_fields();
+
+KernelConstants read_kernel_constants(const JsonReader& json, const Place& place);
+nlohmann::ordered_json write_kernel_constants(const KernelConstants& constants);
+
+// Whose constants a GPU has that states none: its architecture's, else those of the nearest that was measured
+// (the last are of other makers' GPUs). Empty: a processor that is no GPU.
+struct ArchitectureChoice {
+  std::string name;
+  bool is_own = true;  // else only the nearest
+};
+ArchitectureChoice architecture_of(std::int64_t compute_capability, std::string_view vendor);
+
+}  // namespace lockstep

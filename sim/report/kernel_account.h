@@ -1,0 +1,31 @@
+#pragma once
+
+// Which kernels a step on one GPU is made of, and what bounds them.
+//
+// Idea:      every layer's forward and backward, by the kind of its kernels, each with what the multiplying units,
+//            memory and starting kernels take of it. Before any measured step corrects it.
+// Invariant: the groups add up to the modelled step to the picosecond.
+// Cost:      one pass over the layers.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/compute/work_time.h"
+#include "sim/scenario/scenario.h"
+
+namespace lockstep {
+
+struct KernelGroup {
+  std::string kind;       // "product", "convolution", "attention", "memory", "stated"
+  std::string direction;  // "forward", "backward", "recompute", "optimizer"
+  std::int64_t kernels = 0;
+  WorkTime time;
+};
+
+// The longest first; groups without kernels and time are left out.
+std::vector<KernelGroup> kernel_account(const Scenario& scenario);
+
+std::string to_text(const std::vector<KernelGroup>& groups);
+
+}  // namespace lockstep

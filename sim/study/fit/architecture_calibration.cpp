@@ -1,0 +1,155 @@
+#include "sim/study/fit/architecture_calibration.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "sim/base/error.h"
+#include "sim/base/nearest_name.h"
+#include "sim/load/hardware/kernel_constants_json.h"
+#include "sim/report/text_table.h"
+#include "sim/study/bench/host_floor.h"
+#include "sim/study/bench/kernel_prediction.h"
+#include "sim/study/gpu_name.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The GPUs of one architecture that tables name, by what they name them.
+class ArchitectureGpus {
+ public:
+  ArchitectureGpus(std::string architecture, const ProfileStore& store)
+      : architecture_(std::move(architecture)), store_(store) {}
+
+  // Null: another architecture's, or nobody's.
+  const GpuSpec* find(const std::string& printed) {
+    const auto [known, is_new] = gpus_.try_emplace(printed);
+    if (is_new)
+      known->second = read(printed);
+    return known->second ? &*known->second : nullptr;
+  }
+
+ private:
+  std::optional<GpuSpec> read(const std::string& printed) const {
+    const std::string name = find_gpu_named(printed, store_);
+    if (name.empty())
+      return std::nullopt;
+    GpuSpec gpu = load_gpu(name, store_);
+    const bool is_member = gpu.kernels && gpu.kernels->name == architecture_;
+    return is_member ? std::optional(std::move(gpu)) : std::nullopt;
+  }
+
+  std::string architecture_;
+  const ProfileStore& store_;
+  std::map<std::string, std::optional<GpuSpec>> gpus_;
+};
+
+KernelConstants constants_now(const std::string& name, const ProfileStore& store) {
+  const std::vector<std::string> known = store.names(ProfileKind::architecture);
+  if (!std::binary_search(known.begin(), known.end(), name))
+    throw ConfigError(fmt::format("--architecture: found \"{}\"; {}", name, describe_choices(name, known)));
+  JsonDocument document = JsonDocument::from_file(store.open(ProfileKind::architecture, name)->file);
+  LoadContext context{.store = store, .folder = ""};
+  KernelConstants constants = read_kernel_constants(document.root(), {context, ""});
+  document.throw_if_problems();
+  return constants;
+}
+
+// A large cache keeps small operands from one repeat to the next; a training step does not repeat.
+bool is_faster_than_memory(const KernelCase& kernel, const GpuSpec& gpu) {
+  constexpr Bytes large{64 * mebi};
+  const auto work = work_of(kernel);
+  return work && gpu.l2 >= large && Bytes{work->bytes} < gpu.l2 &&
+         std::holds_alternative<GemmShape>(kernel.shape);
+}
+
+Json json_of(const SectionResidual& residual) {
+  const auto two_digits = [](double value) { return std::round(value * 100) / 100; };
+  return {{"section", residual.section},
+          {"rows", residual.is_fitted ? "fitted" : "kept aside"},
+          {"kernels", residual.kernels},
+          {"median_percent", two_digits(residual.median)},
+          {"p90_percent", two_digits(residual.p90)},
+          {"bias_percent", two_digits(residual.bias)}};
+}
+
+Json residuals_of(std::span<const SectionResidual> residuals) {
+  Json json = Json::array();
+  for (const SectionResidual& residual : residuals) json.push_back(json_of(residual));
+  return json;
+}
+
+}  // namespace
+
+ArchitectureCalibration calibrate_architecture(const std::string& name, std::span<const KernelCase> kernels,
+                                               const std::string& without, const ProfileStore& store) {
+  const KernelConstants start = constants_now(name, store);
+  const HostFloors floors(kernels);
+  ArchitectureGpus gpus(name, store);
+  std::vector<TimedKernel> rows;
+  std::set<std::string> sources;
+  std::size_t hidden = 0;
+  std::size_t cached = 0;
+  bool leaves_out = false;
+  for (const KernelCase& kernel : kernels) {
+    const GpuSpec* gpu = gpus.find(kernel.gpu);
+    if (gpu == nullptr)
+      continue;
+    if (without == gpu->name || without == kernel.gpu) {
+      leaves_out = true;
+      continue;
+    }
+    hidden += floors.hides(kernel) ? 1 : 0;
+    cached += is_faster_than_memory(kernel, *gpu) ? 1 : 0;
+    if (floors.hides(kernel) || is_faster_than_memory(kernel, *gpu))
+      continue;
+    rows.push_back({kernel, *gpu, scaled(floors.of(kernel), 1, 2)});
+    sources.insert(fmt::format("{} of {}", kernel.source, gpu->name));
+  }
+  if (!without.empty() && !leaves_out)
+    throw ConfigError(
+        fmt::format("--without: found \"{}\", and no row is of such a GPU of {}", without, name));
+  if (rows.empty())
+    throw ConfigError(fmt::format("--architecture {}: no row of the tables is of a shipped GPU of it", name));
+  ArchitectureFit fit = fit_architecture(start, rows);
+  fit.constants.source = fmt::format("fitted to timed kernels: {}", fmt::join(sources, ", "));
+  ArchitectureCalibration report{.profile = write_kernel_constants(to_four_digits(fit.constants)),
+                                 .residuals = fit.residuals,
+                                 .warnings = {}};
+  report.profile["residuals"] = residuals_of(fit.residuals);
+  if (hidden > 0)
+    report.warnings.push_back(
+        fmt::format("{} rows tell how long their host took to start a kernel, and were left out", hidden));
+  if (cached > 0)
+    report.warnings.push_back(
+        fmt::format("{} rows were repeated on operands that stayed in the cache, and were left out", cached));
+  return report;
+}
+
+std::string to_text(const ArchitectureCalibration& report) {
+  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right});
+  table.add_row({"section", "rows", "kernels", "median %", "p90", "bias"});
+  for (const SectionResidual& residual : report.residuals)
+    table.add_row({residual.section, residual.is_fitted ? "fitted" : "kept aside",
+                   fmt::format("{}", residual.kernels), fmt::format("{:.1f}", residual.median),
+                   fmt::format("{:.1f}", residual.p90), fmt::format("{:+.1f}", residual.bias)});
+  return fmt::format("{}: {}\n\n{}", report.profile.at("name").get<std::string>(),
+                     report.profile.at("source").get<std::string>(), table.text(2));
+}
+
+Json to_json(const ArchitectureCalibration& report) {
+  return {{"schema", "lockstep.calibration_report/1"},
+          {"architecture", report.profile.at("name")},
+          {"residuals", report.profile.at("residuals")},
+          {"warnings", report.warnings},
+          {"profile", report.profile}};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,252 @@
+#include "sim/study/fit/architecture_fit.h"
+
+#include <ceres/ceres.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "sim/base/median.h"
+#include "sim/compute/kernel_time.h"
+#include "sim/load/hardware/kernel_constants_json.h"
+#include "sim/study/bench/kernel_prediction.h"
+#include "sim/study/fit/calibration_profile.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t one_kept_aside_in = 5;
+constexpr std::size_t most_rows = 1'200;
+constexpr std::size_t fewest_kernels_of_section = 12;
+constexpr double loss_scale = 0.1;  // beyond some ten per cent a row is a library's slow kernel
+constexpr int most_iterations = 60;
+
+// Where constants may lie, in the field's own unit.
+struct ConstantRange {
+  double usual;
+  double least;
+  double most;
+};
+
+ConstantRange range_of(const KernelConstantField& field, const KernelConstants& defaults) {
+  const auto usual = static_cast<double>(field.get(defaults));
+  // No GPU keeps its stream longer for nothing: more is the host of who measured.
+  if (field.key == "start")
+    return {usual, 1e6, field.section == "memory" ? 4e6 : 1e7};
+  if (field.section == "memory")
+    return {usual, 0.2e6, 0.93e6};
+  if (field.unit == ConstantUnit::time)
+    return {std::max(usual, 1e5), 0, 3e7};
+  if (field.unit == ConstantUnit::bandwidth)
+    return {usual, usual / 20, usual * 20};
+  if (field.key == "split_traffic")
+    return {usual, 0, 5e6};
+  if (field.key.ends_with("efficiency"))
+    return {usual, 0.2e6, 1.3e6};
+  if (field.key == "softmax")
+    return {usual, 0, 200e6};
+  if (field.key == "rotation")
+    return {usual, 0, 6e6};
+  if (field.key.ends_with("winograd"))
+    return {0.8e6, 0.2e6, 1.5e6};
+  if (field.key == "forward" || field.key.starts_with("by_") || field.key == "alone" ||
+      field.key == "transform")
+    return {usual, 0.1e6, 1.5e6};
+  return {std::max(usual, 1e5), 0, 1e6};
+}
+
+// Tensor cores go by no transform.
+bool is_unused(const KernelConstantField& field) {
+  return field.section == "tensor_convolution" &&
+         (field.key.ends_with("winograd") || field.key == "transform");
+}
+
+// Moves one section's constants; what Ceres holds is one more than a constant over its usual value, so that a
+// constant of nothing still has a step.
+class SectionFitter {
+ public:
+  SectionFitter(std::string section, KernelConstants start, std::vector<TimedKernel> rows)
+      : start_(std::move(start)), rows_(std::move(rows)) {
+    for (const KernelConstantField& field : kernel_constant_fields())
+      if (field.section == section && !is_unused(field)) {
+        fields_.push_back(&field);
+        ranges_.push_back(range_of(field, KernelConstants{}));
+      }
+    for (const TimedKernel& row : rows_) gpus_.try_emplace(&row.gpu, row.gpu);
+  }
+
+  // The valleys are several: from what is known, from what is usual, and from tiles that cost next to nothing.
+  KernelConstants fit() {
+    KernelConstants light;
+    for (ProductConstants* products : {&light.tensor, &light.vector}) {
+      products->tile = Duration::nanoseconds(100);
+      products->operands = Bandwidth{20'000'000'000};
+      products->whole_waves_ppm = 900'000;
+    }
+    std::vector<double> best;
+    double least = 0;
+    for (const KernelConstants& start : {start_, KernelConstants{}, light}) {
+      std::vector<double> values = values_of(start);
+      const double cost = solve(values);
+      if (best.empty() || cost < least) {
+        best = values;
+        least = cost;
+      }
+    }
+    return constants_of(best.data());
+  }
+
+ private:
+  struct Functor {
+    SectionFitter& fitter;
+    bool operator()(double const* const* values, double* residuals) const {
+      fitter.evaluate(values[0], residuals);
+      return true;
+    }
+  };
+
+  std::vector<double> values_of(const KernelConstants& constants) const {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      const double now = static_cast<double>(fields_[i]->get(constants));
+      values.push_back(1 + std::clamp(now, ranges_[i].least, ranges_[i].most) / ranges_[i].usual);
+    }
+    return values;
+  }
+
+  KernelConstants constants_of(const double* values) const {
+    KernelConstants constants = start_;
+    for (std::size_t i = 0; i < fields_.size(); ++i)
+      fields_[i]->set(constants, std::llround((values[i] - 1) * ranges_[i].usual));
+    return constants;
+  }
+
+  void evaluate(const double* values, double* residuals) {
+    const KernelConstants constants = constants_of(values);
+    for (auto& [sheet, gpu] : gpus_) gpu.kernels = constants;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const Duration predicted = *predict_kernel(gpus_.at(&rows_[i].gpu), rows_[i].kernel) + rows_[i].host;
+      const double error = std::log(predicted.in_seconds() / rows_[i].kernel.time.in_seconds());
+      const double robust = loss_scale * std::sqrt(std::log1p(error * error / (loss_scale * loss_scale)));
+      residuals[i] = std::copysign(robust, error);
+    }
+  }
+
+  // Returns half the sum of the squares.
+  double solve(std::vector<double>& values) {
+    ceres::NumericDiffOptions numeric;
+    numeric.relative_step_size = 1e-3;
+    auto cost = std::make_unique<ceres::DynamicNumericDiffCostFunction<Functor, ceres::FORWARD>>(
+        new Functor{*this}, ceres::TAKE_OWNERSHIP, numeric);
+    cost->AddParameterBlock(static_cast<int>(values.size()));
+    cost->SetNumResiduals(static_cast<int>(rows_.size()));
+    ceres::Problem problem;
+    problem.AddResidualBlock(cost.release(), nullptr, values.data());
+    for (int i = 0; i < static_cast<int>(values.size()); ++i) {
+      const ConstantRange& range = ranges_[static_cast<std::size_t>(i)];
+      problem.SetParameterLowerBound(values.data(), i, 1 + range.least / range.usual);
+      problem.SetParameterUpperBound(values.data(), i, 1 + range.most / range.usual);
+    }
+    ceres::Solver::Options options;
+    options.linear_solver_type = ceres::DENSE_QR;
+    options.max_num_iterations = most_iterations;
+    options.function_tolerance = 1e-5;
+    options.logging_type = ceres::SILENT;
+    ceres::Solver::Summary summary;
+    ceres::Solve(options, &problem, &summary);
+    return summary.final_cost;
+  }
+
+  KernelConstants start_;
+  std::vector<TimedKernel> rows_;
+  std::vector<const KernelConstantField*> fields_;
+  std::vector<ConstantRange> ranges_;
+  std::map<const GpuSpec*, GpuSpec> gpus_;
+};
+
+// Of each source and GPU so many, spread evenly over what there is: a large table is no better than a small one.
+std::vector<TimedKernel> thinned(const std::vector<TimedKernel>& rows) {
+  std::map<std::tuple<const GpuSpec*, std::string, KernelDirection>, std::vector<TimedKernel>> benches;
+  for (const TimedKernel& row : rows)
+    benches[{&row.gpu, row.kernel.source, row.kernel.direction}].push_back(row);
+  std::vector<TimedKernel> some;
+  for (const auto& [bench, of_bench] : benches) {
+    const std::size_t step =
+        std::max<std::size_t>(divided_up(of_bench.size(), most_rows / benches.size()), 1);
+    for (std::size_t i = 0; i < of_bench.size(); i += step) some.push_back(of_bench[i]);
+  }
+  return some;
+}
+
+SectionResidual residual_of(const std::string& section, bool is_fitted, std::span<const TimedKernel> rows,
+                            const KernelConstants& constants) {
+  std::vector<double> errors;
+  std::map<const GpuSpec*, GpuSpec> gpus;
+  for (const TimedKernel& row : rows) {
+    GpuSpec& gpu = gpus.try_emplace(&row.gpu, row.gpu).first->second;
+    gpu.kernels = constants;
+    const Duration predicted = *predict_kernel(gpu, row.kernel) + row.host;
+    errors.push_back(predicted.in_seconds() / row.kernel.time.in_seconds() - 1);
+  }
+  SectionResidual residual{.section = section, .is_fitted = is_fitted, .kernels = errors.size()};
+  residual.bias = 100 * median(errors);
+  for (double& error : errors) error = std::abs(error);
+  residual.median = 100 * median(errors);
+  std::sort(errors.begin(), errors.end());
+  residual.p90 = 100 * errors[(errors.size() - 1) * 9 / 10];
+  return residual;
+}
+
+}  // namespace
+
+bool is_kept_aside(const KernelCase& kernel) {
+  // FNV-1a: the same on every system.
+  std::uint64_t hash = 1469598103934665603u;
+  const std::string text = describe(kernel);
+  for (const char letter : text.substr(std::min(text.find(' '), text.size())))
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211u;
+  return (hash >> 20U) % one_kept_aside_in == 0;
+}
+
+std::string section_of(const KernelCase& kernel, const GpuSpec& gpu) {
+  const std::string unit = uses_tensor_cores(gpu, kernel.multiplied) ? "tensor" : "vector";
+  if (std::holds_alternative<GemmShape>(kernel.shape))
+    return unit;
+  if (std::holds_alternative<ConvolutionShape>(kernel.shape))
+    return unit + "_convolution";
+  if (std::holds_alternative<AttentionShape>(kernel.shape))
+    return "attention";
+  return std::holds_alternative<MemoryBoundShape>(kernel.shape) ? "memory" : "";
+}
+
+KernelConstants to_four_digits(KernelConstants constants) {
+  for (const KernelConstantField& field : kernel_constant_fields())
+    field.set(constants, to_four_digits(field.get(constants)));
+  return constants;
+}
+
+ArchitectureFit fit_architecture(const KernelConstants& start, std::span<const TimedKernel> kernels) {
+  ArchitectureFit result{.constants = start, .residuals = {}};
+  std::map<std::string, std::vector<TimedKernel>> fitted;
+  std::map<std::string, std::vector<TimedKernel>> aside;
+  for (const TimedKernel& row : kernels)
+    if (const std::string section = section_of(row.kernel, row.gpu);
+        !section.empty() && predict_kernel(row.gpu, row.kernel))
+      (is_kept_aside(row.kernel) ? aside : fitted)[section].push_back(row);
+  // Convolutions stand on products.
+  for (const std::string section :
+       {"tensor", "vector", "attention", "tensor_convolution", "vector_convolution", "memory"}) {
+    if (fitted[section].size() < fewest_kernels_of_section)
+      continue;
+    result.constants = SectionFitter(section, result.constants, thinned(fitted[section])).fit();
+    result.residuals.push_back(residual_of(section, true, fitted[section], result.constants));
+    if (!aside[section].empty())
+      result.residuals.push_back(residual_of(section, false, aside[section], result.constants));
+  }
+  return result;
+}
+
+}  // namespace lockstep

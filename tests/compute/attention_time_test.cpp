@@ -1,0 +1,122 @@
+// Attention in closed form, one constant at a time, on a unit of 128 SMs that multiply 10^12 FLOPs a second
+// each.
+
+#include "sim/compute/attention_time.h"
+
+#include <doctest/doctest.h>
+
+namespace lockstep::attention_time_test {
+
+constexpr std::int64_t tera = 1'000'000'000'000;
+constexpr Duration start = Duration::microseconds(8);
+// A block of 64 queries past 4096 keys, in two products of heads of 128: 2 x 2 x 64 x 4096 x 128 FLOPs.
+constexpr Duration walk = Duration::picoseconds(2 * 2 * 64 * 4096 * 128);
+
+AttentionConstants only_flops() {
+  return {.efficiency_ppm = million,
+          .backward_efficiency_ppm = million,
+          .softmax_ppm = 0,
+          .block = Duration::zero(),
+          .backward_block = Duration::zero(),
+          .whole_waves_ppm = 0,
+          .alone_ppm = million,
+          .memory_efficiency_ppm = million,
+          .rotation_ppm = 0,
+          .start = start};
+}
+
+// 2 samples, 64 heads: 128 heads of 64 blocks each, 64 waves.
+AttentionShape full() {
+  return {.batch = 2,
+          .sequence = 4096,
+          .heads = 64,
+          .kv_heads = 8,
+          .query_width = 128,
+          .value_width = 128,
+          .is_causal = false};
+}
+
+Duration time_of(const AttentionConstants& constants, const AttentionShape& shape, bool is_backward = false,
+                 Bandwidth memory = Bandwidth{1000 * tera}) {
+  static const ProductConstants unused;
+  return attention_time(
+      {.peak = FlopRate{128 * tera}, .sms = 128, .memory = memory, .element_bytes = 2, .constants = unused},
+      constants, shape, is_backward);
+}
+
+TEST_CASE("attention takes its two products of the full square, and its backward five") {
+  CHECK(time_of(only_flops(), full()) == start + walk * 64);
+  CHECK(time_of(only_flops(), full(), true) == start + scaled(walk * 64, 5, 2));
+}
+
+// Block i of 64 walks over i blocks of keys: 65/2 of 64 on average.
+TEST_CASE("causal attention walks over half of the square and half of its diagonal") {
+  AttentionShape causal = full();
+  causal.is_causal = true;
+  CHECK(time_of(only_flops(), causal) == start + scaled(walk * 64, 65, 2 * 64));
+}
+
+// As 64 elements more beside the 256 of a head's two products; backward has none of it.
+TEST_CASE("softmax costs a narrow head more a FLOP") {
+  AttentionConstants constants = only_flops();
+  constants.softmax_ppm = 64 * million;
+  CHECK(time_of(constants, full()) == start + scaled(walk * 64, 256 + 64, 256));
+  CHECK(time_of(constants, full(), true) == time_of(only_flops(), full(), true));
+}
+
+TEST_CASE("each block costs its beginning and its end") {
+  AttentionConstants constants = only_flops();
+  constants.block = Duration::microseconds(3);
+  constants.backward_block = Duration::microseconds(7);
+  CHECK(time_of(constants, full()) == start + (walk + Duration::microseconds(3)) * 64);
+  CHECK(time_of(constants, full(), true) == start + scaled(walk, 5, 2) * 64 + Duration::microseconds(7) * 64);
+}
+
+// One head of one sample: 64 blocks on 128 SMs, half a wave, and the other half of it in whole waves.
+TEST_CASE("nothing ends before its longest block, and a lone block does not fill its SM") {
+  AttentionShape one = full();
+  one.batch = 1;
+  one.heads = 1;
+  one.kv_heads = 1;
+  AttentionConstants constants = only_flops();
+  CHECK(time_of(constants, one) == start + walk);
+  constants.alone_ppm = million / 4;
+  CHECK(time_of(constants, one) == start + walk * 4);
+}
+
+// 192 heads' blocks are 1.5 waves of 128.
+TEST_CASE("a wave that is begun costs its part, and a share of what it lacks") {
+  AttentionShape shape = full();
+  shape.batch = 1;
+  shape.heads = 3;
+  shape.kv_heads = 3;
+  AttentionConstants constants = only_flops();
+  CHECK(time_of(constants, shape) == start + scaled(walk, 3, 2));
+  constants.whole_waves_ppm = million;
+  CHECK(time_of(constants, shape) == start + walk * 2);
+}
+
+// Queries and outputs of 64 heads, keys and values of 8: 2 x 4096 x 128 x (2 x 64 + 2 x 8) elements of 2 B.
+// Backward reads these and the output's gradient, and writes the gradients of queries, keys and values.
+TEST_CASE("where memory is slow, attention takes its tensors' way") {
+  const std::int64_t tokens = 2 * 4096;
+  const std::int64_t once = tokens * 128 * (2 * 64 + 2 * 8) * 2;
+  const std::int64_t queries = tokens * 128 * 64 * 2;
+  const Bandwidth slow{1'000'000'000};
+  CHECK(time_of(only_flops(), full(), false, slow) == start + time_to_move(Bytes{once}, slow));
+  CHECK(time_of(only_flops(), full(), true, slow) == start + time_to_move(Bytes{2 * (once + queries)}, slow));
+}
+
+// Keys and values are read and written once more, and queries 3/2 times.
+TEST_CASE("a server that fills its cache moves keys and values before, and turns queries") {
+  AttentionConstants constants = only_flops();
+  constants.rotation_ppm = million * 3 / 2;
+  AttentionShape serving = full();
+  serving.fills_cache = true;
+  const std::int64_t tokens = 2 * 4096;
+  const std::int64_t bytes = tokens * 128 * (64 * 3 / 2 + 2 * 2 * 8) * 2;
+  const Bandwidth memory{1000 * tera};
+  CHECK(time_of(constants, serving) == time_of(constants, full()) + time_to_move(Bytes{bytes}, memory));
+}
+
+}  // namespace lockstep::attention_time_test

@@ -1,0 +1,157 @@
+// Convolutions as the products that they are.
+
+#include "sim/compute/convolution_time.h"
+
+#include <doctest/doctest.h>
+
+namespace lockstep::convolution_time_test {
+
+constexpr std::int64_t tera = 1'000'000'000'000;
+
+ConvolutionConstants plain() {
+  return {.forward_ppm = million,
+          .by_data_ppm = million,
+          .by_weights_ppm = million,
+          .winograd_ppm = 0,
+          .large_winograd_ppm = 0,
+          .transform_ppm = million,
+          .pads_channels = false};
+}
+
+// 64 channels of 56 x 56 by 128 filters of 3 x 3 with a stride of 2: 28 x 28 outputs.
+ConvolutionShape strided() {
+  return {.batch = 32,
+          .in_channels = 64,
+          .height = 56,
+          .width = 56,
+          .out_channels = 128,
+          .filter_height = 3,
+          .filter_width = 3,
+          .stride_height = 2,
+          .stride_width = 2,
+          .pad_height = 1,
+          .pad_width = 1};
+}
+
+class Unit {
+ public:
+  ProductUnit unit() const {
+    return {.peak = FlopRate{128 * tera},
+            .sms = 128,
+            .memory = Bandwidth{tera},
+            .element_bytes = 2,
+            .constants = products};
+  }
+  Duration time(const ConvolutionConstants& constants, const ConvolutionShape& shape,
+                KernelDirection direction) const {
+    return convolution_time(unit(), constants, shape, direction);
+  }
+  ProductConstants products;
+};
+
+std::int64_t elements_of(const ConvolutionShape& shape) {
+  return shape.batch * (shape.in_channels * shape.height * shape.width +
+                        shape.out_channels * shape.out_height() * shape.out_width()) +
+         shape.out_channels * shape.in_channels / shape.groups * shape.filter_height * shape.filter_width;
+}
+
+TEST_CASE("forward has a row for each output point, and a column for each filter") {
+  const Unit unit;
+  const ConvolutionShape shape = strided();
+  REQUIRE(shape.out_height() == 28);
+  CHECK(unit.time(plain(), shape, KernelDirection::forward) ==
+        product_time(unit.unit(), {.m = 32 * 28 * 28, .n = 128, .k = 64 * 3 * 3}, elements_of(shape)));
+}
+
+TEST_CASE("by weights has a row for each filter, and as much depth as there are points") {
+  const Unit unit;
+  const ConvolutionShape shape = strided();
+  CHECK(unit.time(plain(), shape, KernelDirection::by_weights) ==
+        product_time(unit.unit(), {.m = 128, .n = 64 * 3 * 3, .k = 32 * 28 * 28}, elements_of(shape)));
+}
+
+// A stride of 2 each way: four parities of input points, each meeting at most 2 x 2 of the 3 x 3 taps; and
+// what none reaches is set to nothing before, by a launch of 4 us.
+TEST_CASE("by data has a row for each input point") {
+  const Unit unit;
+  const ConvolutionShape shape = strided();
+  const Bandwidth memory{tera / million * unit.products.memory_efficiency_ppm};
+  const Duration filling =
+      Duration::microseconds(4) + time_to_move(Bytes{std::int64_t{32} * 64 * 56 * 56 * 2}, memory);
+  CHECK(unit.time(plain(), shape, KernelDirection::by_data) ==
+        filling + product_time(unit.unit(), {.batch = 4, .m = 32 * 28 * 28, .n = 64, .k = 128 * 2 * 2},
+                               elements_of(shape)));
+}
+
+TEST_CASE("at half the efficiency a convolution is a product twice as deep") {
+  const Unit unit;
+  const ConvolutionShape shape = strided();
+  ConvolutionConstants constants = plain();
+  constants.forward_ppm = million / 2;
+  CHECK(unit.time(constants, shape, KernelDirection::forward) ==
+        product_time(unit.unit(), {.m = 32 * 28 * 28, .n = 128, .k = 2 * 64 * 3 * 3}, elements_of(shape)));
+}
+
+// An image has three channels, and a tensor core's step takes 32.
+TEST_CASE("tensor cores multiply whole steps of channels") {
+  const Unit unit;
+  ConvolutionShape image = strided();
+  image.in_channels = 3;
+  ConvolutionConstants constants = plain();
+  constants.pads_channels = true;
+  CHECK(unit.time(constants, image, KernelDirection::forward) ==
+        product_time(unit.unit(), {.m = 32 * 28 * 28, .n = 128, .k = 32 * 3 * 3}, elements_of(image)));
+}
+
+// 16 products for the 36 of a tile's 4 outputs: 4/9 of the depth for as many points.
+TEST_CASE("Winograd's transform has fewer FLOPs, for 3 x 3 without a stride alone") {
+  const Unit unit;
+  ConvolutionShape shape = strided();
+  ConvolutionConstants constants = plain();
+  constants.winograd_ppm = million;
+  CHECK(unit.time(constants, shape, KernelDirection::forward) ==
+        unit.time(plain(), shape, KernelDirection::forward));
+  shape.stride_height = shape.stride_width = 1;
+  CHECK(unit.time(constants, shape, KernelDirection::forward) ==
+        product_time(unit.unit(), {.m = 32 * 56 * 56, .n = 128, .k = 64 * 4}, elements_of(shape)));
+  CHECK(unit.time(constants, shape, KernelDirection::by_weights) ==
+        unit.time(plain(), shape, KernelDirection::by_weights));
+}
+
+// Large tiles write what they transform: quick where memory is, and not taken where it is not.
+TEST_CASE("large tiles of Winograd's are taken where memory allows") {
+  const Unit unit;
+  ConvolutionShape shape = strided();
+  shape.stride_height = shape.stride_width = 1;
+  shape.in_channels = shape.out_channels = 512;
+  ConvolutionConstants constants = plain();
+  constants.large_winograd_ppm = million;
+  const Duration implicit = unit.time(plain(), shape, KernelDirection::forward);
+  CHECK(unit.time(constants, shape, KernelDirection::forward) < implicit);
+  constants.transform_ppm = 1'000;
+  CHECK(unit.time(constants, shape, KernelDirection::forward) == implicit);
+}
+
+// Each point is read for its neighbours, and by weights a filter sums over all points.
+TEST_CASE("a depthwise convolution moves its bytes twice, by weights four times") {
+  const Unit unit;
+  ConvolutionShape shape = strided();
+  shape.out_channels = shape.groups = shape.in_channels;
+  const Bandwidth memory{tera / million * unit.products.memory_efficiency_ppm};
+  for (const auto direction :
+       {KernelDirection::forward, KernelDirection::by_data, KernelDirection::by_weights})
+    CHECK(unit.time(plain(), shape, direction) ==
+          unit.products.start + time_to_move(Bytes{elements_of(shape) * 2}, memory) *
+                                    (direction == KernelDirection::by_weights ? 4 : 2));
+}
+
+TEST_CASE("groups are products of their own") {
+  const Unit unit;
+  ConvolutionShape shape = strided();
+  shape.groups = 4;
+  CHECK(unit.time(plain(), shape, KernelDirection::forward) ==
+        product_time(unit.unit(), {.batch = 4, .m = 32 * 28 * 28, .n = 32, .k = 16 * 3 * 3},
+                     elements_of(shape)));
+}
+
+}  // namespace lockstep::convolution_time_test

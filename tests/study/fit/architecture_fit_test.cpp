@@ -1,0 +1,160 @@
+// Kernels timed by the model of computing with known constants: the fit starts elsewhere and finds them.
+
+#include "sim/study/fit/architecture_fit.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/compute/kernel_time.h"
+#include "sim/study/bench/kernel_prediction.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep::architecture_fit_test {
+
+GpuSpec gpu_named(const std::string& name) {
+  return load_gpu(name, shipped_profiles());
+}
+
+KernelConstants true_constants() {
+  KernelConstants constants = *gpu_named("a100_sxm_80gb").kernels;
+  constants.tensor.efficiency_ppm = 712'000;
+  constants.tensor.start = Duration::nanoseconds(4'100);
+  constants.memory = {.efficiency_ppm = 654'300, .start = Duration::nanoseconds(2'100)};
+  return constants;
+}
+
+class Kernels {
+ public:
+  explicit Kernels(const std::vector<std::string>& gpus) {
+    for (const std::string& name : gpus) {
+      gpus_.push_back(gpu_named(name));
+      gpus_.back().kernels = true_constants();
+    }
+    for (std::size_t index = 0; index < gpus_.size(); ++index) add_of(index);
+  }
+
+  std::vector<TimedKernel> rows() const {
+    std::vector<TimedKernel> rows;
+    for (std::size_t index = 0; index < cases.size(); ++index)
+      rows.push_back({cases[index], gpus_[gpu_of_[index]]});
+    return rows;
+  }
+
+  std::vector<KernelCase> cases;
+
+ private:
+  void add_of(std::size_t gpu) {
+    for (std::int64_t side = 64; side <= 8192; side += side / 4)
+      for (const std::int64_t depth : {128, 1024, 8192})
+        add(gpu, GemmShape{.m = side, .n = side, .k = depth});
+    for (std::int64_t elements = 1 << 10; elements <= 1 << 29; elements *= 2)
+      add(gpu, MemoryBoundShape{.op = "copy", .elements = elements, .width = 1 << 10});
+  }
+
+  void add(std::size_t gpu, const KernelShape& shape) {
+    KernelCase kernel{.table = "t",
+                      .gpu = gpus_[gpu].name,
+                      .precision = "bf16",
+                      .multiplied = Precision::bf16,
+                      .element_bytes = 2,
+                      .shape = shape,
+                      .source = "the model"};
+    kernel.time = *predict_kernel(gpus_[gpu], kernel);
+    cases.push_back(kernel);
+    gpu_of_.push_back(gpu);
+  }
+
+  std::vector<GpuSpec> gpus_;
+  std::vector<std::size_t> gpu_of_;
+};
+
+const SectionResidual& residual_of(const ArchitectureFit& fit, const std::string& section, bool is_fitted) {
+  const auto found = std::find_if(
+      fit.residuals.begin(), fit.residuals.end(),
+      [&](const SectionResidual& one) { return one.section == section && one.is_fitted == is_fitted; });
+  REQUIRE(found != fit.residuals.end());
+  return *found;
+}
+
+TEST_CASE("the constants that kernels of two GPUs were timed with are found again") {
+  const Kernels kernels({"a100_sxm_80gb", "a100_pcie_40gb"});
+  const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
+  const ArchitectureFit fit = fit_architecture(start, kernels.rows());
+  CHECK(static_cast<double>(fit.constants.memory.efficiency_ppm) == doctest::Approx(654'300).epsilon(0.005));
+  CHECK(fit.constants.memory.start.in_seconds() == doctest::Approx(2.1e-6).epsilon(0.01));
+  CHECK(static_cast<double>(fit.constants.tensor.efficiency_ppm) == doctest::Approx(712'000).epsilon(0.03));
+  CHECK(fit.constants.tensor.start.in_seconds() == doctest::Approx(4.1e-6).epsilon(0.1));
+  for (const char* section : {"tensor", "memory"})
+    for (const bool is_fitted : {true, false}) {
+      CAPTURE(section);
+      CHECK(residual_of(fit, section, is_fitted).median < 2);
+      CHECK(std::abs(residual_of(fit, section, is_fitted).bias) < 2);
+    }
+}
+
+TEST_CASE("a section without rows stays as it was, and so does one with few") {
+  const Kernels kernels({"a100_sxm_80gb"});
+  const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
+  const ArchitectureFit fit = fit_architecture(start, kernels.rows());
+  CHECK(fit.constants.attention == start.attention);
+  CHECK(fit.constants.vector == start.vector);
+  CHECK(fit.constants.tensor_convolution == start.tensor_convolution);
+  const std::vector<TimedKernel> few = kernels.rows();
+  const ArchitectureFit none = fit_architecture(start, std::span(few).first(5));
+  CHECK(none.constants == start);
+  CHECK(none.residuals.empty());
+}
+
+TEST_CASE("rows that are kept aside decide nothing") {
+  Kernels kernels({"a100_sxm_80gb"});
+  const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
+  const KernelConstants before = fit_architecture(start, kernels.rows()).constants;
+  for (KernelCase& kernel : kernels.cases)
+    if (is_kept_aside(kernel))
+      kernel.time = Duration::seconds(1);
+  CHECK(fit_architecture(start, kernels.rows()).constants == before);
+}
+
+// Of 4000 shapes 800 are expected; 4 standard deviations of a coin of 1/5 are 101.
+TEST_CASE("a shape in five is kept aside") {
+  int aside = 0;
+  for (std::int64_t m = 1; m <= 100; ++m)
+    for (std::int64_t n = 1; n <= 40; ++n)
+      aside +=
+          is_kept_aside({.table = "gemm", .shape = GemmShape{.m = 16 * m, .n = 16 * n, .k = 64}}) ? 1 : 0;
+  CHECK(aside > 800 - 101);
+  CHECK(aside < 800 + 101);
+}
+
+TEST_CASE("a shape is kept aside on all GPUs, in all tables and rows, or on none") {
+  for (std::int64_t m = 1; m <= 50; ++m) {
+    KernelCase kernel{
+        .table = "gemm", .line = 2, .gpu = "a100", .precision = "bf16", .shape = GemmShape{.m = m}};
+    const bool is_aside = is_kept_aside(kernel);
+    kernel.gpu = "h100";
+    kernel.table = "their_gemm";
+    kernel.line = 12'345;
+    kernel.precision = "fp16";
+    kernel.time = Duration::seconds(1);
+    CHECK(is_kept_aside(kernel) == is_aside);
+  }
+}
+
+TEST_CASE("a kernel's section is the unit that it runs on") {
+  const GpuSpec a100 = gpu_named("a100_sxm_80gb");
+  const GpuSpec p100 = gpu_named("p100_sxm2_16gb");
+  const KernelCase product{.multiplied = Precision::fp16, .shape = GemmShape{}};
+  CHECK(section_of(product, a100) == "tensor");
+  CHECK(section_of(product, p100) == "vector");
+  CHECK(section_of({.multiplied = Precision::fp32, .shape = GemmShape{}}, a100) == "vector");
+  CHECK(section_of({.multiplied = Precision::fp32, .shape = ConvolutionShape{}}, a100) ==
+        "vector_convolution");
+  CHECK(section_of({.multiplied = Precision::fp16, .shape = ConvolutionShape{}}, a100) ==
+        "tensor_convolution");
+  CHECK(section_of({.multiplied = Precision::fp16, .shape = AttentionShape{}}, a100) == "attention");
+  CHECK(section_of({.shape = MemoryBoundShape{}}, a100) == "memory");
+  CHECK(section_of({.shape = StepShape{}}, a100).empty());
+}
+
+}  // namespace lockstep::architecture_fit_test
