@@ -1,0 +1,70 @@
+// Who writes the kernels: what a compiler merges never makes a step slower, and the account of kernels is whole.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/load/load.h"
+#include "sim/load/reading/profile_store.h"
+#include "sim/report/kernel_account.h"
+#include "sim/run/describe_job.h"
+#include "sim/run/pricing.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep::kernel_style_test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Scenario one_gpu(const std::string& model, const char* kernels, const char* precision = "amp_bf16") {
+  Json given{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
+             {"model", {{"name", model}, {"batch_per_gpu", 2}, {"precision", precision}}},
+             {"training", {{"strategy", "single"}, {"optimizer", "adamw"}}},
+             {"compute", {{"kernels", kernels}}}};
+  return scenario_from(given);
+}
+
+Duration step_of(const Scenario& scenario) {
+  return modelled_step(scenario, describe_job(scenario)).total();
+}
+
+TEST_CASE("Eager kernels never take less than compiled ones, nor these less than fused ones, for any model") {
+  const ProfileStore store;
+  for (const std::string& model : store.names(ProfileKind::model))
+    for (const char* precision : {"fp32", "amp_bf16"}) {
+      INFO(model, " ", precision);
+      const Duration eager = step_of(one_gpu(model, "eager", precision));
+      const Duration compiled = step_of(one_gpu(model, "compiled", precision));
+      CHECK(eager > compiled);
+      CHECK(compiled >= step_of(one_gpu(model, "fused", precision)));
+    }
+}
+
+TEST_CASE("The account of a step's kernels adds up to the modelled step, to the picosecond") {
+  for (const char* model : {"resnet50", "gpt2", "efficientnet_b0", "llama2_7b"})
+    for (const char* kernels : {"eager", "fused"}) {
+      const Scenario scenario = one_gpu(model, kernels);
+      Duration sum;
+      for (const KernelGroup& group : kernel_account(scenario)) sum += group.time.total();
+      CHECK(sum == step_of(scenario));
+    }
+}
+
+TEST_CASE("The account tells what a model is made of") {
+  const auto kinds_of = [](const char* model) {
+    std::vector<std::string> kinds;
+    for (const KernelGroup& group : kernel_account(one_gpu(model, "eager")))
+      if (group.direction == "forward")
+        kinds.push_back(group.kind);
+    std::sort(kinds.begin(), kinds.end());
+    return kinds;
+  };
+  CHECK(kinds_of("resnet50") == std::vector<std::string>{"convolution", "memory", "product"});
+  CHECK(kinds_of("llama2_7b") == std::vector<std::string>{"attention", "memory", "product"});
+}
+
+}  // namespace
+}  // namespace lockstep::kernel_style_test
