@@ -62,12 +62,11 @@ KernelConstants constants_now(const std::string& name, const ProfileStore& store
   return constants;
 }
 
-// A large cache keeps small operands from one repeat to the next; a training step does not repeat.
+// Operands that stayed in the cache from one repeat to the next: a training step does not repeat.
 bool is_faster_than_memory(const KernelCase& kernel, const GpuSpec& gpu) {
-  constexpr Bytes large{64 * mebi};
   const auto work = work_of(kernel);
-  return work && gpu.l2 >= large && Bytes{work->bytes} < gpu.l2 &&
-         std::holds_alternative<GemmShape>(kernel.shape);
+  return work && std::holds_alternative<GemmShape>(kernel.shape) &&
+         kernel.time < time_to_move(Bytes{work->bytes}, gpu.memory_bandwidth);
 }
 
 Json json_of(const SectionResidual& residual) {
@@ -129,7 +128,7 @@ ArchitectureCalibration calibrate_architecture(const std::string& name, std::spa
         fmt::format("{} rows tell how long their host took to start a kernel, and were left out", hidden));
   if (cached > 0)
     report.warnings.push_back(
-        fmt::format("{} rows were repeated on operands that stayed in the cache, and were left out", cached));
+        fmt::format("{} rows are faster than memory, so their operands stayed in the cache: left out", cached));
   return report;
 }
 
