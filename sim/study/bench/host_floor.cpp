@@ -41,9 +41,12 @@ HostFloors::HostFloors(std::span<const KernelCase> kernels) {
   for (auto& [bench, of_bench] : times) floors_[bench] = floor_of(std::move(of_bench));
 }
 
+Duration HostFloors::before(const KernelCase& kernel) const {
+  return scaled(of(kernel), 1, 2);
+}
+
 Duration HostFloors::measured(const KernelCase& kernel, Duration on_gpu) const {
-  const Duration floor = of(kernel);
-  return std::max(floor, on_gpu + scaled(floor, 1, 2));
+  return std::max(of(kernel), on_gpu + before(kernel));
 }
 
 Duration HostFloors::of(const KernelCase& kernel) const {

@@ -28,6 +28,8 @@ class HostFloors {
 
   // Zero: none.
   Duration of(const KernelCase& kernel) const;
+  // What passes of it before the GPU begins.
+  Duration before(const KernelCase& kernel) const;
   // What is measured of a kernel that keeps the GPU for so long.
   Duration measured(const KernelCase& kernel, Duration on_gpu) const;
   // Whether the row says more of the host than of the GPU.

@@ -13,7 +13,6 @@
 #include "sim/base/nearest_name.h"
 #include "sim/load/hardware/kernel_constants_json.h"
 #include "sim/report/text_table.h"
-#include "sim/study/bench/host_floor.h"
 #include "sim/study/bench/kernel_prediction.h"
 #include "sim/study/gpu_name.h"
 
@@ -62,13 +61,6 @@ KernelConstants constants_now(const std::string& name, const ProfileStore& store
   return constants;
 }
 
-// Operands that stayed in the cache from one repeat to the next: a training step does not repeat.
-bool is_faster_than_memory(const KernelCase& kernel, const GpuSpec& gpu) {
-  const auto work = work_of(kernel);
-  return work && std::holds_alternative<GemmShape>(kernel.shape) &&
-         kernel.time < time_to_move(Bytes{work->bytes}, gpu.memory_bandwidth);
-}
-
 Json json_of(const SectionResidual& residual) {
   const auto two_digits = [](double value) { return std::round(value * 100) / 100; };
   return {{"section", residual.section},
@@ -90,12 +82,9 @@ Json residuals_of(std::span<const SectionResidual> residuals) {
 ArchitectureCalibration calibrate_architecture(const std::string& name, std::span<const KernelCase> kernels,
                                                const std::string& without, const ProfileStore& store) {
   const KernelConstants start = constants_now(name, store);
-  const HostFloors floors(kernels);
+  TellingRows telling(kernels);
   ArchitectureGpus gpus(name, store);
-  std::vector<TimedKernel> rows;
   std::set<std::string> sources;
-  std::size_t hidden = 0;
-  std::size_t cached = 0;
   bool leaves_out = false;
   for (const KernelCase& kernel : kernels) {
     const GpuSpec* gpu = gpus.find(kernel.gpu);
@@ -105,30 +94,20 @@ ArchitectureCalibration calibrate_architecture(const std::string& name, std::spa
       leaves_out = true;
       continue;
     }
-    hidden += floors.hides(kernel) ? 1 : 0;
-    cached += is_faster_than_memory(kernel, *gpu) ? 1 : 0;
-    if (floors.hides(kernel) || is_faster_than_memory(kernel, *gpu))
-      continue;
-    rows.push_back({kernel, *gpu, scaled(floors.of(kernel), 1, 2)});
-    sources.insert(fmt::format("{} of {}", kernel.source, gpu->name));
+    if (telling.add(kernel, *gpu))
+      sources.insert(fmt::format("{} of {}", kernel.source, gpu->name));
   }
   if (!without.empty() && !leaves_out)
     throw ConfigError(
         fmt::format("--without: found \"{}\", and no row is of such a GPU of {}", without, name));
-  if (rows.empty())
+  if (telling.rows().empty())
     throw ConfigError(fmt::format("--architecture {}: no row of the tables is of a shipped GPU of it", name));
-  ArchitectureFit fit = fit_architecture(start, rows);
+  ArchitectureFit fit = fit_architecture(start, telling.rows());
   fit.constants.source = fmt::format("fitted to timed kernels: {}", fmt::join(sources, ", "));
   ArchitectureCalibration report{.profile = write_kernel_constants(to_four_digits(fit.constants)),
                                  .residuals = fit.residuals,
-                                 .warnings = {}};
+                                 .warnings = telling.warnings()};
   report.profile["residuals"] = residuals_of(fit.residuals);
-  if (hidden > 0)
-    report.warnings.push_back(
-        fmt::format("{} rows tell how long their host took to start a kernel, and were left out", hidden));
-  if (cached > 0)
-    report.warnings.push_back(
-        fmt::format("{} rows are faster than memory, so their operands stayed in the cache: left out", cached));
   return report;
 }
 

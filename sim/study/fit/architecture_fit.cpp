@@ -1,6 +1,7 @@
 #include "sim/study/fit/architecture_fit.h"
 
 #include <ceres/ceres.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -181,6 +182,13 @@ std::vector<TimedKernel> thinned(const std::vector<TimedKernel>& rows) {
   return some;
 }
 
+// Operands that stayed in the cache from one repeat to the next: a training step does not repeat.
+bool is_faster_than_memory(const KernelCase& kernel, const GpuSpec& gpu) {
+  const auto work = work_of(kernel);
+  return work && std::holds_alternative<GemmShape>(kernel.shape) &&
+         kernel.time < time_to_move(Bytes{work->bytes}, gpu.memory_bandwidth);
+}
+
 SectionResidual residual_of(const std::string& section, bool is_fitted, std::span<const TimedKernel> rows,
                             const KernelConstants& constants) {
   std::vector<double> errors;
@@ -201,6 +209,30 @@ SectionResidual residual_of(const std::string& section, bool is_fitted, std::spa
 }
 
 }  // namespace
+
+bool TellingRows::add(const KernelCase& kernel, const GpuSpec& gpu) {
+  if (floors_.hides(kernel)) {
+    ++hidden_;
+    return false;
+  }
+  if (is_faster_than_memory(kernel, gpu)) {
+    ++cached_;
+    return false;
+  }
+  rows_.push_back({kernel, gpu, floors_.before(kernel)});
+  return true;
+}
+
+std::vector<std::string> TellingRows::warnings() const {
+  std::vector<std::string> lines;
+  if (hidden_ > 0)
+    lines.push_back(
+        fmt::format("{} rows tell how long their host took to start a kernel, and were left out", hidden_));
+  if (cached_ > 0)
+    lines.push_back(fmt::format("{} rows are faster than memory, so their operands stayed in the cache: left out",
+                                cached_));
+  return lines;
+}
 
 bool is_kept_aside(const KernelCase& kernel) {
   // FNV-1a: the same on every system.

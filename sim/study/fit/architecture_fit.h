@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/compute/gpu.h"
+#include "sim/study/bench/host_floor.h"
 #include "sim/study/bench/kernel_case.h"
 
 namespace lockstep {
@@ -40,6 +41,24 @@ struct SectionResidual {
 struct ArchitectureFit {
   KernelConstants constants;
   std::vector<SectionResidual> residuals;
+};
+
+// Which of the timed kernels tell something of their GPU, and how many do not.
+class TellingRows {
+ public:
+  explicit TellingRows(std::span<const KernelCase> kernels) : floors_(kernels) {}
+
+  // Whether it is one, now among `rows`. Both must outlive them.
+  bool add(const KernelCase& kernel, const GpuSpec& gpu);
+
+  const std::vector<TimedKernel>& rows() const { return rows_; }
+  std::vector<std::string> warnings() const;  // of what was left out
+
+ private:
+  HostFloors floors_;
+  std::vector<TimedKernel> rows_;
+  std::size_t hidden_ = 0;  // that tell how long their host took
+  std::size_t cached_ = 0;  // that were faster than memory
 };
 
 // Whether the shape is one of those kept aside.

@@ -17,7 +17,6 @@
 #include "sim/load/reading/exact_text.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/report/text_table.h"
-#include "sim/study/bench/host_floor.h"
 #include "sim/study/bench/kernel_prediction.h"
 #include "sim/study/bench/kernel_residuals.h"
 #include "sim/study/fit/architecture_fit.h"
@@ -184,19 +183,16 @@ class KernelFitter {
   }
 
   void fit_constants() {
-    const HostFloors floors(inputs_.kernels);
-    std::vector<TimedKernel> rows;
-    for (const KernelCase& kernel : inputs_.kernels)
-      if (!floors.hides(kernel))
-        rows.push_back({kernel, sheet_});
-    if (const std::size_t hidden = inputs_.kernels.size() - rows.size(); hidden > 0)
-      warn(fmt::format("{} rows tell how long their host took to start a kernel, and were left out", hidden));
-    ArchitectureFit fit = fit_architecture(*sheet_.kernels, rows);
+    TellingRows telling(inputs_.kernels);
+    std::vector<bool> tells;
+    for (const KernelCase& kernel : inputs_.kernels) tells.push_back(telling.add(kernel, sheet_));
+    for (const std::string& line : telling.warnings()) warn(line);
+    ArchitectureFit fit = fit_architecture(*sheet_.kernels, telling.rows());
     std::set<std::string> fitted;
     for (const SectionResidual& residual : fit.residuals) fitted.insert(residual.section);
     for (std::size_t index = 0; index < is_fitted_.size(); ++index)
-      is_fitted_[index] = is_fitted_[index] && fitted.contains(section_of(inputs_.kernels[index], sheet_)) &&
-                          !floors.hides(inputs_.kernels[index]);
+      is_fitted_[index] = is_fitted_[index] && tells[index] &&
+                          fitted.contains(section_of(inputs_.kernels[index], sheet_));
     put_constants(to_four_digits(std::move(fit.constants)), fitted);
   }
 
