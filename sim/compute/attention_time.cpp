@@ -32,8 +32,8 @@ class AttentionTimer {
   Duration walk(std::int64_t keys, std::int64_t share_ppm) const {
     const std::int64_t efficiency =
         is_backward_ ? constants_.backward_efficiency_ppm : constants_.efficiency_ppm;
-    const std::int64_t of_sm = std::max<std::int64_t>(
-        unit_.peak.count() / unit_.sms / million * efficiency / million * share_ppm, 1);
+    const std::int64_t of_sm =
+        std::max<std::int64_t>(unit_.of_sm(efficiency).count() / million * share_ppm, 1);
     const std::int64_t softmax = is_backward_ ? 0 : constants_.softmax_ppm;
     const std::int64_t millionths = (shape_.query_width + shape_.value_width) * million + softmax;
     const std::int64_t flops = queries_of_block * keys * (is_backward_ ? 5 : 2);
@@ -67,9 +67,8 @@ class AttentionTimer {
   }
 
   Duration moving(std::int64_t elements) const {
-    const Bandwidth memory{
-        std::max<std::int64_t>(unit_.memory.count() / million * constants_.memory_efficiency_ppm, 1)};
-    return time_to_move(Bytes{elements * unit_.element_bytes}, memory);
+    return time_to_move(Bytes{elements * unit_.element_bytes},
+                        unit_.memory_at(constants_.memory_efficiency_ppm));
   }
 
   // A server turns queries and keys by their places and writes keys and values to its cache.

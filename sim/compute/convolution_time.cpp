@@ -59,7 +59,7 @@ class ConvolutionTimer {
   std::int64_t depthwise_passes() const { return is_data() ? 2 : 4; }
 
   std::int64_t padded(std::int64_t channels) const {
-    return constants_.pads_channels ? divided_up(channels, tensor_channels) * tensor_channels : channels;
+    return unit_.has_tensor_cores ? divided_up(channels, tensor_channels) * tensor_channels : channels;
   }
 
   // By data there is a product for each parity of the stride that meets a tap of the filter.
@@ -124,9 +124,8 @@ class ConvolutionTimer {
   }
 
   Duration memory_time(std::int64_t elements) const {
-    const Bandwidth memory{
-        std::max<std::int64_t>(unit_.memory.count() / million * unit_.constants.memory_efficiency_ppm, 1)};
-    return time_to_move(Bytes{elements * unit_.element_bytes}, memory);
+    return time_to_move(Bytes{elements * unit_.element_bytes},
+                        unit_.memory_at(unit_.constants.memory_efficiency_ppm));
   }
 
   Duration time_of(const ScaledProduct& product) const {

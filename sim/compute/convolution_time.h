@@ -9,7 +9,7 @@
 //            Winograd's transform, with fewer FLOPs. A depthwise convolution has no product worth its name: it
 //            moves its bytes, a few times over (a judgement: nobody's tables hold one).
 // Invariant: integers; rounded up.
-// Cost:      one product, two where Winograd is tried.
+// Cost:      one product, three where transforms are tried.
 // Reference: Chetlur et al., "cuDNN", arXiv 1410.0759; Lavin and Gray, arXiv 1509.09308.
 
 #include "sim/compute/product_time.h"

@@ -62,7 +62,6 @@ struct ConvolutionConstants {
   std::int64_t winograd_ppm = 0;         // of the same efficiency, for tiles of 2 x 2 in one kernel; 0: none
   std::int64_t large_winograd_ppm = 0;   // and for tiles of 6 x 6 through memory
   std::int64_t transform_ppm = 600'000;  // of memory's bandwidth, into and out of those
-  bool pads_channels = false;            // to what a tensor core's step takes
   auto operator<=>(const ConvolutionConstants&) const = default;
 };
 
@@ -72,7 +71,7 @@ struct KernelConstants {
   ProductConstants tensor;
   ProductConstants vector;
   AttentionConstants attention;
-  ConvolutionConstants tensor_convolution{.pads_channels = true};
+  ConvolutionConstants tensor_convolution;
   ConvolutionConstants vector_convolution{.winograd_ppm = 700'000, .large_winograd_ppm = 800'000};
   MemoryConstants memory;
   auto operator<=>(const KernelConstants&) const = default;

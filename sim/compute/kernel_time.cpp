@@ -104,8 +104,8 @@ Duration time_of_shape(const ProductUnit& unit, const KernelConstants&, const Ge
 
 Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants,
                        const ConvolutionShape& shape, KernelDirection direction) {
-  const bool is_tensor = &unit.constants == &constants.tensor;
-  return convolution_time(unit, is_tensor ? constants.tensor_convolution : constants.vector_convolution,
+  return convolution_time(unit,
+                          unit.has_tensor_cores ? constants.tensor_convolution : constants.vector_convolution,
                           shape, direction);
 }
 
@@ -160,12 +160,13 @@ Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel
   if (kernel.direction == KernelDirection::backward && !is_attention(kernel.shape))
     return product_time(gpu, operands, {kernel.shape, KernelDirection::by_data}) +
            product_time(gpu, operands, {kernel.shape, KernelDirection::by_weights});
-  const ProductUnit unit{
-      .peak = matmul_peak(gpu, operands.precision),
-      .sms = gpu.sms,
-      .memory = gpu.memory_bandwidth,
-      .element_bytes = operands.bytes,
-      .constants = uses_tensor_cores(gpu, operands.precision) ? gpu.kernels->tensor : gpu.kernels->vector};
+  const bool has_tensor_cores = uses_tensor_cores(gpu, operands.precision);
+  const ProductUnit unit{.peak = matmul_peak(gpu, operands.precision),
+                         .sms = gpu.sms,
+                         .memory = gpu.memory_bandwidth,
+                         .element_bytes = operands.bytes,
+                         .has_tensor_cores = has_tensor_cores,
+                         .constants = has_tensor_cores ? gpu.kernels->tensor : gpu.kernels->vector};
   return std::visit(
       [&](const auto& shape) { return time_of_shape(unit, *gpu.kernels, shape, kernel.direction); },
       kernel.shape);

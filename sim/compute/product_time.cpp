@@ -41,10 +41,8 @@ class ProductTimer {
         shape_(shape),
         bytes_(elements * unit.element_bytes),
         partial_sums_(shape.batch * shape.m * shape.n * sum_bytes),
-        flops_of_sm_(
-            std::max<std::int64_t>(unit.peak.count() / unit.sms / million * constants_.efficiency_ppm, 1)),
-        memory_(std::max<std::int64_t>(unit.memory.count() / million * constants_.memory_efficiency_ppm, 1)) {
-  }
+        of_sm_(unit.of_sm(constants_.efficiency_ppm)),
+        memory_(unit.memory_at(constants_.memory_efficiency_ppm)) {}
 
   Duration least() const {
     Duration best = Duration::picoseconds(INT64_MAX);
@@ -52,6 +50,8 @@ class ProductTimer {
       const std::int64_t blocks =
           shape_.batch * divided_up(shape_.m, tile.rows) * divided_up(shape_.n, tile.columns);
       const std::int64_t step = step_of(tile);
+      if (spread_evenly(blocks, step) >= best)
+        continue;  // no cut of it is quicker
       for (const std::int64_t cuts : cuts_of_depth) {
         if (cuts > 1 && blocks * (cuts / 2) >= 2 * unit_.sms)
           break;
@@ -69,10 +69,15 @@ class ProductTimer {
     const auto fine_time = [](std::int64_t amount, std::int64_t rate) {
       return arithmetic::time_at_rate(amount * fine, rate);
     };
-    const Duration computing = fine_time(2 * tile.rows * tile.columns, flops_of_sm_);
+    const Duration computing = fine_time(2 * tile.rows * tile.columns, of_sm_.count());
     const Duration loading =
         fine_time((tile.rows + tile.columns) * unit_.element_bytes, constants_.operands.count());
     return longer_and_part(computing, loading, constants_.operand_loss_ppm).picoseconds();
+  }
+
+  // What all SMs together take at least: the waves full, and nothing but the depth.
+  Duration spread_evenly(std::int64_t blocks, std::int64_t step) const {
+    return Duration::picoseconds(arithmetic::product_divided_up(blocks, shape_.k * step, unit_.sms * fine));
   }
 
   Duration time(std::int64_t blocks, std::int64_t step, std::int64_t cuts) const {
@@ -95,7 +100,7 @@ class ProductTimer {
   Duration moving(std::int64_t blocks, std::int64_t cuts) const {
     const std::int64_t sums = cuts == 1 ? 0 : share_of(partial_sums_ * cuts, constants_.split_traffic_ppm);
     const std::int64_t drawn = std::min(blocks, unit_.sms) * constants_.memory_of_sm.count();
-    return time_to_move(Bytes{bytes_ + sums}, Bandwidth{std::min(memory_, drawn)});
+    return time_to_move(Bytes{bytes_ + sums}, std::min(memory_, Bandwidth{drawn}));
   }
 
   const ProductUnit& unit_;
@@ -103,11 +108,19 @@ class ProductTimer {
   const GemmShape& shape_;
   std::int64_t bytes_;
   std::int64_t partial_sums_;
-  std::int64_t flops_of_sm_;
-  std::int64_t memory_;
+  FlopRate of_sm_;
+  Bandwidth memory_;
 };
 
 }  // namespace
+
+FlopRate ProductUnit::of_sm(std::int64_t efficiency_ppm) const {
+  return FlopRate{std::max<std::int64_t>(peak.count() / sms / million * efficiency_ppm, 1)};
+}
+
+Bandwidth ProductUnit::memory_at(std::int64_t efficiency_ppm) const {
+  return Bandwidth{std::max<std::int64_t>(memory.count() / million * efficiency_ppm, 1)};
+}
 
 Duration product_time(const ProductUnit& unit, const GemmShape& shape) {
   const std::int64_t elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;

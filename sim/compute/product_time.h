@@ -28,7 +28,12 @@ struct ProductUnit {
   std::int64_t sms = 1;
   Bandwidth memory;
   std::int64_t element_bytes = 2;
+  bool has_tensor_cores = true;
   const ProductConstants& constants;
+
+  // At so much of their peaks.
+  FlopRate of_sm(std::int64_t efficiency_ppm) const;
+  Bandwidth memory_at(std::int64_t efficiency_ppm) const;
 };
 
 Duration product_time(const ProductUnit& unit, const GemmShape& shape);

@@ -14,8 +14,7 @@ ConvolutionConstants plain() {
           .by_weights_ppm = million,
           .winograd_ppm = 0,
           .large_winograd_ppm = 0,
-          .transform_ppm = million,
-          .pads_channels = false};
+          .transform_ppm = million};
 }
 
 // 64 channels of 56 x 56 by 128 filters of 3 x 3 with a stride of 2: 28 x 28 outputs.
@@ -33,13 +32,13 @@ ConvolutionShape strided() {
           .pad_width = 1};
 }
 
-class Unit {
- public:
+struct Unit {
   ProductUnit unit() const {
     return {.peak = FlopRate{128 * tera},
             .sms = 128,
             .memory = Bandwidth{tera},
             .element_bytes = 2,
+            .has_tensor_cores = has_tensor_cores,
             .constants = products};
   }
   Duration time(const ConvolutionConstants& constants, const ConvolutionShape& shape,
@@ -47,6 +46,7 @@ class Unit {
     return convolution_time(unit(), constants, shape, direction);
   }
   ProductConstants products;
+  bool has_tensor_cores = false;
 };
 
 std::int64_t elements_of(const ConvolutionShape& shape) {
@@ -94,12 +94,10 @@ TEST_CASE("at half the efficiency a convolution is a product twice as deep") {
 
 // An image has three channels, and a tensor core's step takes 32.
 TEST_CASE("tensor cores multiply whole steps of channels") {
-  const Unit unit;
+  const Unit unit{.has_tensor_cores = true};
   ConvolutionShape image = strided();
   image.in_channels = 3;
-  ConvolutionConstants constants = plain();
-  constants.pads_channels = true;
-  CHECK(unit.time(constants, image, KernelDirection::forward) ==
+  CHECK(unit.time(plain(), image, KernelDirection::forward) ==
         product_time(unit.unit(), {.m = 32 * 28 * 28, .n = 128, .k = 32 * 3 * 3}, elements_of(image)));
 }
 
