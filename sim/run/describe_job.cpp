@@ -71,15 +71,15 @@ std::int64_t unscaling_bytes(Precision precision) {
   return precision == Precision::amp_fp16 ? 8 : 0;
 }
 
-KernelWork optimizer_work(const Model& model, const ModelUse& use, Optimizer optimizer, KernelStyle style) {
+KernelWork optimizer_work(const ModelUse& use, Optimizer optimizer, KernelStyle style) {
   if (optimizer == Optimizer::none)
     return stated(Duration::zero());
-  const auto tensors = static_cast<std::int64_t>(model.parameters.size());
+  const auto tensors = static_cast<std::int64_t>(use.model.parameters.size());
   const std::int64_t bytes =
       style == KernelStyle::eager ? foreach_bytes(optimizer) : one_pass_bytes(optimizer);
   const std::int64_t passes = std::max<std::int64_t>(bytes / one_pass_bytes(optimizer), 1);
   return {.work_class = WorkClass::optimizer,
-          .bytes = parameter_count(model) * (bytes + unscaling_bytes(use.precision)),
+          .bytes = parameter_count(use.model) * (bytes + unscaling_bytes(use.precision)),
           .launches = divided_up(tensors, tensors_per_launch) * passes};
 }
 
@@ -295,7 +295,7 @@ void add_model(Job& job, const Scenario& scenario) {
   add_modelled_layers(job, use, scenario.cluster.gpu, scenario.compute.kernels);
   plan_recomputation(job, use.model, scenario.training.recompute);
   describe_activations(job, use.model, use.precision, use.batch_per_gpu);
-  job.optimizer = optimizer_work(use.model, use, scenario.training.optimizer, scenario.compute.kernels);
+  job.optimizer = optimizer_work(use, scenario.training.optimizer, scenario.compute.kernels);
 }
 
 void add_measured(Job& job, const MeasuredModel& measured) {

@@ -3,7 +3,8 @@
 // What a strategy has to get done: the work of one rank's step, its gradients, and its options.
 //
 // A job says how much, never how long: kernels carry FLOPs and bytes (or the duration a measurement states),
-// gradients carry bytes. Layers stand in forward order; backward walks them from the last.
+// gradients carry bytes. What its runs of products take stands beside them for who prices the plan: no strategy
+// looks at it. Layers stand in forward order; backward walks them from the last.
 
 #include <cstdint>
 #include <optional>
