@@ -50,6 +50,7 @@ LoadedScenario solve_anchor(const LoadedScenario& scenario) {
     (iteration.at(middle) < wanted ? low : high) = middle;
   }
   LoadedScenario solved = scenario;
+  solved.compute.is_anchored = true;
   solved.compute.device_ppm = high;
   solved.compute.anchor.reset();
   return solved;

@@ -28,11 +28,12 @@ Scenario shifted(Scenario moved, std::int64_t communication_ppm, std::int64_t co
   return moved;
 }
 
-// A measured step has no band of its own.
+// A measured step has no band of its own, nor has one that follows from a measured iteration.
 bool has_measured_compute(const Scenario& scenario) {
   const bool is_stated = std::any_of(scenario.model.stated.begin(), scenario.model.stated.end(),
                                      [](const auto& times) { return times.has_value(); });
-  return scenario.compute.single_gpu_iteration || scenario.model.measured || is_stated;
+  return scenario.compute.single_gpu_iteration || scenario.compute.is_anchored || scenario.model.measured ||
+         is_stated;
 }
 
 // How far the model of computing misses what it carries over from a measured step, for each doubling between them:

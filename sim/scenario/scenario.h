@@ -145,7 +145,8 @@ struct ComputeSpec {
   WorkFactors factors;                           // of the model's kernels
   std::int64_t transfer_ppm = 0;  // doublings between what was measured and this; 0: measured as it is here
   std::optional<Anchor> anchor;
-  std::int64_t device_ppm = 1'000'000;  // what solving the anchor multiplies all but launches by
+  bool is_anchored = false;             // whether an anchor was solved
+  std::int64_t device_ppm = 1'000'000;  // what solving it multiplies all but launches by
   std::int64_t scale_ppm = 1'000'000;   // of all computing
   std::optional<std::int64_t> slowdown_during_communication_ppm;
 };
