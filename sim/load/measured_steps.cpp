@@ -117,6 +117,9 @@ class Documents {
     document["training"] = training_there(here_, stated, conditions);
     ordered_json& compute = document["compute"];
     for (const char* key : {"single_gpu_iteration", "anchors", "anchor", "scale"}) compute.erase(key);
+    for (const char* key : conditions_of_compute) compute.erase(key);
+    copy_members(section_of(stated, "compute", ""), conditions_of_compute, compute);
+    copy_members(conditions, conditions_of_compute, compute);
     if (gpu) {
       ordered_json& cluster = document["cluster"];
       ordered_json machine = section_of(cluster, "machine", base_key);
@@ -149,6 +152,9 @@ std::string placed(const std::string& problem, const StatedStep& step, const std
   for (const char* key : conditions_of_training)
     if (is_of("/training", key))
       return said_of("/training");
+  for (const char* key : conditions_of_compute)
+    if (is_of("/compute", key))
+      return said_of("/compute");
   return fmt::format("{}{}: under its conditions {}", of_file, step.pointer, rest);
 }
 
@@ -186,6 +192,7 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
                           {"gpu", write_gpu(scenario.cluster.gpu)},
                           {"optimizer", name_of(scenario.training.optimizer, optimizer_spellings)},
                           {"recompute", text_of(scenario.training.recompute)},
+                          {"kernels", name_of(scenario.compute.kernels, kernel_style_spellings)},
                           {"gradient_accumulation", scenario.training.gradient_accumulation}};
   if (use.model.tokens_per_sample > 0)
     conditions["sequence_length"] = use.model.tokens_per_sample;
@@ -378,7 +385,8 @@ void check_residuals(const LoadedScenario& here, const std::vector<Measured>& st
 
 std::int64_t other_kernels(const Measured& step, const Scenario& here) {
   std::int64_t count = 0;
-  for (const char* key : {"model", "precision", "gpu"}) count += step.conditions.contains(key) ? 1 : 0;
+  for (const char* key : {"model", "precision", "gpu", "kernels"})
+    count += step.conditions.contains(key) ? 1 : 0;
   return count + (step.scenario.model.model.family == here.model.model.family ? 0 : 1);
 }
 

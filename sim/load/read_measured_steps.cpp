@@ -43,6 +43,7 @@ void check_conditions(const JsonReader& json) {
   if (const auto recompute = json.optional("recompute"))
     check_recompute_condition(*recompute);
   integer_or(json, "gradient_accumulation", 1, {1, million});
+  spelled_or(json, "kernels", KernelStyle::eager, kernel_style_spellings);
 }
 
 StatedStep read_step(const JsonReader& json, const Place& place) {

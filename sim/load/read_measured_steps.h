@@ -20,9 +20,10 @@ namespace lockstep {
 inline constexpr std::string_view one_step_key = "single_gpu_iteration";
 inline constexpr std::string_view several_steps_key = "anchors";
 
-// Of `model`, which may be measured otherwise, and of `training`.
+// Of `model`, which may be measured otherwise, of `training` and of `compute`.
 inline constexpr std::array conditions_of_model{"batch_per_gpu", "sequence_length", "precision"};
 inline constexpr std::array conditions_of_training{"optimizer", "recompute", "gradient_accumulation"};
+inline constexpr std::array conditions_of_compute{"kernels"};
 
 struct StatedStep {
   Duration time;
