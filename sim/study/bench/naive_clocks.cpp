@@ -1,11 +1,11 @@
 #include "sim/study/bench/naive_clocks.h"
 
-#include <ceres/ceres.h>
-
 #include <cmath>
+#include <vector>
 
 #include "sim/collectives/nccl_tuner.h"
 #include "sim/study/bench/collective_table.h"
+#include "sim/study/least_squares.h"
 
 namespace lockstep {
 namespace {
@@ -16,32 +16,32 @@ double bus_bytes(const MeasuredTable& table, Bytes size) {
          static_cast<double>(factor.denominator);
 }
 
-struct LineError {
+struct LinePoint {
   double bytes;
   double seconds;
-  template <class T>
-  bool operator()(const T* line, T* residual) const {
-    residual[0] = ceres::log((ceres::exp(line[0]) + ceres::exp(line[1]) * bytes) / seconds);
-    return true;
-  }
 };
+
+std::vector<LinePoint> points_of(std::span<const MeasuredTable> tables) {
+  std::vector<LinePoint> points;
+  for (const MeasuredTable& table : tables)
+    for (const MeasuredRow& row : table.rows)
+      points.push_back({bus_bytes(table, row.size), row.time.in_seconds()});
+  return points;
+}
 
 }  // namespace
 
 NaiveClocks::NaiveClocks(std::span<const MeasuredTable> fitted, const ProfileStore& store) : store_(store) {
-  double line[2] = {std::log(20e-6), std::log(1e-11)};
-  ceres::Problem problem;
-  for (const MeasuredTable& table : fitted)
-    for (const MeasuredRow& row : table.rows)
-      problem.AddResidualBlock(new ceres::AutoDiffCostFunction<LineError, 1, 2>(
-                                   new LineError{bus_bytes(table, row.size), row.time.in_seconds()}),
-                               nullptr, line);
-  ceres::Solver::Options options;
-  options.linear_solver_type = ceres::DENSE_QR;
-  options.logging_type = ceres::SILENT;
-  ceres::Solver::Summary summary;
-  if (!fitted.empty())
-    ceres::Solve(options, &problem, &summary);
+  const std::vector<LinePoint> points = points_of(fitted);
+  std::vector<double> line{std::log(20e-6), std::log(1e-11)};
+  solve({.residuals = points.size(),
+         .bounds = {line.size(), {.least = -60, .most = 10}},
+         .evaluate =
+             [&](const double* at, double* residuals) {
+               for (const LinePoint& point : points)
+                 *residuals++ = std::log((std::exp(at[0]) + std::exp(at[1]) * point.bytes) / point.seconds);
+             }},
+        line);
   alpha_s_ = std::exp(line[0]);
   beta_s_ = std::exp(line[1]);
 }

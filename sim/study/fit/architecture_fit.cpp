@@ -1,6 +1,5 @@
 #include "sim/study/fit/architecture_fit.h"
 
-#include <ceres/ceres.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "sim/load/hardware/kernel_constants_json.h"
 #include "sim/study/bench/kernel_prediction.h"
 #include "sim/study/fit/calibration_profile.h"
+#include "sim/study/least_squares.h"
 
 namespace lockstep {
 namespace {
@@ -91,7 +91,7 @@ class SectionFitter {
     double least = 0;
     for (const KernelConstants& start : {start_, KernelConstants{}, light}) {
       std::vector<double> values = values_of(start);
-      const double cost = solve(values);
+      const double cost = solve(question(), values);
       if (best.empty() || cost < least) {
         best = values;
         least = cost;
@@ -101,14 +101,6 @@ class SectionFitter {
   }
 
  private:
-  struct Functor {
-    SectionFitter& fitter;
-    bool operator()(double const* const* values, double* residuals) const {
-      fitter.evaluate(values[0], residuals);
-      return true;
-    }
-  };
-
   std::vector<double> values_of(const KernelConstants& constants) const {
     std::vector<double> values;
     for (std::size_t i = 0; i < fields_.size(); ++i) {
@@ -136,29 +128,16 @@ class SectionFitter {
     }
   }
 
-  // Returns half the sum of the squares.
-  double solve(std::vector<double>& values) {
-    ceres::NumericDiffOptions numeric;
-    numeric.relative_step_size = 1e-3;
-    auto cost = std::make_unique<ceres::DynamicNumericDiffCostFunction<Functor, ceres::FORWARD>>(
-        new Functor{*this}, ceres::TAKE_OWNERSHIP, numeric);
-    cost->AddParameterBlock(static_cast<int>(values.size()));
-    cost->SetNumResiduals(static_cast<int>(rows_.size()));
-    ceres::Problem problem;
-    problem.AddResidualBlock(cost.release(), nullptr, values.data());
-    for (int i = 0; i < static_cast<int>(values.size()); ++i) {
-      const ConstantRange& range = ranges_[static_cast<std::size_t>(i)];
-      problem.SetParameterLowerBound(values.data(), i, 1 + range.least / range.usual);
-      problem.SetParameterUpperBound(values.data(), i, 1 + range.most / range.usual);
-    }
-    ceres::Solver::Options options;
-    options.linear_solver_type = ceres::DENSE_QR;
-    options.max_num_iterations = most_iterations;
-    options.function_tolerance = 1e-5;
-    options.logging_type = ceres::SILENT;
-    ceres::Solver::Summary summary;
-    ceres::Solve(options, &problem, &summary);
-    return summary.final_cost;
+  LeastSquares question() {
+    std::vector<ParameterBounds> bounds;
+    for (const ConstantRange& range : ranges_)
+      bounds.push_back({.least = 1 + range.least / range.usual, .most = 1 + range.most / range.usual});
+    return {.residuals = rows_.size(),
+            .bounds = std::move(bounds),
+            .relative_step = 1e-3,
+            .tolerance = 1e-5,
+            .most_iterations = most_iterations,
+            .evaluate = [this](const double* values, double* residuals) { evaluate(values, residuals); }};
   }
 
   KernelConstants start_;

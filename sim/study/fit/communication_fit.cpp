@@ -1,7 +1,5 @@
 #include "sim/study/fit/communication_fit.h"
 
-#include <ceres/ceres.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include "sim/collectives/nccl_tuner.h"
 #include "sim/study/bench/table_predictor.h"
 #include "sim/study/fit/fit_constants.h"
+#include "sim/study/least_squares.h"
 
 namespace lockstep {
 
@@ -64,41 +63,6 @@ std::size_t release_index(std::int64_t version_code) {
 
 // Of these, the ones tried for a whole machine before each group is asked on its own.
 constexpr std::array<std::size_t, 4> tried_first{0, 2, 3, 5};
-
-using Residuals = std::function<void(const double*, double*)>;
-
-struct Functor {
-  const Residuals& residuals;
-  bool operator()(double const* const* parameters, double* residual) const {
-    residuals(parameters[0], residual);
-    return true;
-  }
-};
-
-// Returns half the sum of the squares.
-double solve(const Residuals& residuals, std::size_t count, int most_iterations,
-             std::vector<double>& solution) {
-  ceres::NumericDiffOptions numeric;
-  numeric.relative_step_size = 2e-4;
-  auto* cost = new ceres::DynamicNumericDiffCostFunction<Functor, ceres::FORWARD>(
-      new Functor{residuals}, ceres::TAKE_OWNERSHIP, numeric);
-  cost->AddParameterBlock(static_cast<int>(solution.size()));
-  cost->SetNumResiduals(static_cast<int>(count));
-  ceres::Problem problem;
-  problem.AddResidualBlock(cost, nullptr, solution.data());
-  for (int i = 0; i < static_cast<int>(solution.size()); ++i) {
-    problem.SetParameterLowerBound(solution.data(), i, shift - 4);
-    problem.SetParameterUpperBound(solution.data(), i, shift + 4);
-  }
-  ceres::Solver::Options options;
-  options.linear_solver_type = ceres::DENSE_QR;
-  options.max_num_iterations = most_iterations;
-  options.function_tolerance = 1e-4;
-  options.logging_type = ceres::SILENT;
-  ceres::Solver::Summary summary;
-  ceres::Solve(options, &problem, &summary);
-  return summary.final_cost;
-}
 
 // By group: index into `releases`.
 using Releases = std::vector<std::size_t>;
@@ -169,10 +133,16 @@ struct TableSet::State {
   }
 
   double minimise(Search& search, double knee, int most_iterations) const {
-    const Residuals residuals = [&](const double* values, double* residual) {
+    const auto residuals = [&](const double* values, double* residual) {
       this->residuals(values, search.release, knee, residual);
     };
-    return solve(residuals, points.size() + unknowns(), most_iterations, search.solution);
+    return solve({.residuals = points.size() + unknowns(),
+                  .bounds = {search.solution.size(), {.least = shift - 4, .most = shift + 4}},
+                  .relative_step = 2e-4,
+                  .tolerance = 1e-4,
+                  .most_iterations = most_iterations,
+                  .evaluate = residuals},
+                 search.solution);
   }
 
   Search search_from_usual() const {
