@@ -118,8 +118,11 @@ int validate_tables(const ValidateArguments& arguments, const CommandContext& co
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : exit_check_failed;
 }
 
-// Runs alone are drawn as what they vary: iteration time against bucket cap.
+// Runs alone are drawn as what they vary: iteration time against bucket cap; kernels under their GPUs' roofs.
 const char* script_of(const Validation& validation, const std::vector<std::string>& files) {
+  if (std::all_of(validation.cases.begin(), validation.cases.end(),
+                  [](const ValidationCase& entry) { return entry.is_kernel; }))
+    return "roofline";
   const bool has_setting = std::any_of(validation.cases.begin(), validation.cases.end(),
                                        [](const ValidationCase& entry) { return entry.setting.has_value(); });
   return files.empty() && has_setting ? "bucket_caps" : "validate";

@@ -33,6 +33,14 @@ struct CapSetting {
   double measured_p90_s = 0;
 };
 
+// What a kernel has to do, and what its GPU's data sheet would let it do in a second.
+struct KernelFigures {
+  double flops = 0;  // of causal attention half the square
+  double bytes = 0;  // every operand once
+  double peak_flops_per_s = 0;
+  double peak_bytes_per_s = 0;
+};
+
 struct ValidationCase {
   std::string name;
   std::string group;
@@ -45,7 +53,9 @@ struct ValidationCase {
   NaivePredictions naive;
   std::vector<Bytes> buckets;         // as predicted, in launch order
   std::optional<CapSetting> setting;  // of cases from harness runs
-  bool is_kernel = false;  // of a table of kernels: nothing communicates, and there are too many to list
+  // Of a table of kernels: nothing communicates, and there are too many to list.
+  bool is_kernel = false;
+  std::optional<KernelFigures> figures = {};  // of kernels that are products
 
   double error_percent() const { return (predicted_s / measured_s - 1) * 100; }
 };

@@ -28,6 +28,11 @@ Json case_json(const ValidationCase& entry) {
     json["naive"] = {{"no_communication", entry.naive.no_communication},
                      {"no_overlap", entry.naive.no_overlap},
                      {"perfect_overlap", entry.naive.perfect_overlap}};
+  if (entry.figures)
+    json["figures"] = {{"flops", entry.figures->flops},
+                       {"bytes", entry.figures->bytes},
+                       {"peak_flops_per_s", entry.figures->peak_flops_per_s},
+                       {"peak_bytes_per_s", entry.figures->peak_bytes_per_s}};
   if (!entry.caution.empty())
     json["caution"] = entry.caution;
   if (entry.setting)

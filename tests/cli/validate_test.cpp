@@ -212,6 +212,26 @@ TEST_CASE("validate predicts a folder of kernel tables, group by group, the same
   CHECK(run_program("validate --max-mape 0.0001 " + kernel_samples).exit_code == 3);
 }
 
+TEST_CASE("a product tells what it has to do, and is drawn under its GPU's roof") {
+  const TableFolder tables;
+  const std::string table =
+      tables.write("gemm.csv",
+                   "gpu,precision,batch,m,n,k,layout,direction,time_us,source\n"
+                   "a100_sxm_80gb,bf16,1,4096,4096,1024,,fwd,150,here\n");
+  const json document = json::parse(run_program("validate --json " + table).out);
+  const json& figures = document["cases"].at(0)["figures"];
+  CHECK(figures["flops"] == 2.0 * 4096 * 4096 * 1024);
+  CHECK(figures["bytes"] == 2.0 * (4096 * 1024 * 2 + 4096 * 4096));
+  CHECK(figures["peak_flops_per_s"] == 312e12);
+  CHECK(figures["peak_bytes_per_s"] == 2039e9);
+  const Answer drawn = run_program("validate " + table + " --plot " + tables.path("roof.png"));
+  CAPTURE(drawn.diagnostics);
+  if (drawn.exit_code == 4)
+    check_says(drawn.diagnostics, {"needs python3 with matplotlib"});
+  else
+    CHECK(text_of(tables.path("roof.png")).starts_with("\x89PNG\r\n\x1a\n"));
+}
+
 TEST_CASE("one table of kernels is a suite, beside others, and a folder may hold both kinds of CSV") {
   const Answer one = run_program("validate --json " + kernel_samples + "/gemm.csv");
   CHECK(one.exit_code == 0);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "sim/base/error.h"
+#include "sim/compute/kernel_time.h"
 #include "sim/study/bench/host_floor.h"
 #include "sim/study/bench/kernel_prediction.h"
 #include "sim/study/bench/kernel_table.h"
@@ -26,6 +27,19 @@ struct NamedGpu {
 
 std::string group_of(const KernelCase& kernel, const std::string& gpu) {
   return fmt::format("{}, {}, {}, {}", kernel.table, gpu, kernel.precision, name_of(kernel.direction));
+}
+
+// Of products; nothing else has a place under a roof.
+std::optional<KernelFigures> figures_of(const GpuSpec& gpu, const KernelCase& kernel) {
+  if (!product_of(kernel))
+    return std::nullopt;
+  const KernelWork work = *work_of(kernel);
+  const auto* attention = std::get_if<AttentionShape>(&kernel.shape);
+  const auto flops = static_cast<double>(work.flops);
+  return KernelFigures{.flops = attention != nullptr && attention->is_causal ? flops / 2 : flops,
+                       .bytes = static_cast<double>(work.bytes),
+                       .peak_flops_per_s = static_cast<double>(matmul_peak(gpu, kernel.multiplied).count()),
+                       .peak_bytes_per_s = static_cast<double>(gpu.memory_bandwidth.count())};
 }
 
 struct LeftOutPlace {
@@ -54,7 +68,7 @@ class KernelCases {
 
   void append_on(const NamedGpu& gpu, const KernelCase& kernel, const std::string& split) {
     if (const auto predicted = predict(gpu, kernel))
-      append_case(kernel, gpu.profile.name, floors_.measured(kernel, *predicted), split);
+      append_case(kernel, gpu, floors_.measured(kernel, *predicted), split);
   }
 
   void leave_out(const KernelCase& kernel, const std::string& reason, const std::string& name = "") {
@@ -109,15 +123,16 @@ class KernelCases {
     }
   }
 
-  void append_case(const KernelCase& kernel, const std::string& gpu, Duration predicted,
+  void append_case(const KernelCase& kernel, const NamedGpu& gpu, Duration predicted,
                    const std::string& split) {
     ValidationCase entry;
     entry.name = describe(kernel);
-    entry.group = group_of(kernel, gpu);
+    entry.group = group_of(kernel, gpu.profile.name);
     entry.split = split;
     entry.measured_s = kernel.time.in_seconds();
     entry.predicted_s = predicted.in_seconds();
     entry.is_kernel = true;
+    entry.figures = figures_of(*gpu.figures, kernel);
     validation_.cases.push_back(std::move(entry));
   }
 
