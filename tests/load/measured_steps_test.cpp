@@ -46,6 +46,7 @@ const std::vector<Overrides>& changes() {
                                           {{"cluster.machine.gpu.memory_bandwidth", "3 TB/s"}},
                                           {{"training.optimizer", "adam"}},
                                           {{"training.recompute", "full"}},
+                                          {{"compute.kernels", "compiled"}},
                                           {{"training.gradient_accumulation", "4"}}};
   return all;
 }
@@ -92,6 +93,8 @@ TEST_CASE("a transfer there and back is the identity") {
     for (const char* key : {"optimizer", "recompute", "gradient_accumulation"})
       if (step.contains(key))
         back[key] = there.given["training"][key];
+    if (step.contains("kernels"))
+      back["kernels"] = there.given["compute"]["kernels"];
     if (step.contains("model"))
       back["model"] = there.given["model"]["name"];
     const Duration again = time_of(load_resnet({{step_path, back.dump()}}));
@@ -209,6 +212,7 @@ TEST_CASE("what cannot have been measured is refused with what could") {
            {R"({"time": "90 ms", "batch": 64})", {at + "/batch: ", "did you mean \"batch_per_gpu\""}},
            {R"({"time": "90 ms", "batch_per_gpu": 0})", {at + "/batch_per_gpu: ", "found 0"}},
            {R"({"time": "90 ms", "recompute": "some"})", {at + "/recompute: ", "every_K"}},
+           {R"({"time": "90 ms", "kernels": "eagre"})", {at + "/kernels: ", "did you mean \"eager\""}},
            {R"({"time": "90 ms", "gpu": "a100_sxm_40"})", {at + "/gpu: ", "a100_sxm_40gb"}},
            {R"({"time": "90 ms", "gpu": "v100_sxm2_16gb", "precision": "bf16"})",
             {at + "/precision: ", "v100_sxm2_16gb", "did you mean \"fp16\""}},
@@ -267,6 +271,18 @@ TEST_CASE("the band widens with the distance from what was measured") {
   CHECK(width("128") > 1.02);
   CHECK(width("32") > width("128"));
   CHECK(width("512") > 1.02);
+}
+
+TEST_CASE("what an iteration anchors has no band of computing that nobody measured") {
+  auto file = ordered_json::parse(testing::resnet_text);
+  file["cluster"]["nodes"] = 1;
+  file["cluster"]["gpus_per_node"] = 1;
+  file["compute"] = ordered_json::object();
+  const IterationTimes guessed = predict(scenario_from(file)).report.times;
+  CHECK(guessed.high->in_seconds() > 1.2 * guessed.low->in_seconds());
+  file["compute"]["anchor"] = {{"set", ordered_json::object()}, {"iteration_time", "120 ms"}};
+  const IterationTimes anchored = predict(scenario_from(file)).report.times;
+  CHECK(*anchored.low == *anchored.high);
 }
 
 }  // namespace lockstep::measured_steps_test

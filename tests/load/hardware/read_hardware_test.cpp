@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sim/load/hardware/kernel_constants_json.h"
 #include "tests/scenario/lab.h"
 
@@ -75,6 +77,19 @@ TEST_CASE("a GPU that says no compute capability has that which its precisions t
   CHECK(architecture_with(R"({"fp32": "10 TFLOP/s", "tf32": "100 TFLOP/s"})") == "ampere");
   CHECK(architecture_with(R"({"fp32": "10 TFLOP/s", "bf16": "100 TFLOP/s"})") == "ampere");
   CHECK(architecture_with(R"({"fp32": "10 TFLOP/s", "fp8": "100 TFLOP/s"})") == "hopper");
+}
+
+bool warns_of_stand_in(const std::string& gpu) {
+  const auto warnings = load_lab({{"cluster.machine.gpu", gpu}}).warnings;
+  return std::any_of(warnings.begin(), warnings.end(),
+                     [](const std::string& warning) { return contains(warning, "stand for"); });
+}
+
+TEST_CASE("a GPU whose architecture nobody timed says in its result whose kernels stand for its own") {
+  CHECK(warns_of_stand_in("t4"));
+  CHECK(warns_of_stand_in(inline_gpu));
+  CHECK_FALSE(warns_of_stand_in("a100_sxm_40gb"));
+  CHECK_FALSE(warns_of_stand_in("h100_sxm_80gb"));
 }
 
 TEST_CASE("a curve that a processor states stands before its architecture's constants") {
