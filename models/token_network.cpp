@@ -179,6 +179,22 @@ Layer TokenNetwork::fused_attention(const Attention& attention, std::int64_t cou
           .backward_kernels = 3};  // row sums, the products, conversion of the query gradient
 }
 
+// Between token by token, as linear layers have it, and head by head, as products in batches do: a copy each
+// way.
+Activation TokenNetwork::rearranged(const std::string& name, const std::vector<Activation>& inputs) {
+  std::int64_t elements = 0;
+  for (const Activation& input : inputs) elements += input.elements;
+  builder_.add_layer({.name = name,
+                      .split = TensorSplit::local,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 2 * elements,
+                      .pointwise_elements = elements,
+                      .forward_kernels = static_cast<int>(inputs.size()),
+                      .backward_kernels = static_cast<int>(inputs.size())},
+                     inputs);
+  return builder_.add_activation(elements);
+}
+
 Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::vector<Activation>& inputs,
                                        std::int64_t count) {
   const std::int64_t product = 2 * count * count * attention.width;
@@ -198,8 +214,9 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
 
   Layer queries_times_keys = multiply;
   queries_times_keys.name += ".scores";
-  queries_times_keys.saved_elements = keep_all(inputs);
-  builder_.add_layer(std::move(queries_times_keys), inputs);
+  const Activation heads = rearranged(attention.name + ".heads", inputs);
+  queries_times_keys.saved_elements = builder_.keep(heads);
+  builder_.add_layer(std::move(queries_times_keys), {heads});
 
   const Tokens weights = masked_softmax(attention, scores);
   Layer weights_times_values = multiply;
@@ -207,7 +224,10 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
   weights_times_values.name += ".values";
   weights_times_values.saved_elements = builder_.keep(weights.activation);
   builder_.add_layer(std::move(weights_times_values), {weights.activation});
-  return tokens(count, attention.width);
+  const Tokens output = tokens(count, attention.width);
+  return {.activation = rearranged(attention.name + ".merged", {output.activation}),
+          .count = count,
+          .width = attention.width};
 }
 
 // Scale, mask and softmax (and dropout), each a kernel of its own.

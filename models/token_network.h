@@ -68,6 +68,7 @@ class TokenNetwork {
 
  private:
   Layer fused_attention(const Attention& attention, std::int64_t count) const;
+  Activation rearranged(const std::string& name, const std::vector<Activation>& inputs);
   Tokens unfused_attention(const Attention& attention, const std::vector<Activation>& inputs,
                            std::int64_t count);
   Tokens masked_softmax(const Attention& attention, const Tokens& scores);

@@ -8,7 +8,15 @@ namespace {
 constexpr std::int64_t tensor_channels = 32;       // of one step through a filter's tap, whole or not
 constexpr std::int64_t least_winograd_depth = 24;  // channels that are summed over, or stand for fewer
 constexpr std::int64_t large_tile = 6;             // of Winograd's transform through memory
-constexpr Duration launch = Duration::microseconds(4);
+constexpr Duration one_start = Duration::microseconds(4);
+
+// FLOPs that a vector lane could do while it visits one tap of a depthwise filter: addresses and edges cost
+// more than the product. Few of such kernels were published: 5 x 5 over 8 x 64 x 1024 x 1008 points takes
+// 25.0 ms forward and 89.0 ms backward (pytorch/pytorch pull requests 125362 and 129609; taken as an
+// A100's), which makes 37 and 66; 3 x 3 x 3 over 8 x 64 x 32 x 56 x 56 points 14.2 ms both ways on a V100
+// and 24.0 ms on a GTX 1080 Ti (40801), which makes 54 and 65 on average.
+constexpr std::int64_t forward_visit = 37;
+constexpr std::int64_t backward_visit = 66;
 
 // A product at so much of the unit's efficiency: as one that is so much deeper.
 struct ScaledProduct {
@@ -24,8 +32,8 @@ class ConvolutionTimer {
       : unit_(unit), constants_(constants), shape_(shape), direction_(direction) {}
 
   Duration time() const {
-    if (shape_.groups > 1 && shape_.groups == shape_.in_channels)
-      return memory_time(elements()) * depthwise_passes() + unit_.constants.start;
+    if (shape_.is_depthwise())
+      return std::max(memory_time(elements()), visiting()) + unit_.constants.start;
     Duration best = time_of({implicit_product(), elements(), efficiency()}) + filling();
     if (may_transform(3) && is_data() && constants_.winograd_ppm > 0)
       best = std::min(best, time_of({small_winograd(), elements(), share(constants_.winograd_ppm)}));
@@ -53,10 +61,13 @@ class ConvolutionTimer {
     return arithmetic::product_divided_up(efficiency(), ppm, million);
   }
 
-  // Judgement, not measurement: no table has depthwise kernels. Chosen so that EfficientNet's published steps
-  // come nearer, half of memory's bandwidth where each point is read for its neighbours and a quarter where a
-  // filter sums over all points; they are still 28 to 54 % too fast.
-  std::int64_t depthwise_passes() const { return is_data() ? 2 : 4; }
+  // Every tap of every point is visited by a vector lane, whatever the precision.
+  Duration visiting() const {
+    const std::int64_t points = shape_.batch * shape_.out_height() * shape_.out_width();
+    const std::int64_t visits = points * shape_.out_channels * shape_.filter_height * shape_.filter_width;
+    const bool is_forward = direction_ == KernelDirection::forward;
+    return time_to_compute(Flops{visits * (is_forward ? forward_visit : backward_visit)}, unit_.lanes);
+  }
 
   std::int64_t padded(std::int64_t channels) const {
     return unit_.has_tensor_cores ? divided_up(channels, tensor_channels) * tensor_channels : channels;
@@ -82,7 +93,7 @@ class ConvolutionTimer {
 
   // What no tap of a strided filter reaches is set to nothing first.
   Duration filling() const {
-    return is_backward_data() && strides() > 1 ? launch + memory_time(input_elements()) : Duration::zero();
+    return is_backward_data() && strides() > 1 ? one_start + memory_time(input_elements()) : Duration::zero();
   }
 
   bool may_transform(std::int64_t filter) const {
@@ -111,7 +122,7 @@ class ConvolutionTimer {
     const std::int64_t transformed = places * (tiles * (inputs() + outputs()) + inputs() * outputs());
     const Duration transforms = scaled(memory_time(elements() + transformed), million,
                                        std::max<std::int64_t>(constants_.transform_ppm, 1));
-    return time_of({product, transformed, share(constants_.large_winograd_ppm)}) + transforms + launch * 3;
+    return time_of({product, transformed, share(constants_.large_winograd_ppm)}) + transforms + one_start * 3;
   }
 
   std::int64_t input_elements() const {

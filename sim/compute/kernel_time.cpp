@@ -166,7 +166,8 @@ Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel
                          .memory = gpu.memory_bandwidth,
                          .element_bytes = operands.bytes,
                          .has_tensor_cores = has_tensor_cores,
-                         .constants = has_tensor_cores ? gpu.kernels->tensor : gpu.kernels->vector};
+                         .constants = has_tensor_cores ? gpu.kernels->tensor : gpu.kernels->vector,
+                         .lanes = gpu.vector_peak};
   return std::visit(
       [&](const auto& shape) { return time_of_shape(unit, *gpu.kernels, shape, kernel.direction); },
       kernel.shape);

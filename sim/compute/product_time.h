@@ -16,6 +16,9 @@
 // Reference: NVIDIA, "Matrix Multiplication Background User's Guide" (tiles, waves, split-k); Osama et al.
 //            2301.03598 (the depth as work to share).
 
+#include <cstdint>
+#include <limits>
+
 #include "sim/base/units.h"
 #include "sim/compute/kernel_constants.h"
 #include "sim/plan/kernel.h"
@@ -30,6 +33,7 @@ struct ProductUnit {
   std::int64_t element_bytes = 2;
   bool has_tensor_cores = true;
   const ProductConstants& constants;
+  FlopRate lanes{std::numeric_limits<std::int64_t>::max()};  // the vector lanes beside it
 
   // At so much of their peaks.
   FlopRate of_sm(std::int64_t efficiency_ppm) const;

@@ -193,6 +193,7 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
                           {"optimizer", name_of(scenario.training.optimizer, optimizer_spellings)},
                           {"recompute", text_of(scenario.training.recompute)},
                           {"kernels", name_of(scenario.compute.kernels, kernel_style_spellings)},
+                          {"memory_format", name_of(scenario.compute.memory_format, memory_format_spellings)},
                           {"gradient_accumulation", scenario.training.gradient_accumulation}};
   if (use.model.tokens_per_sample > 0)
     conditions["sequence_length"] = use.model.tokens_per_sample;
@@ -385,7 +386,7 @@ void check_residuals(const LoadedScenario& here, const std::vector<Measured>& st
 
 std::int64_t other_kernels(const Measured& step, const Scenario& here) {
   std::int64_t count = 0;
-  for (const char* key : {"model", "precision", "gpu", "kernels"})
+  for (const char* key : {"model", "precision", "gpu", "kernels", "memory_format"})
     count += step.conditions.contains(key) ? 1 : 0;
   return count + (step.scenario.model.model.family == here.model.model.family ? 0 : 1);
 }

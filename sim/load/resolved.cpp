@@ -339,7 +339,8 @@ ordered_json write_anchor(const Anchor& anchor) {
 // Without slowdown_during_communication the calibration's compute_slowdown and sm_interference hold.
 ordered_json write_compute(const LoadedScenario& scenario) {
   const ComputeSpec& compute = scenario.compute;
-  ordered_json json{{"kernels", name_of(compute.kernels, kernel_style_spellings)}};
+  ordered_json json{{"kernels", name_of(compute.kernels, kernel_style_spellings)},
+                    {"memory_format", name_of(compute.memory_format, memory_format_spellings)}};
   write_measured_steps(scenario, json);
   if (compute.anchor) {
     json["anchor"] = write_anchor(*compute.anchor);

@@ -29,8 +29,10 @@ struct ConvolutionShape {
   std::int64_t filter_height = 1, filter_width = 1, stride_height = 1, stride_width = 1;
   std::int64_t pad_height = 0, pad_width = 0;
   std::int64_t groups = 1;
+  bool is_channels_last = false;  // pixel by pixel in memory
   auto operator<=>(const ConvolutionShape&) const = default;
 
+  bool is_depthwise() const { return groups > 1 && groups == in_channels; }
   std::int64_t out_height() const { return (height + 2 * pad_height - filter_height) / stride_height + 1; }
   std::int64_t out_width() const { return (width + 2 * pad_width - filter_width) / stride_width + 1; }
 };

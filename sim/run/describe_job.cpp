@@ -85,11 +85,13 @@ KernelWork optimizer_work(const ModelUse& use, Optimizer optimizer, KernelStyle 
 
 class LayerPricer {
  public:
-  LayerPricer(const ModelUse& use, KernelStyle style)
-      : batch_(use.batch_per_gpu),
-        element_bytes_(activation_bytes(use.precision)),
-        casts_(casts_weights(use.precision)),
-        style_(style) {}
+  explicit LayerPricer(const Scenario& scenario)
+      : batch_(scenario.model.batch_per_gpu),
+        element_bytes_(activation_bytes(scenario.model.precision)),
+        casts_(casts_weights(scenario.model.precision)),
+        style_(scenario.compute.kernels),
+        is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
+        has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, scenario.model.precision)) {}
 
   KernelWork forward(const Layer& layer) const {
     const std::int64_t elements = forward_elements(layer) * batch_ + layer.weight_elements;
@@ -98,20 +100,22 @@ class LayerPricer {
             .flops = layer.forward_flops * batch_,
             .bytes = elements * element_bytes_ + loss_casts(layer),
             .launches = is_merged(layer) ? 0 : layer.forward_kernels,
-            .passes = casting > 0 ? 1 : 0,
-            .pass_bytes = casting};
+            .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
+            .pass_bytes = casting + transposed_bytes(layer)};
   }
 
   KernelWork backward(const Layer& layer) const {
     const std::int64_t elements =
         backward_elements(layer) * batch_ + layer.weight_elements + layer.gradient_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.gradient_elements * cast_bytes : 0;
+    const std::int64_t products = layer.backward_input_flops > 0 ? 2 : 1;
     return {.work_class = work_class(layer.kind),
             .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
             .bytes = elements * element_bytes_ + loss_casts(layer),
             .launches = is_merged(layer) ? 0 : layer.backward_kernels,
-            .passes = layer.backward_passes + (casting > 0 ? 1 : 0),
-            .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting};
+            .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
+            .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
+                          products * transposed_bytes(layer)};
   }
 
   std::vector<Kernel> forward_products(const Layer& layer) const {
@@ -133,8 +137,24 @@ class LayerPricer {
  private:
   static constexpr std::int64_t cast_bytes = 6;  // read in one precision, written in the other
 
+  // Tensor cores read pixel by pixel: around each product of a convolution whose maps lie otherwise the library
+  // puts its two operands in that order and its result back, each read and written once (NVIDIA, "Convolutional
+  // Layers User's Guide", tensor layouts). Depthwise kernels use no tensor cores.
+  bool is_transposed(const Layer& layer) const {
+    const auto* shape = layer.product ? std::get_if<ConvolutionShape>(&*layer.product) : nullptr;
+    return has_tensor_cores_ && !is_channels_last_ && shape != nullptr && !shape->is_depthwise();
+  }
+  std::int64_t transposes_of(const Layer& layer) const { return is_transposed(layer) ? 3 : 0; }
+  std::int64_t transposed_bytes(const Layer& layer) const {
+    const std::int64_t operands = layer.forward_elements * batch_ + layer.weight_elements;
+    return is_transposed(layer) ? 2 * operands * element_bytes_ : 0;
+  }
+
   ProductShape product_of(const Layer& layer) const {
-    return for_samples(*layer.product, batch_, layer.weight_elements > 0);
+    ProductShape shape = for_samples(*layer.product, batch_, layer.weight_elements > 0);
+    if (auto* convolution = std::get_if<ConvolutionShape>(&shape))
+      convolution->is_channels_last = is_channels_last_;
+    return shape;
   }
 
   bool is_merged(const Layer& layer) const {
@@ -167,6 +187,8 @@ class LayerPricer {
   std::int64_t element_bytes_;
   bool casts_;
   KernelStyle style_;
+  bool is_channels_last_;
+  bool has_tensor_cores_;
 };
 
 // Runs of products that were seen before are priced once: the blocks of a transformer are alike.
@@ -191,8 +213,10 @@ class ProductRuns {
   std::map<std::vector<Kernel>, std::uint32_t> numbers_;
 };
 
-void add_modelled_layers(Job& job, const ModelUse& use, const GpuSpec& gpu, KernelStyle style) {
-  const LayerPricer pricer(use, style);
+void add_modelled_layers(Job& job, const Scenario& scenario) {
+  const ModelUse& use = scenario.model;
+  const GpuSpec& gpu = scenario.cluster.gpu;
+  const LayerPricer pricer(scenario);
   ProductRuns runs(job, gpu, use.precision);
   for (std::size_t index = 0; index < use.model.layers.size(); ++index) {
     const Layer& layer = use.model.layers[index];
@@ -292,7 +316,7 @@ void add_model(Job& job, const Scenario& scenario) {
   job.buffers = buffers_by_type(use.model);
   job.input_bytes = Bytes{use.model.input_bytes * use.batch_per_gpu};
   job.output_bytes = Bytes{use.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
-  add_modelled_layers(job, use, scenario.cluster.gpu, scenario.compute.kernels);
+  add_modelled_layers(job, scenario);
   plan_recomputation(job, use.model, scenario.training.recompute);
   describe_activations(job, use.model, use.precision, use.batch_per_gpu);
   job.optimizer = optimizer_work(use, scenario.training.optimizer, scenario.compute.kernels);

@@ -138,9 +138,14 @@ struct Anchor {
 // place alone goes into the kernel before it; fused: the same by hand, and one-pass optimizers.
 enum class KernelStyle : std::uint8_t { eager, compiled, fused };
 
+// How feature maps lie in memory, in PyTorch's words. contiguous: map by map (NCHW); channels_last: pixel by
+// pixel (NHWC), which is what tensor cores read.
+enum class MemoryFormat : std::uint8_t { contiguous, channels_last };
+
 // How one GPU computes, and what was measured of that as far as it says something here.
 struct ComputeSpec {
   KernelStyle kernels = KernelStyle::eager;
+  MemoryFormat memory_format = MemoryFormat::contiguous;
   std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions
   WorkFactors factors;                           // of the model's kernels
   std::int64_t transfer_ppm = 0;  // doublings between what was measured and this; 0: measured as it is here

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 namespace lockstep::convolution_time_test {
 
 constexpr std::int64_t tera = 1'000'000'000'000;
@@ -37,9 +39,10 @@ struct Unit {
     return {.peak = FlopRate{128 * tera},
             .sms = 128,
             .memory = Bandwidth{tera},
-            .element_bytes = 2,
+            .element_bytes = element_bytes,
             .has_tensor_cores = has_tensor_cores,
-            .constants = products};
+            .constants = products,
+            .lanes = lanes};
   }
   Duration time(const ConvolutionConstants& constants, const ConvolutionShape& shape,
                 KernelDirection direction) const {
@@ -47,6 +50,8 @@ struct Unit {
   }
   ProductConstants products;
   bool has_tensor_cores = false;
+  std::int64_t element_bytes = 2;
+  FlopRate lanes{1'000'000 * tera};
 };
 
 std::int64_t elements_of(const ConvolutionShape& shape) {
@@ -130,17 +135,25 @@ TEST_CASE("large tiles of Winograd's are taken where memory allows") {
   CHECK(unit.time(constants, shape, KernelDirection::forward) == implicit);
 }
 
-// Each point is read for its neighbours, and by weights a filter sums over all points.
-TEST_CASE("a depthwise convolution moves its bytes twice, by weights four times") {
-  const Unit unit;
+// 64 channels of 28 x 28 outputs, 9 taps each: 37 FLOPs of a lane's time a tap forward, 66 in either backward.
+TEST_CASE("a depthwise convolution takes its lanes' visits, whatever its elements' width, or moves its bytes") {
+  Unit unit;
   ConvolutionShape shape = strided();
   shape.out_channels = shape.groups = shape.in_channels;
-  const Bandwidth memory{tera / million * unit.products.memory_efficiency_ppm};
-  for (const auto direction :
-       {KernelDirection::forward, KernelDirection::by_data, KernelDirection::by_weights})
-    CHECK(unit.time(plain(), shape, direction) ==
-          unit.products.start + time_to_move(Bytes{elements_of(shape) * 2}, memory) *
-                                    (direction == KernelDirection::by_weights ? 4 : 2));
+  const std::int64_t visits = 32 * 64 * 28 * 28 * 9;
+  for (const std::int64_t bytes : {2, 4}) {
+    unit.element_bytes = bytes;
+    unit.lanes = FlopRate{tera};
+    for (const auto& [direction, flops] : {std::pair{KernelDirection::forward, 37},
+                                           std::pair{KernelDirection::by_data, 66},
+                                           std::pair{KernelDirection::by_weights, 66}})
+      CHECK(unit.time(plain(), shape, direction) ==
+            unit.products.start + time_to_compute(Flops{visits * flops}, FlopRate{tera}));
+    unit.lanes = FlopRate{1'000'000 * tera};
+    const Bandwidth memory{tera / million * unit.products.memory_efficiency_ppm};
+    CHECK(unit.time(plain(), shape, KernelDirection::forward) ==
+          unit.products.start + time_to_move(Bytes{elements_of(shape) * bytes}, memory));
+  }
 }
 
 TEST_CASE("groups are products of their own") {

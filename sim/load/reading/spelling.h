@@ -67,6 +67,8 @@ inline constexpr auto jitter_spellings =
                                                  {"gamma", JitterDistribution::gamma}});
 inline constexpr auto kernel_style_spellings = std::to_array<Spelling<KernelStyle>>(
     {{"eager", KernelStyle::eager}, {"compiled", KernelStyle::compiled}, {"fused", KernelStyle::fused}});
+inline constexpr auto memory_format_spellings = std::to_array<Spelling<MemoryFormat>>(
+    {{"contiguous", MemoryFormat::contiguous}, {"channels_last", MemoryFormat::channels_last}});
 inline constexpr auto fidelity_spellings =
     std::to_array<Spelling<Fidelity>>({{"flow", Fidelity::flow}, {"step", Fidelity::step}});
 

@@ -229,6 +229,15 @@ std::optional<Anchor> read_anchor(const std::optional<JsonReader>& json) {
   return anchor;
 }
 
+// torch.nn.Conv2d and most others keep NCHW unless told otherwise. TensorFlow's layout optimizer takes NHWC where
+// convolutions are of half precision, not for TF32
+// (tensorflow/core/grappler/optimizers/generic_layout_optimizer.cc).
+MemoryFormat usual_memory_format(std::string_view framework, Precision precision) {
+  const bool is_half = operand_bytes(precision) == 2;
+  return framework.starts_with("tensorflow") && is_half ? MemoryFormat::channels_last
+                                                        : MemoryFormat::contiguous;
+}
+
 }  // namespace
 
 std::vector<std::string> valid_strategies() {
@@ -312,9 +321,11 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
   return communication;
 }
 
-ComputeSpec read_compute(const JsonReader& json) {
+ComputeSpec read_compute(const JsonReader& json, std::string_view framework, Precision precision) {
   ComputeSpec compute;
   compute.kernels = spelled_or(json, "kernels", compute.kernels, kernel_style_spellings);
+  compute.memory_format =
+      spelled_or(json, "memory_format", usual_memory_format(framework, precision), memory_format_spellings);
   compute.scale_ppm = parts_per_million_or(json, "scale", compute.scale_ppm, {0.000001, 1000});
   if (const auto slowdown = json.optional("slowdown_during_communication")) {
     compute.slowdown_during_communication_ppm = parts_per_million(*slowdown, {1, 100}, "a ratio");

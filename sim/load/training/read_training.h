@@ -26,7 +26,7 @@ std::vector<std::string> valid_protocols();
 TrainingSpec read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts);
 CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine);
 // But for measured steps, which must have been read (read_measured_steps.h).
-ComputeSpec read_compute(const JsonReader& json);
+ComputeSpec read_compute(const JsonReader& json, std::string_view framework, Precision precision);
 SimulationSpec read_simulation(const JsonReader& json);
 
 }  // namespace lockstep
