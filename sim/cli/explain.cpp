@@ -137,10 +137,11 @@ ordered_json to_json(const LoadedScenario& scenario, const std::vector<KernelGro
     json["kernels"].push_back({{"kind", group.kind},
                                {"direction", group.direction},
                                {"count", group.kernels},
-                               {"time_s", group.time.total().in_seconds()},
+                               {"time_s", group.total().in_seconds()},
                                {"multiplying_s", group.time.matrix.in_seconds()},
                                {"memory_s", group.time.memory.in_seconds()},
-                               {"starting_s", group.time.launch.in_seconds()}});
+                               {"starting_s", group.time.launch.in_seconds()},
+                               {"waiting_for_host_s", group.waiting.in_seconds()}});
   return json;
 }
 

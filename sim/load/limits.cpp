@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "sim/run/describe_input.h"
+#include "sim/run/host_issue.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -156,7 +157,8 @@ double priced_seconds(const Scenario& scenario) {
       std::max(1.0, as_double(gpu.memory_bandwidth.count()) * ratio(gpu.memory_efficiency_ppm));
   const double optimizer = 64 * model_bytes(scenario.model.model) / memory_rate;
   return work.stated_seconds + optimizer + work.flops / rate + work.bytes / memory_rate +
-         work.kernels * seconds(gpu.kernel_launch + gpu.host_launch);
+         work.kernels *
+             seconds(gpu.kernel_launch + gpu.host_launch + operator_time(scenario.cluster.machine.host));
 }
 
 double compute_seconds(const Scenario& scenario) {

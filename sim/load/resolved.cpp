@@ -110,6 +110,9 @@ ordered_json write_host(const HostSpec& host) {
   if (host.memory_bandwidth) {
     json["memory_bandwidth"] = exact_text(*host.memory_bandwidth);
   }
+  if (host.operator_time) {
+    json["operator_time"] = exact_text(*host.operator_time);
+  }
   if (!host.peer_to_peer) {
     json["peer_to_peer"] = false;
   }

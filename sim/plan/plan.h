@@ -57,8 +57,9 @@ enum class Category : std::uint8_t {
 };
 
 // A lane is a stream: `slots` ops at a time. A CUDA stream has one slot; Gloo's worker pool has one per
-// collective in flight. `copy` is a GPU's copy engine, `host` work that a host does for many.
-enum class LaneKind : std::uint8_t { compute, communication, channel, copy, host };
+// collective in flight. `copy` is a GPU's copy engine, `host` work that a host does for many, `issue` the thread
+// that launches a GPU's kernels.
+enum class LaneKind : std::uint8_t { compute, communication, channel, copy, host, issue };
 
 // in_order:   ops start in the order they were written.
 // when_ready: of the ops whose dependencies have ended, the one with the lowest priority number starts

@@ -37,6 +37,7 @@ LoadedScenario solve_anchor(const LoadedScenario& scenario) {
     return scenario;
   const Duration wanted = scenario.compute.anchor->iteration_time;
   Scenario probe = scenario.compute.anchor->there.front();
+  probe.compute.is_anchored = true;
   probe.simulation.iterations = std::min(probe.simulation.iterations, most_iterations);
   Attempts iteration(std::move(probe));
   if (iteration.at(least_ppm) > wanted)

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "sim/base/quantity_text.h"
+#include "sim/report/breakdown.h"
 #include "sim/report/text_table.h"
 #include "sim/run/describe_job.h"
+#include "sim/run/host_issue.h"
 #include "sim/run/pricing.h"
 
 namespace lockstep {
@@ -27,20 +29,21 @@ class KernelAccount {
  public:
   KernelAccount(const Scenario& scenario, const Job& job) : job_(job), pricing_(pricing_of(scenario, job)) {}
 
-  void add(const std::string& direction, const KernelWork& work, std::int64_t times) {
-    KernelGroup& group = groups_[{kind_of(job_, work), direction}];
-    group.kernels += work.launches * times;
-    group.time += work_time(pricing_, work) * times;
+  void add(const IssuedWork& issued) {
+    const KernelWork& work = *issued.work;
+    KernelGroup& group = groups_[{kind_of(job_, work), std::string(part_of(issued.category).key)}];
+    group.kernels += work.launches;
+    group.time += work_time(pricing_, work);
+    group.waiting += issued.waiting;
   }
 
   std::vector<KernelGroup> groups() const {
     std::vector<KernelGroup> found;
     for (const auto& [key, group] : groups_)
-      if (group.kernels > 0 || group.time.total() > Duration::zero())
-        found.push_back({key.first, key.second, group.kernels, group.time});
-    std::stable_sort(found.begin(), found.end(), [](const KernelGroup& a, const KernelGroup& b) {
-      return a.time.total() > b.time.total();
-    });
+      if (group.kernels > 0 || group.total() > Duration::zero())
+        found.push_back({key.first, key.second, group.kernels, group.time, group.waiting});
+    std::stable_sort(found.begin(), found.end(),
+                     [](const KernelGroup& a, const KernelGroup& b) { return a.total() > b.total(); });
     return found;
   }
 
@@ -59,28 +62,22 @@ std::string share_of(Duration part, Duration whole) {
 std::vector<KernelGroup> kernel_account(const Scenario& scenario) {
   const Job job = describe_job(scenario);
   KernelAccount account(scenario, job);
-  const std::int64_t micro_batches = job.training.gradient_accumulation;
-  for (const LayerWork& layer : job.layers) {
-    account.add("forward", layer.forward, micro_batches);
-    account.add("backward", layer.backward, micro_batches);
-    for (const std::uint32_t again : layer.recomputed)
-      account.add("recompute", job.layers[again].forward, micro_batches);
-  }
-  account.add("optimizer", job.optimizer, 1);
+  for (const IssuedWork& issued : issued_step(scenario, job, {})) account.add(issued);
   return account.groups();
 }
 
 std::string to_text(const std::vector<KernelGroup>& groups) {
   TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
-                   Align::right, Align::right});
-  table.add_row({"kernels", "", "count", "time", "share", "multiplying", "memory", "starting"});
+                   Align::right, Align::right, Align::right});
+  table.add_row({"kernels", "", "count", "time", "share", "multiplying", "memory", "starting", "host"});
   Duration whole;
-  for (const KernelGroup& group : groups) whole += group.time.total();
+  for (const KernelGroup& group : groups) whole += group.total();
   for (const KernelGroup& group : groups) {
-    const Duration total = group.time.total();
+    const Duration total = group.total();
     table.add_row({group.kind, group.direction, grouped(group.kernels), format_duration(total),
                    share_of(total, whole), share_of(group.time.matrix, total),
-                   share_of(group.time.memory, total), share_of(group.time.launch, total)});
+                   share_of(group.time.memory, total), share_of(group.time.launch, total),
+                   share_of(group.waiting, total)});
   }
   return table.text(2);
 }

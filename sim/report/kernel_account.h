@@ -3,9 +3,10 @@
 // Which kernels a step on one GPU is made of, and what bounds them.
 //
 // Idea:      every layer's forward and backward, by the kind of its kernels, each with what the multiplying units,
-//            memory and starting kernels take of it. Before any measured step corrects it.
+//            memory and starting kernels take of it, and what the GPU waits for the host to issue it. Before any
+//            measured step corrects it.
 // Invariant: the groups add up to the modelled step to the picosecond.
-// Cost:      one pass over the layers.
+// Cost:      one pass over the layers of all micro-batches.
 
 #include <cstdint>
 #include <string>
@@ -21,6 +22,9 @@ struct KernelGroup {
   std::string direction;  // "forward", "backward", "recompute", "optimizer"
   std::int64_t kernels = 0;
   WorkTime time;
+  Duration waiting;  // for the host
+
+  Duration total() const { return time.total() + waiting; }
 };
 
 // The longest first; groups without kernels and time are left out.

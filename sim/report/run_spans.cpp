@@ -78,6 +78,17 @@ std::vector<Span> RunSpans::collectives(LaneId lane, std::size_t representative)
   return spans;
 }
 
+std::vector<Span> RunSpans::issuing(LaneId lane) const {
+  std::vector<Span> spans;
+  for (const OpId op : ops_by_lane_[lane])
+    if (end_of(op) > start_of(op))
+      spans.push_back({.name = "issue kernels",
+                       .category = part_of(Category::host_overhead).key,
+                       .start = start_of(op),
+                       .end = end_of(op)});
+  return spans;
+}
+
 Span RunSpans::collective_span(OpId taken, OpId given_back, std::size_t representative,
                                const Communication* communication) const {
   Span span{.name = section_name(taken),

@@ -38,6 +38,8 @@ class RunSpans {
   std::vector<Span> iterations(std::size_t representative) const;
   std::vector<Span> computing(std::size_t representative) const;
   std::vector<Span> collectives(LaneId lane, std::size_t representative) const;
+  // What the host spends on launching for a GPU that may wait for it.
+  std::vector<Span> issuing(LaneId lane) const;
   // What the rank's rings move, by channel, in order of start.
   std::map<std::uint32_t, std::vector<Span>> transfers(Rank rank) const;
 

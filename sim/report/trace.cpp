@@ -24,7 +24,8 @@ constexpr std::int64_t picoseconds_per_microsecond = 1'000'000;
 constexpr std::uint32_t iteration_row = 0;
 constexpr std::uint32_t compute_row = 1;
 constexpr std::uint32_t communication_row = 2;
-constexpr std::uint32_t channel_row = 3;
+constexpr std::uint32_t host_row = 3;
+constexpr std::uint32_t channel_row = 4;
 // Threads of one row: how many events of it may overlap.
 constexpr std::uint32_t threads_per_row = 1000;
 
@@ -150,6 +151,8 @@ class RunTrace {
       } else if (run_.plan.lanes[lane].kind == LaneKind::communication) {
         for (const Span& span : spans_.collectives(lane, representative))
           stream_.write_event(communication_row, "communication", span, arguments_of(span, representative));
+      } else if (run_.plan.lanes[lane].kind == LaneKind::issue) {
+        write_row(host_row, "host", spans_.issuing(lane));
       }
     }
   }

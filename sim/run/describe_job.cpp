@@ -8,6 +8,7 @@
 
 #include "sim/compute/kernel_time.h"
 #include "sim/run/describe_input.h"
+#include "sim/run/host_issue.h"
 #include "sim/training/activations.h"
 
 namespace lockstep {
@@ -99,7 +100,8 @@ class LayerPricer {
     return {.work_class = work_class(layer.kind),
             .flops = layer.forward_flops * batch_,
             .bytes = elements * element_bytes_ + loss_casts(layer),
-            .launches = is_merged(layer) ? 0 : layer.forward_kernels,
+            .launches = (is_merged(layer) ? 0 : layer.forward_kernels) + (casting > 0 ? 1 : 0) +
+                        transposes_of(layer),
             .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
             .pass_bytes = casting + transposed_bytes(layer)};
   }
@@ -112,7 +114,8 @@ class LayerPricer {
     return {.work_class = work_class(layer.kind),
             .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
             .bytes = elements * element_bytes_ + loss_casts(layer),
-            .launches = is_merged(layer) ? 0 : layer.backward_kernels,
+            .launches = (is_merged(layer) ? 0 : layer.backward_kernels) + (casting > 0 ? 1 : 0) +
+                        products * transposes_of(layer),
             .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
             .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
                           products * transposed_bytes(layer)};
@@ -361,6 +364,7 @@ Job describe_job(const Scenario& scenario) {
     add_measured(job, *scenario.model.measured);
   else
     add_model(job, scenario);
+  job.host = describe_host(scenario, job);
   return job;
 }
 

@@ -4,6 +4,7 @@
 
 #include "sim/run/describe_input.h"
 #include "sim/run/describe_job.h"
+#include "sim/run/host_issue.h"
 
 namespace lockstep {
 namespace {
@@ -31,12 +32,15 @@ Duration single_gpu_time(const Scenario& scenario) {
   const Job job = describe_job(scenario);
   const WorkScale scale = single_gpu_scale(scenario, job);
   const Duration step = scaled(weighed_step(scenario, job, scale), scale.whole);
+  const Duration waiting =
+      has_host_in_it(scenario) ? Duration::zero() : waiting_for_host(scenario, job, scale);
   if (!scenario.input || !scenario.input->lengths)
-    return step;
+    return step + waiting;
   // Batches are padded to a length of their own; the optimizer has nothing to do with it.
   const Duration optimizer = scaled(scale.weigh(work_time(pricing_of(scenario), job.optimizer)), scale.whole);
-  return optimizer + scaled(step - optimizer, describe_lengths(scenario).mean_padded(),
-                            scenario.model.model.tokens_per_sample * million);
+  return waiting + optimizer +
+         scaled(step - optimizer, describe_lengths(scenario).mean_padded(),
+                scenario.model.model.tokens_per_sample * million);
 }
 
 Duration work_of_rank(const Scenario& scenario, const Simulation& simulation, LaneId lane) {

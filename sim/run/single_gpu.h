@@ -2,7 +2,8 @@
 
 // What a step is on a GPU that is alone: the measure of how well many of them do.
 //
-// Idea:      the kernels of the model, priced and scaled as in a run, without wrapper or communication.
+// Idea:      the kernels of the model, priced and scaled as in a run, and what the GPU waits for its host between
+//            them, without wrapper or communication.
 // Cost:      linear in layers; of a rank's part also in the kernels of the measured iterations.
 
 #include "sim/run/simulate.h"

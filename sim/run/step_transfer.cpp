@@ -8,6 +8,7 @@
 
 #include "sim/base/check.h"
 #include "sim/run/describe_job.h"
+#include "sim/run/host_issue.h"
 #include "sim/run/pricing.h"
 
 namespace lockstep {
@@ -147,7 +148,9 @@ std::int64_t least_flops(const Model& model, Precision precision) {
 StepWork step_work(const Scenario& scenario) {
   const ModelUse& use = scenario.model;
   const Flops forward{least_flops(use.model, use.precision) * use.batch_per_gpu};
-  StepWork work{.modelled = modelled_step(scenario, describe_job(scenario)), .at_peak = {}};
+  const Job job = describe_job(scenario);
+  StepWork work{.modelled = modelled_step(scenario, job), .at_peak = {}};
+  work.modelled.launch += waiting_for_host(scenario, job, {});
   if (forward > Flops{0})
     work.at_peak = time_to_compute(forward, matmul_peak(scenario.cluster.gpu, use.precision)) * 3 *
                    scenario.training.gradient_accumulation;

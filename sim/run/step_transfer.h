@@ -23,7 +23,7 @@ namespace lockstep {
 
 // One optimizer step of one GPU.
 struct StepWork {
-  WorkTime modelled;
+  WorkTime modelled;  // waiting for the host is launching
   Duration at_peak;  // the model's FLOPs at the peak of the precision: an MFU of 1
 };
 StepWork step_work(const Scenario& scenario);

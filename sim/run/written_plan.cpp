@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "sim/training/host_lane.h"
 #include "sim/training/schedules/schedule.h"
 
 namespace lockstep {
@@ -31,6 +32,9 @@ RankLanes make_lanes(PlanWriter& writer, const Job& job, std::size_t group_sets)
   }
   for (std::uint32_t set = 0; set < group_sets; ++set)
     lanes.of_groups.push_back(make_communication_lanes(writer, job, set + 1));
+  if (job.host)
+    for (const Rank rank : writer.representatives())
+      lanes.issue.push_back(writer.lane({.rank = rank, .kind = LaneKind::issue}));
   return lanes;
 }
 
@@ -39,6 +43,7 @@ struct IterationNumber {
   bool is_first = false;
   bool is_last = false;  // of its run: the one whose memory is followed
   InputPipeline* input = nullptr;
+  HostLane* host = nullptr;
 };
 
 IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
@@ -47,6 +52,8 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
   IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}, .watched = {}};
   writer.section("begin", Category::other);  // of what a strategy marks before its first section
+  if (number.host != nullptr)
+    number.host->begin_iteration();
   write_scheduled_iteration(strategy, {.writer = writer,
                                        .job = job,
                                        .group = groups.front(),
@@ -60,6 +67,7 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
                                        .iteration = number.index,
                                        .is_first_iteration = number.is_first,
                                        .input = number.input,
+                                       .host = number.host,
                                        .memory = number.is_last ? &ops.memory : nullptr});
   ops.last = here();
   return ops;
@@ -69,6 +77,7 @@ IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const
 void write_starts(PlanWriter& writer, const RankLanes& lanes, const Job& job) {
   writer.section("go on", Category::other);
   for (const LaneId lane : lanes.compute) writer.delay(lane, Duration::zero());
+  for (const LaneId lane : lanes.issue) writer.delay(lane, Duration::zero());
   if (job.communication.collectives_in_flight > 1)
     return;
   for (const LaneId lane : lanes.communication) writer.delay(lane, Duration::zero());
@@ -90,11 +99,15 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent&
   if (job.input)
     input.emplace(writer, written.lanes.compute, *job.input,
                   extent.is_first ? InputPipeline::Beginning::of_a_run : InputPipeline::Beginning::steady);
+  std::optional<HostLane> host;
+  if (job.host)
+    host.emplace(writer, written.lanes.compute, written.lanes.issue, *job.host);
   Carried carried;
   for (std::int64_t iteration = 0; iteration < extent.iterations; ++iteration)
-    written.iterations.push_back(write_iteration(
-        writer, strategy, job, cluster, written.lanes, groups, carried,
-        {iteration, extent.is_first, iteration + 1 == extent.iterations, input ? &*input : nullptr}));
+    written.iterations.push_back(
+        write_iteration(writer, strategy, job, cluster, written.lanes, groups, carried,
+                        {iteration, extent.is_first, iteration + 1 == extent.iterations,
+                         input ? &*input : nullptr, host ? &*host : nullptr}));
   if (input)
     written.batches = input->begins();
   written.plan = std::move(writer).finish();

@@ -59,6 +59,14 @@ struct InputWork {
   bool copies_beside = false;  // on a stream of its own
 };
 
+// What the thread that launches a rank's kernels spends, as far as the GPU may wait for it.
+struct HostWork {
+  // By kernel or run of kernels of the model, in the order in which an iteration is written: until the first of
+  // it is issued, since the one before that is not zero. Zero: nothing ever waits for it.
+  std::vector<Duration> issuing;
+  bool reads_back = false;  // each iteration, before the optimizer steps
+};
+
 struct Job {
   std::vector<LayerWork> layers;
   // Runs of products whose shapes are known, each once, and what each takes on one GPU.
@@ -74,6 +82,7 @@ struct Job {
   Duration control_round;          // a few bytes from all ranks to all, by the hosts
   std::vector<FusedGroup> fused;   // what a rehearsal decided to send together; empty: nothing rehearsed yet
   std::optional<InputWork> input;  // left out: batches are always there
+  std::optional<HostWork> host;    // left out: it is never behind
   TrainingSpec training;
   CommunicationSpec communication;
   Fidelity fidelity = Fidelity::flow;

@@ -24,6 +24,7 @@ struct RankLanes {
   std::vector<LaneId> compute;
   std::vector<LaneId> communication;
   std::vector<std::vector<LaneId>> of_groups = {};  // communication, by group set
+  std::vector<LaneId> issue = {};                   // where the GPU may wait for its host
 };
 
 struct ProcessGroup {

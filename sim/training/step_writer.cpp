@@ -1,6 +1,7 @@
 #include "sim/training/step_writer.h"
 
 #include "sim/collectives/choice.h"
+#include "sim/training/host_lane.h"
 
 namespace lockstep {
 
@@ -58,7 +59,17 @@ std::vector<OpId> write_side_kernels(const StrategyContext& context, const Kerne
   return ops;
 }
 
+namespace {
+
+void hold_for_host(const StrategyContext& context) {
+  if (context.host != nullptr)
+    context.host->hold();
+}
+
+}  // namespace
+
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer) {
+  hold_for_host(context);
   context.writer.section("forward " + layer.name, Category::forward);
   std::vector<OpId> done = write_kernels(context, layer.forward);
   allocate_at_start(context, MemoryCategory::activations, layer.kept, done);
@@ -73,10 +84,12 @@ void write_batch(const StrategyContext& context) {
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
   for (const std::uint32_t index : layer.recomputed) {
     const LayerWork& again = context.job.layers[index];
+    hold_for_host(context);
     context.writer.section("recompute " + again.name, Category::recompute);
     allocate_at_start(context, MemoryCategory::activations, again.activations - again.kept,
                       write_kernels(context, again.forward));
   }
+  hold_for_host(context);
   context.writer.section("backward " + layer.name, Category::backward);
   std::vector<OpId> done = write_kernels(context, layer.backward);
   release_at_end(context, MemoryCategory::activations, layer.activations, done);
@@ -93,6 +106,9 @@ void write_partial_optimizer(const StrategyContext& context, std::int64_t parts)
   work.flops = part(work.flops);
   work.bytes = part(work.bytes);
   work.duration = Duration::picoseconds(part(work.duration.picoseconds()));
+  if (context.host != nullptr)
+    context.host->read_back();
+  hold_for_host(context);
   context.writer.section("optimizer", Category::optimizer);
   write_kernels(context, work);
 }

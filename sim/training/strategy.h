@@ -29,6 +29,7 @@
 
 namespace lockstep {
 
+class HostLane;
 class Synchroniser;
 
 // What a message is about: the published volumes of strategies count gradients and parameters.
@@ -109,6 +110,7 @@ struct StrategyContext {
   std::int64_t iteration = 0;
   bool is_first_iteration = false;
   InputPipeline* input = nullptr;               // null: batches are always there
+  HostLane* host = nullptr;                     // null: it is never behind
   std::vector<MemoryChange>* memory = nullptr;  // null: nobody asks
 
   // Null: not asked for.

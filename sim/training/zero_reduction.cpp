@@ -1,6 +1,7 @@
 #include "sim/training/zero_reduction.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 
@@ -44,6 +45,8 @@ void ZeroReduction::add(std::uint32_t gradient, const std::vector<OpId>& done) {
   const std::uint32_t bucket = bucket_of_[gradient];
   const bool is_first = missing_[bucket] == buckets_[bucket].size();
   const bool is_last = --missing_[bucket] == 0;
+  if (is_first && filled_)
+    reduce(*std::exchange(filled_, std::nullopt), done);
   std::vector<OpId> ready = done;
   if (options_.contiguous_gradients) {
     if (is_first)
@@ -51,11 +54,16 @@ void ZeroReduction::add(std::uint32_t gradient, const std::vector<OpId>& done) {
     context_.writer.section("copy " + job_.gradients[gradient].name, Category::gradient_copy);
     ready = write_kernels(context_, copy_work(1, job_.gradients[gradient].bytes));
   }
-  if (is_last)
+  if (is_last && !waits_for_next())
     reduce(bucket, ready);
+  else if (is_last)
+    filled_ = bucket;
+  last_ready_ = std::move(ready);
 }
 
 void ZeroReduction::finish() {
+  if (filled_)
+    reduce(*std::exchange(filled_, std::nullopt), last_ready_);
   for (std::size_t bucket = 0; bucket < reduced_.size(); ++bucket)
     write_wait(context_, "wait for bucket " + std::to_string(bucket), reduced_[bucket]);
   expect_all();
@@ -64,6 +72,13 @@ void ZeroReduction::finish() {
 void ZeroReduction::wait_for_buffer(std::uint32_t bucket) {
   if (bucket >= 2)
     write_wait(context_, "wait for a buffer", reduced_[bucket - 2]);
+}
+
+// Who copies gradients into a bucket as they come learns that it is full from the first that does not fit; those
+// that are born in their place, or belong to a chunk, are counted.
+bool ZeroReduction::waits_for_next() const {
+  const bool is_filled_as_they_come = options_.contiguous_gradients || shares_buckets() || is_stage3_;
+  return options_.chunk_size == 0 && is_filled_as_they_come;
 }
 
 // ZeRO-1 and 2 as DeepSpeed does them: with an option that the others do not have.

@@ -11,6 +11,7 @@
 //            Without overlap_comm backward stands still meanwhile; with it all of that runs on a stream beside
 //            it, two buffers take turns, and the first copy into one waits until the bucket before the last has
 //            left it.
+//            DeepSpeed and ColossalAI find a bucket full when the next gradient does not fit, and send it then.
 // Invariant: buckets leave in the order they fill; `finish` holds backward's end until all have.
 // Cost:      copies of a bucket: 1 to divide it, 1 to concatenate it (DeepSpeed, where it belongs to several
 //            ranks; in stage 3 where it has several gradients), and of the own part 2 in DeepSpeed's stages 1
@@ -19,6 +20,10 @@
 //            allreduce_bucket, copy_grads_in_partition), stage3.py, comm/coalesced_collectives.py
 //            (reduce_scatter_coalesced); Megatron-LM, core/distributed/param_and_grad_buffer.py; ColossalAI,
 //            zero/low_level/low_level_optim.py (_run_reduction).
+
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "sim/training/element_buckets.h"
 #include "sim/training/side_stream.h"
@@ -45,6 +50,7 @@ class ZeroReduction {
   std::vector<OpId> send(std::uint32_t bucket, Bytes bytes, std::vector<OpId> ready);
   // Over a bucket, on the stream where it is reduced.
   std::vector<OpId> write_pass(const std::string& what, Bytes bytes, std::span<const OpId> after);
+  bool waits_for_next() const;
   bool shares_buckets() const;
   bool all_reduces() const;
   bool is_concatenated(std::uint32_t bucket) const;
@@ -62,6 +68,8 @@ class ZeroReduction {
   std::vector<std::int64_t> first_element_;  // by gradient, as registered
   std::vector<std::size_t> missing_;         // by bucket: gradients still to come
   std::vector<std::vector<OpId>> reduced_;   // by bucket, by representative
+  std::optional<std::uint32_t> filled_;      // a bucket that leaves when the next gradient does not fit
+  std::vector<OpId> last_ready_;             // the last gradient, where it lies
 };
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "sim/report/prediction.h"
 #include "sim/report/report.h"
 #include "tests/scenario/lab.h"
+#include "tests/support/scenarios.h"
 
 namespace lockstep::trace_test {
 
@@ -64,6 +65,23 @@ TEST_CASE("a trace has a thread per lane and an event per bucket and iteration")
   }
   CHECK(names.at("compute").count("optimizer") == 2);
   CHECK(names.at("iteration") == std::multiset<std::string>{"iteration 1", "warm-up"});
+}
+
+TEST_CASE("a host that the GPU waits for has a thread, and the GPU's says what it waited for") {
+  const auto with_host = [](const char* operator_time) {
+    nlohmann::ordered_json machine{{"based_on", "dgx_a100_80gb"}};
+    machine["host"]["operator_time"] = operator_time;
+    nlohmann::ordered_json given{
+        {"model", {{"name", "resnet50"}, {"batch_per_gpu", 1}, {"precision", "bf16"}}}};
+    given["cluster"] = {{"machine", machine}, {"gpus_per_node", 1}};
+    given["training"]["strategy"] = "single";
+    return trace_of(scenario_from(given));
+  };
+  const auto behind = events_by_thread(with_host("100 us"));
+  CHECK(behind.at("host").count("issue kernels") > 0);
+  CHECK(behind.at("host").count("issue kernels") == behind.at("compute").count("wait for the host"));
+  check_threads_do_not_overlap(with_host("100 us"));
+  CHECK(events_by_thread(with_host("0 us")).count("host") == 0);
 }
 
 TEST_CASE("events of one thread never overlap") {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/quantity_text.h"
 #include "sim/base/registry.h"
 #include "sim/load/hardware/read_calibration.h"
 #include "sim/load/reading/fields.h"
@@ -138,6 +139,14 @@ LinkSpec read_default_pcie(const JsonReader& machine, const Place& place, const 
   return link;
 }
 
+Duration read_operator_time(const JsonReader& json) {
+  constexpr Duration most = Duration::seconds(1);
+  const Duration time = json.duration();
+  if (time > most)
+    json.expected("at most " + format_duration(most));
+  return time;
+}
+
 HostSpec read_host(const JsonReader& json, const Place& place, std::int64_t gpus) {
   HostSpec host;
   host.sockets = integer_or(json, "sockets", 1, {1, most_sockets});
@@ -150,6 +159,8 @@ HostSpec read_host(const JsonReader& json, const Place& place, std::int64_t gpus
   if (const auto memory = json.optional("memory_bandwidth")) {
     host.memory_bandwidth = memory->bandwidth();
   }
+  if (const auto time = json.optional("operator_time"))
+    host.operator_time = read_operator_time(*time);
   host.peer_to_peer = boolean_or(json, "peer_to_peer", true);
   if (const auto switches = json.optional("pcie_switches")) {
     read_switches(*switches, gpus, host);

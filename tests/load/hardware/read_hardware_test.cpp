@@ -170,6 +170,19 @@ TEST_CASE("a device slower or faster than any is an error") {
                  "/cluster/machine/gpu/memory_bandwidth: "));
 }
 
+TEST_CASE("what an operator costs the host is the machine's to say, up to a second, and is written out again") {
+  const auto with_time = [](const char* time) {
+    return Overrides{{"cluster.machine.host.operator_time", std::string("\"") + time + "\""}};
+  };
+  const LoadedScenario scenario = load_resnet(with_time("7.5 us"));
+  CHECK(scenario.cluster.machine.host.operator_time == Duration::nanoseconds(7'500));
+  CHECK(scenario.resolved["cluster"]["machine"]["host"]["operator_time"] == "7.5 us");
+  CHECK_FALSE(load_resnet().cluster.machine.host.operator_time.has_value());
+  const std::string problem = problems_of_resnet(with_time("2 s"));
+  CHECK(contains(problem, "/host/operator_time: "));
+  CHECK(contains(problem, "expected at most 1"));
+}
+
 TEST_CASE("NICs given by a count are spread evenly over the GPUs") {
   const LinkSpec link;
   const auto four = spread_nics(link, 4, 8);

@@ -1,0 +1,53 @@
+#pragma once
+
+// Where the GPU waits for the host that issues its kernels.
+//
+// Problem:   an eager framework issues operators one after another. Kernels that are shorter than that leave the
+//            GPU idle: small batches, many small layers, optimizers in many passes.
+// Idea:      the step is walked in the order of the program. The host adds up what each kernel costs to issue and
+//            runs ahead as far as it likes; the GPU starts no kernel that is not issued. What the training loop
+//            reads back once a step (a GradScaler's check for infinities, before the optimizer) the host waits
+//            for, so a step is walked from there; a loop that reads nothing back is behind for good or never.
+//            Messages between ranks only ever delay the GPU: where it does not wait alone it never does, and only
+//            the kernels that it waits for alone become ops of a plan.
+// Invariant: more kernels, a slower framework or a slower launch never make a step shorter. A step that was
+//            measured had its host in it: nothing is added to one. Times that are stated are no kernels' to issue.
+//            Kernels that jitter or short batches make faster than usual are judged as usual.
+// Cost:      an addition for each kernel of a step, where the host may be behind at all.
+// Reference: operators: sitar-lab/NeuSight's timed one by one (operator_time); what of it needs no GPU is measured by
+//            validate/measure_operators. Graphs of torch.compile: meta-pytorch/tritonbench pull request 1017.
+
+#include <optional>
+#include <vector>
+
+#include "sim/run/pricing.h"
+#include "sim/training/job.h"
+
+namespace lockstep {
+
+// What the framework spends on an operator, beside the launch of its kernel.
+Duration operator_time(const HostSpec& host);
+
+// Kernels that are issued one after another without anything between: a layer's, one way.
+struct IssuedWork {
+  const KernelWork* work = nullptr;
+  Category category = Category::other;
+  Duration on_gpu;
+  Duration until_first;  // on the host
+  Duration after_first;  // likewise, for the others
+  Duration waiting;      // of the GPU, for the first
+};
+
+// A step of one GPU from its optimizer on, once it is like the step before it.
+std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale);
+
+// The sum of what the GPU waits in it.
+Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkScale& scale);
+
+// Whether what computing takes was measured, and with it what it waits for.
+bool has_host_in_it(const Scenario& scenario);
+
+// Where a plan has to wait for the host; none: nowhere.
+std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job);
+
+}  // namespace lockstep

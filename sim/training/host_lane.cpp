@@ -1,0 +1,29 @@
+#include "sim/training/host_lane.h"
+
+#include "sim/base/check.h"
+
+namespace lockstep {
+
+void HostLane::hold() {
+  LOCKSTEP_CHECK(next_ < work_.issuing.size(), "an iteration has the kernels that its host was told of");
+  const Duration issuing = work_.issuing[next_++];
+  if (issuing == Duration::zero())
+    return;
+  writer_.section("wait for the host", Category::host_overhead);
+  for (std::size_t i = 0; i < compute_.size(); ++i) {
+    const OpId issued = writer_.delay(issue_[i], issuing);
+    writer_.join(compute_[i], std::span(&issued, 1));
+  }
+}
+
+void HostLane::read_back() {
+  if (!work_.reads_back)
+    return;
+  writer_.section("read back", Category::host_overhead);
+  for (std::size_t i = 0; i < compute_.size(); ++i) {
+    const OpId done = writer_.join(compute_[i]);
+    writer_.join(issue_[i], std::span(&done, 1));
+  }
+}
+
+}  // namespace lockstep

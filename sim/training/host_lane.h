@@ -1,0 +1,44 @@
+#pragma once
+
+// The thread that launches a rank's kernels, where the GPU may have to wait for it.
+//
+// Problem:   a framework issues operators one after another; small kernels are over before the next one is there.
+// Idea:      a lane beside each compute lane that walks the iteration in the order in which it is written. Before
+//            a kernel that the GPU may be ready for too soon, the lane spends what issuing takes up to there, and
+//            the compute lane waits for it. It runs ahead as far as it can, from one iteration into the next,
+//            but for what the training loop reads back: there it waits for the GPU.
+// Invariant: nothing is written where nothing ever waits. Before each of the model's kernels `hold` is called
+//            once, in the order of the job's list.
+// Cost:      two ops a rank for each kernel that may wait.
+// Reference: PyTorch, "CUDA semantics", asynchronous execution.
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/plan/plan_writer.h"
+#include "sim/training/job.h"
+
+namespace lockstep {
+
+class HostLane {
+ public:
+  // Lanes by representative.
+  HostLane(PlanWriter& writer, const std::vector<LaneId>& compute, const std::vector<LaneId>& issue,
+           const HostWork& work)
+      : writer_(writer), compute_(compute), issue_(issue), work_(work) {}
+
+  void begin_iteration() { next_ = 0; }
+  // Holds the compute lanes until the model's next kernel is issued.
+  void hold();
+  // Holds the host until all that stands on the compute lanes so far has ended.
+  void read_back();
+
+ private:
+  PlanWriter& writer_;
+  const std::vector<LaneId>& compute_;
+  const std::vector<LaneId>& issue_;
+  const HostWork& work_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace lockstep

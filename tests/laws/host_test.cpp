@@ -1,0 +1,136 @@
+// The host that issues kernels: what must hold of it for any model, strategy and speed.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sim/run/describe_job.h"
+#include "sim/run/host_issue.h"
+#include "sim/run/run_plan.h"
+#include "sim/run/simulate.h"
+#include "sim/run/single_gpu.h"
+#include "tests/support/same_report.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep::host_law {
+
+using Json = nlohmann::ordered_json;
+
+Json small_batch(const std::string& model, const char* precision, const char* kernels = "eager") {
+  return {{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
+          {"model", {{"name", model}, {"batch_per_gpu", 1}, {"precision", precision}}},
+          {"training", {{"strategy", "single"}, {"optimizer", "adamw"}}},
+          {"compute", {{"kernels", kernels}}}};
+}
+
+// On 2 x 4 GPUs, with a host that is behind for some kernels and ahead of others.
+Json on_eight(const std::string& strategy, const char* precision, const char* operator_time) {
+  Json given = small_batch("resnet50", precision);
+  Json machine{{"based_on", "dgx_a100_80gb"}};
+  machine["host"]["operator_time"] = operator_time;
+  given["cluster"] = {{"machine", machine}, {"nodes", 2}, {"gpus_per_node", 4}};
+  given["model"]["batch_per_gpu"] = 16;
+  given["training"]["strategy"] = strategy;
+  return given;
+}
+
+Scenario with_host(Scenario scenario, Duration operator_time, Duration launch) {
+  scenario.cluster.machine.host.operator_time = operator_time;
+  scenario.cluster.gpu.host_launch = launch;
+  return scenario;
+}
+
+TEST_CASE("A slower framework or a slower launch never makes a step of any model shorter") {
+  const auto us = [](std::int64_t count) { return Duration::microseconds(count); };
+  for (const std::string& model : shipped_profiles().names(ProfileKind::model))
+    for (const char* precision : {"bf16", "amp_fp16"}) {
+      CAPTURE(model);
+      CAPTURE(precision);
+      const Scenario scenario = scenario_from(small_batch(model, precision));
+      Duration before = single_gpu_time(with_host(scenario, us(0), us(5)));
+      for (const std::int64_t operator_us : {1, 6, 30, 150}) {
+        const Duration step = single_gpu_time(with_host(scenario, us(operator_us), us(5)));
+        CHECK(step >= before);
+        CHECK(single_gpu_time(with_host(scenario, us(operator_us), us(10))) >= step);
+        before = step;
+      }
+    }
+}
+
+TEST_CASE("Eager kernels never take less than compiled ones, their host with them, for any model") {
+  for (const std::string& model : shipped_profiles().names(ProfileKind::model))
+    for (const char* precision : {"bf16", "amp_fp16"}) {
+      CAPTURE(model);
+      CAPTURE(precision);
+      CHECK(single_gpu_time(scenario_from(small_batch(model, precision, "eager"))) >=
+            single_gpu_time(scenario_from(small_batch(model, precision, "compiled"))));
+    }
+}
+
+TEST_CASE("Folding changes nothing where the host is behind, under any strategy") {
+  for (const char* strategy : {"ddp", "fsdp", "zero1", "zero3", "horovod", "local_sgd"})
+    for (const char* precision : {"bf16", "amp_fp16"}) {
+      CAPTURE(strategy);
+      CAPTURE(precision);
+      const Json given = on_eight(strategy, precision, "40 us");
+      const LoadedScenario folded = scenario_from(given);
+      const LoadedScenario unfolded = scenario_from(given, {.fold = false});
+      REQUIRE(simulate(folded).job.host.has_value());
+      CHECK(first_difference(to_json(summarise(folded, simulate(folded)), folded),
+                             to_json(summarise(unfolded, simulate(unfolded)), unfolded)) == "");
+    }
+}
+
+// Of every kernel, whether the GPU waits for it alone or not, in steps that begin anew: the optimizer last, as it
+// is written.
+std::vector<Duration> all_of(const std::vector<IssuedWork>& step) {
+  std::vector<Duration> all{step.front().until_first};
+  for (std::size_t i = 1; i < step.size(); ++i) all.push_back(step[i - 1].after_first + step[i].until_first);
+  std::rotate(all.begin(), all.begin() + 1, all.end());
+  return all;
+}
+
+// From the end of the warm-up to the end, on the first rank's GPU.
+Duration steady_length(const Scenario& scenario, const Job& job) {
+  const auto cluster = build_cluster(scenario);
+  const Run run = run_plan(write_plan(job, *cluster, {.iterations = 4}), scenario, job, *cluster);
+  std::vector<Time> ends(run.iterations.size());
+  for (std::size_t i = 0; i < run.iterations.size(); ++i)
+    for (std::uint32_t op = run.iterations[i].first.index; op < run.iterations[i].last.index; ++op)
+      if (run.plan.lane[op] == run.lanes.compute.front())
+        ends[i] = std::max(ends[i], run.timeline.end[op]);
+  return ends.back() - ends.front();
+}
+
+// Kernels that nothing waits for are left out of the plan, because messages only ever delay the GPU.
+TEST_CASE("Where the GPU does not wait alone it never does: a plan with every kernel's issue takes as long") {
+  for (const char* strategy : {"ddp", "fsdp", "zero1"})
+    for (const char* operator_time : {"6 us", "40 us", "100 us"}) {
+      CAPTURE(strategy);
+      CAPTURE(operator_time);
+      Scenario scenario = scenario_from(on_eight(strategy, "amp_fp16", operator_time));
+      scenario.compute.slowdown_during_communication_ppm = million;  // so that nothing is rounded on the way
+      Job job = describe_job(scenario);
+      const Duration as_written = steady_length(scenario, job);
+      REQUIRE(job.host.has_value());
+      job.host->issuing = all_of(issued_step(scenario, job, {}));
+      CHECK(steady_length(scenario, job) == as_written);
+    }
+}
+
+TEST_CASE("A host that is behind makes no rank faster, and messages hide behind what is waited for") {
+  for (const char* strategy : {"ddp", "fsdp", "zero3", "horovod"}) {
+    CAPTURE(strategy);
+    Duration before;
+    for (const char* operator_time : {"0 us", "6 us", "20 us", "60 us", "200 us"}) {
+      const LoadedScenario scenario = scenario_from(on_eight(strategy, "bf16", operator_time));
+      const Duration iteration = predict(scenario, {.with_band = false}).report.iteration;
+      CHECK(iteration >= before);
+      before = iteration;
+    }
+  }
+}
+
+}  // namespace lockstep::host_law

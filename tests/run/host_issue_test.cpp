@@ -1,0 +1,139 @@
+#include "sim/run/host_issue.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "sim/run/describe_job.h"
+#include "sim/run/single_gpu.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep::host_issue_test {
+
+using Json = nlohmann::ordered_json;
+
+// What the host spends on an operator; its GPU's profile says 5 us for a launch.
+Json one_gpu(const char* precision, std::int64_t batch, const char* operator_time) {
+  Json machine{{"based_on", "dgx_a100_80gb"}};
+  machine["host"]["operator_time"] = operator_time;
+  Json given{{"model", {{"name", "resnet50"}, {"batch_per_gpu", batch}, {"precision", precision}}},
+             {"training", {{"strategy", "single"}, {"optimizer", "momentum"}}}};
+  given["cluster"] = {{"machine", machine}, {"gpus_per_node", 1}};
+  return given;
+}
+
+std::int64_t launches_of(const Job& job) {
+  std::int64_t launches = job.optimizer.launches;
+  for (const LayerWork& layer : job.layers) launches += layer.forward.launches + layer.backward.launches;
+  return launches;
+}
+
+Duration kernels_of(const Scenario& scenario) {
+  return modelled_step(scenario, describe_job(scenario)).total();
+}
+
+Duration iteration_of(const LoadedScenario& scenario) {
+  return predict(scenario, {.with_band = false}).report.iteration;
+}
+
+TEST_CASE("A step of large kernels waits for no host: it takes what its kernels take") {
+  const LoadedScenario scenario = scenario_from(one_gpu("bf16", 256, "6 us"));
+  CHECK_FALSE(describe_job(scenario).host.has_value());
+  CHECK(iteration_of(scenario) == kernels_of(scenario));
+}
+
+TEST_CASE("A host that is behind takes the step along at its own pace: an operator and a launch a kernel") {
+  const LoadedScenario scenario = scenario_from(one_gpu("bf16", 1, "200 us"));
+  const Duration host = Duration::microseconds(205) * launches_of(describe_job(scenario));
+  REQUIRE(host > kernels_of(scenario));
+  CHECK(iteration_of(scenario) == host);
+  CHECK(single_gpu_time(scenario) == host);
+}
+
+TEST_CASE("What the GPU waits for its host stands under host overhead, and the rest is its kernels") {
+  const LoadedScenario scenario = scenario_from(one_gpu("bf16", 1, "200 us"));
+  const Report report = predict(scenario, {.with_band = false}).report;
+  CHECK(report.breakdown.host_overhead == report.iteration - kernels_of(scenario));
+  CHECK(sum(report.breakdown) == report.iteration);
+  CHECK(std::any_of(report.critical_path.begin(), report.critical_path.end(),
+                    [](const PathItem& item) { return item.what == "wait for the host"; }));
+}
+
+// The optimizer's first kernel is not issued before backward has ended and its gradients are checked.
+TEST_CASE("What a GradScaler reads back each step costs at least an operator and a launch") {
+  const LoadedScenario scenario = scenario_from(one_gpu("amp_fp16", 256, "6 us"));
+  const Duration waiting = waiting_for_host(scenario, describe_job(scenario), {});
+  CHECK(waiting == Duration::microseconds(11));
+  CHECK(iteration_of(scenario) == kernels_of(scenario) + waiting);
+}
+
+TEST_CASE(
+    "A step that is waited for each time takes in the plan what it takes alone, at any speed of the host") {
+  for (const char* operator_time : {"2 us", "20 us", "50 us", "200 us"})
+    for (const std::int64_t micro_batches : {1, 3}) {
+      CAPTURE(operator_time);
+      CAPTURE(micro_batches);
+      Json given = one_gpu("amp_fp16", 8, operator_time);
+      given["training"]["gradient_accumulation"] = micro_batches;
+      const LoadedScenario scenario = scenario_from(given);
+      CHECK(iteration_of(scenario) == single_gpu_time(scenario));
+    }
+}
+
+// Walked by hand: three kernels of 10 us, an operator and launch of 15 us each, and an optimizer without kernels.
+// The first is there after 15 us, the second at 30 (the GPU has ended at 25) and the third at 45.
+TEST_CASE("The host walks a step kernel by kernel, and the GPU waits where it is ahead") {
+  const Scenario scenario = scenario_from(one_gpu("amp_fp16", 1, "10 us"));
+  Job job;
+  for (const char* name : {"first", "second"})
+    job.layers.push_back(
+        {.name = name,
+         .forward = {.work_class = WorkClass::fixed, .launches = 1, .duration = Duration::microseconds(10)},
+         .backward = {},
+         .gradients = {},
+         .recomputed = {}});
+  job.layers[1].backward = job.layers[0].forward;
+  std::vector<Duration> waiting;
+  for (const IssuedWork& work : issued_step(scenario, job, {})) waiting.push_back(work.waiting);
+  const auto us = [](std::int64_t count) { return Duration::microseconds(count); };
+  CHECK(waiting == std::vector<Duration>{us(0), us(15), us(5), us(5), us(0)});
+}
+
+TEST_CASE("A compiled graph costs four operators before its first kernel, and each kernel half of one") {
+  Json given = one_gpu("amp_fp16", 256, "10 us");
+  given["compute"]["kernels"] = "compiled";
+  const LoadedScenario scenario = scenario_from(given);
+  const std::vector<IssuedWork> step = issued_step(scenario, describe_job(scenario), {});
+  CHECK(step[0].until_first == Duration::microseconds(10));
+  CHECK(step[1].until_first == Duration::microseconds(10 + 40));
+  CHECK(step[2].until_first <= Duration::microseconds(10));
+}
+
+TEST_CASE("Where graphs are launched whole nobody is behind, however small the batch") {
+  const LoadedScenario scenario = scenario_from(one_gpu("amp_fp16", 1, "0 us"));
+  CHECK_FALSE(describe_job(scenario).host.has_value());
+  CHECK(iteration_of(scenario) == kernels_of(scenario));
+}
+
+TEST_CASE("A measured step had its host in it: it takes what was measured") {
+  for (const char* precision : {"bf16", "amp_fp16"}) {
+    Json given = one_gpu(precision, 8, "200 us");
+    given["compute"]["single_gpu_iteration"] = "123.456 ms";
+    const LoadedScenario scenario = scenario_from(given);
+    CHECK_FALSE(describe_job(scenario).host.has_value());
+    CHECK(iteration_of(scenario) == Duration::microseconds(123'456));
+  }
+}
+
+TEST_CASE("A step that is transferred to a batch of one sample takes no less than its host") {
+  Json given = one_gpu("bf16", 256, "40 us");
+  given["compute"]["single_gpu_iteration"] = "120 ms";
+  const LoadedScenario small = scenario_from(given, {.overrides = {{"model.batch_per_gpu", "1"}}});
+  Json alone = one_gpu("bf16", 1, "40 us");
+  const Duration host = Duration::microseconds(45) * launches_of(describe_job(scenario_from(alone)));
+  CHECK(iteration_of(small) >= host);
+  CHECK(iteration_of(small) < host * 2);
+}
+
+}  // namespace lockstep::host_issue_test
