@@ -11,6 +11,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
+#include "sim/load/error_model_json.h"
 #include "sim/study/bench/collective_table.h"
 #include "sim/study/bench/kernel_residuals.h"
 #include "sim/study/fit/architecture_calibration.h"
@@ -18,7 +19,9 @@
 #include "sim/study/fit/calibration_report.h"
 #include "sim/study/fit/harness_calibration.h"
 #include "sim/study/fit/harness_gpu_calibration.h"
+#include "sim/study/fit/measurement_files.h"
 #include "sim/study/fit/processor_calibration.h"
+#include "sim/study/validation/error_calibration.h"
 
 namespace lockstep {
 namespace {
@@ -29,6 +32,7 @@ struct CalibrateArguments {
   std::string gpu_output;  // of harness runs and of tables of kernels
   std::string architecture;  // whose kernels were timed, instead of a machine
   std::string without;       // a GPU of it that is left out
+  bool is_of_bands = false;  // fits the errors of validation suites
   bool wants_json = false;
 };
 
@@ -236,7 +240,38 @@ int calibrate_kernels(const CalibrateArguments& arguments, const CalibrationFile
   return 0;
 }
 
+// Where the models go that each group of measurements is judged by.
+std::string left_out_file(const std::string& output) {
+  const std::filesystem::path path(output);
+  return (path.parent_path() / (path.stem().string() + "_left_out" + path.extension().string())).string();
+}
+
+int calibrate_bands(const CalibrateArguments& arguments, const CommandContext& context) {
+  const CalibrationRequest& request = arguments.request;
+  if (!request.machine.empty() || !arguments.architecture.empty() || !arguments.gpu_output.empty())
+    throw ConfigError("--band: is fitted to validation suites; expected no --machine, --architecture, --gpu-output");
+  if (arguments.output.empty())
+    throw ConfigError("--output: is required (-o ERRORS.json)");
+  const ValidationOptions suites{.files = find_measurement_files(request.files),
+                                 .runs = find_harness_runs(request.files),
+                                 .data_directory = context.data_directory,
+                                 .accepts_any_size = context.accepts_any_size};
+  const std::string left_out = left_out_file(arguments.output);
+  for (const std::vector<std::string>& inputs : {suites.files, suites.runs})
+    require_files_of_their_own({{"--output", arguments.output}, {"--output", left_out}}, inputs);
+  const ErrorCalibration report = calibrate_errors(suites);
+  write_file_atomically(arguments.output, profile_of(report).dump(1) + "\n");
+  write_file_atomically(left_out, write_left_out_models(report.without).dump(1) + "\n");
+  Answer answer = answer_of(report, arguments.output, "the errors of steps");
+  answer.text += fmt::format("wrote those without each group to {}\n", left_out);
+  answer.document["output_left_out"] = left_out;
+  print_answer(arguments, answer);
+  return 0;
+}
+
 int run_calibrate(const CalibrateArguments& arguments, const CommandContext& context) {
+  if (arguments.is_of_bands)
+    return calibrate_bands(arguments, context);
   const ProfileStore store(context.data_directory);
   const CalibrationFiles files = sort_calibration_files(arguments.request.files);
   check_outputs(arguments, files.all());
@@ -301,6 +336,8 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
       ->add_option("--architecture", arguments->architecture,
                    "of tables of timed kernels: fit the constants of this GPU architecture")
       ->type_name("NAME");
+  command->add_flag("--band", arguments->is_of_bands,
+                    "of validation suites: fit how far predictions miss, which every band rests on");
   command
       ->add_option("--without", arguments->without,
                    "with --architecture: leave out the rows of this GPU, as the tables name it")

@@ -17,6 +17,7 @@ enum EventTag : std::uint32_t {
   completion_tag,     // flow
   message_start_tag,  // relay
   message_end_tag,    // relay
+  nothing_moved_tag,  // op
 };
 constexpr std::uint32_t tag_bits = 3;
 constexpr std::uint32_t tag_mask = (1u << tag_bits) - 1;
@@ -74,6 +75,8 @@ class Executor {
       case message_end_tag:
         ++timeline_.events;
         return arrive(event.subject);
+      case nothing_moved_tag:
+        return leave(OpId{event.subject});
       default:
         return complete(event.subject, event.tag >> tag_bits);
     }
@@ -193,10 +196,19 @@ class Executor {
       case OpKind::join:
         return schedule_end(op, Duration::zero());
       case OpKind::transfer:
-        return network_.start(op, route_of(op), plan_.amount[op.index], now);
+        return start_transfer(op);
       case OpKind::relay:
         return start_relay(relay_index(plan_, op));
     }
+  }
+
+  // What moves nothing takes no share of any link, not even for an instant: others would round what they have
+  // left, and where ranks are folded it would be others.
+  void start_transfer(OpId op) {
+    const std::int64_t amount = plan_.amount[op.index];
+    if (amount == 0)
+      return queue_.push(queue_.now(), op.index, nothing_moved_tag);
+    network_.start(op, route_of(op), amount, queue_.now());
   }
 
   void start_relay(std::uint32_t relay) {
@@ -240,6 +252,10 @@ class Executor {
       return;
     if ((op.index & relay_bit) != 0)
       return leave(op.index & ~relay_bit);
+    leave(op);
+  }
+
+  void leave(OpId op) {
     release_lane(op);
     const Duration latency = routes_.latency(route_of(op));
     if (latency > Duration::zero())

@@ -10,6 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/load/compatibility.h"
+#include "sim/load/error_model_json.h"
 #include "sim/load/hardware/find_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/limits.h"
@@ -371,6 +372,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   scenario.simulation.accepts_any_size = options.accepts_any_size;
   scenario.simulation.fidelity = options.fidelity.value_or(scenario.simulation.fidelity);
   scenario.file_name = options.file_name;
+  scenario.errors = find_error_model(options.store);
   check_possible(scenario);
   warn_of_unchanged_times(changes, scenario, context);
   if (!measured.empty())

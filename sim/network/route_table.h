@@ -56,6 +56,7 @@ class RouteTable {
   }
   Duration latency(RouteId route) const { return routes_[route].latency; }
   std::int64_t weight(RouteId route) const { return routes_[route].weight; }
+  void set_latency(RouteId route, Duration latency) { routes_[route].latency = latency; }
   const Interference& interference() const { return interference_; }
   std::size_t size() const { return routes_.size(); }
 

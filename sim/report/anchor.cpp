@@ -6,6 +6,7 @@
 #include "sim/base/error.h"
 #include "sim/base/quantity_text.h"
 #include "sim/report/prediction.h"
+#include "sim/run/step_transfer.h"
 
 namespace lockstep {
 namespace {
@@ -30,13 +31,22 @@ class Attempts {
   ClusterStore clusters_;
 };
 
+// The doublings of a micro-batch between the two, as it is modelled.
+std::int64_t distance_from(const Scenario& there, const Scenario& here) {
+  const auto size = [](const Scenario& scenario) {
+    return StepSize{step_work(scenario).modelled, scenario.training.gradient_accumulation};
+  };
+  return distance_ppm(size(there), size(here), 0);
+}
+
 }  // namespace
 
 LoadedScenario solve_anchor(const LoadedScenario& scenario) {
   if (!scenario.compute.anchor)
     return scenario;
   const Duration wanted = scenario.compute.anchor->iteration_time;
-  Scenario probe = scenario.compute.anchor->there.front();
+  const Scenario& there = scenario.compute.anchor->there.front();
+  Scenario probe = there;
   probe.compute.is_anchored = true;
   probe.simulation.iterations = std::min(probe.simulation.iterations, most_iterations);
   Attempts iteration(std::move(probe));
@@ -53,6 +63,9 @@ LoadedScenario solve_anchor(const LoadedScenario& scenario) {
   LoadedScenario solved = scenario;
   solved.compute.is_anchored = true;
   solved.compute.device_ppm = high;
+  solved.compute.measured_gpus_per_node = there.cluster.gpus_per_node;
+  solved.compute.measured_nodes = there.cluster.nodes;
+  solved.compute.transfer_ppm = distance_from(there, scenario);
   solved.compute.anchor.reset();
   return solved;
 }

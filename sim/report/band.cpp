@@ -1,122 +1,130 @@
 #include "sim/report/band.h"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
+#include "sim/base/logarithm.h"
 #include "sim/report/extrapolation.h"
-#include "sim/report/prediction.h"
+#include "sim/run/repriced_run.h"
 
 namespace lockstep {
 namespace {
 
-// Every communication figure at one end of its residual band: slower links and dearer steps, or the reverse.
-Scenario shifted(Scenario moved, std::int64_t communication_ppm, std::int64_t compute_ppm) {
-  Calibration& calibration = moved.cluster.calibration;
-  for (const LinkClass link_class :
-       {LinkClass::nvlink, LinkClass::pcie, LinkClass::socket, LinkClass::network}) {
-    std::int64_t& efficiency = calibration.efficiency_ppm.try_emplace(link_class, million).first->second;
-    efficiency = efficiency * million / (million + communication_ppm);
-    if (link_class == LinkClass::network)
-      efficiency = std::min(efficiency, million);  // nothing between nodes exceeds the wire
-  }
-  for (ProtocolCost& protocol : calibration.protocols) {
-    protocol.launch = scaled(protocol.launch, million + communication_ppm, million);
-    for (auto& [link_class, step] : protocol.step) step = scaled(step, million + communication_ppm, million);
-  }
-  calibration.collective_launch = scaled(calibration.collective_launch, million + communication_ppm, million);
-  moved.compute.scale_ppm = moved.compute.scale_ppm * (million + compute_ppm) / million;
-  return moved;
-}
-
-// A measured step has no band of its own, nor has one that follows from a measured iteration.
-bool has_measured_compute(const Scenario& scenario) {
-  const bool is_stated = std::any_of(scenario.model.stated.begin(), scenario.model.stated.end(),
-                                     [](const auto& times) { return times.has_value(); });
-  return scenario.compute.single_gpu_iteration || scenario.compute.is_anchored || scenario.model.measured ||
-         is_stated;
-}
-
-// How far the model of computing misses what it carries over from a measured step, for each doubling between them:
-// ResNet-50 of MLPerf on H100 from batch 400 misses 11 % at batch 200, 23 % at 50 and 36 % at 16.
-ResidualBand transfer_residual(std::int64_t distance_ppm) {
-  constexpr std::int64_t of_a_doubling_ppm = 80'000;
-  const std::int64_t wide = std::min(distance_ppm * of_a_doubling_ppm / million, 10 * million);
-  return {.low_ppm = -wide * million / (million + wide), .high_ppm = wide};
-}
-
-// What published single-GPU steps took over what their kernels add up to: ResNet-50, ResNet-152, Inception, VGG
-// and BERT of ten frameworks on V100, P100, A100 and RTX 3090 (training tables of DeepLearningExamples, DLPerf,
-// Lambda and TensorFlow), a vote for each model, GPU, precision and framework. Read off those steps by eye and
-// not yet tried on others: a debt until it comes from residuals that were held out. Frameworks add copies and transposes that no layer asks for: the error is nearly always on one side.
-constexpr ResidualBand unanchored_residual{.low_ppm = -60'000, .high_ppm = 450'000};
-
-// Of computing; a measured step has none.
-ResidualBand residual_of_computing(const Scenario& scenario) {
-  if (scenario.compute.single_gpu_iteration)
-    return transfer_residual(scenario.compute.transfer_ppm);
-  if (has_measured_compute(scenario))
-    return {};
-  const ResidualBand of_kernels = scenario.cluster.gpu.kernels ? unanchored_residual : ResidualBand{};
-  return scenario.cluster.calibration.compute_residual.value_or(of_kernels);
-}
-
-// What most of the gradients travel in: the band is that of messages of this size.
-Bytes bucket_bytes(const Scenario& scenario) {
-  return Bytes{static_cast<std::int64_t>(scenario.training.ddp.bucket_cap_mb * 1024 * 1024)};
-}
-
-// A long run's band is as wide, in proportion, as that of its first iterations.
-Scenario band_probe(const Scenario& scenario) {
-  constexpr std::int64_t enough_iterations = 8;
-  Scenario probe = scenario;
-  if (is_long_run(scenario))
-    probe.simulation.iterations = std::min(probe.simulation.iterations, enough_iterations);
-  probe.communication.timeout.reset();
-  return probe;
-}
-
-void carry_over_band(Report& report, Duration of_probe) {
-  for (auto* end : {&report.times.low, &report.times.high})
-    *end = scaled(report.iteration, (*end)->picoseconds(), std::max<std::int64_t>(of_probe.picoseconds(), 1));
-}
-
-// Whether a band can be told at all, and of what; the report is warned of what it leaves out.
-bool knows_residuals(Report& report, const Scenario& scenario) {
+// What messages take at one end of their residuals. Between nodes none is faster than the wire.
+std::vector<MessageFactor> message_factors(const Scenario& scenario, bool is_high) {
   const Calibration& calibration = scenario.cluster.calibration;
-  const bool knows_compute =
-      has_measured_compute(scenario) || calibration.compute_residual || scenario.cluster.gpu.kernels;
-  const bool communicates = scenario.cluster.ranks() > 1;
-  if (communicates ? calibration.communication_residuals.empty() : !knows_compute) {
-    report.warnings.push_back("no calibration residuals are known for " + calibration.name +
-                              ": iteration_time_low_s and iteration_time_high_s are null");
-    return false;
+  const auto known = calibration.efficiency_ppm.find(LinkClass::network);
+  const bool is_bound = scenario.cluster.nodes > 1 && known != calibration.efficiency_ppm.end();
+  const std::int64_t least = is_bound ? std::min(known->second, million) : 1;
+  std::vector<MessageFactor> factors;
+  for (const ResidualBand& band : message_residuals(calibration, *scenario.errors))
+    factors.push_back({factors.empty() ? Bytes{0} : band.from,
+                       is_high ? std::max(million + band.high_ppm, million)
+                               : std::clamp(million + band.low_ppm, least, million)});
+  return factors;
+}
+
+// The calibration's own, where it has measured whole steps.
+std::vector<ErrorSource> sources_of_computing(const Scenario& scenario, const StepConditions& conditions) {
+  const auto& measured = scenario.cluster.calibration.compute_residual;
+  if (!measured || conditions.is_measured)
+    return sources_of(conditions, *scenario.errors);
+  StepConditions others = conditions;
+  others.is_measured = true;
+  std::vector<ErrorSource> sources = sources_of(others, *scenario.errors);
+  sources.push_back({"computing, as calibrated", log_range({measured->low_ppm, measured->high_ppm})});
+  return sources;
+}
+
+LogRange sum_of(const std::vector<ErrorSource>& sources) {
+  std::vector<LogRange> ranges;
+  for (const ErrorSource& source : sources) ranges.push_back(source.range);
+  return root_of_squares(ranges);
+}
+
+Duration steady_iteration(const Simulation& simulation) {
+  if (simulation.updates)
+    return sum(mean_update(*simulation.updates));
+  return mean_iteration(RankView(simulation.steady, critical_representative(simulation.steady)));
+}
+
+// The iteration at other prices over the one as it is, as a logarithm.
+class Ends {
+ public:
+  Ends(Simulation& simulation, const Scenario& scenario)
+      : simulation_(simulation), before_(steady_iteration(simulation)), repriced_(simulation, scenario) {}
+
+  double at(const PriceChange& change) {
+    repriced_.run(change);
+    const auto of = [](Duration time) {
+      return static_cast<double>(std::max<std::int64_t>(time.picoseconds(), 1));
+    };
+    return logarithm(of(steady_iteration(simulation_)) / of(before_));
   }
-  if (!knows_compute)
+
+  LogRange of_computing(const LogRange& range) {
+    return {std::min(at({.compute_ppm = to_ppm(range.low)}), 0.0),
+            std::max(at({.compute_ppm = to_ppm(range.high)}), 0.0)};
+  }
+
+  LogRange of_messages(const Scenario& scenario) {
+    if (!repriced_.sends_messages() || scenario.cluster.ranks() == 1)
+      return {};
+    return {std::min(at({.messages = message_factors(scenario, false)}), 0.0),
+            std::max(at({.messages = message_factors(scenario, true)}), 0.0)};
+  }
+
+ private:
+  Simulation& simulation_;
+  Duration before_;
+  RepricedRun repriced_;
+};
+
+BandParts parts_of(const Scenario& scenario, Simulation& simulation) {
+  BandParts parts;
+  parts.conditions = conditions_of(scenario);
+  parts.factor_ppm = scenario.errors->factor_ppm;
+  parts.sources = sources_of_computing(scenario, parts.conditions);
+  parts.computing = sum_of(parts.sources);
+  Ends ends(simulation, scenario);
+  parts.computing_of_iteration = ends.of_computing(parts.computing);
+  parts.communication_of_iteration = ends.of_messages(scenario);
+  return parts;
+}
+
+// Whether all of its sources are known; the report is warned where one is not, or where another's stands in.
+bool knows_errors(Report& report, const Scenario& scenario) {
+  const bool communicates = scenario.cluster.ranks() > 1;
+  const Calibration& calibration = scenario.cluster.calibration;
+  const bool has_own = !calibration.communication_residuals.empty();
+  const bool is_known =
+      scenario.errors && (!communicates || has_own || !scenario.errors->communication.empty());
+  if (!is_known)
     report.warnings.push_back(
-        "computing is estimated by the roofline, whose error is not known: the band covers communication "
-        "only; "
-        "compute.single_gpu_iteration anchors it");
-  return true;
+        "no residuals are known for " +
+        (scenario.errors ? calibration.name : std::string("steps (hw_profiles/errors)")) +
+        ": iteration_time_low_s and iteration_time_high_s are null");
+  else if (communicates && !has_own)
+    report.warnings.push_back("no calibration residuals are known for " + calibration.name +
+                              ": the band takes those of all calibrated machines together");
+  return is_known;
 }
 
 }  // namespace
 
-void add_band(Report& report, const Scenario& scenario, ClusterStore* clusters) {
-  const Calibration& calibration = scenario.cluster.calibration;
+LogRange whole_band(const BandParts& parts) {
+  return root_of_squares({parts.computing_of_iteration, parts.communication_of_iteration}) *
+         (static_cast<double>(parts.factor_ppm) / static_cast<double>(million));
+}
+
+void add_band(Report& report, const Scenario& scenario, Simulation& simulation) {
   warn_beyond_fitted_scale(scenario.cluster, report.warnings);
-  if (!knows_residuals(report, scenario))
+  if (!knows_errors(report, scenario))
     return;
-  const ResidualBand communication =
-      calibration.communication_residual(bucket_bytes(scenario)).value_or(ResidualBand{});
-  const ResidualBand compute = residual_of_computing(scenario);
-  const Scenario probe = band_probe(scenario);
-  const auto iteration_at = [&](std::int64_t communication_ppm, std::int64_t compute_ppm) {
-    return predict_iteration(shifted(probe, communication_ppm, compute_ppm), clusters);
-  };
-  report.times.low = iteration_at(communication.low_ppm, compute.low_ppm);
-  report.times.high = iteration_at(communication.high_ppm, compute.high_ppm);
-  if (is_long_run(scenario))
-    carry_over_band(report, predict_iteration(probe, clusters));
+  report.band = parts_of(scenario, simulation);
+  const LogRange whole = whole_band(*report.band);
+  report.times.low = std::min(scaled(report.iteration, to_ppm(whole.low), million), report.iteration);
+  report.times.high = std::max(scaled(report.iteration, to_ppm(whole.high), million), report.iteration);
 }
 
 }  // namespace lockstep

@@ -8,9 +8,8 @@
 // Idea:      ScenarioVariants read their base once and keep what they have in common: the profiles, whose
 //            calibrations are borrowed, and the clusters with all that was found out about them.
 // Invariant: a prediction is the same to the picosecond whatever was predicted before it and on however many
-//            threads. The band's ends are simulations of their own, at the low and high end of the
-//            calibration's residuals: where these change what the library chooses, they run what it chooses.
-// Cost:      a simulation, and where a band is asked for the steady iterations twice more.
+//            threads. The band's ends are runs of the same plan at other prices.
+// Cost:      a simulation, and where a band is asked for the steady iterations four times more.
 
 #include <nlohmann/json.hpp>
 #include <string>

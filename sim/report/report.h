@@ -17,6 +17,7 @@
 
 #include "sim/base/units.h"
 #include "sim/report/asynchrony.h"
+#include "sim/report/band_parts.h"
 #include "sim/report/breakdown.h"
 #include "sim/report/communication_report.h"
 #include "sim/report/critical_path.h"
@@ -41,6 +42,7 @@ struct Report {
   std::string name;
   Duration iteration;  // the mean of those measured
   IterationTimes times;
+  std::optional<BandParts> band;  // what `times.low` and `times.high` come from
   Breakdown breakdown;
   Throughput throughput;
   Scaling scaling;

@@ -273,6 +273,30 @@ void add_times(const Report& report, ordered_json& json) {
   json["first_iteration_time_s"] = seconds(times.first);
 }
 
+// Ratios to the iteration, or to computing, minus 1.
+ordered_json write_range(const LogRange& range) {
+  const auto end = [](double logarithm) {
+    return static_cast<double>(to_ppm(logarithm) - million) / static_cast<double>(million);
+  };
+  return {{"low", end(range.low)}, {"high", end(range.high)}};
+}
+
+void add_band_parts(const Report& report, ordered_json& json) {
+  json["band"] = nullptr;
+  if (!report.band)
+    return;
+  ordered_json sources = ordered_json::array();
+  for (const ErrorSource& source : report.band->sources) {
+    ordered_json entry{{"what", source.name}};
+    entry.update(write_range(source.range));
+    sources.push_back(std::move(entry));
+  }
+  json["band"] = {{"computing", write_range(report.band->computing_of_iteration)},
+                  {"communication", write_range(report.band->communication_of_iteration)},
+                  {"factor", static_cast<double>(report.band->factor_ppm) / static_cast<double>(million)},
+                  {"errors_of_computing", std::move(sources)}};
+}
+
 void add_rates(const Report& report, ordered_json& json) {
   json["samples_per_s"] =
       number_or_null(per_second(report.throughput.samples_per_iteration, report.iteration));
@@ -322,6 +346,7 @@ ordered_json to_json(const std::vector<CollectiveGroup>& groups) {
 ordered_json to_json(const Report& report, const LoadedScenario& scenario) {
   ordered_json json{{"schema", "lockstep.result/1"}, {"name", report.name}};
   add_times(report, json);
+  add_band_parts(report, json);
   add_rates(report, json);
   json["breakdown_s"] = write_breakdown(report.breakdown);
   json["waiting_s"] = write_waiting(report);

@@ -21,32 +21,56 @@ Interference interference_of(const Scenario& scenario) {
           .sms = scenario.cluster.gpu.sms};
 }
 
+// Collectives of several algorithms at once, on links that folding found alike by their rings.
+bool may_mix_algorithms(const Scenario& scenario, const Cluster& cluster) {
+  const auto representatives = cluster.symmetry.roles.representatives.size();
+  return scenario.simulation.fidelity == Fidelity::flow && cluster.groups.empty() &&
+         scenario.communication.collectives_in_flight > 1 && representatives < cluster.topology.ranks();
+}
+
+void price_kernels(Run& run, const Scenario& scenario, const Job& job) {
+  price(run.plan, scenario, job);
+  if (scenario.input && scenario.input->lengths)
+    stretch_by_length(run.plan, run.batches, scenario);
+}
+
+void disturb_kernels(Run& run, const Scenario& scenario, const Cluster& cluster) {
+  if (const Jitter jitter = jitter_of(scenario); jitter.is_active())
+    DisturbedWork(run.plan, run.iterations, cluster.topology.ranks()).apply(jitter, 0, run.plan);
+}
+
 }  // namespace
+
+void price_again(Run& run, const Scenario& scenario, const Job& job, const Cluster& cluster) {
+  price_kernels(run, scenario, job);
+  disturb_kernels(run, scenario, cluster);
+}
 
 Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
   Run run;
   run.plan = std::move(written.plan);
   run.lanes = std::move(written.lanes);
   run.iterations = std::move(written.iterations);
-  price(run.plan, scenario, job);
-  if (scenario.input && scenario.input->lengths)
-    stretch_by_length(run.plan, written.batches, scenario);
+  run.batches = std::move(written.batches);
+  price_kernels(run, scenario, job);
+  const bool is_mixed = may_mix_algorithms(scenario, cluster);
+  const Symmetry split =
+      is_mixed ? split_by_load(cluster.topology, cluster.symmetry, run.plan.traffics) : Symmetry{};
   run.routes = route_paths(
       {.plan = run.plan,
        .topology = cluster.topology,
        .world = cluster.world,
        .calibration = scenario.cluster.calibration,
-       .symmetry = cluster.symmetry,
+       .symmetry = is_mixed ? split : cluster.symmetry,
        .interference = interference_of(scenario),
        .takes_core_time = !scenario.compute.slowdown_during_communication_ppm && !reduces_on_hosts(scenario),
-       .library = &cluster.routes});
+       .library = is_mixed ? nullptr : &cluster.routes});
   return run;
 }
 
 Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
   Run run = prepare(std::move(written), scenario, job, cluster);
-  if (const Jitter jitter = jitter_of(scenario); jitter.is_active())
-    DisturbedWork(run.plan, run.iterations, cluster.topology.ranks()).apply(jitter, 0, run.plan);
+  disturb_kernels(run, scenario, cluster);
   run.timeline = lockstep::run(run.plan, cluster.topology.capacities(), run.routes);
   return run;
 }

@@ -25,10 +25,14 @@ struct Run {
   RankLanes lanes;
   std::vector<IterationOps> iterations;
   RouteTable routes;
+  std::vector<OpId> batches = {};  // where each begins, if they have to be loaded
 };
 
 // Everything but when.
 Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster);
+
+// What the kernels of a plan that is written take: as priced, for batches of their lengths, disturbed.
+void price_again(Run& run, const Scenario& scenario, const Job& job, const Cluster& cluster);
 
 Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster);
 

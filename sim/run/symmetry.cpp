@@ -26,17 +26,21 @@ std::size_t count_different(const std::vector<Colour>& colours) {
   return std::unordered_set<Colour>(colours.begin(), colours.end()).size();
 }
 
+// The first of its colour stands for a link.
+std::vector<LinkId> representatives_of(const std::vector<Colour>& links) {
+  std::vector<LinkId> representatives;
+  std::unordered_map<Colour, LinkId> first;
+  for (std::uint32_t link = 0; link < links.size(); ++link)
+    representatives.push_back(first.emplace(links[link], LinkId{link}).first->second);
+  return representatives;
+}
+
 Symmetry symmetry_of(const std::vector<Colour>& ranks, const std::vector<Colour>& links) {
-  Symmetry result;
   std::unordered_map<Colour, std::uint32_t> number;
   std::vector<std::uint32_t> dense;
   for (const Colour colour : ranks)
     dense.push_back(number.emplace(colour, static_cast<std::uint32_t>(number.size())).first->second);
-  result.roles = roles_from_colours(dense);
-  std::unordered_map<Colour, LinkId> first;
-  for (std::uint32_t link = 0; link < links.size(); ++link)
-    result.representative_link.push_back(first.emplace(links[link], LinkId{link}).first->second);
-  return result;
+  return {.roles = roles_from_colours(dense), .representative_link = representatives_of(links)};
 }
 
 // Until nothing splits. False when that takes too many rounds.
@@ -233,6 +237,18 @@ Symmetry no_symmetry(const Topology& topology) {
   result.roles = unfolded_roles(topology.ranks());
   for (const LinkId link : topology.links().ids()) result.representative_link.push_back(link);
   return result;
+}
+
+Symmetry split_by_load(const Topology& topology, Symmetry symmetry,
+                       const IdVector<TrafficId, Traffic>& traffics) {
+  std::vector<Colour> links;
+  for (const LinkId representative : symmetry.representative_link) links.push_back(representative.index);
+  for (const Traffic& traffic : traffics) {
+    const std::vector<std::uint32_t> crossings = count_crossings(topology, traffic.flows);
+    for (std::size_t link = 0; link < links.size(); ++link) links[link] = mixed(links[link], crossings[link]);
+  }
+  symmetry.representative_link = representatives_of(links);
+  return symmetry;
 }
 
 Symmetry find_symmetry(const Topology& topology, const Communicator& world, Fidelity fidelity,

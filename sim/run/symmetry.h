@@ -35,4 +35,8 @@ bool have_links_of_their_own(const Topology& topology, std::span<const GroupSet>
 
 Symmetry no_symmetry(const Topology& topology);
 
+// Where several collectives may be under way, of several algorithms: a link stands only for those that each of
+// these traffics loads alike. The busiest link of one need not be the busiest of another.
+Symmetry split_by_load(const Topology& topology, Symmetry symmetry, const IdVector<TrafficId, Traffic>& traffics);
+
 }  // namespace lockstep

@@ -346,8 +346,13 @@ double expected_update_events(const Scenario& scenario) {
   return events_per_update * rounds * static_cast<double>(shape_of(scenario).workers());
 }
 
-UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology) {
+UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology,
+                      std::int64_t transfer_ppm) {
   UpdateSetup setup = describe_updates(scenario, job, topology);
+  for (WorkerTransfer* transfer : {&setup.input.pull, &setup.input.push}) {
+    transfer->alone = scaled(transfer->alone, transfer_ppm, million);
+    transfer->latency = scaled(transfer->latency, transfer_ppm, million);
+  }
   const Jitter jitter = jitter_of(scenario);
   setup.input.jitter = &jitter;
   UpdateLoop loop(std::move(setup.input));

@@ -49,6 +49,8 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
 // What the loop will count, about: five events an update.
 double expected_update_events(const Scenario& scenario);
 
-UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology);
+// `transfer_ppm`: what pulls and pushes take, of what they take.
+UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology,
+                      std::int64_t transfer_ppm = million);
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@
 #include "sim/network/machine.h"
 #include "sim/plan/model.h"
 #include "sim/scenario/comparison_spec.h"
+#include "sim/scenario/error_model.h"
 #include "sim/scenario/profile_changes.h"
 #include "sim/training/options.h"
 
@@ -149,6 +150,8 @@ struct ComputeSpec {
   std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions
   WorkFactors factors;                           // of the model's kernels
   std::int64_t transfer_ppm = 0;  // doublings between what was measured and this; 0: measured as it is here
+  std::int64_t measured_gpus_per_node = 1;  // where `anchor` was measured
+  std::int64_t measured_nodes = 1;
   std::optional<Anchor> anchor;
   bool is_anchored = false;             // whether an anchor was solved
   std::int64_t device_ppm = 1'000'000;  // what solving it multiplies all but launches by
@@ -175,6 +178,7 @@ struct Scenario {
   ComputeSpec compute;
   SimulationSpec simulation;
   std::optional<ComparisonSpec> comparison;  // `compare`
+  std::optional<ErrorModel> errors;          // what its band rests on; none: no file says
   std::string file_name;  // for messages alone: no result holds a path
 };
 

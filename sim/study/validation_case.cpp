@@ -30,6 +30,22 @@ ErrorSummary summarise_errors(const std::vector<double>& signed_errors) {
           .bias = mean(signed_errors)};
 }
 
+BandSummary summarise_bands(const std::vector<const ValidationCase*>& cases) {
+  BandSummary summary;
+  std::vector<double> half_widths;
+  for (const ValidationCase* entry : cases) {
+    if (!entry->low_s || !entry->high_s)
+      continue;
+    ++summary.cases;
+    summary.held += *entry->low_s <= entry->measured_s && entry->measured_s <= *entry->high_s ? 1 : 0;
+    half_widths.push_back(50 * std::log(*entry->high_s / *entry->low_s));
+  }
+  std::sort(half_widths.begin(), half_widths.end());
+  if (!half_widths.empty())
+    summary.median_half_width = quantile(half_widths, 0.5);
+  return summary;
+}
+
 template <class Prediction>
 double mean_error(const std::vector<const ValidationCase*>& cases, Prediction prediction) {
   std::vector<double> errors;
@@ -45,6 +61,7 @@ GroupSummary summarise_group(const std::vector<const ValidationCase*>& cases) {
   std::vector<double> errors;
   for (const ValidationCase* entry : cases) errors.push_back(entry->error_percent());
   summary.ours = summarise_errors(errors);
+  summary.band = summarise_bands(cases);
   summary.is_of_kernels = cases.front()->is_kernel;
   if (summary.is_of_kernels)
     return summary;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/report/band_parts.h"
 
 namespace lockstep {
 
@@ -50,6 +51,7 @@ struct ValidationCase {
   double predicted_s = 0;
   std::optional<double> low_s;
   std::optional<double> high_s;
+  std::optional<BandParts> band;  // what they come from
   NaivePredictions naive;
   std::vector<Bytes> buckets;         // as predicted, in launch order
   std::optional<CapSetting> setting;  // of cases from harness runs
@@ -68,10 +70,18 @@ struct ErrorSummary {
   double bias = 0;
 };
 
+// How often the 80 % band held, and how wide it was.
+struct BandSummary {
+  std::size_t cases = 0;  // that have one
+  std::size_t held = 0;
+  double median_half_width = 0;  // in percent: of high over low, half its logarithm
+};
+
 struct GroupSummary {
   std::string group;
   std::string split;
   ErrorSummary ours;
+  BandSummary band;
   double no_communication = 0;  // mean absolute errors in percent
   double no_overlap = 0;
   double perfect_overlap = 0;

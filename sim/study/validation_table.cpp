@@ -15,6 +15,24 @@ Json optional_number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+// What decided which errors apply, and what computing and communication by themselves make of the iteration,
+// before the factor.
+Json band_json(const BandParts& band) {
+  const auto range = [](const LogRange& ends) {
+    const auto ratio = [](double end) { return static_cast<double>(to_ppm(end) - million) / 1e6; };
+    return Json{{"low", ratio(ends.low)}, {"high", ratio(ends.high)}};
+  };
+  return {{"is_measured", band.conditions.is_measured},
+          {"kind", band.conditions.kind},
+          {"doublings",
+           {{"transferred", band.conditions.transferred},
+            {"in_node", band.conditions.in_node},
+            {"between_nodes", band.conditions.between_nodes}}},
+          {"computing", range(band.computing_of_iteration)},
+          {"communication", range(band.communication_of_iteration)},
+          {"factor", static_cast<double>(band.factor_ppm) / 1e6}};
+}
+
 Json case_json(const ValidationCase& entry) {
   Json json{{"name", entry.name},
             {"group", entry.group},
@@ -24,6 +42,8 @@ Json case_json(const ValidationCase& entry) {
             {"error_percent", entry.error_percent()},
             {"low", optional_number(entry.low_s)},
             {"high", optional_number(entry.high_s)}};
+  if (entry.band)
+    json["band"] = band_json(*entry.band);
   if (!entry.is_kernel)
     json["naive"] = {{"no_communication", entry.naive.no_communication},
                      {"no_overlap", entry.naive.no_overlap},
@@ -78,6 +98,10 @@ Json group_json(const GroupSummary& group) {
             {"median_percent", group.ours.median_absolute},
             {"p90_percent", group.ours.p90_absolute},
             {"bias_percent", group.ours.bias}};
+  if (group.band.cases > 0)
+    json["band"] = {{"n", group.band.cases},
+                    {"held", group.band.held},
+                    {"median_half_width_percent", group.band.median_half_width}};
   if (!group.is_of_kernels)
     json["naive_mape_percent"] = {{"no_communication", group.no_communication},
                                   {"no_overlap", group.no_overlap},
@@ -122,24 +146,33 @@ std::string cases_text(const std::vector<ValidationCase>& cases) {
                       : text + fmt::format("{} kernels: in groups below, one by one with --json\n", kernels);
 }
 
+std::string held_text(const BandSummary& band) {
+  return band.cases == 0 ? "-" : fmt::format("{}/{}", band.held, band.cases);
+}
+
+std::string half_width_text(const BandSummary& band) {
+  return band.cases == 0 ? "-" : fmt::format("{:.1f} %", band.median_half_width);
+}
+
 std::string group_text(const GroupSummary& group) {
   const std::string text = fmt::format("{:<36} {:>8} {:>4} {:>7.2f} {:>7.2f} {:>7.2f} {:>+7.2f}", group.group,
                                        group.split, group.ours.cases, group.ours.mean_absolute,
                                        group.ours.median_absolute, group.ours.p90_absolute, group.ours.bias);
   return group.is_of_kernels
              ? text + "\n"
-             : text + fmt::format("          {:>6.1f} {:>6.1f} {:>7.1f}\n", group.no_communication,
-                                  group.no_overlap, group.perfect_overlap);
+             : text + fmt::format("          {:>6.1f} {:>6.1f} {:>7.1f}  {:>8} {:>7}\n", group.no_communication,
+                                  group.no_overlap, group.perfect_overlap, held_text(group.band),
+                                  half_width_text(group.band));
 }
 
 std::string group_markdown(const GroupSummary& group) {
   const auto naive = [&](double error) {
     return group.is_of_kernels ? std::string("-") : fmt::format("{:.1f} %", error);
   };
-  return fmt::format("| {} ({}) | {} | **{:.2f} %** | {:+.2f} % | {} | {} | {} |\n", group.group,
+  return fmt::format("| {} ({}) | {} | **{:.2f} %** | {:+.2f} % | {} | {} | {} | {} | {} |\n", group.group,
                      group.split == "fit" ? "fitted" : "held out", group.ours.cases, group.ours.mean_absolute,
                      group.ours.bias, naive(group.no_communication), naive(group.no_overlap),
-                     naive(group.perfect_overlap));
+                     naive(group.perfect_overlap), held_text(group.band), half_width_text(group.band));
 }
 
 }  // namespace
@@ -155,8 +188,9 @@ Json to_json(const Validation& validation) {
 
 std::string to_text(const Validation& validation) {
   std::string text = cases_text(validation.cases);
-  text += fmt::format("\n{:<36} {:>8} {:>4} {:>7} {:>7} {:>7} {:>7}   naive: {:>6} {:>6} {:>7}\n", "group",
-                      "split", "n", "MAPE %", "median", "p90", "bias", "none", "sum", "overlap");
+  text += fmt::format("\n{:<36} {:>8} {:>4} {:>7} {:>7} {:>7} {:>7}   naive: {:>6} {:>6} {:>7}  {:>8} {:>7}\n", "group",
+                      "split", "n", "MAPE %", "median", "p90", "bias", "none", "sum", "overlap", "in band",
+                      "half as wide");
   for (const GroupSummary& group : validation.groups) text += group_text(group);
   if (!validation.best_caps.empty())
     text += best_caps_text(validation.best_caps);
@@ -167,8 +201,9 @@ std::string to_text(const Validation& validation) {
 
 std::string to_markdown(const Validation& validation) {
   std::string text =
-      "| group | cases | mean abs. error | bias | no communication | no overlap | perfect overlap |\n"
-      "|---|--:|--:|--:|--:|--:|--:|\n";
+      "| group | cases | mean abs. error | bias | no communication | no overlap | perfect overlap | in 80 % "
+      "band | half its width |\n"
+      "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n";
   for (const GroupSummary& group : validation.groups) text += group_markdown(group);
   if (!validation.best_caps.empty())
     text += best_caps_markdown(validation.best_caps);

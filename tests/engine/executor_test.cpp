@@ -23,7 +23,9 @@ constexpr Interference interference{.slowdown_ppm = 1'000'000, .sm_interference_
 
 class Bench {
  public:
-  Bench() : roles_(unfolded_roles(2)), writer_(roles_) { writer_.section("test", Category::other); }
+  explicit Bench(Bandwidth rate = link_rate) : rate_(rate), roles_(unfolded_roles(2)), writer_(roles_) {
+    writer_.section("test", Category::other);
+  }
 
   PlanWriter& writer() { return writer_; }
   LaneId lane(std::uint32_t slots = 1) {
@@ -50,13 +52,14 @@ class Bench {
           .link = LinkId{0}, .multiplicity = is_hop ? 1u : 0u, .reserved_sms = is_hop ? 0u : 1u};
       routes.add(std::span(&use, 1), is_hop ? latency : Duration::zero());
     }
-    timeline_ = lockstep::run(plan_, std::vector<Bandwidth>{link_rate}, routes);
+    timeline_ = lockstep::run(plan_, std::vector<Bandwidth>{rate_}, routes);
     return timeline_;
   }
   Duration start(OpId op) const { return timeline_.start[op.index].since_start(); }
   Duration end(OpId op) const { return timeline_.end[op.index].since_start(); }
 
  private:
+  Bandwidth rate_;
   Roles roles_;
   PlanWriter writer_;
   Plan plan_;
@@ -306,6 +309,23 @@ TEST_CASE("An op is two events") {
   const OpId sent = bench.writer().transfer(bench.lane(), bench.hop(), Bytes{10}, After{delay});
   bench.writer().join(bench.lane(), After{sent});
   CHECK(bench.run().events == 2 * 3);
+}
+
+// At 1,000,000,007 bytes a second no instant falls on a whole byte. Were the transfer of nothing to share the
+// link for its instant, the other would go on from a rounded rest.
+TEST_CASE("A transfer of nothing takes no share from others, not even for an instant") {
+  const auto ends = [](bool with_nothing) {
+    Bench bench(Bandwidth{1'000'000'007});
+    const OpId moved = bench.writer().transfer(bench.lane(), bench.hop(), Bytes{123'456'789});
+    const LaneId other = bench.lane();
+    for (int i = 1; i <= 5 && with_nothing; ++i) {
+      const OpId wait = bench.writer().delay(bench.lane(), Duration::picoseconds(777'777'777 * i));
+      bench.writer().transfer(other, bench.hop(), Bytes{0}, std::span(&wait, 1));
+    }
+    bench.run();
+    return bench.end(moved);
+  };
+  CHECK(ends(true) == ends(false));
 }
 
 }  // namespace lockstep::engine_executor_test

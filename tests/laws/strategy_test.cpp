@@ -169,10 +169,8 @@ TEST_CASE("More nodes never make a weak-scaled step faster where communication t
   check_points(gains_of_more_nodes({{"slowdown_during_communication", 1.0}}));
 }
 
-// Between nodes NCCL runs 16 channels where it runs 24 inside one, and fewer channels take fewer SMs from the
-// kernels beside them.
-TEST_CASE("More nodes never make a weak-scaled step faster, but for what is listed") {
-  check_points(gains_of_more_nodes(Json::object()), {{"step, 2 nodes", 0.07}});
+TEST_CASE("More nodes never make a weak-scaled step faster") {
+  check_points(gains_of_more_nodes(Json::object()));
 }
 
 TEST_CASE("A straggler never makes a step faster, and at most its slowdown slower") {

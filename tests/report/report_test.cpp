@@ -77,9 +77,10 @@ TEST_CASE("who waits is told from what is sent") {
 }
 
 // At 100 % more of everything the wire has half its rate: 80 ms a bucket, from 50. At half nothing goes faster than
-// the wire, which is full already. Computing is stated, so that it has no band.
+// the wire, which is full already. Computing misses nothing here.
 TEST_CASE("the band runs from the cheap to the dear end of the residuals") {
   LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
+  scenario.errors = ErrorModel{};
   scenario.cluster.calibration.communication_residuals = {
       {.low_ppm = -500'000, .high_ppm = 1'000'000}};
   const Report report = predict(scenario).report;
@@ -90,11 +91,23 @@ TEST_CASE("the band runs from the cheap to the dear end of the residuals") {
 }
 
 TEST_CASE("where no residual is known there is no band, and a warning says so") {
-  const Report report = predict(scenario_from(two_hosts(Json::object()))).report;
+  LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
+  scenario.errors->communication.clear();
+  const Report report = predict(scenario).report;
   CHECK_FALSE(report.times.low.has_value());
   CHECK_FALSE(report.times.high.has_value());
   REQUIRE(report.warnings.size() == 1);
-  CHECK(report.warnings.front().starts_with("no calibration residuals are known for none"));
+  CHECK(report.warnings.front().starts_with("no residuals are known for none"));
+}
+
+TEST_CASE("where a calibration has no residuals the usual ones of messages stand in, and a warning says so") {
+  LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
+  scenario.errors = ErrorModel{};
+  scenario.errors->communication = {{.low_ppm = 0, .high_ppm = 1'000'000}};
+  const Report report = predict(scenario).report;
+  CHECK(in_milliseconds(report.times.high.value()) == 50 + 3 * 80);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings.front().starts_with("no calibration residuals are known for none: the band takes"));
 }
 
 // A bucket takes 40 ms from its turn on.

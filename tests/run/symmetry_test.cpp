@@ -86,4 +86,23 @@ TEST_CASE("Without folding everything stands for itself") {
   for (const LinkId link : cluster.topology().links().ids()) CHECK(symmetry.is_representative(link));
 }
 
+// Four GPUs round a switch look alike from their ring. Of two traffics one loads the links of rank 1 twice, the
+// other those of rank 2: the busiest of either stood for all, and together they would meet on no link.
+TEST_CASE("Where algorithms mix a link stands for those that each of them loads alike") {
+  const TestCluster cluster(switch_machine(4, nvlink), 1);
+  const Symmetry alike = symmetry_of(cluster, Fidelity::flow);
+  IdVector<TrafficId, Traffic> traffics;
+  for (const std::uint32_t busy : {1u, 2u})
+    traffics.push_back({.flows = {{.source = Rank{busy}, .destination = Rank{0}, .weight = 2}}, .rounds = {}});
+  const Symmetry split = split_by_load(cluster.topology(), alike, traffics);
+  CHECK(split.roles.representatives == alike.roles.representatives);
+  const auto way_out = [&](std::uint32_t rank) {
+    return cluster.topology().hop({.source = Rank{rank}, .destination = Rank{0}}).links.front();
+  };
+  const LinkId idle = cluster.topology().hop({.source = Rank{3}, .destination = Rank{0}}).links.front();
+  CHECK(alike.representative(way_out(1)) == alike.representative(way_out(2)));
+  CHECK(split.representative(way_out(1)) != split.representative(way_out(2)));
+  CHECK(split.representative(way_out(1)) != split.representative(idle));
+}
+
 }  // namespace lockstep::scenario_symmetry_test

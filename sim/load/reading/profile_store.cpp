@@ -30,7 +30,8 @@ constexpr std::array kinds{KindEntry{"GPU", "hw_profiles/gpus"},
                            KindEntry{"fabric", "hw_profiles/fabrics"},
                            KindEntry{"calibration", "hw_profiles/calibration"},
                            KindEntry{"model", "models"},
-                           KindEntry{"GPU architecture", "hw_profiles/compute"}};
+                           KindEntry{"GPU architecture", "hw_profiles/compute"},
+                           KindEntry{"error model", "hw_profiles/errors"}};
 
 const KindEntry& entry_of(ProfileKind kind) {
   return kinds[static_cast<std::size_t>(kind)];

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where named profiles lie: GPUs, links, machines, fabrics, calibrations, models, and architectures of GPUs.
+// Where named profiles lie: GPUs, links, machines, fabrics, calibrations, models, architectures of GPUs, and errors.
 //
 // Problem:   a name in a scenario may mean a shipped file, a user's own data directory, or a path.
 // Idea:      a list of roots, first hit wins: --data, LOCKSTEP_DATA, the install prefix, the source tree.
@@ -23,7 +23,7 @@
 
 namespace lockstep {
 
-enum class ProfileKind : std::uint8_t { gpu, link, machine, fabric, calibration, model, architecture };
+enum class ProfileKind : std::uint8_t { gpu, link, machine, fabric, calibration, model, architecture, errors };
 
 // "GPU", "link", ...: the kind as a message says it.
 std::string_view noun_of(ProfileKind kind);

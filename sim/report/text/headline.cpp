@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <string_view>
@@ -57,6 +58,21 @@ std::string timeout_text(const TimedOut& timed_out) {
                      printable_name(timed_out.collective), format_duration(timed_out.waited));
 }
 
+std::string range_text(const LogRange& range) {
+  const auto percent = [](double end) { return static_cast<double>(to_ppm(end) - million) / 1e4; };
+  return fmt::format("{:+.1f} to {:+.1f} %", percent(range.low), percent(range.high));
+}
+
+std::string sources_text(const BandParts& band) {
+  std::vector<std::string_view> names;
+  for (const ErrorSource& source : band.sources) names.push_back(source.name);
+  std::string text =
+      fmt::format("computing {} ({})", range_text(band.computing_of_iteration), fmt::join(names, "; "));
+  if (band.communication_of_iteration.high > 0 || band.communication_of_iteration.low < 0)
+    text += ", communication " + range_text(band.communication_of_iteration);
+  return text;
+}
+
 void add_disturbance(const Report& report, TextTable& table) {
   // A picosecond of rounding is no variation.
   if (report.times.longest - report.times.p5 > Duration::nanoseconds(1))
@@ -73,6 +89,8 @@ void add_disturbance(const Report& report, TextTable& table) {
 std::string headline_text(const Report& report, const LoadedScenario& scenario, const TextStyle& style) {
   TextTable table({Align::left, Align::left});
   table.add_row({"iteration time", style.bold(format_duration(report.iteration)) + band_text(report.times)});
+  if (report.band)
+    table.add_row({"may be off by", sources_text(*report.band)});
   table.add_row({"throughput", throughput_text(report.throughput, report.iteration)});
   table.add_row({"scaling efficiency", scaling_text(report.scaling)});
   table.add_row({"MFU", report.throughput.mfu ? percentage(*report.throughput.mfu, 1) : "unknown"});

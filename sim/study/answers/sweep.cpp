@@ -86,7 +86,8 @@ class Cells {
     try {
       Prediction prediction = variants_.predict(load_cell(cell));
       drop_lists(prediction.report);
-      transferred_ += prediction.scenario.compute.transfer_ppm > 0 ? 1 : 0;
+      const ComputeSpec& compute = prediction.scenario.compute;
+      transferred_ += compute.single_gpu_iteration && compute.transfer_ppm > 0 ? 1 : 0;
       row.results = pick_results(to_json(prediction.report, prediction.scenario), keys_);
     } catch (const ConfigError& error) {
       row.error = one_line(error.problems);

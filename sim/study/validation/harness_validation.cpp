@@ -70,8 +70,8 @@ double unhidden_per_byte(const HarnessRun& run, const Json& calibration, const P
 class RunCases {
  public:
   RunCases(const HarnessRun& run, const ValidationOptions& options, const ProfileStore& store,
-           Validation& validation)
-      : run_(run), options_(options), store_(store), validation_(validation) {}
+           const CaseErrors& errors, Validation& validation)
+      : run_(run), options_(options), store_(store), errors_(errors), validation_(validation) {}
 
   void append() {
     for (const std::string& failure : describe_failures(run_)) note(failure);
@@ -190,12 +190,13 @@ class RunCases {
   void append_case(StatedCase& stated) {
     stated.result.split = "heldout";
     stated.scenario_file = run_.file;
-    validation_.cases.push_back(run_case(stated, store_));
+    validation_.cases.push_back(run_case(stated, store_, errors_.of(stated.result.group)));
   }
 
   const HarnessRun& run_;
   const ValidationOptions& options_;
   const ProfileStore& store_;
+  const CaseErrors& errors_;
   Validation& validation_;
 };
 
@@ -260,10 +261,11 @@ void check_names_differ(const std::vector<HarnessRun>& runs) {
 
 }  // namespace
 
-void append_runs(const ValidationOptions& options, const ProfileStore& store, Validation& validation) {
+void append_runs(const ValidationOptions& options, const ProfileStore& store, const CaseErrors& errors,
+                 Validation& validation) {
   const std::vector<HarnessRun> runs = read_runs(options.runs);
   check_names_differ(runs);
-  for (const HarnessRun& run : runs) RunCases(run, options, store, validation).append();
+  for (const HarnessRun& run : runs) RunCases(run, options, store, errors, validation).append();
   validation.best_caps = find_best_caps(validation.cases);
 }
 

@@ -11,11 +11,13 @@
 
 #include "sim/load/reading/profile_store.h"
 #include "sim/study/harness/harness_run.h"
+#include "sim/study/validation/case_errors.h"
 #include "sim/study/validation/validation.h"
 
 namespace lockstep {
 
 // Throws ConfigError with every problem of the runs.
-void append_runs(const ValidationOptions& options, const ProfileStore& store, Validation& validation);
+void append_runs(const ValidationOptions& options, const ProfileStore& store, const CaseErrors& errors,
+                 Validation& validation);
 
 }  // namespace lockstep

@@ -29,8 +29,11 @@ double measured_iteration(const StatedCase& stated, const Report& report) {
 
 }  // namespace
 
-ValidationCase run_case(const StatedCase& stated, const ProfileStore& store) {
-  const Report report = predict(load_case(stated, store, true)).report;
+ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, const ErrorModel* errors) {
+  LoadedScenario scenario = load_case(stated, store, true);
+  if (errors != nullptr)
+    scenario.errors = *errors;
+  const Report report = predict(scenario).report;
   ValidationCase result = stated.result;
   result.predicted_s = report.iteration.in_seconds();
   result.measured_s = measured_iteration(stated, report);
@@ -38,6 +41,7 @@ ValidationCase run_case(const StatedCase& stated, const ProfileStore& store) {
     result.low_s = report.times.low->in_seconds();
   if (report.times.high)
     result.high_s = report.times.high->in_seconds();
+  result.band = report.band;
   for (const BucketReport& bucket : report.communication.buckets) result.buckets.push_back(bucket.bytes);
   result.naive = naive_predictions(load_case(stated, store, false));
   return result;

@@ -26,6 +26,7 @@ struct StatedCase {
   bool accepts_any_size = false;
 };
 
-ValidationCase run_case(const StatedCase& stated, const ProfileStore& store);
+// `errors`: what its band rests on instead of what the store says; null: nothing.
+ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, const ErrorModel* errors = nullptr);
 
 }  // namespace lockstep

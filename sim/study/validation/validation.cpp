@@ -7,6 +7,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/load/measured_steps.h"
 #include "sim/study/bench/kernel_residuals.h"
+#include "sim/study/validation/case_errors.h"
 #include "sim/study/validation/harness_validation.h"
 #include "sim/study/validation/stated_case.h"
 
@@ -76,9 +77,10 @@ std::vector<StatedCase> read_file(const std::string& file) {
 }
 
 // A measured step that no GPU can take is a mistake in what was measured: the others are predicted all the same.
-void add_case(const StatedCase& stated, const ProfileStore& store, Validation& validation) {
+void add_case(const StatedCase& stated, const ProfileStore& store, const CaseErrors& errors,
+              Validation& validation) {
   try {
-    validation.cases.push_back(run_case(stated, store));
+    validation.cases.push_back(run_case(stated, store, errors.of(stated.result.group)));
   } catch (const ImpossibleStep& error) {
     validation.notes.push_back(stated.result.name + " is not asked: " + error.problems.front());
   }
@@ -88,14 +90,15 @@ void add_case(const StatedCase& stated, const ProfileStore& store, Validation& v
 
 Validation validate(const ValidationOptions& options) {
   const ProfileStore store(options.data_directory);
+  const CaseErrors errors(options.errors, store);
   Validation validation;
   for (const std::string& file : options.files)
     for (StatedCase& stated : read_file(file)) {
       stated.accepts_any_size = options.accepts_any_size;
-      add_case(stated, store, validation);
+      add_case(stated, store, errors, validation);
     }
   if (!options.runs.empty())
-    append_runs(options, store, validation);
+    append_runs(options, store, errors, validation);
   append_kernel_tables(options.kernel_tables, store, validation);
   validation.groups = summarise_groups(validation.cases);
   return validation;

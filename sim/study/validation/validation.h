@@ -9,8 +9,11 @@
 //            error. Groups are never pooled.
 // Cost:      one simulation a case, one or two more for the naive predictors.
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "sim/scenario/error_model.h"
 
 #include "sim/study/validation_case.h"
 #include "sim/study/validation_table.h"
@@ -25,6 +28,8 @@ struct ValidationOptions {
   std::string calibration = {};  // of their machine; empty: from each run's own microbenchmarks
   std::string data_directory;
   bool accepts_any_size = false;  // however long a case takes
+  // What all bands rest on; none: each group's on the shipped model that was made without it, where there is one.
+  std::optional<ErrorModel> errors = {};
 };
 
 // Throws ConfigError with every problem of the files.

@@ -1,0 +1,116 @@
+#include "sim/run/repriced_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/engine/executor.h"
+
+namespace lockstep {
+namespace {
+
+std::int64_t factor_of(const std::vector<MessageFactor>& factors, std::int64_t bytes) {
+  std::int64_t ppm = million;
+  for (const MessageFactor& factor : factors)
+    if (factor.from.count() <= bytes)
+      ppm = factor.ppm;
+  return ppm;
+}
+
+bool is_earlier(OpId a, OpId b) {
+  return a.index < b.index;
+}
+
+// By op; of ops outside any message, what they move themselves.
+std::vector<std::int64_t> find_message_bytes(const Run& run) {
+  std::vector<std::int64_t> bytes = run.plan.amount;
+  for (const IterationOps& iteration : run.iterations)
+    for (const Communication& communication : iteration.communications) {
+      const auto& [begin, end] = communication.collective;
+      if (begin.empty() || end.empty())
+        continue;
+      const std::uint32_t first = std::min_element(begin.begin(), begin.end(), is_earlier)->index;
+      const std::uint32_t last = std::max_element(end.begin(), end.end(), is_earlier)->index;
+      for (std::uint32_t op = first; op <= last; ++op) bytes[op] = communication.bytes_on_wire.count();
+    }
+  return bytes;
+}
+
+template <class Visit>
+void for_each_message_op(const Plan& plan, const Visit& visit) {
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) {
+    if (plan.sections[i].category != Category::communication)
+      continue;
+    const std::size_t end = i + 1 < plan.sections.size() ? plan.sections[i + 1].first.index : plan.size();
+    for (std::size_t op = plan.sections[i].first.index; op < end; ++op)
+      if (plan.kind[op] != OpKind::join)
+        visit(op);
+  }
+}
+
+bool has_messages(const Plan& plan) {
+  bool has_any = false;
+  for_each_message_op(plan, [&](std::size_t op) { has_any = has_any || plan.amount[op] > 0; });
+  return has_any;
+}
+
+}  // namespace
+
+RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario)
+    : simulation_(simulation),
+      scenario_(scenario),
+      amounts_(simulation.steady.plan.amount),
+      message_bytes_(find_message_bytes(simulation.steady)),
+      timeline_(std::move(simulation.steady.timeline)),
+      updates_(std::move(simulation.updates)),
+      sends_messages_(updates_ || has_messages(simulation.steady.plan)) {
+  const RouteTable& routes = simulation.steady.routes;
+  for (std::uint32_t path = 0; path < routes.size(); ++path)
+    latencies_.push_back(routes.latency(RouteId{path}));
+}
+
+RepricedRun::~RepricedRun() {
+  Run& run = simulation_.steady;
+  run.plan.amount = std::move(amounts_);
+  run.timeline = std::move(timeline_);
+  for (std::uint32_t path = 0; path < latencies_.size(); ++path)
+    run.routes.set_latency(RouteId{path}, latencies_[path]);
+  simulation_.updates = std::move(updates_);
+}
+
+void RepricedRun::run(const PriceChange& change) {
+  Scenario priced = scenario_;
+  std::int64_t& scale = priced.compute.scale_ppm;
+  scale = std::max<std::int64_t>(arithmetic::product_divided_up(scale, change.compute_ppm, million), 1);
+  if (updates_)
+    simulation_.updates = run_updates(priced, simulation_.job, simulation_.cluster->topology,
+                                      factor_of(change.messages, updates_->pushed.count()));
+  else
+    run_plan_again(priced, change);
+}
+
+void RepricedRun::run_plan_again(const Scenario& priced, const PriceChange& change) {
+  Run& run = simulation_.steady;
+  run.plan.amount = amounts_;
+  price_again(run, priced, simulation_.job, *simulation_.cluster);
+  scale_messages(change.messages);
+  run.timeline = lockstep::run(run.plan, simulation_.cluster->topology.capacities(), run.routes);
+}
+
+// A path's latency goes by the largest message that takes it.
+void RepricedRun::scale_messages(const std::vector<MessageFactor>& factors) {
+  Run& run = simulation_.steady;
+  std::vector<std::int64_t> largest(latencies_.size(), 0);
+  for_each_message_op(run.plan, [&](std::size_t op) {
+    std::int64_t& amount = run.plan.amount[op];
+    amount = arithmetic::product_divided_up(amount, factor_of(factors, message_bytes_[op]), million);
+    if (run.plan.path[op] == no_path)
+      return;
+    std::int64_t& most = largest[run.plan.path[op].index];
+    most = std::max(most, message_bytes_[op]);
+  });
+  for (std::uint32_t path = 0; path < largest.size(); ++path)
+    run.routes.set_latency(RouteId{path},
+                           scaled(latencies_[path], factor_of(factors, largest[path]), million));
+}
+
+}  // namespace lockstep

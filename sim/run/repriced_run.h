@@ -1,0 +1,62 @@
+#pragma once
+
+// A run at other prices: what its iterations are where computing or messages cost more, or less.
+//
+// Problem:   the ends of a band are the same step at other prices; to describe, write and route it anew for each
+//            costs as often what the step itself does.
+// Idea:      the plan stands. Its kernels are priced again, every op that is charged to communication takes so many
+//            times its bytes or time, by the size of the message it belongs to, and the engine runs it again. Of a
+//            long run it is the few iterations that details are of.
+// Invariant: with messages as they are it is to the picosecond the run of the scenario with so many times its
+//            `compute.scale`, as long as a rehearsal would not decide otherwise: what was fused or tuned stays as it
+//            was, and so does the library's choice of algorithms, which looks at no price. The simulation is as it
+//            was found when this ends.
+// Cost:      pricing the kernels, and the run; nothing is written or routed. 8 bytes an op.
+
+#include <optional>
+#include <vector>
+
+#include "sim/run/simulate.h"
+
+namespace lockstep {
+
+// What messages of `from` bytes and more take, of what they took.
+struct MessageFactor {
+  Bytes from;
+  std::int64_t ppm = million;
+};
+
+struct PriceChange {
+  std::int64_t compute_ppm = million;
+  std::vector<MessageFactor> messages = {};  // ascending by size, the first from 0; empty: as they are
+};
+
+class RepricedRun {
+ public:
+  // Both must outlive it.
+  RepricedRun(Simulation& simulation, const Scenario& scenario);
+  ~RepricedRun();
+  RepricedRun(const RepricedRun&) = delete;
+  RepricedRun& operator=(const RepricedRun&) = delete;
+
+  // From now on `steady`, or `updates` of a strategy that has them, is the run at these prices.
+  void run(const PriceChange& change);
+
+  // Whether anything is charged to communication at all.
+  bool sends_messages() const { return sends_messages_; }
+
+ private:
+  void run_plan_again(const Scenario& priced, const PriceChange& change);
+  void scale_messages(const std::vector<MessageFactor>& factors);
+
+  Simulation& simulation_;
+  const Scenario& scenario_;
+  std::vector<std::int64_t> amounts_;       // as they were, by op
+  std::vector<Duration> latencies_;         // by path
+  std::vector<std::int64_t> message_bytes_; // by op: of the message it belongs to
+  Timeline timeline_;
+  std::optional<UpdateRun> updates_;
+  bool sends_messages_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+#pragma once
+
+// How far predictions were seen to miss what was measured, by where the miss comes from.
+//
+// Problem:   a band must say how far a prediction may be wrong before anybody has measured it.
+// Idea:      each source of error has a range of its own: what a step that was measured takes elsewhere, what ranks
+//            beside it on its node and more nodes add, what carrying it over adds for each doubling, and what a step
+//            that nobody measured comes to, by kind. Collectives have theirs in the calibration; those below stand
+//            in where it has none.
+//            `factor` stretches the combined range so that it holds 80 of 100.
+// Invariant: every range holds 0; all come from hw_profiles/errors, which a command writes from measurements.
+// Reference: Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World" (2005): conformal prediction.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/network/calibration.h"
+
+namespace lockstep {
+
+// The 10th and 90th percentile of measured over predicted, minus 1.
+struct ErrorRange {
+  std::int64_t low_ppm = 0;
+  std::int64_t high_ppm = 0;
+  bool operator==(const ErrorRange&) const = default;
+};
+
+struct ErrorModel {
+  std::string name;
+  ErrorRange measured;                            // a step that was measured, beside few others
+  ErrorRange in_node;                             // for each doubling of the ranks on its node
+  ErrorRange between_nodes;                       // for each doubling of the nodes
+  ErrorRange transferred;                         // for each doubling that a measured step was carried over
+  std::map<std::string, ErrorRange> unanchored;   // by kind (report/error_sources.h)
+  std::vector<ResidualBand> communication;        // of a calibration that states none; ascending by `from`
+  std::int64_t factor_ppm = 1'000'000;
+  bool operator==(const ErrorModel&) const = default;
+};
+
+}  // namespace lockstep

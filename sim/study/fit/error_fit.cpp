@@ -1,0 +1,154 @@
+#include "sim/study/fit/error_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "sim/base/weighted_quantile.h"
+
+namespace lockstep {
+namespace {
+
+using Misses = std::vector<double>;
+
+constexpr double covered = 0.8;
+// A measured step that has grown by less than so many doublings is as it was measured.
+constexpr double least_doublings = 0.3;
+// Where computing is a smaller part of the iteration than this, a miss says little of it.
+constexpr double least_per_computing = 0.5;
+// The misses of all kinds count as so many more of each.
+constexpr double votes_of_all_kinds = 5;
+
+double quantile_of(const Misses& values, double quantile) {
+  std::vector<std::pair<double, double>> votes;
+  for (const double value : values) votes.emplace_back(value, 1);
+  return weighted_quantile(std::move(votes), quantile);
+}
+
+LogRange range_of(const Misses& misses) {
+  return {std::min(quantile_of(misses, (1 - covered) / 2), 0.0),
+          std::max(quantile_of(misses, (1 + covered) / 2), 0.0)};
+}
+
+std::int64_t in_ten_thousandths(double ratio) {
+  return std::llround(ratio * 1e4) * 100;
+}
+
+ErrorRange rounded(const LogRange& range) {
+  return {in_ten_thousandths(std::exp(range.low) - 1), in_ten_thousandths(std::exp(range.high) - 1)};
+}
+
+bool tells_of_computing(const StepMiss& miss) {
+  return std::min(miss.per_computing.low, miss.per_computing.high) >= least_per_computing;
+}
+
+// What computing must have missed for it.
+double missed_by_computing(const StepMiss& miss) {
+  return miss.missed / (miss.missed > 0 ? miss.per_computing.high : miss.per_computing.low);
+}
+
+bool is_as_measured(const StepMiss& miss) {
+  return miss.conditions.is_measured && miss.conditions.transferred < least_doublings;
+}
+
+// Of those of `misses` that `counts`, over their `doublings`.
+template <class Counts, class Doublings>
+ErrorRange range_by(std::span<const StepMiss> misses, const Counts& counts, const Doublings& doublings) {
+  Misses each;
+  for (const StepMiss& miss : misses)
+    if (tells_of_computing(miss) && counts(miss))
+      each.push_back(missed_by_computing(miss) / doublings(miss));
+  return rounded(range_of(each));
+}
+
+std::map<std::string, ErrorRange> unanchored_ranges(std::span<const StepMiss> misses) {
+  std::map<std::string, Misses> by_kind;
+  Misses all;
+  for (const StepMiss& miss : misses)
+    if (!miss.conditions.is_measured && tells_of_computing(miss)) {
+      by_kind[miss.conditions.kind].push_back(missed_by_computing(miss));
+      all.push_back(missed_by_computing(miss));
+    }
+  const LogRange of_all = range_of(all);
+  std::map<std::string, ErrorRange> ranges;
+  for (const auto& [kind, own] : by_kind) {
+    const auto votes = static_cast<double>(own.size());
+    const double weight = votes / (votes + votes_of_all_kinds);
+    const LogRange of_kind = range_of(own);
+    ranges[kind] = rounded({weight * of_kind.low + (1 - weight) * of_all.low,
+                            weight * of_kind.high + (1 - weight) * of_all.high});
+  }
+  return ranges;
+}
+
+double factor_of(std::span<const StepMiss> misses, const ErrorModel& errors) {
+  Misses away;
+  for (const StepMiss& miss : misses) away.push_back(ranges_away(miss, errors));
+  return std::clamp(quantile_of(away, covered), 0.01, 100.0);
+}
+
+}  // namespace
+
+LogRange range_of(const StepMiss& miss, const ErrorModel& errors) {
+  std::vector<LogRange> ranges;
+  for (const ErrorSource& source : sources_of(miss.conditions, errors)) ranges.push_back(source.range);
+  const LogRange computing = root_of_squares(ranges);
+  return root_of_squares({{computing.low * miss.per_computing.low, computing.high * miss.per_computing.high},
+                          miss.communication});
+}
+
+double ranges_away(const StepMiss& miss, const ErrorModel& errors) {
+  const LogRange range = range_of(miss, errors);
+  const double end = miss.missed > 0 ? range.high : -range.low;
+  constexpr double nothing = 1e-9;
+  const double away = std::abs(miss.missed);
+  return away < nothing ? 0 : away / std::max(end, nothing);
+}
+
+ErrorModel fit_errors(std::span<const StepMiss> misses, std::vector<ResidualBand> communication) {
+  ErrorModel errors;
+  errors.name = "steps";
+  errors.communication = std::move(communication);
+  errors.measured = range_by(
+      misses,
+      [](const StepMiss& miss) {
+        return is_as_measured(miss) && miss.conditions.in_node == 0 && miss.conditions.between_nodes <= 1;
+      },
+      [](const StepMiss&) { return 1.0; });
+  errors.in_node = range_by(
+      misses, [](const StepMiss& miss) { return is_as_measured(miss) && miss.conditions.in_node > 0; },
+      [](const StepMiss& miss) { return miss.conditions.in_node; });
+  errors.between_nodes = range_by(
+      misses,
+      [](const StepMiss& miss) {
+        return is_as_measured(miss) && miss.conditions.in_node == 0 && miss.conditions.between_nodes > 0;
+      },
+      [](const StepMiss& miss) { return miss.conditions.between_nodes; });
+  errors.transferred = range_by(
+      misses,
+      [](const StepMiss& miss) {
+        return miss.conditions.is_measured && miss.conditions.transferred >= least_doublings;
+      },
+      [](const StepMiss& miss) { return miss.conditions.transferred; });
+  errors.unanchored = unanchored_ranges(misses);
+  errors.factor_ppm = in_ten_thousandths(factor_of(misses, errors));
+  return errors;
+}
+
+std::map<std::string, ErrorModel> fit_errors_without_each(std::span<const StepMiss> misses,
+                                                          const std::vector<ResidualBand>& communication) {
+  std::map<std::string, ErrorModel> models;
+  for (const StepMiss& left_out : misses) {
+    if (models.contains(left_out.group))
+      continue;
+    std::vector<StepMiss> others;
+    std::copy_if(misses.begin(), misses.end(), std::back_inserter(others),
+                 [&](const StepMiss& miss) { return miss.group != left_out.group; });
+    models[left_out.group] = fit_errors(others, communication);
+  }
+  return models;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#include "sim/report/band.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "sim/report/prediction.h"
+#include "tests/support/two_hosts.h"
+
+namespace lockstep::band_test {
+
+using Json = nlohmann::ordered_json;
+
+Report report_with(LoadedScenario scenario, const ErrorModel& errors) {
+  scenario.errors = errors;
+  return predict(scenario).report;
+}
+
+ErrorModel measured_by(const ErrorRange& range) {
+  ErrorModel errors;
+  errors.measured = range;
+  return errors;
+}
+
+double ratio(Duration end, const Report& report) {
+  return end.in_seconds() / report.iteration.in_seconds();
+}
+
+LoadedScenario one_rank() {
+  Json given = two_hosts(Json::object());
+  given["cluster"]["nodes"] = 1;
+  given["training"] = {{"strategy", "single"}};
+  return scenario_from(given);
+}
+
+// One rank does nothing but compute: its range is the iteration's.
+TEST_CASE("The band of one rank is that of computing, stretched by the factor in logarithms") {
+  ErrorModel errors = measured_by({-100'000, 210'000});
+  errors.factor_ppm = 500'000;
+  const Report report = report_with(one_rank(), errors);
+  CHECK(ratio(report.times.high.value(), report) == doctest::Approx(std::sqrt(1.21)).epsilon(1e-5));
+  CHECK(ratio(report.times.low.value(), report) == doctest::Approx(std::sqrt(0.9)).epsilon(1e-5));
+  CHECK(report.band->communication_of_iteration.high == 0);
+}
+
+// Alone computing at +20 % makes 50 ms to 60 ms of the 170, and messages at +10 % 12 ms more.
+TEST_CASE("Computing and communication add as the root of squares of what each makes of the iteration") {
+  LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
+  scenario.cluster.calibration.communication_residuals = {{.low_ppm = 0, .high_ppm = 100'000}};
+  const Report report = report_with(scenario, measured_by({0, 200'000}));
+  const double computing = std::log(180.0 / 170);
+  const double messages = std::log(182.0 / 170);
+  CHECK(std::log(ratio(report.times.high.value(), report)) ==
+        doctest::Approx(std::hypot(computing, messages)).epsilon(1e-4));
+  CHECK(report.times.low.value() == report.iteration);
+}
+
+TEST_CASE("Residuals that lie on one side of the prediction leave it in the band") {
+  LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
+  scenario.cluster.calibration.communication_residuals = {{.low_ppm = 300'000, .high_ppm = 500'000}};
+  const Report report = report_with(scenario, {});
+  CHECK(report.times.low.value() == report.iteration);
+  CHECK(report.times.high.value() > report.iteration);
+}
+
+TEST_CASE("Without an error model there is no band, and a warning says so") {
+  LoadedScenario scenario = one_rank();
+  scenario.errors.reset();
+  const Report report = predict(scenario).report;
+  CHECK_FALSE(report.times.low.has_value());
+  CHECK_FALSE(report.band.has_value());
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings.front().starts_with("no residuals are known for steps (hw_profiles/errors)"));
+}
+
+TEST_CASE("A long run's band is as wide, in proportion, as that of the iteration it shows") {
+  Json given = two_hosts(Json::object());
+  given["simulation"]["iterations"] = 500;
+  LoadedScenario many = scenario_from(given);
+  LoadedScenario few = scenario_from(two_hosts(Json::object()));
+  const ErrorModel errors = measured_by({-100'000, 200'000});
+  for (LoadedScenario* scenario : {&many, &few})
+    scenario->cluster.calibration.communication_residuals = {{.low_ppm = 0, .high_ppm = 100'000}};
+  const Report of_many = report_with(many, errors);
+  const Report of_few = report_with(few, errors);
+  CHECK(ratio(of_many.times.high.value(), of_many) ==
+        doctest::Approx(ratio(of_few.times.high.value(), of_few)).epsilon(1e-6));
+}
+
+}  // namespace lockstep::band_test

@@ -1,0 +1,103 @@
+#include "sim/run/repriced_run.h"
+
+#include <doctest/doctest.h>
+
+#include "sim/report/prediction.h"
+#include "sim/report/report_json.h"
+#include "tests/support/shipped_scenarios.h"
+#include "tests/support/two_hosts.h"
+
+namespace lockstep::repriced_run_test {
+
+using Json = nlohmann::ordered_json;
+
+Duration iteration_of(const Simulation& simulation) {
+  if (simulation.updates)
+    return sum(mean_update(*simulation.updates));
+  return mean_iteration(RankView(simulation.steady, critical_representative(simulation.steady)));
+}
+
+// Gradients are there at 50, 70 and 90 ms and are sent for 40 ms each, one after another, from 50 ms on.
+TEST_CASE("Messages take so many times what they took, and start when they are ready") {
+  const Scenario scenario = scenario_from(two_hosts(Json::object()));
+  Simulation simulation = simulate(scenario);
+  RepricedRun repriced(simulation, scenario);
+  const auto at = [&](std::int64_t ppm) {
+    repriced.run({.messages = {{Bytes{0}, ppm}}});
+    return in_milliseconds(iteration_of(simulation));
+  };
+  CHECK(at(million) == 50 + 3 * 40);
+  CHECK(at(2 * million) == 50 + 3 * 80);
+  CHECK(at(million / 2) == 90 + 20);
+}
+
+// A gradient of 4 MB alone, and two together.
+TEST_CASE("A message is priced by its own size") {
+  const Scenario scenario = scenario_from(two_hosts({{"bucket_cap_mb", 8}, {"first_bucket_mb", 3}}));
+  Simulation simulation = simulate(scenario);
+  RepricedRun repriced(simulation, scenario);
+  const auto at = [&](std::int64_t small, std::int64_t large) {
+    repriced.run({.messages = {{Bytes{0}, small}, {Bytes{6'000'000}, large}}});
+    return in_milliseconds(iteration_of(simulation));
+  };
+  CHECK(at(million, million) == 90 + 80);
+  CHECK(at(million, 2 * million) == 90 + 160);
+  CHECK(at(2 * million, million) == 50 + 80 + 80);
+}
+
+TEST_CASE("A message that computing hides costs nothing until it surfaces") {
+  Json given = two_hosts(Json::object());
+  given["model"]["layers"][0]["backward_time"] = "200 ms";  // the last to be computed
+  const Scenario scenario = scenario_from(given);
+  Simulation simulation = simulate(scenario);
+  RepricedRun repriced(simulation, scenario);
+  const auto at = [&](std::int64_t ppm) {
+    repriced.run({.messages = {{Bytes{0}, ppm}}});
+    return in_milliseconds(iteration_of(simulation));
+  };
+  CHECK(at(million) == 270 + 40);          // two of three are hidden
+  CHECK(at(2 * million) == 270 + 80);      // they still are
+  CHECK(at(4 * million) == 50 + 3 * 160);  // they are not
+}
+
+TEST_CASE(
+    "In every scenario computing at other prices is that of the scenario with such a scale, to the "
+    "picosecond") {
+  for (const std::string& file : shipped_scenarios()) {
+    CAPTURE(file);
+    const LoadedScenario scenario = predict(load({.path = file}), {.with_band = false}).scenario;
+    if (is_long_run(scenario) || strategy_of(scenario).fuse != nullptr)
+      continue;  // a run of windows; and what is fused follows from when gradients are ready
+    Simulation simulation = simulate(scenario);
+    RepricedRun repriced(simulation, scenario);
+    repriced.run({.compute_ppm = 1'250'000});
+    Scenario scaled_scenario = scenario;
+    scaled_scenario.compute.scale_ppm =
+        arithmetic::product_divided_up(scenario.compute.scale_ppm, 1'250'000, million);
+    CHECK(iteration_of(simulation) == iteration_of(simulate(scaled_scenario)));
+  }
+}
+
+TEST_CASE("The simulation is left as it was found") {
+  const Scenario scenario = scenario_from(two_hosts(Json::object()));
+  Simulation simulation = simulate(scenario);
+  const auto told = [&] { return to_json(summarise(scenario, simulation), {}).dump(); };
+  const std::string before = told();
+  {
+    RepricedRun repriced(simulation, scenario);
+    repriced.run({.compute_ppm = 3 * million, .messages = {{Bytes{0}, 5 * million}}});
+    CHECK(told() != before);
+  }
+  CHECK(told() == before);
+}
+
+TEST_CASE("One rank sends nothing") {
+  Json given = two_hosts(Json::object());
+  given["cluster"]["nodes"] = 1;
+  given["training"] = {{"strategy", "single"}};
+  const Scenario scenario = scenario_from(given);
+  Simulation simulation = simulate(scenario);
+  CHECK_FALSE(RepricedRun(simulation, scenario).sends_messages());
+}
+
+}  // namespace lockstep::repriced_run_test

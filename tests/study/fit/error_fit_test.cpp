@@ -1,0 +1,83 @@
+#include "sim/study/fit/error_fit.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace lockstep::error_fit_test {
+
+StepMiss miss(const std::string& group, double missed, const StepConditions& conditions) {
+  return {.group = group,
+          .conditions = conditions,
+          .missed = missed,
+          .per_computing = {1, 1},
+          .communication = {}};
+}
+
+// -50 to +50 of a hundred: in percent of `each`.
+std::vector<StepMiss> spread_evenly(const StepConditions& conditions, double each) {
+  std::vector<StepMiss> misses;
+  for (int i = -50; i <= 50; ++i) misses.push_back(miss("group", i * each / 100, conditions));
+  return misses;
+}
+
+// Of 101 values the tenth part is reached by the 11th, -40 of 50, and nine tenths by the 91st, +40.
+constexpr double tenth = 0.4;
+
+TEST_CASE("A source takes the tenth and the ninetieth percentile of its own cases, for each doubling") {
+  const StepConditions on_node{.is_measured = true, .kind = "", .in_node = 3};
+  const ErrorModel errors = fit_errors(spread_evenly(on_node, 0.3), {});
+  CHECK(static_cast<double>(errors.in_node.high_ppm) / 1e6 ==
+        doctest::Approx(std::exp(0.3 * tenth / 3) - 1).epsilon(1e-2));
+  CHECK(static_cast<double>(errors.in_node.low_ppm) / 1e6 ==
+        doctest::Approx(std::exp(-0.3 * tenth / 3) - 1).epsilon(1e-2));
+  CHECK(errors.between_nodes == ErrorRange{});
+  CHECK(errors.transferred == ErrorRange{});
+}
+
+// With one source alone the range is what it was made from, of which 80 of 101 and one more lie within.
+TEST_CASE("The factor stretches what adds up until it holds four cases of five") {
+  const StepConditions on_node{.is_measured = true, .kind = "", .in_node = 1};
+  std::vector<StepMiss> misses = spread_evenly(on_node, 0.3);
+  const ErrorModel alone = fit_errors(misses, {});
+  CHECK(static_cast<double>(alone.factor_ppm) / 1e6 == doctest::Approx(1).epsilon(0.02));
+  for (StepMiss& each : misses) each.communication = {-0.3 * tenth, 0.3 * tenth};  // another as wide
+  const ErrorModel both = fit_errors(misses, {});
+  CHECK(static_cast<double>(both.factor_ppm) / 1e6 == doctest::Approx(std::sqrt(0.5)).epsilon(0.02));
+}
+
+TEST_CASE("Where computing is half of what the iteration shows, it must have missed twice as far") {
+  std::vector<StepMiss> misses = spread_evenly({.is_measured = true, .kind = "", .in_node = 1}, 0.3);
+  const ErrorModel whole = fit_errors(misses, {});
+  for (StepMiss& each : misses) each.per_computing = {0.5, 0.5};
+  const ErrorModel half = fit_errors(misses, {});
+  CHECK(std::log1p(static_cast<double>(half.in_node.high_ppm) / 1e6) ==
+        doctest::Approx(2 * std::log1p(static_cast<double>(whole.in_node.high_ppm) / 1e6)).epsilon(1e-2));
+  for (StepMiss& each : misses) each.per_computing = {0.1, 0.1};  // nearly all is communication
+  CHECK(fit_errors(misses, {}).in_node == ErrorRange{});
+}
+
+// Five cases of one kind stand half and half between their own range and that of all.
+TEST_CASE("A kind of few steps is drawn towards all kinds") {
+  std::vector<StepMiss> misses = spread_evenly({.is_measured = false, .kind = "many"}, 0.2);
+  for (int i = 0; i < 5; ++i) misses.push_back(miss("few", 1, {.is_measured = false, .kind = "few"}));
+  const ErrorModel errors = fit_errors(misses, {});
+  const auto high = [&](const char* kind) {
+    return std::log1p(static_cast<double>(errors.unanchored.at(kind).high_ppm) / 1e6);
+  };
+  CHECK(high("few") > 0.5);
+  CHECK(high("few") < 0.6);
+  CHECK(high("many") < 0.1);
+}
+
+TEST_CASE("A model without a group is the model of the others") {
+  std::vector<StepMiss> misses = spread_evenly({.is_measured = true, .kind = "", .in_node = 1}, 0.3);
+  const ErrorModel others = fit_errors(misses, {});
+  for (int i = 0; i < 50; ++i)
+    misses.push_back(miss("wild", 3, {.is_measured = true, .kind = "", .in_node = 1}));
+  CHECK(fit_errors(misses, {}) != others);
+  CHECK(fit_errors_without_each(misses, {}).at("wild") == others);
+}
+
+}  // namespace lockstep::error_fit_test
