@@ -55,7 +55,7 @@ class ProductTimer {
       for (const std::int64_t cuts : cuts_of_depth) {
         if (cuts > 1 && blocks * (cuts / 2) >= 2 * unit_.sms)
           break;
-        best = std::min(best, time(blocks * cuts, step, cuts));
+        best = std::min(best, time(tile, blocks * cuts, step, cuts));
         if (shape_.k <= least_depth * cuts)
           break;  // a cut is no shorter: further ones only cost
       }
@@ -80,11 +80,11 @@ class ProductTimer {
     return Duration::picoseconds(arithmetic::product_divided_up(blocks, shape_.k * step, unit_.sms * fine));
   }
 
-  Duration time(std::int64_t blocks, std::int64_t step, std::int64_t cuts) const {
+  Duration time(const Tile& tile, std::int64_t blocks, std::int64_t step, std::int64_t cuts) const {
     const std::int64_t whole_depth = divided_up(shape_.k, cuts);
     const std::int64_t depth = cuts == 1 ? whole_depth : std::max(whole_depth, least_depth);
     const Duration tiled = in_waves(blocks, depth * step + constants_.tile.picoseconds() * fine);
-    const Duration whole = longer_and_part(tiled, moving(blocks, cuts), constants_.overlap_loss_ppm);
+    const Duration whole = longer_and_part(tiled, moving(tile, depth, cuts), constants_.overlap_loss_ppm);
     return cuts == 1 ? whole : whole + constants_.split;
   }
 
@@ -97,10 +97,13 @@ class ProductTimer {
     return Duration::picoseconds(arithmetic::product_divided_up(waves, each, part_of_wave * fine));
   }
 
-  Duration moving(std::int64_t blocks, std::int64_t cuts) const {
+  // What all operands and partial sums take of memory, and no less than one SM takes to draw its own strips:
+  // further SMs that draw the same do not hurry it.
+  Duration moving(const Tile& tile, std::int64_t depth, std::int64_t cuts) const {
     const std::int64_t sums = cuts == 1 ? 0 : share_of(partial_sums_ * cuts, constants_.split_traffic_ppm);
-    const std::int64_t drawn = std::min(blocks, unit_.sms) * constants_.memory_of_sm.count();
-    return time_to_move(Bytes{bytes_ + sums}, std::min(memory_, Bandwidth{drawn}));
+    const Bytes strips{(tile.rows + tile.columns) * depth * unit_.element_bytes};
+    return std::max(time_to_move(Bytes{bytes_ + sums}, memory_),
+                    time_to_move(strips, constants_.memory_of_sm));
   }
 
   const ProductUnit& unit_;

@@ -7,11 +7,9 @@
 // Idea:      a library cuts the output into tiles, one to an SM at a time, and where there are too few it cuts
 //            the depth as well. A tile takes the longer of multiplying and of loading its two strips from the
 //            shared cache, plus what it takes to begin and to end; tiles come in waves. Beside that the
-//            operands cross memory once, at what memory gives or what the SMs at work can draw. Of all tiles
-//            and cuts the library would know, the quickest is taken, as its heuristics aim to.
-// Invariant: integers; rounded up. More depth never takes less; more rows or columns do only where another row of
-//            tiles sets more SMs to draw the same operands (by 13 % at most where it was tried; a law holds it to
-//            20 %).
+//            operands cross memory once, and no SM has its first strips before it has drawn them itself. Of all
+//            tiles and cuts the library would know, the quickest is taken, as its heuristics aim to.
+// Invariant: integers; rounded up. More rows, columns or depth never take less.
 // Cost:      some 20 ns a candidate, about 20 candidates, 150 where the output is small.
 // Reference: NVIDIA, "Matrix Multiplication Background User's Guide" (tiles, waves, split-k); Osama et al.
 //            2301.03598 (the depth as work to share).

@@ -99,7 +99,7 @@ class LayerPricer {
     const std::int64_t casting = layer.product && casts_ ? layer.weight_elements * cast_bytes : 0;
     return {.work_class = work_class(layer.kind),
             .flops = layer.forward_flops * batch_,
-            .bytes = elements * element_bytes_ + loss_casts(layer),
+            .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
             .launches = (is_merged(layer) ? 0 : layer.forward_kernels) + (casting > 0 ? 1 : 0) +
                         transposes_of(layer),
             .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
@@ -113,7 +113,7 @@ class LayerPricer {
     const std::int64_t products = layer.backward_input_flops > 0 ? 2 : 1;
     return {.work_class = work_class(layer.kind),
             .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
-            .bytes = elements * element_bytes_ + loss_casts(layer),
+            .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
             .launches = (is_merged(layer) ? 0 : layer.backward_kernels) + (casting > 0 ? 1 : 0) +
                         products * transposes_of(layer),
             .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
@@ -158,6 +158,11 @@ class LayerPricer {
     if (auto* convolution = std::get_if<ConvolutionShape>(&shape))
       convolution->is_channels_last = is_channels_last_;
     return shape;
+  }
+
+  // Masks and places, written by forward and read by backward; a compiler draws a mask again.
+  std::int64_t kept_beside(const Layer& layer) const {
+    return is_merged(layer) ? 0 : layer.saved_bytes * batch_;
   }
 
   bool is_merged(const Layer& layer) const {
