@@ -16,6 +16,7 @@
 #include "sim/report/report_text.h"
 #include "sim/report/scenario_text.h"
 #include "sim/report/text_table.h"
+#include "sim/run/beside_communication.h"
 #include "sim/study/answers/strategy_cost.h"
 
 namespace lockstep {
@@ -79,6 +80,7 @@ ordered_json to_json(const Explanation& explanation) {
             {"bytes_per_gpu", cost.bytes_per_gpu.count()},
             {"communicating_s", cost.communicating.in_seconds()},
             {"exposed_s", cost.exposed.in_seconds()},
+            {"kernels_beside", tell_interference(explanation.scenario)},
             {"sensitivities", to_json(cost.sensitivities, cost.iteration)}}},
           {"what_if", to_json(explanation.what_if, cost.iteration)},
           {"warnings", explanation.warnings}};
@@ -102,7 +104,7 @@ std::string comparison(const std::vector<Sensitivity>& changes, Duration iterati
   return table.text(2);
 }
 
-std::string cost_text(const StrategyCost& cost) {
+std::string cost_text(const StrategyCost& cost, const Scenario& scenario) {
   TextTable table({Align::left, Align::left});
   table.add_row({"iteration", format_duration(cost.iteration)});
   table.add_row({"collectives", std::to_string(cost.collectives)});
@@ -110,13 +112,14 @@ std::string cost_text(const StrategyCost& cost) {
   table.add_row(
       {"communicating", fmt::format("{}, of which {} with nothing to compute",
                                     format_duration(cost.communicating), format_duration(cost.exposed))});
+  table.add_row({"kernels beside it", tell_interference(scenario)});
   return table.text(2);
 }
 
 std::string to_text(const Explanation& explanation) {
   const StrategyCost& cost = explanation.cost;
   std::string text = summary_of(explanation.scenario) + "\n\n" + listing_of(explanation.scenario);
-  text += "\nWhat the strategy costs in one iteration\n" + cost_text(cost);
+  text += "\nWhat the strategy costs in one iteration\n" + cost_text(cost, explanation.scenario);
   if (!cost.listed.empty()) {
     text += "\nIts collectives\n" + to_text(grouped_alike(cost.listed), 2);
   }

@@ -13,12 +13,17 @@ CollectiveFrame::CollectiveFrame(PlanWriter& writer, const CollectiveRequest& re
 void CollectiveFrame::open() {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const OpId ready = request_.after.empty() ? no_op : request_.after[i];
-    const OpId begin = writer_.take(request_.lanes[i], writer_.kernel_path(ranks_[i]), std::span(&ready, 1));
+    const OpId begin = writer_.take(request_.lanes[i], held_path(i), std::span(&ready, 1));
     ops_.begin.push_back(begin);
     const LaneId launching = writer_.new_channel_lane(ranks_[i]);
     launched_.push_back(writer_.delay(launching, launch_time(), std::span(&begin, 1)));
     results_.push_back({launched_.back()});
   }
+}
+
+PathId CollectiveFrame::held_path(std::size_t i) {
+  return writer_.held_path(ranks_[i],
+                           {.channels = request_.channels, .sent = sending_speed(world(), request_.channels)});
 }
 
 // A rank alone has nobody to talk to: the library returns at once.
@@ -74,7 +79,7 @@ OpId CollectiveFrame::move(const CoupledMove& move, std::span<const OpId> after)
 
 CollectiveOps CollectiveFrame::close() {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
-    ops_.end.push_back(writer_.give_back(request_.lanes[i], writer_.kernel_path(ranks_[i]), results_[i]));
+    ops_.end.push_back(writer_.give_back(request_.lanes[i], held_path(i), results_[i]));
   return std::move(ops_);
 }
 

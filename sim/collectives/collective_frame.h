@@ -50,6 +50,7 @@ class CollectiveFrame {
   void open();
   Duration launch_time() const;
   Duration own_copy_time() const;
+  PathId held_path(std::size_t i);
 
   PlanWriter& writer_;
   const CollectiveRequest& request_;

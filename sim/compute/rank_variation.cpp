@@ -1,5 +1,6 @@
 #include "sim/compute/rank_variation.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -10,6 +11,23 @@ namespace {
 constexpr std::array<std::int64_t, 21> expected_maxima_ppm{
     0,       564000,  1029000, 1424000, 1766000, 2070000, 2344000, 2595000, 2827000, 3044000, 3248000,
     3442000, 3626000, 3802000, 3971000, 4134000, 4291000, 4443000, 4590000, 4733000, 4872000};
+
+// The greatest whole number whose square is not more.
+std::int64_t square_root(std::int64_t square) {
+  std::int64_t root = 0;
+  for (std::int64_t step = std::int64_t{1} << 31U; step > 0; step /= 2)
+    if ((root + step) * (root + step) <= square)
+      root += step;
+  return root;
+}
+
+// Of what passes, by chance, in a stretch that long.
+std::int64_t passing_variance(const RankSpread& spread, Duration apart) {
+  constexpr Duration shortest = Duration::microseconds(1);
+  return scaled(Duration::picoseconds(spread.passing * spread.passing), spread.passing_over.picoseconds(),
+                std::max(apart, shortest).picoseconds())
+      .picoseconds();
+}
 
 }  // namespace
 
@@ -22,6 +40,18 @@ std::int64_t expected_maximum_ppm(std::int64_t ranks) {
   const std::int64_t above = expected_maxima_ppm[power + 1];
   const auto whole = static_cast<std::int64_t>(std::uint64_t{1} << power);
   return below + (above - below) * (ranks - whole) / whole;
+}
+
+WorkFactors slowest_of(const RankSpread& spread, const Meetings& meetings) {
+  const std::int64_t passing = passing_variance(spread, meetings.apart);
+  const std::int64_t maximum = expected_maximum_ppm(meetings.ranks);
+  const auto factor = [&](std::int64_t lasting) {
+    const std::int64_t deviation = square_root(lasting * lasting + passing);
+    return Ratio{million + deviation * maximum / million, million};
+  };
+  return {.matrix = factor(spread.multiplying),
+          .memory = factor(spread.moving),
+          .launch = factor(spread.launching)};
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/compute/rank_variation.h"
 #include "sim/run/describe_input.h"
 #include "sim/run/host_issue.h"
 #include "sim/training/strategy.h"
@@ -193,10 +194,14 @@ double straggling(const ClusterSpec& cluster) {
 
 double slowdown(const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
-  const double by_neighbours = ratio(calibration.compute_slowdown_ppm + calibration.sm_interference_ppm);
+  constexpr double by_bound = 20;  // half of the SMs, and waves that lose sixteen times their share
+  const double measured = ratio(calibration.compute_slowdown_ppm.value_or(million) +
+                                calibration.sm_interference_ppm.value_or(0));
+  const double by_neighbours = std::max(measured, by_bound);
   const double stated = ratio(scenario.compute.slowdown_during_communication_ppm.value_or(million));
   constexpr double most_deviations = 6;  // the slowest of a million normal draws is under that
-  const double slowest_rank = 1 + most_deviations * ratio(calibration.rank_variation_ppm);
+  const double slowest_rank =
+      1 + most_deviations * ratio(calibration.rank_variation_ppm.value_or(most_published_deviation_ppm));
   return std::max(by_neighbours, stated) * slowest_rank * straggling(scenario.cluster) *
          std::max(1.0, ratio(scenario.compute.scale_ppm));
 }

@@ -84,10 +84,11 @@ struct Calibration {
   // Nobody starts collectives faster than one every so long: nccl-tests, which enqueues one after another
   // without waiting, shows no shorter time.
   Duration host_launch;
-  // What collectives do to the kernels beside them (interference.h): a factor while any runs, once however
-  // many do; and what is added to it for the part of the SMs that their channels together hold.
-  std::int64_t compute_slowdown_ppm = 1'000'000;
-  std::int64_t sm_interference_ppm = 0;
+  // What collectives were measured to do to the kernels beside them (interference.h): a factor while any runs,
+  // once however many do; and what is added to it for the part of the SMs that their channels together hold.
+  // Neither measured: what bounds a kernel tells.
+  std::optional<std::int64_t> compute_slowdown_ppm;
+  std::optional<std::int64_t> sm_interference_ppm;
   // A library that runs on the rank's own core (Gloo) takes this much of its time per byte sent, in
   // picoseconds, and at most `core_share_ppm` of it while the core computes.
   std::int64_t core_time_per_byte_ps = 0;
@@ -97,8 +98,9 @@ struct Calibration {
   Duration core_wait;
   // Time per byte that the host cannot hide behind the wire, in picoseconds: added to the wire's own.
   std::int64_t unhidden_per_byte_ps = 0;
-  // Spread of the ranks' own speed (standard deviation over mean): a step lasts as long as the slowest.
-  std::int64_t rank_variation_ppm = 0;
+  // Spread of the ranks' own steps (standard deviation over mean), where it was measured: a step lasts as long as
+  // the slowest. Else what is published of GPUs (rank_variation.h).
+  std::optional<std::int64_t> rank_variation_ppm;
   Duration copy_per_tensor;                 // one gradient into or out of its bucket, beyond its bytes
   std::optional<Bandwidth> copy_bandwidth;  // gradient bytes per second; else memory bandwidth
   Duration host_per_bucket;                 // launching a bucket's collective from the backward hook

@@ -116,11 +116,13 @@ bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
 void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
   for (const LinkUse& use : routes_.uses(route)) {
     LinkCapacity& capacity = capacities_[use.link.index];
-    const std::int64_t before = open_capacity(use.link.index);
-    capacity.collectives += sign;
-    capacity.reserved_sms += sign * use.reserved_sms;
-    if (open_capacity(use.link.index) == before)
+    capacity.held.collectives += sign;
+    capacity.held.sms += sign * use.reserved_sms;
+    capacity.held.memory_ppm += sign * use.reserved_memory_ppm;
+    const Slower slower = routes_.interference().beside(capacity.held);
+    if (slower == capacity.slower)
       continue;
+    capacity.slower = slower;
     ++capacities_version_;
     changes_.of_capacities = true;
     touch(use.link.index);
@@ -129,9 +131,18 @@ void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
 
 std::int64_t FlowNetwork::open_capacity(std::uint32_t link) const {
   const LinkCapacity& capacity = capacities_[link];
-  if (capacity.collectives == 0)
+  if (capacity.slower.anything == 0)
     return capacity.whole;
-  return capacity.whole / routes_.interference().slowdown_beside(capacity.reserved_sms) * million;
+  return capacity.whole / (million + capacity.slower.anything) * million;
+}
+
+// What a flow that has this share of its links' time does in it. A kernel crosses the link of its rank alone.
+std::int64_t FlowNetwork::progress(const Flow& flow, std::int64_t rate) const {
+  const Slower& slower = capacities_[uses_[flow.first_use].link].slower;
+  const std::int64_t slowdown = slowdown_of(routes_.bound(flow.route), slower);
+  if (slowdown == million)
+    return rate;
+  return std::max<std::int64_t>(rate / slowdown * million + rate % slowdown * million / slowdown, 1);
 }
 
 void FlowNetwork::visit_link(std::uint32_t link) {
@@ -168,7 +179,7 @@ bool FlowNetwork::is_alone(const Flow& flow) const {
 
 std::int64_t FlowNetwork::rate_alone(Flow& flow) const {
   if (flow.capacities != capacities_version_) {
-    flow.alone_rate = least_capacity(flow);
+    flow.alone_rate = progress(flow, least_capacity(flow));
     flow.capacities = capacities_version_;
   }
   return flow.alone_rate;
@@ -242,7 +253,7 @@ void FlowNetwork::solve_component(Time now) {
   if (!is_one_level)
     return solve_in_levels(now);
   for (const std::uint32_t slot : component_flows_)
-    set_rate(slot, offer * routes_.weight(flows_[slot].route), now);
+    set_rate(slot, progress(flows_[slot], offer * routes_.weight(flows_[slot].route)), now);
 }
 
 void FlowNetwork::solve_in_levels(Time now) {
@@ -258,7 +269,8 @@ void FlowNetwork::solve_in_levels(Time now) {
   if (const auto starved = problem_.starved_link())
     refuse_starved(open_capacity(component_links_[*starved]), problem_.shares_on(*starved));
   const std::span<const std::int64_t> rates = problem_.solve();
-  for (std::size_t i = 0; i < component_flows_.size(); ++i) set_rate(component_flows_[i], rates[i], now);
+  for (std::size_t i = 0; i < component_flows_.size(); ++i)
+    set_rate(component_flows_[i], progress(flows_[component_flows_[i]], rates[i]), now);
 }
 
 void FlowNetwork::solve_around(std::uint32_t link, Time now) {

@@ -8,6 +8,8 @@
 //            A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
 //            Where one flow leaves and one on the same route begins, nobody else notices.
 //            A slot remembers what it gets alone on its links and how long its last amount took so.
+//            A kernel gets its share of its GPU's time, and does in it what collectives beside it leave to what
+//            bounds it (interference.h).
 // Invariant: between two solves every rate is constant, and on each link the rates times their
 //            multiplicities stay within capacity, and where collectives hold SMs within what they leave.
 // Cost:      a flow alone on its links costs O(its links), and no division where it moves what it moved
@@ -60,8 +62,8 @@ class FlowNetwork {
   };
   struct LinkCapacity {
     std::int64_t whole;
-    std::int64_t collectives = 0;   // that run here
-    std::int64_t reserved_sms = 0;  // by all of them
+    Held held = {};  // by the collectives that run here
+    Slower slower = {};
   };
   // One use of a link by a flow slot: a node of the link's doubly linked list.
   struct Use {
@@ -106,6 +108,7 @@ class FlowNetwork {
   void link_in(std::uint32_t use);
   void unlink(std::uint32_t use);
   std::int64_t open_capacity(std::uint32_t link) const;
+  std::int64_t progress(const Flow& flow, std::int64_t rate) const;
   void collect_component(std::uint32_t link);
   void visit_link(std::uint32_t link);
   void visit_flow(std::uint32_t slot);

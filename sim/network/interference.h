@@ -3,29 +3,86 @@
 // How much longer kernels take beside collectives.
 //
 // Problem:   a collective's channels hold SMs from the kernels of their GPU, and its copies their memory; a
-//            second collective beside it holds as many SMs again.
-// Idea:      a kernel takes `slowdown` times as long while any collective runs, however many do, and longer
-//            by `sm_interference` for the part of the SMs that all of them together hold. So two collectives
-//            of c channels slow a kernel exactly as one of 2 c.
-// Invariant: nobody holds more SMs than there are: a kernel takes at most slowdown + sm_interference times
-//            its own time, and never stands still.
-// Reference: calibration.h, where both figures come from.
+//            second collective beside it holds as much again.
+// Idea:      by what bounds the kernel. What multiplies runs on the SMs that are left: of S with h held it takes
+//            S / (S - h) times as long. What moves bytes gets the bandwidth that is left: of a memory with the
+//            share m taken, 1 / (1 - m) times. A launch takes what it takes. Where a machine was measured its own
+//            factors stand for all of that: a kernel takes `slowdown` times as long while any collective runs,
+//            however many do, and longer by `sm_interference` for the part of the SMs that all together hold.
+// Invariant: two collectives of c channels slow a kernel exactly as one of 2 c. Nobody is left with less than
+//            half: blocks of both kinds then share SMs, and memory serves both alike.
+// Not told:  a kernel of one wave of blocks that loses some SMs needs a second one, and takes twice as long; one of
+//            many waves takes S / (S - h), which is their mean. Clocks that fall as both draw power.
+// Reference: NVIDIA/nccl issues 689 and 1428 (a block a channel, each on an SM of its own);
+//            calibration.h for what was measured.
 
 #include <algorithm>
 #include <cstdint>
 
+#include "sim/base/units.h"
+#include "sim/plan/plan.h"
+
 namespace lockstep {
 
+// A byte that a rank sends in a ring passes its memory so often: the neighbour's write of what it reduces or
+// forwards, the read of that, and the read or write of its own buffer (NCCL's primitives).
+inline constexpr std::int64_t passes_a_sent_byte = 3;
+
+// What all collectives of a GPU together hold.
+struct Held {
+  std::int64_t collectives = 0;
+  std::int64_t sms = 0;
+  std::int64_t memory_ppm = 0;  // of its bandwidth
+};
+
+// What the parts of a kernel take beyond their time alone, in parts per million of it.
+struct Slower {
+  std::int64_t anything = 0;
+  std::int64_t multiplying = 0;
+  std::int64_t moving = 0;
+  bool operator==(const Slower&) const = default;
+};
+
 struct Interference {
-  std::int64_t slowdown_ppm = 1'000'000;
+  // As measured; where kernels are slowed by what bounds them, these slow nothing.
+  std::int64_t slowdown_ppm = million;
   std::int64_t sm_interference_ppm = 0;
   std::int64_t sms = 1;
+  bool is_by_bound = false;
+  Bandwidth memory = {};  // of a GPU, by its data sheet
 
-  // A kernel's time over its time alone while at least one collective runs and all of them hold so many SMs.
+  // A kernel's time over its time alone while at least one collective runs and all of them hold so many SMs, as
+  // measured.
   std::int64_t slowdown_beside(std::int64_t held_sms) const {
     return slowdown_ppm + sm_interference_ppm * std::min(held_sms, sms) / sms;
   }
+
+  Slower beside(const Held& held) const {
+    if (held.collectives == 0)
+      return {};
+    Slower slower{.anything = slowdown_beside(held.sms) - million};
+    if (!is_by_bound)
+      return slower;
+    const std::int64_t lost = std::min(held.sms, sms / 2);
+    const std::int64_t taken = std::min(held.memory_ppm, million / 2);
+    slower.multiplying = million * lost / (sms - lost);
+    slower.moving = million * taken / (million - taken);
+    return slower;
+  }
+
+  // Of the bandwidth of memory, what a collective takes that sends so much.
+  std::int64_t memory_share_ppm(Bandwidth sent) const {
+    if (!is_by_bound)
+      return 0;
+    const std::int64_t part_of_memory = std::max<std::int64_t>(memory.count() / million, 1);
+    return std::min(sent.count() / part_of_memory * passes_a_sent_byte, million);
+  }
   bool operator==(const Interference&) const = default;
 };
+
+// The whole kernel's time over its time alone, beyond what slows anything.
+constexpr std::int64_t slowdown_of(const KernelBound& bound, const Slower& slower) {
+  return million + (slower.multiplying * bound.multiplying + slower.moving * bound.moving) / KernelBound::parts;
+}
 
 }  // namespace lockstep

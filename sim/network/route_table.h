@@ -1,11 +1,11 @@
 #pragma once
 
-// What a transfer crosses: links with multiplicities, the latency after its last byte, and the SMs that a
-// collective holds meanwhile.
+// What a transfer crosses: links with multiplicities, the latency after its last byte, what bounds it where it is
+// a kernel, and what a collective holds meanwhile.
 //
 // Idea:      all routes in flat arrays, made once; the engine only reads them.
 // Invariant: route i belongs to path i of the plan.
-// Cost:      12 bytes a use, once for all routes that have it in common; 24 bytes a route.
+// Cost:      16 bytes a use, once for all routes that have it in common; 32 bytes a route.
 
 #include <cstdint>
 #include <span>
@@ -24,7 +24,9 @@ using UsesId = Id<struct UsesTag>;
 struct LinkUse {
   LinkId link;
   std::uint32_t multiplicity = 1;
-  std::uint32_t reserved_sms = 0;  // that a join on this route holds back
+  // What a join on this route holds back.
+  std::uint32_t reserved_sms = 0;
+  std::uint32_t reserved_memory_ppm = 0;
   bool operator==(const LinkUse&) const = default;
 };
 
@@ -42,11 +44,12 @@ class RouteTable {
     return UsesId{static_cast<std::uint32_t>(begin_.size() - 1)};
   }
   // `weight`: how fast a transfer on this route goes for each share it is offered (fair_share.h).
-  RouteId add(UsesId uses, Duration latency, std::int64_t weight = 1) {
-    return routes_.push_back({.uses = uses, .latency = latency, .weight = weight});
+  RouteId add(UsesId uses, Duration latency, std::int64_t weight = 1, const KernelBound& bound = {}) {
+    return routes_.push_back({.uses = uses, .latency = latency, .weight = weight, .bound = bound});
   }
-  RouteId add(std::span<const LinkUse> uses, Duration latency, std::int64_t weight = 1) {
-    return add(keep(uses), latency, weight);
+  RouteId add(std::span<const LinkUse> uses, Duration latency, std::int64_t weight = 1,
+              const KernelBound& bound = {}) {
+    return add(keep(uses), latency, weight, bound);
   }
   std::span<const LinkUse> uses(RouteId route) const {
     const std::uint32_t list = routes_[route].uses.index;
@@ -57,6 +60,7 @@ class RouteTable {
   Duration latency(RouteId route) const { return routes_[route].latency; }
   std::int64_t weight(RouteId route) const { return routes_[route].weight; }
   void set_latency(RouteId route, Duration latency) { routes_[route].latency = latency; }
+  const KernelBound& bound(RouteId route) const { return routes_[route].bound; }
   const Interference& interference() const { return interference_; }
   std::size_t size() const { return routes_.size(); }
 
@@ -65,6 +69,7 @@ class RouteTable {
     UsesId uses;
     Duration latency;
     std::int64_t weight;
+    KernelBound bound;
   };
 
   Interference interference_;

@@ -43,8 +43,10 @@ class Router {
   void add_kernel(const Path& path) {
     const LinkUse use{.link = input_.topology.compute_link(path.rank),
                       .multiplicity = 1,
-                      .reserved_sms = path.held_channels > 0 ? path.held_channels : input_.world.channels()};
-    table_.add(std::span(&use, 1), Duration::zero(), kernel_weight() * weight_scale());
+                      .reserved_sms = path.held.channels,
+                      .reserved_memory_ppm = static_cast<std::uint32_t>(
+                          input_.interference.memory_share_ppm(path.held.sent))};
+    table_.add(std::span(&use, 1), Duration::zero(), kernel_weight() * weight_scale(), path.bound);
   }
 
   // Core time taken by a byte sent, in the compute link's own units.

@@ -1,6 +1,7 @@
 #include "sim/plan/coarse_plan.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "sim/plan/op_groups.h"
@@ -43,7 +44,7 @@ class CoarseWriter {
     plan.kind.push_back(plan_.kind[first]);
     plan.lane.push_back(plan_.lane[first]);
     plan.amount.push_back(amount);
-    plan.path.push_back(plan_.path[first]);
+    plan.path.push_back(path_of(group, amount));
     if (!plan_.priority.empty())
       plan.priority.push_back(plan_.priority[first]);
     write_section(OpId{op}, section_of(plan_, OpId{first}));
@@ -52,6 +53,30 @@ class CoarseWriter {
       for (const std::uint32_t part : group.parts) coarse_.parts.push_back(OpId{part});
     return op;
   }
+
+  // Of merged kernels, that of the one bound most as all of them are.
+  PathId path_of(const OpGroup& group, std::int64_t amount) const {
+    const PathId first = plan_.path[group.parts.front()];
+    if (group.parts.size() == 1 || amount == 0)
+      return first;
+    const auto part_of_whole = [&](auto part_of) {
+      Unsigned128 sum = 0;
+      for (const std::uint32_t part : group.parts)
+        sum += static_cast<Unsigned128>(plan_.amount[part]) * part_of(bound_of(part));
+      return static_cast<std::int64_t>(sum * million / static_cast<Unsigned128>(amount));
+    };
+    const std::int64_t multiplying = part_of_whole([](const KernelBound& bound) { return bound.multiplying; });
+    const std::int64_t moving = part_of_whole([](const KernelBound& bound) { return bound.moving; });
+    const auto distance = [&](std::uint32_t part) {
+      const KernelBound& bound = bound_of(part);
+      return std::abs(bound.multiplying * million - multiplying) + std::abs(bound.moving * million - moving);
+    };
+    const auto nearest =
+        std::min_element(group.parts.begin(), group.parts.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return distance(a) < distance(b); });
+    return plan_.path[*nearest];
+  }
+  const KernelBound& bound_of(std::uint32_t op) const { return plan_.paths[plan_.path[op]].bound; }
 
   void write_section(OpId op, const Section& section) {
     std::vector<Section>& sections = coarse_.plan.sections;

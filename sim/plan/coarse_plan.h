@@ -8,7 +8,9 @@
 //            join that holds a lane hands what it waits for to the lane's next op; equal launches before one
 //            transfer become one launch after the last.
 // Invariant: every op that stays starts and ends when it did, and so do the merged kernels as one. (Rounded
-//            work: where links slow kernels down, each op may round up a picosecond, and there are fewer.)
+//            work: where links slow kernels down, each op may round up a picosecond, and there are fewer. And
+//            merged kernels are bound as all of them are on average, so that a collective which runs beside a
+//            part of them slows that part as it would slow all.)
 //            Nothing is merged across the given boundaries.
 // Cost:      linear in ops and dependencies.
 

@@ -1,5 +1,7 @@
 #include "sim/plan/communicator.h"
 
+#include <algorithm>
+
 namespace lockstep {
 
 RingPattern ring_pattern(std::vector<std::uint32_t> local_order, std::uint32_t channels) {
@@ -14,6 +16,12 @@ std::uint32_t Communicator::channels() const {
   std::uint32_t sum = 0;
   for (const RingPattern& ring : rings) sum += ring.channels;
   return sum;
+}
+
+Bandwidth sending_speed(const Communicator& world, std::uint32_t channels) {
+  const std::int64_t all = std::max<std::int64_t>(world.channels(), 1);
+  const Bandwidth on_all = world.ring_bandwidth * static_cast<std::int64_t>(world.rings.size());
+  return share(on_all, all) * std::min<std::int64_t>(channels, all);
 }
 
 Rank Communicator::next(std::uint32_t ring, Rank rank) const {

@@ -3,7 +3,8 @@
 // What writers may know about the ranks that talk to each other: who sits where, the rings found on the
 // links, and plain figures to choose an algorithm and a protocol by.
 //
-// Invariant: figures here choose; they never time.
+// Invariant: figures here choose; they never time a message. What a collective leaves to kernels beside it is
+//            told by the speed that it was planned with.
 // Cost:      neighbours are computed from one node's order, so 100,000 ranks need no table.
 
 #include <cstdint>
@@ -105,6 +106,9 @@ struct Communicator {
   Flow flow(std::uint32_t ring, Rank rank) const;
   bool operator==(const Communicator&) const = default;
 };
+
+// What a rank sends on so many of its channels, as the communicator plans: each ring's part of its slowest hop.
+Bandwidth sending_speed(const Communicator& world, std::uint32_t channels);
 
 // Every rank to the next on every ring: what rings move at once.
 std::vector<Flow> ring_flows(const Communicator& world);

@@ -111,11 +111,17 @@ class Grouper {
     is_open_[group] = false;
   }
 
-  // Only holds its lane until others have ended.
+  Category category_of(std::uint32_t op) const { return section_of(plan_, OpId{op}).category; }
+  // Whoever waits there waits for the host, as the account of time tells it.
+  bool waits_for_host(std::uint32_t op) const {
+    return is_plain_join(op) && category_of(op) == Category::host_overhead;
+  }
+
+  // Only holds its lane until others have ended, and may leave that to the op after it.
   bool is_wait(std::uint32_t op) const {
     const OpId next = plan_.next_in_lane[op];
     return is_plain_join(op) && !has_successors(op) && next != no_op && block_[next.index] == block_[op] &&
-           section_of(plan_, OpId{op}).category == Category::communication;
+           category_of(op) == Category::communication && !waits_for_host(next.index);
   }
   void hand_on(std::uint32_t op) {
     const std::uint32_t next = plan_.next_in_lane[op].index;
@@ -127,7 +133,7 @@ class Grouper {
   bool continues(std::uint32_t op, std::uint32_t group) const {
     const std::uint32_t first = found_.groups[group].parts.front();
     return is_kernel(plan_, OpId{op}) && is_alone(op) && is_open_[group] && is_kernel(plan_, OpId{first}) &&
-           plan_.path[first] == plan_.path[op];
+           plan_.paths[plan_.path[first]].rank == plan_.paths[plan_.path[op]].rank;
   }
   void append(std::uint32_t op, std::uint32_t group) {
     found_.groups[group].parts.push_back(op);

@@ -115,13 +115,30 @@ struct CoupledShape {
 
 inline constexpr std::uint8_t no_algorithm = 0xff;
 
+// What bounds a kernel, in parts of its time: its multiplications, and memory; the rest is launches.
+struct KernelBound {
+  static constexpr std::int64_t parts = 16;
+  std::uint8_t multiplying = 0;
+  std::uint8_t moving = 0;
+  auto operator<=>(const KernelBound&) const = default;
+};
+
+// What a collective takes of each of its GPUs while it runs: a block on an SM for every channel, and the memory
+// bandwidth of what it sends, at the speed its communicator plans with.
+struct HeldByCollective {
+  std::uint32_t channels = 0;
+  Bandwidth sent = {};
+  auto operator<=>(const HeldByCollective&) const = default;
+};
+
 struct Path {
   PathKind kind = PathKind::kernel;
   Rank rank{};                            // kernel: whose compute; hop: the source
   Rank destination{};                     // hop
   std::uint32_t channel = 0;              // hop: which ring
   std::uint32_t exit = own_channel;       // hop: the channel by whose NIC it leaves its node
-  std::uint32_t held_channels = 0;        // kernel: of a collective that holds it; 0: those of the world
+  KernelBound bound = {};                 // kernel: once it is priced
+  HeldByCollective held = {};             // kernel: by a collective that reserves
   std::uint32_t multiplicity = 1;         // identical channels folded into one op
   TrafficId traffic = no_traffic;         // coupled
   CoupledShape shape{};                   // coupled, and hop

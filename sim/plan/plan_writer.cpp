@@ -17,9 +17,11 @@ LaneId PlanWriter::new_channel_lane(Rank rank, std::uint32_t channel) {
 }
 
 PathId PlanWriter::kernel_path(Rank rank) {
-  return find_path({.kind = PathKind::kernel,
-                    .rank = stand_in(rank),
-                    .held_channels = group_ != nullptr ? group_->communicator->channels() : 0});
+  return find_path({.kind = PathKind::kernel, .rank = stand_in(rank)});
+}
+
+PathId PlanWriter::held_path(Rank rank, const HeldByCollective& held) {
+  return find_path({.kind = PathKind::kernel, .rank = stand_in(rank), .held = held});
 }
 
 PathId PlanWriter::hop_path(const Hop& hop) {

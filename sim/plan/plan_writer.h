@@ -63,6 +63,7 @@ class PlanWriter {
 
   // Paths are made at first use and shared by every op that asks for the same.
   PathId kernel_path(Rank rank);
+  PathId held_path(Rank rank, const HeldByCollective& held);
   PathId hop_path(const Hop& hop);
   PathId coupled_path(const Path& path);
   // Made at the first call with this key; `key` names the algorithm and all that its traffic depends on.

@@ -175,8 +175,7 @@ Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkSc
 }
 
 bool has_host_in_it(const Scenario& scenario) {
-  const ComputeSpec& compute = scenario.compute;
-  return compute.single_gpu_iteration || compute.anchor || compute.is_anchored;
+  return scenario.compute.single_gpu_iteration.has_value();
 }
 
 std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job) {

@@ -44,7 +44,7 @@ std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, co
 // The sum of what the GPU waits in it.
 Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkScale& scale);
 
-// Whether what computing takes was measured, and with it what it waits for.
+// Whether the step alone was measured, and with it what it waits for.
 bool has_host_in_it(const Scenario& scenario);
 
 // Where a plan has to wait for the host; none: nowhere.

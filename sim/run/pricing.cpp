@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/compute/rank_variation.h"
+#include "sim/compute/waves.h"
+#include "sim/run/beside_communication.h"
 #include "sim/run/cluster.h"
 
 namespace lockstep {
@@ -17,15 +20,92 @@ CopyCost copy_cost(const Scenario& scenario) {
   return {calibration.copy_per_tensor, calibration.copy_bandwidth.value_or(both_ways)};
 }
 
-// No two GPUs are equally fast, and a synchronous step lasts as long as the slowest of n: everybody is
-// charged the expected excess, rank_variation times the expected maximum of n normal draws. Stated jitter
-// takes its place: there the slowest are drawn. Asynchronous workers wait for nobody.
-std::int64_t slowest_rank_ppm(const Scenario& scenario) {
+RankSpread spread_of(const Scenario& scenario) {
+  const auto& measured = scenario.cluster.calibration.rank_variation_ppm;
+  if (measured)
+    return spread_of_steps(*measured);
+  return scenario.cluster.gpu.sms > 1 ? published_spread : RankSpread{};
+}
+
+WorkFactors slower_of(const WorkFactors& a, const WorkFactors& b) {
+  const auto greater = [](Ratio one, Ratio other) { return one.numerator > other.numerator ? one : other; };
+  return {greater(a.matrix, b.matrix), greater(a.memory, b.memory), greater(a.launch, b.launch)};
+}
+
+// No two GPUs are equally fast, and a synchronous step lasts as long as the slowest of n: everybody is charged
+// the expected excess, for all ranks once a step (or as often as they average weights) and for those that meet
+// more often at each meeting. Stated jitter takes its place: there the slowest are drawn. Asynchronous workers
+// wait for nobody.
+WorkFactors slowest_rank(const Scenario& scenario, const Job& job, Duration step) {
+  const Strategy& strategy = strategy_of(scenario);
   const bool is_drawn = scenario.cluster.jitter.distribution != JitterDistribution::none;
-  if (is_drawn || strategy_of(scenario).is_asynchronous)
-    return million;
+  const WorkFactors nobody_waits = slowest_of({}, {});
+  if (is_drawn || strategy.is_asynchronous)
+    return nobody_waits;
+  const RankSpread spread = spread_of(scenario);
   const std::int64_t ranks = scenario.cluster.ranks();
-  return million + scenario.cluster.calibration.rank_variation_ppm * expected_maximum_ppm(ranks) / million;
+  const WorkFactors by_step =
+      slowest_of(spread, {.ranks = ranks, .apart = step * period_of(scenario.training)});
+  if (strategy.coupling == nullptr)
+    return by_step;
+  const Coupling coupling = strategy.coupling(job, ranks);
+  const Duration apart = scaled(step, 1, std::max<std::int64_t>(coupling.times, 1));
+  return slower_of(by_step, slowest_of(spread, {.ranks = coupling.ranks, .apart = apart}));
+}
+
+// Kernels of a rank that are bound alike have a path in common.
+class BoundPaths {
+ public:
+  explicit BoundPaths(Plan& plan) : plan_(plan) {}
+
+  PathId find(PathId path, const KernelBound& bound) {
+    constexpr std::uint64_t most = 256;
+    const std::uint64_t key = (path.index * most + bound.multiplying) * most + bound.moving;
+    const auto [found, is_new] = known_.try_emplace(key, path);
+    if (is_new) {
+      Path bound_path = plan_.paths[path];
+      bound_path.bound = bound;
+      found->second = plan_.paths.push_back(bound_path);
+    }
+    return found->second;
+  }
+
+ private:
+  Plan& plan_;
+  std::unordered_map<std::uint64_t, PathId> known_;
+};
+
+// The share of the whole, rounded to the nearest.
+std::int64_t parts_of(Duration part, Duration whole) {
+  if (whole == Duration::zero())
+    return 0;
+  const Duration shifted = part * KernelBound::parts * 2 + whole;
+  return shifted.picoseconds() / (whole * 2).picoseconds();
+}
+
+// By how much more than its share of the SMs a product loses where a collective holds as many of them as any of
+// this plan does: in parts per million, by run.
+std::vector<std::int64_t> losses_by_waves(const Plan& plan, const Job& job, const Interference& interference) {
+  std::int64_t held = 0;
+  for (const Path& path : plan.paths) held = std::max<std::int64_t>(held, path.held.channels);
+  held = std::min(held, interference.sms / 2);
+  std::vector<std::int64_t> losses(job.products.size(), million);
+  if (held == 0)
+    return losses;
+  const std::int64_t share_ppm = million * held / (interference.sms - held);
+  for (std::size_t run = 0; run < losses.size(); ++run) {
+    const std::int64_t lost = waves_beside_ppm({.all = interference.sms, .held = held}, job.products[run]) - million;
+    losses[run] = lost * million / share_ppm;
+  }
+  return losses;
+}
+
+// What multiplies counts as much more as it loses.
+KernelBound with_waves(KernelBound bound, std::int64_t loss_ppm) {
+  constexpr std::int64_t most = 255;
+  const std::int64_t multiplying = (bound.multiplying * loss_ppm + million / 2) / million;
+  bound.multiplying = static_cast<std::uint8_t>(std::min(multiplying, most));
+  return bound;
 }
 
 // Every kernel of one GPU's step, and how often it runs.
@@ -65,6 +145,16 @@ Duration WorkScale::weigh(const WorkTime& time) const {
   return scaled(by_part.device(), device_ppm, million) + by_part.launch;
 }
 
+KernelBound WorkScale::bound(const WorkTime& time) const {
+  const WorkTime by_part = scaled(time, factors);
+  const Duration matrix = scaled(by_part.matrix, device_ppm, million);
+  const Duration memory = scaled(by_part.memory, device_ppm, million);
+  const Duration whole = matrix + memory + by_part.launch;
+  const std::int64_t multiplying = parts_of(matrix, whole);
+  return {.multiplying = static_cast<std::uint8_t>(multiplying),
+          .moving = static_cast<std::uint8_t>(parts_of(matrix + memory, whole) - multiplying)};
+}
+
 Duration weighed_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {
   const Pricing pricing = pricing_of(scenario, job);
   Duration step;
@@ -90,24 +180,36 @@ void price(Plan& plan, const Scenario& scenario, const Job& job) {
   const Pricing pricing = pricing_of(scenario, job);
   const WorkScale scale = single_gpu_scale(scenario, job);
   const Bandwidth memory = host_memory_bandwidth(scenario);
-  const std::int64_t slowest_ppm = slowest_rank_ppm(scenario);
+  const WorkFactors slowest =
+      slowest_rank(scenario, job, scaled(weighed_step(scenario, job, scale), scale.whole));
+  const Interference interference = find_interference(scenario);
+  const std::vector<std::int64_t> losses =
+      interference.is_by_bound ? losses_by_waves(plan, job, interference) : std::vector<std::int64_t>{};
+  BoundPaths paths(plan);
   std::map<std::uint32_t, std::pair<Duration, Duration>> so_far;  // by compute lane: weighed, scaled
   for (const auto& [op, kernel] : plan.kernel_of) {
     const KernelWork& work = plan.kernels[kernel];
     const bool is_on_host = plan.lanes[plan.lane[op.index]].rank.index >= scenario.cluster.ranks();
-    Duration time;
     if (is_on_host) {
-      time = host_kernel_time(memory, work);
-    } else if (!work.is_model_work) {
-      time = kernel_time(pricing, work);
-    } else {
+      plan.amount[op.index] = host_kernel_time(memory, work).picoseconds();
+      continue;
+    }
+    const WorkTime alone = work_time(pricing, work);
+    Duration time = alone.total();
+    if (work.is_model_work) {
       auto& [weighed, stretched] = so_far[plan.lane[op.index].index];
-      weighed += scale.weigh(work_time(pricing, work));
-      const Duration reached = scaled(scaled(weighed, scale.whole), slowest_ppm, million);
+      weighed += scale.weigh(scaled(alone, slowest));
+      const Duration reached = scaled(weighed, scale.whole);
       time = reached - stretched;
       stretched = reached;
     }
     plan.amount[op.index] = time.picoseconds();
+    if (!interference.is_by_bound)
+      continue;
+    const KernelBound bound = work.is_model_work ? scale.bound(alone) : WorkScale{}.bound(alone);
+    const bool is_product = work.products != no_products;
+    plan.path[op.index] = paths.find(plan.path[op.index],
+                                     is_product ? with_waves(bound, losses[work.products]) : bound);
   }
 }
 

@@ -3,8 +3,8 @@
 // What the kernels of a plan take.
 //
 // Idea:      the model of computing prices each kernel; the parts of the model's own are multiplied by what was
-//            measured of them, their sum by the anchored step over what they add up to, and all by the user's
-//            scale and by what the slowest of n ranks is expected to be beyond the mean.
+//            measured of them, their sum by the anchored step over what they add up to, all by the user's scale,
+//            and each part by what the slowest of n ranks is expected to take beyond the mean.
 // Invariant: the anchored step is met to the picosecond.
 
 #include <cstdint>
@@ -32,14 +32,16 @@ struct WorkScale {
 
   // A kernel before `whole`, which is taken of sums: what is rounded once is met exactly.
   Duration weigh(const WorkTime& time) const;
+  KernelBound bound(const WorkTime& time) const;
 };
 WorkScale single_gpu_scale(const Scenario& scenario, const Job& job);
 
 // The weighed kernels of one GPU's step.
 Duration weighed_step(const Scenario& scenario, const Job& job, const WorkScale& scale);
 
-// Kernels become work units (picoseconds of an undisturbed GPU). Scaled work is rounded along the running
-// sum, so that the anchored step is met to the picosecond.
+// Kernels become work units (picoseconds of an undisturbed GPU) on a path that says what bounds them, where that
+// matters beside collectives. Scaled work is rounded along the running sum, so that the anchored step is met to
+// the picosecond.
 void price(Plan& plan, const Scenario& scenario, const Job& job);
 
 // What the kernels of one micro-batch take on an undisturbed GPU.

@@ -5,21 +5,12 @@
 
 #include "sim/engine/executor.h"
 #include "sim/run/batch_stretch.h"
+#include "sim/run/beside_communication.h"
 #include "sim/run/disturbance.h"
 #include "sim/run/pricing.h"
 
 namespace lockstep {
 namespace {
-
-// A stated slowdown stands for all that is known of the machine, and counts once.
-Interference interference_of(const Scenario& scenario) {
-  if (scenario.compute.slowdown_during_communication_ppm)
-    return {.slowdown_ppm = *scenario.compute.slowdown_during_communication_ppm};
-  const Calibration& calibration = scenario.cluster.calibration;
-  return {.slowdown_ppm = calibration.compute_slowdown_ppm,
-          .sm_interference_ppm = calibration.sm_interference_ppm,
-          .sms = scenario.cluster.gpu.sms};
-}
 
 // Collectives of several algorithms at once, on links that folding found alike by their rings.
 bool may_mix_algorithms(const Scenario& scenario, const Cluster& cluster) {
@@ -62,7 +53,7 @@ Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const
        .world = cluster.world,
        .calibration = scenario.cluster.calibration,
        .symmetry = is_mixed ? split : cluster.symmetry,
-       .interference = interference_of(scenario),
+       .interference = find_interference(scenario),
        .takes_core_time = !scenario.compute.slowdown_during_communication_ppm && !reduces_on_hosts(scenario),
        .library = is_mixed ? nullptr : &cluster.routes});
   return run;

@@ -37,6 +37,7 @@ Symmetry no_symmetry(const Topology& topology);
 
 // Where several collectives may be under way, of several algorithms: a link stands only for those that each of
 // these traffics loads alike. The busiest link of one need not be the busiest of another.
-Symmetry split_by_load(const Topology& topology, Symmetry symmetry, const IdVector<TrafficId, Traffic>& traffics);
+Symmetry split_by_load(const Topology& topology, Symmetry symmetry,
+                       const IdVector<TrafficId, Traffic>& traffics);
 
 }  // namespace lockstep

@@ -369,6 +369,14 @@ MemoryShares memory(const Job& job, std::int64_t) {
           .states = options.shard_group};
 }
 
+// Nobody has a unit before all of its group have asked for it: for forward, and for backward where it was let go.
+Coupling coupling(const Job& job, std::int64_t) {
+  const ShardedOptions& options = job.training.sharded;
+  const auto units = static_cast<std::int64_t>(find_units(job, options.auto_wrap).units.size());
+  const std::int64_t again = options.reshard_group == 1 ? 0 : units - 1;
+  return {.ranks = options.shard_group, .times = job.training.gradient_accumulation * (units + again)};
+}
+
 OptionList list_options(ShardedOptions& sharded, bool has_groups) {
   const OptionCondition first_version{"fsdp_version 1; fully_shard always gathers one unit ahead",
                                       [&] { return sharded.version == 1; }};
@@ -467,7 +475,8 @@ const Registration<Strategy> fsdp{
      .sends = {.at_most = traffic},
      .memory = memory,
      .partition = Partition::every_weight,
-     .groups = groups}};
+     .groups = groups,
+     .coupling = coupling}};
 const Registration<Strategy> hsdp{
     "hsdp",
     {.synchroniser = make_synchroniser<ShardedUnits>,
@@ -476,7 +485,8 @@ const Registration<Strategy> hsdp{
      .sends = {.at_most = traffic},
      .memory = memory,
      .partition = Partition::every_weight_in_groups,
-     .groups = groups}};
+     .groups = groups,
+     .coupling = coupling}};
 
 }  // namespace
 }  // namespace lockstep

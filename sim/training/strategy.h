@@ -147,6 +147,12 @@ struct ClusterShape {
   std::int64_t ranks() const { return std::int64_t{nodes} * gpus_per_node; }
 };
 
+// How often in a step so many ranks wait for one another amid their computing.
+struct Coupling {
+  std::int64_t ranks = 1;
+  std::int64_t times = 1;
+};
+
 struct Trial {
   std::string name;  // what differs, in words
   TrainingSpec training;
@@ -205,6 +211,8 @@ struct Strategy {
   std::vector<Host> (*hosts)(const TrainingSpec& training, const ClusterShape& shape) = nullptr;
   // That workers pull weights from and push gradients to. Null: none.
   const ServerSpec& (*servers)(const TrainingSpec& training) = nullptr;
+  // Where they meet more often than once a step, when gradients are reduced. Null: they do not.
+  Coupling (*coupling)(const Job& job, std::int64_t ranks) = nullptr;
   // Null or none: GPUs reduce.
   std::optional<HostReduction> (*host_reduction)(const TrainingSpec& training) = nullptr;
 

@@ -24,12 +24,52 @@ namespace {
 // DeepSpeed's __max_ongoing_fetch_events.
 constexpr std::size_t most_requests_under_way = 2;
 
+constexpr std::uint32_t no_module = 0xffffffff;
+
+// Layers with weights to gather; in Gemini's terms chunks of them.
+struct Modules {
+  std::vector<std::uint32_t> of_layer;
+  std::vector<std::int64_t> elements;  // by module
+  std::vector<std::int64_t> tensors;   // by module
+  std::int64_t persistent = 0;         // elements that stay whole
+};
+
+Modules find_modules(const Job& job) {
+  const ZeroOptions& options = job.training.zero;
+  Modules modules;
+  for (const LayerWork& layer : job.layers) {
+    std::int64_t gathered = 0;
+    std::int64_t tensors = 0;
+    for (const std::uint32_t gradient : layer.gradients) {
+      const std::int64_t elements = element_count(job.gradients[gradient]);
+      const bool stays = elements <= options.stage3_param_persistence_threshold;
+      (stays ? modules.persistent : gathered) += elements;
+      tensors += stays ? 0 : 1;
+    }
+    if (gathered == 0) {
+      modules.of_layer.push_back(no_module);
+      continue;
+    }
+    if (modules.elements.empty() || modules.elements.back() >= options.chunk_size) {
+      modules.elements.push_back(0);
+      modules.tensors.push_back(0);
+    }
+    modules.elements.back() += gathered;
+    modules.tensors.back() += tensors;
+    modules.of_layer.push_back(static_cast<std::uint32_t>(modules.elements.size() - 1));
+  }
+  return modules;
+}
+
 class PartitionedParameters : public Synchroniser {
  public:
   explicit PartitionedParameters(const StrategyContext& context)
-      : Synchroniser(context), options_(job_.training.zero), reduction_(context) {
-    find_modules();
-  }
+      : Synchroniser(context),
+        options_(job_.training.zero),
+        reduction_(context),
+        modules_(find_modules(job_)),
+        arrived_(modules_.elements.size()),
+        is_in_pieces_(modules_.elements.size()) {}
 
   bool reduces_every_micro_batch() const override { return true; }
 
@@ -64,42 +104,13 @@ class PartitionedParameters : public Synchroniser {
   }
 
  private:
-  static constexpr std::uint32_t no_module = 0xffffffff;
-
-  // Layers with weights to gather; in Gemini's terms chunks of them.
-  void find_modules() {
-    for (const LayerWork& layer : job_.layers) {
-      std::int64_t gathered = 0;
-      std::int64_t tensors = 0;
-      for (const std::uint32_t gradient : layer.gradients) {
-        const std::int64_t elements = element_count(job_.gradients[gradient]);
-        const bool stays = elements <= options_.stage3_param_persistence_threshold;
-        (stays ? persistent_ : gathered) += elements;
-        tensors += stays ? 0 : 1;
-      }
-      if (gathered == 0) {
-        module_of_layer_.push_back(no_module);
-        continue;
-      }
-      if (elements_.empty() || elements_.back() >= options_.chunk_size) {
-        elements_.push_back(0);
-        tensors_.push_back(0);
-      }
-      elements_.back() += gathered;
-      tensors_.back() += tensors;
-      module_of_layer_.push_back(static_cast<std::uint32_t>(elements_.size() - 1));
-    }
-    arrived_.resize(elements_.size());
-    is_in_pieces_.resize(elements_.size());
-  }
-
   void plan_uses() {
     std::vector<std::uint32_t> uses;
     for (std::int64_t micro = 0; micro < job_.training.gradient_accumulation; ++micro) {
-      append_uses(uses, module_of_layer_.begin(), module_of_layer_.end());
-      append_uses(uses, module_of_layer_.rbegin(), module_of_layer_.rend());
+      append_uses(uses, modules_.of_layer.begin(), modules_.of_layer.end());
+      append_uses(uses, modules_.of_layer.rbegin(), modules_.of_layer.rend());
     }
-    fetches_ = plan_fetches(uses, elements_,
+    fetches_ = plan_fetches(uses, modules_.elements,
                             {.prefetch_bucket = options_.stage3_prefetch_bucket_size,
                              .max_live = options_.stage3_max_live_parameters,
                              .max_reuse_distance = options_.stage3_max_reuse_distance});
@@ -116,7 +127,7 @@ class PartitionedParameters : public Synchroniser {
 
   // Before a module's first layer runs: its requests, and the wait for its own weights.
   void use(std::size_t layer) {
-    const std::uint32_t module = module_of_layer_[layer];
+    const std::uint32_t module = modules_.of_layer[layer];
     if (module == no_module || module == current_)
       return;
     release_used();
@@ -142,7 +153,7 @@ class PartitionedParameters : public Synchroniser {
   void release_used() {
     if (next_use_ > 0 && fetches_[next_use_ - 1].is_released_after)
       release_at_end(context_, MemoryCategory::parameters,
-                     Bytes{elements_[last_used_.first] * weight_bytes(job_)}, last_used_.second);
+                     Bytes{modules_.elements[last_used_.first] * weight_bytes(job_)}, last_used_.second);
   }
 
   // The host waits for the request before the last one: what it was for has run.
@@ -153,7 +164,7 @@ class PartitionedParameters : public Synchroniser {
 
   void gather(const std::vector<std::uint32_t>& modules, const std::string& name) {
     std::int64_t elements = 0;
-    for (const std::uint32_t module : modules) elements += elements_[module];
+    for (const std::uint32_t module : modules) elements += modules_.elements[module];
     const std::vector<OpId> asked = job_.communication.overlap ? gate() : write_mark(context_);
     allocate_at_end(context_, MemoryCategory::parameters, Bytes{elements * weight_bytes(job_)}, asked);
     const std::vector<OpId> arrived = write_collective(context_,
@@ -164,7 +175,7 @@ class PartitionedParameters : public Synchroniser {
                                                        asked);
     wait_unless_overlapped(context_, arrived);
     const bool is_in_pieces =
-        options_.chunk_size == 0 && (modules.size() > 1 || tensors_[modules.front()] > 1);
+        options_.chunk_size == 0 && (modules.size() > 1 || modules_.tensors[modules.front()] > 1);
     for (const std::uint32_t module : modules) {
       arrived_[module] = arrived;
       is_in_pieces_[module] = is_in_pieces;
@@ -177,19 +188,19 @@ class PartitionedParameters : public Synchroniser {
       return;
     is_in_pieces_[module] = false;
     context_.writer.section("put together at use " + std::to_string(next_use_), Category::gradient_copy);
-    const KernelWork work = copy_work(tensors_[module], Bytes{elements_[module] * weight_bytes(job_)});
+    const KernelWork work = copy_work(modules_.tensors[module], Bytes{modules_.elements[module] * weight_bytes(job_)});
     arrived_[module] = job_.communication.overlap ? write_side_kernels(context_, work, arrived_[module])
                                                   : write_kernels(context_, work, arrived_[module]);
   }
 
   void gather_persistent() {
-    if (persistent_ == 0)
+    if (modules_.persistent == 0)
       return;
     const std::vector<OpId> arrived = write_collective(context_,
                                                        {.name = "gather small weights",
                                                         .payload = Payload::parameters,
                                                         .op = CollectiveOp::all_gather,
-                                                        .bytes = Bytes{persistent_ * weight_bytes(job_)}},
+                                                        .bytes = Bytes{modules_.persistent * weight_bytes(job_)}},
                                                        write_mark(context_));
     write_wait(context_, "wait for small weights", arrived);
   }
@@ -197,11 +208,8 @@ class PartitionedParameters : public Synchroniser {
   const ZeroOptions& options_;
   ZeroReduction reduction_;
   std::vector<OpId> start_;
-  std::vector<std::uint32_t> module_of_layer_;
-  std::vector<std::int64_t> elements_;  // by module
-  std::vector<std::int64_t> tensors_;   // by module
-  std::int64_t persistent_ = 0;         // elements that stay whole
-  std::vector<Fetch> fetches_;          // by use
+  Modules modules_;
+  std::vector<Fetch> fetches_;  // by use
   std::size_t next_use_ = 0;
   std::uint32_t current_ = no_module;                               // the module in use
   std::vector<std::vector<OpId>> arrived_;                          // by module, by representative
@@ -222,6 +230,12 @@ MemoryShares memory(const Job& job, std::int64_t ranks) {
           .states = ranks,
           .buffers = zero_buffers(job),
           .gathered = Bytes{persistent * weight_bytes(job)}};
+}
+
+// A module is gathered for forward and again for backward; small weights once more.
+Coupling coupling(const Job& job, std::int64_t ranks) {
+  const auto modules = static_cast<std::int64_t>(find_modules(job).elements.size());
+  return {.ranks = ranks, .times = 2 * modules * job.training.gradient_accumulation + 1};
 }
 
 OptionList options(TrainingSpec& training) {
@@ -256,7 +270,8 @@ const Registration<Strategy> registration{
                  .gradient_clipping = true},
      .sends = {.at_most = traffic},
      .memory = memory,
-     .partition = Partition::weights}};
+     .partition = Partition::weights,
+     .coupling = coupling}};
 
 }  // namespace
 }  // namespace lockstep

@@ -318,7 +318,7 @@ TEST_CASE("A transfer of nothing takes no share from others, not even for an ins
     Bench bench(Bandwidth{1'000'000'007});
     const OpId moved = bench.writer().transfer(bench.lane(), bench.hop(), Bytes{123'456'789});
     const LaneId other = bench.lane();
-    for (int i = 1; i <= 5 && with_nothing; ++i) {
+    for (std::int64_t i = 1; i <= 5 && with_nothing; ++i) {
       const OpId wait = bench.writer().delay(bench.lane(), Duration::picoseconds(777'777'777 * i));
       bench.writer().transfer(other, bench.hop(), Bytes{0}, std::span(&wait, 1));
     }

@@ -22,6 +22,11 @@ class Harness {
       : capacities_(std::move(capacities)), routes_(interference) {
     for (const auto& uses : routes) routes_.add(uses, Duration::zero());
   }
+  // Routes after those given, of kernels on link 0.
+  void add_kernels(const std::vector<KernelBound>& bounds) {
+    const LinkUse own{.link = LinkId{0}};
+    for (const KernelBound& bound : bounds) routes_.add(std::span(&own, 1), Duration::zero(), 1, bound);
+  }
 
   void start_at(Duration time, std::uint32_t route, std::int64_t amount) {
     starts_.push_back({route, amount});
@@ -188,6 +193,64 @@ TEST_CASE("Two collectives at once slow a kernel as one does that holds the SMs 
     harness.start_at(Duration::zero(), 0, giga);
     CHECK(harness.run()[0] == Duration::milliseconds(4));
   }
+}
+
+// Of 80 SMs 20 are held, and a quarter of memory: what multiplies takes 80 / 60 = 4 / 3 of its time alone, what
+// moves bytes 1 / (3 / 4) = 4 / 3 as well; 40 SMs and half of memory make it twice. A launch takes what it takes.
+constexpr Interference by_bound{.sms = 80, .is_by_bound = true, .memory = Bandwidth{million}};
+constexpr KernelBound multiplies{.multiplying = KernelBound::parts};
+constexpr KernelBound moves{.moving = KernelBound::parts};
+constexpr KernelBound launches{};
+
+Duration beside(const LinkUse& held, const KernelBound& bound) {
+  Harness harness({Bandwidth{1'000 * giga}}, {{held}}, by_bound);
+  harness.add_kernels({bound});
+  harness.reserve_at(Duration::zero(), 0, true);
+  harness.start_at(Duration::zero(), 1, giga);
+  return harness.run()[0];
+}
+
+// A millisecond's kernel at the rate that is left, rounded down.
+Duration slowed(std::int64_t slowdown_ppm) {
+  return time_to_move(Bytes{giga}, Bandwidth{1'000 * giga * million / slowdown_ppm});
+}
+
+TEST_CASE("Beside a collective a kernel is slowed by what bounds it") {
+  const Duration alone = Duration::milliseconds(1);
+  const LinkUse sms{.link = LinkId{0}, .multiplicity = 0, .reserved_sms = 20};
+  CHECK(beside(sms, multiplies) == slowed(1'333'333));
+  CHECK(beside(sms, moves) == alone);
+  CHECK(beside(sms, launches) == alone);
+  const LinkUse memory{.link = LinkId{0}, .multiplicity = 0, .reserved_memory_ppm = 250'000};
+  CHECK(beside(memory, multiplies) == alone);
+  CHECK(beside(memory, moves) == slowed(1'333'333));
+  CHECK(beside(memory, launches) == alone);
+  // Half of it multiplies, a quarter moves bytes: 1 + 1 / 2 + 1 / 4.
+  const LinkUse both{
+      .link = LinkId{0}, .multiplicity = 0, .reserved_sms = 40, .reserved_memory_ppm = 500'000};
+  CHECK(beside(both, {.multiplying = KernelBound::parts / 2, .moving = KernelBound::parts / 4}) ==
+        slowed(1'750'000));
+}
+
+TEST_CASE("However much collectives hold, half is left to a kernel") {
+  const LinkUse everything{
+      .link = LinkId{0}, .multiplicity = 0, .reserved_sms = 200, .reserved_memory_ppm = million};
+  for (const KernelBound& bound : {multiplies, moves})
+    CHECK(beside(everything, bound) == Duration::milliseconds(2));
+}
+
+// Each has half of the GPU's time; in it the one does half of what it would alone, the other all.
+TEST_CASE("Kernels that share a GPU are slowed each in its own share") {
+  Harness harness({Bandwidth{1'000 * giga}}, {{{.link = LinkId{0}, .multiplicity = 0, .reserved_sms = 40}}},
+                  by_bound);
+  harness.add_kernels({multiplies, moves});
+  harness.reserve_at(Duration::zero(), 0, true);
+  harness.start_at(Duration::zero(), 1, giga);
+  harness.start_at(Duration::zero(), 2, giga);
+  const auto ends = harness.run();
+  CHECK(ends[1] == Duration::milliseconds(2));
+  // By then the first has done a half, and does the other at half its pace.
+  CHECK(ends[0] == Duration::milliseconds(3));
 }
 
 TEST_CASE("What a collective does to its kernels whatever its size counts once however many run") {

@@ -143,10 +143,13 @@ TEST_CASE("A message weighs less the longer it waits for a core than it needs it
   CHECK(chain == 334);  // a third of 1,000, rounded up
 }
 
-TEST_CASE("A collective reserves an SM of its rank for every channel") {
+// 50 GB/s sent pass a memory of 1,000 GB/s three times: 15 % of it.
+TEST_CASE("A collective reserves an SM of its rank for every channel, and the memory that what it sends passes") {
   const TestCluster cluster(switch_machine(2, nvlink), 1);
-  const Interference interference{.slowdown_ppm = 1'250'000, .sm_interference_ppm = 3'000'000, .sms = 108};
-  const Plan plan = plan_with_path({.kind = PathKind::kernel, .rank = Rank{0}});
+  const Interference interference{.sms = 108, .is_by_bound = true, .memory = Bandwidth{1'000'000'000'000}};
+  const Plan plan = plan_with_path({.kind = PathKind::kernel,
+                                    .rank = Rank{0},
+                                    .held = {.channels = 12, .sent = Bandwidth{50'000'000'000}}});
   const Symmetry symmetry = no_symmetry(cluster.topology());
   const RouteTable routes = route_paths({.plan = plan,
                                          .topology = cluster.topology(),
@@ -154,7 +157,8 @@ TEST_CASE("A collective reserves an SM of its rank for every channel") {
                                          .calibration = cluster.calibration(),
                                          .symmetry = symmetry,
                                          .interference = interference});
-  CHECK(routes.uses(RouteId{0})[0].reserved_sms == cluster.world().channels());
+  CHECK(routes.uses(RouteId{0})[0].reserved_sms == 12);
+  CHECK(routes.uses(RouteId{0})[0].reserved_memory_ppm == 150'000);
   CHECK(routes.interference() == interference);
 }
 

@@ -117,4 +117,20 @@ TEST_CASE("Ops on both sides of a boundary stay apart, and the boundary is found
   CHECK(coarse.boundaries == std::vector<OpId>{OpId{0}, OpId{1}, OpId{2}});
 }
 
+// 30 of 40 multiply and 10 move bytes: nearer to the first than to the second.
+TEST_CASE("Merged kernels are bound as most of them") {
+  Fixture f;
+  const OpId first = f.work(0, 10);
+  const OpId second = f.work(0, 30);
+  Plan plan = std::move(f.writer).finish();
+  Path bound = plan.paths[plan.path[first.index]];
+  bound.bound = {.moving = KernelBound::parts};
+  plan.path[first.index] = plan.paths.push_back(bound);
+  bound.bound = {.multiplying = KernelBound::parts};
+  plan.path[second.index] = plan.paths.push_back(bound);
+  const CoarsePlan coarse = coarsen(plan, {});
+  REQUIRE(coarse.plan.size() == 1);
+  CHECK(coarse.plan.path[0] == plan.path[second.index]);
+}
+
 }  // namespace lockstep::coarse_plan_test

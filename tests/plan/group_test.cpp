@@ -57,7 +57,7 @@ TEST_CASE("In a group a writer's ranks are places, its channels the cluster's") 
   {
     const GroupScope scope(writer, written[1]);
     hop = writer.hop_path({.source = Rank{0}, .destination = Rank{1}, .channel = 0});
-    kernel = writer.kernel_path(Rank{1});
+    kernel = writer.held_path(Rank{1}, {.channels = 5, .sent = Bandwidth{7}});
     lane = writer.new_channel_lane(Rank{1});
     CHECK(writer.representative_index(Rank{1}) == 1);
   }
@@ -67,7 +67,7 @@ TEST_CASE("In a group a writer's ranks are places, its channels the cluster's") 
   CHECK(plan.paths[hop].destination == Rank{3});
   CHECK(plan.paths[hop].channel == 3);
   CHECK(plan.paths[kernel].rank == Rank{3});
-  CHECK(plan.paths[kernel].held_channels == 5);
+  CHECK(plan.paths[kernel].held == HeldByCollective{.channels = 5, .sent = Bandwidth{7}});
   CHECK(plan.lanes[lane].rank == Rank{3});
 }
 

@@ -44,4 +44,26 @@ TEST_CASE("An op that only marks an end belongs to the group that ends then") {
   CHECK(found.groups.size() == 2);  // somebody may wait for the mark: what follows stays apart
 }
 
+// A wait for a message and then another op: a kernel takes over what is waited for, a wait for the host does not, or
+// the message would be told as host's time.
+std::size_t groups_around_a_wait(bool is_host_next) {
+  Fixture f;
+  const OpId elsewhere = f.writer.delay(f.writer.new_channel_lane(Rank{0}), Duration::picoseconds(9));
+  f.kernel(1);
+  f.writer.section("wait for a message", Category::communication);
+  f.writer.join(f.lane, After{elsewhere});
+  if (is_host_next) {
+    f.writer.section("wait for the host", Category::host_overhead);
+    f.writer.join(f.lane, After{elsewhere});
+  }
+  f.writer.section("work", Category::forward);
+  f.kernel(2);
+  return group_ops(std::move(f.writer).finish(), {}).groups.size();
+}
+
+TEST_CASE("A wait is left to the op after it, but not to a wait for the host") {
+  CHECK(groups_around_a_wait(false) == 3);  // the delay and the two kernels
+  CHECK(groups_around_a_wait(true) == 5);   // and both waits
+}
+
 }  // namespace lockstep::op_groups_test

@@ -93,7 +93,8 @@ TEST_CASE("Where algorithms mix a link stands for those that each of them loads 
   const Symmetry alike = symmetry_of(cluster, Fidelity::flow);
   IdVector<TrafficId, Traffic> traffics;
   for (const std::uint32_t busy : {1u, 2u})
-    traffics.push_back({.flows = {{.source = Rank{busy}, .destination = Rank{0}, .weight = 2}}, .rounds = {}});
+    traffics.push_back(
+        {.flows = {{.source = Rank{busy}, .destination = Rank{0}, .weight = 2}}, .rounds = {}});
   const Symmetry split = split_by_load(cluster.topology(), alike, traffics);
   CHECK(split.roles.representatives == alike.roles.representatives);
   const auto way_out = [&](std::uint32_t rank) {

@@ -85,9 +85,13 @@ inline nlohmann::ordered_json random_machine() {
   calibration["collective_launch"] = random_latency();
   calibration["protocols"] = nlohmann::ordered_json::array();
   for (const char* name : {"ll", "simple"}) calibration["protocols"].push_back(random_protocol(name));
-  calibration["compute_slowdown"] = *rc::gen::element(1.0, 1.1, 1.5);
-  calibration["rank_variation"] = *rc::gen::element(0.0, 0.01);
-  calibration["sm_interference"] = *rc::gen::element(0.0, 0.5);
+  // Neither stated: what bounds a kernel tells.
+  if (*rc::gen::arbitrary<bool>()) {
+    calibration["compute_slowdown"] = *rc::gen::element(1.0, 1.1, 1.5);
+    calibration["sm_interference"] = *rc::gen::element(0.0, 0.5);
+  }
+  if (*rc::gen::arbitrary<bool>())
+    calibration["rank_variation"] = *rc::gen::element(0.0, 0.01);
   calibration["core_time_per_byte"] = *rc::gen::element<std::string>("0 ps", "0 ps", "50 ps", "2 ns");
   calibration["unhidden_per_byte"] = *rc::gen::element<std::string>("0 ps", "40 ps");
   machine["calibration"] = calibration;

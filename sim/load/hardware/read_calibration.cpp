@@ -218,9 +218,9 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   if (const auto version = json.optional("library_version")) {
     calibration.library_version = read_library_version(*version);
   }
-  calibration.compute_slowdown_ppm = parts_per_million_or(json, "compute_slowdown", million, slowdown_range);
-  calibration.sm_interference_ppm = parts_per_million_or(json, "sm_interference", 0, {0, 100});
-  calibration.rank_variation_ppm = parts_per_million_or(json, "rank_variation", 0, {0, 1});
+  calibration.compute_slowdown_ppm = parts_per_million_if_stated(json, "compute_slowdown", slowdown_range);
+  calibration.sm_interference_ppm = parts_per_million_if_stated(json, "sm_interference", {0, 100});
+  calibration.rank_variation_ppm = parts_per_million_if_stated(json, "rank_variation", {0, 1});
   calibration.core_time_per_byte_ps = per_byte_or_zero(json, "core_time_per_byte");
   calibration.core_share_ppm = parts_per_million_or(json, "core_share", million / 2, {0.01, 0.99});
   calibration.core_wait = cost_or(json, "core_wait");

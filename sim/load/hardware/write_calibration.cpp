@@ -1,6 +1,7 @@
 #include "sim/load/hardware/write_calibration.h"
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "sim/collectives/nccl_tuner.h"
@@ -102,9 +103,13 @@ ordered_json write_calibration(const Calibration& calibration) {
   if (calibration.library_version > 0) {
     json["library_version"] = nccl_version_text(calibration.library_version);
   }
-  json["compute_slowdown"] = ratio(calibration.compute_slowdown_ppm);
-  json["sm_interference"] = ratio(calibration.sm_interference_ppm);
-  json["rank_variation"] = ratio(calibration.rank_variation_ppm);
+  const auto write_if_measured = [&](const char* key, const std::optional<std::int64_t>& ppm) {
+    if (ppm)
+      json[key] = ratio(*ppm);
+  };
+  write_if_measured("compute_slowdown", calibration.compute_slowdown_ppm);
+  write_if_measured("sm_interference", calibration.sm_interference_ppm);
+  write_if_measured("rank_variation", calibration.rank_variation_ppm);
   json["core_time_per_byte"] = exact_text(Duration::picoseconds(calibration.core_time_per_byte_ps));
   json["core_share"] = ratio(calibration.core_share_ppm);
   if (calibration.core_wait > Duration::zero())

@@ -66,6 +66,12 @@ inline std::int64_t parts_per_million_or(const JsonReader& json, std::string_vie
   return found ? parts_per_million(*found, range, "a ratio") : fallback;
 }
 
+inline std::optional<std::int64_t> parts_per_million_if_stated(const JsonReader& json, std::string_view key,
+                                                               RatioRange range) {
+  const auto found = json.optional(key);
+  return found ? std::optional(parts_per_million(*found, range, "a ratio")) : std::nullopt;
+}
+
 // False where reading the quantity has recorded a problem already: one mistake is one line.
 template <class T>
 bool is_readable(const JsonReader& json, Parsed<T> (*parse)(std::string_view)) {

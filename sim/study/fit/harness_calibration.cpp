@@ -357,7 +357,7 @@ std::vector<Constant> constants_of(const Calibration& calibration) {
       {"core_time_per_byte", static_cast<double>(calibration.core_time_per_byte_ps), "ps"},
       {"core_share", static_cast<double>(calibration.core_share_ppm) / 1e6, ""},
       {"core_wait", calibration.core_wait.in_seconds() * 1e6, "us"},
-      {"rank_variation", static_cast<double>(calibration.rank_variation_ppm) / 1e6, ""},
+      {"rank_variation", static_cast<double>(calibration.rank_variation_ppm.value_or(0)) / 1e6, ""},
       {"gradient_copy.per_tensor", calibration.copy_per_tensor.in_seconds() * 1e6, "us"}};
   if (calibration.copy_bandwidth)
     list.push_back(

@@ -16,9 +16,6 @@
 namespace lockstep {
 namespace {
 
-// A byte that a rank sends in a ring passes its memory so often: the neighbour's write of what it reduces or
-// forwards, the read of that, and the read or write of its own buffer (NCCL's primitives).
-constexpr double passes_a_sent_byte = 3;
 constexpr double passes_a_copied_byte = 2;
 // What a calibration may state.
 constexpr double most_sm_interference = 100;
@@ -56,7 +53,7 @@ struct Beside {
   double slower() const { return std::max(point.compute_beside_s / point.compute_alone_s, 1.0); }
   double held_share() const { return static_cast<double>(channels) / static_cast<double>(sms); }
   double moved_per_s() const {
-    return passes_a_sent_byte * run.sent_bytes(point.bytes) / point.collective_beside_s;
+    return static_cast<double>(passes_a_sent_byte) * run.sent_bytes(point.bytes) / point.collective_beside_s;
   }
 };
 
@@ -159,8 +156,9 @@ class RunFigureWriter {
   }
 
   void append_point(const Beside& beside) {
-    const Interference interference{.slowdown_ppm = report_.calibration.compute_slowdown_ppm,
-                                    .sm_interference_ppm = report_.calibration.sm_interference_ppm,
+    const Calibration& measured = report_.calibration;
+    const Interference interference{.slowdown_ppm = measured.compute_slowdown_ppm.value_or(million),
+                                    .sm_interference_ppm = measured.sm_interference_ppm.value_or(0),
                                     .sms = beside.sms};
     const double slower = static_cast<double>(interference.slowdown_beside(beside.channels)) / 1e6;
     report_.computing_points.push_back({.run = beside.run.name,

@@ -58,7 +58,7 @@ TEST_CASE("how much one rank's step varies is read off the spread of the ranks' 
   const double deviation = 0.001;
   file["without_communication"]["iteration_s"] = testing::steps_of(0.031, 2.563 * deviation);
   const double of_one_rank = deviation / 0.031 * std::sqrt(2.0);
-  const auto found = static_cast<double>(calibrated({file}).calibration.rank_variation_ppm) * 1e-6;
+  const auto found = static_cast<double>(calibrated({file}).calibration.rank_variation_ppm.value()) * 1e-6;
   CHECK(found == doctest::Approx(of_one_rank).epsilon(0.07));
   CHECK(calibrated({harness_run()}).calibration.rank_variation_ppm == 0);
 }
