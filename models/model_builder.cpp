@@ -21,7 +21,17 @@ Activation ModelBuilder::add_activation(std::int64_t elements) {
 }
 
 std::int64_t ModelBuilder::keep(const Activation& activation) {
-  return std::exchange(activations_[activation.id].is_kept, true) ? 0 : activation.elements;
+  ActivationState& state = activations_[activation.id];
+  if (std::exchange(state.is_kept, true))
+    return 0;
+  kept_repeatable_ += state.is_repeatable ? activation.elements : 0;
+  return activation.elements;
+}
+
+std::int64_t ModelBuilder::cast_again(const Activation& input) const {
+  constexpr std::int64_t half = 2;
+  const ActivationState& state = activations_[input.id];
+  return state.is_wide && state.is_kept ? half * input.elements : 0;
 }
 
 void ModelBuilder::add_parameter(const std::string& name, std::vector<std::int64_t> shape) {
@@ -64,6 +74,7 @@ void ModelBuilder::add_layer(Layer layer, const std::vector<Activation>& inputs)
       layer.backward_passes += 1;
     }
   }
+  layer.repeatable_elements = std::exchange(kept_repeatable_, 0);
   layer.block = in_block_ ? next_block_ : -1;
   model_.layers.push_back(std::move(layer));
 }
@@ -73,6 +84,7 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
   const Activation output = add_activation(matmul.output_elements);
   const std::int64_t flops = 2 * matmul.multiply_adds;
   const std::int64_t traffic = input.elements + output.elements;
+  const std::int64_t cast = cast_again(input);
   const int bias_kernels = matmul.bias.empty() ? 0 : 1;
   const std::int64_t weights =
       parameter_elements(matmul.weight) + (matmul.bias.empty() ? 0 : parameter_elements(matmul.bias));
@@ -86,6 +98,7 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
              .forward_elements = traffic,
              .backward_elements = traffic * (needs_input_gradient ? 2 : 1) + bias_kernels * output.elements,
              .saved_elements = keep(input),
+             .autocast_bytes = cast,
              .weight_elements = weights,
              .gradient_elements = weights,
              .product = matmul.product,

@@ -46,6 +46,12 @@ class ModelBuilder {
 
   // Elements that backward newly keeps when it needs this activation: none if an earlier layer kept it.
   std::int64_t keep(const Activation& activation);
+  // It can be computed again, place by place, from what is kept anyway.
+  void mark_repeatable(const Activation& activation) { activations_[activation.id].is_repeatable = true; }
+  // PyTorch's autocast leaves it in fp32, and casts it for each product that reads it.
+  void mark_wide(const Activation& activation) { activations_[activation.id].is_wide = true; }
+  // Bytes of the cast that autocast keeps for a product of it, where it is kept already.
+  std::int64_t cast_again(const Activation& input) const;
 
   void add_parameter(const std::string& name, std::vector<std::int64_t> shape);
   void add_buffer(const std::string& name, std::int64_t elements, int element_bytes);
@@ -75,12 +81,14 @@ class ModelBuilder {
     bool needs_gradient = true;
     bool is_kept = false;
     bool is_read = false;
+    bool is_repeatable = false;
+    bool is_wide = false;
   };
 
   std::vector<std::uint32_t> completed_parameters(const Matmul& matmul) const;
-
   Model model_;
   std::vector<ActivationState> activations_;
+  std::int64_t kept_repeatable_ = 0;  // by the layer that is being written
   std::map<std::string, std::uint32_t, std::less<>> parameter_by_name_;
   int next_block_ = 0;
   bool in_block_ = false;

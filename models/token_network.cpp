@@ -14,6 +14,11 @@ std::int64_t width_of_head(const Attention& attention) {
 
 }  // namespace
 
+Tokens TokenNetwork::repeatable(const Tokens& tokens) {
+  builder_.mark_repeatable(tokens.activation);
+  return tokens;
+}
+
 Tokens TokenNetwork::tokens(std::int64_t count, std::int64_t width) {
   return {.activation = builder_.add_activation(count * width), .count = count, .width = width};
 }
@@ -56,13 +61,18 @@ Tokens TokenNetwork::linear(const Linear& linear, const Tokens& input) {
   return {.activation = output, .count = input.count, .width = linear.outputs};
 }
 
-Tokens TokenNetwork::norm(const std::string& name, const Tokens& input) {
+Tokens TokenNetwork::norm(const std::string& name, const Tokens& input, NormKind kind) {
+  constexpr std::int64_t half = 2;
+  constexpr std::int64_t wide = 4;
+  const bool is_composed = kind == NormKind::rms;
   const std::int64_t elements = input.activation.elements;
   Layer layer{.name = name,
               .parameters = {builder_.parameter(name + ".weight")},
               .forward_elements = 2 * elements,
               .backward_elements = 5 * elements,
               .saved_elements = builder_.keep(input.activation),
+              .eager_bytes = is_composed ? wide * elements : 0,
+              .autocast_bytes = is_composed ? 0 : half * elements,
               .eager_forward_elements = elements,
               .eager_backward_elements = 3 * elements,
               .backward_kernels = 2};  // input; weight and bias
@@ -71,7 +81,9 @@ Tokens TokenNetwork::norm(const std::string& name, const Tokens& input) {
   layer.weight_elements = layer.gradient_elements =
       input.width * static_cast<std::int64_t>(layer.parameters.size());
   builder_.add_layer(std::move(layer), {input.activation});
-  return tokens(input.count, input.width);
+  const Tokens output = repeatable(tokens(input.count, input.width));
+  builder_.mark_wide(output.activation);
+  return output;
 }
 
 Tokens TokenNetwork::dropout(const std::string& name, const Tokens& input) {
@@ -107,14 +119,16 @@ Tokens TokenNetwork::activation(const std::string& name, const Tokens& input, Te
                       .forward_elements = 2 * elements,
                       .backward_elements = 3 * elements,
                       .saved_elements = builder_.keep(input.activation),
+                      .gelu_elements = elements,
                       .pointwise_elements = elements},
                      {input.activation});
-  return tokens(input.count, input.width);
+  return repeatable(tokens(input.count, input.width));
 }
 
 Tokens TokenNetwork::gated_activation(const std::string& name, const Tokens& gate, const Tokens& up) {
   const std::int64_t elements = gate.activation.elements;
-  const std::int64_t kept = builder_.keep(gate.activation) + builder_.keep(up.activation) + elements;
+  const Tokens activated = repeatable(tokens(gate.count, gate.width));
+  const std::int64_t kept = keep_all({gate.activation, up.activation, activated.activation});
   builder_.add_layer({.name = name,
                       .split = TensorSplit::local,
                       .forward_elements = 5 * elements,
@@ -124,7 +138,7 @@ Tokens TokenNetwork::gated_activation(const std::string& name, const Tokens& gat
                       .forward_kernels = 2,
                       .backward_kernels = 3},
                      {gate.activation, up.activation});
-  return tokens(gate.count, gate.width);
+  return repeatable(tokens(gate.count, gate.width));
 }
 
 Tokens TokenNetwork::rotary_embedding(const std::string& name, const Tokens& input) {
@@ -157,8 +171,10 @@ Tokens TokenNetwork::attention(const Attention& attention, const std::vector<Tok
   return tokens(count, attention.width);
 }
 
-// Backward computes the scores again: five products where forward has two.
+// Backward computes the scores again: five products where forward has two. Forward leaves it the logarithm of
+// each row's sum, in fp32.
 Layer TokenNetwork::fused_attention(const Attention& attention, std::int64_t count) const {
+  constexpr std::int64_t row_sum_bytes = 4;
   const std::int64_t product = 2 * count * count * attention.width;
   const std::int64_t queries = count * attention.width;
   const std::int64_t keys = count * attention.kv_width;
@@ -170,6 +186,7 @@ Layer TokenNetwork::fused_attention(const Attention& attention, std::int64_t cou
           .backward_input_flops = 5 * product,
           .forward_elements = 2 * queries + 2 * keys,
           .backward_elements = 4 * queries + 4 * keys,
+          .saved_bytes = row_sum_bytes * attention.heads * count,
           .product = AttentionShape{.sequence = count,
                                     .heads = attention.heads,
                                     .kv_heads = std::max<std::int64_t>(attention.kv_width / width, 1),
@@ -222,6 +239,7 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
   Layer weights_times_values = multiply;
   weights_times_values.product = GemmShape{.batch = attention.heads, .m = count, .n = width, .k = count};
   weights_times_values.name += ".values";
+  weights_times_values.autocast_bytes = builder_.cast_again(weights.activation);
   weights_times_values.saved_elements = builder_.keep(weights.activation);
   builder_.add_layer(std::move(weights_times_values), {weights.activation});
   const Tokens output = tokens(count, attention.width);
@@ -232,13 +250,17 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
 
 // Scale, mask and softmax (and dropout), each a kernel of its own.
 Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
+  constexpr std::int64_t half = 2;
   const std::int64_t square = scores.activation.elements;
   const Tokens weights = tokens(scores.count, scores.width);
+  builder_.mark_wide(weights.activation);
   builder_.add_layer({.name = attention.name + ".softmax",
                       .split = TensorSplit::local,
                       .forward_elements = 6 * square,
                       .backward_elements = 7 * square,
                       .saved_elements = builder_.keep(weights.activation),
+                      .autocast_bytes = half * square,
+                      .softmax_elements = square,
                       .pointwise_elements = square,
                       .eager_forward_elements = square,
                       .eager_backward_elements = square,
@@ -255,7 +277,7 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .saved_bytes = square,
                       .pointwise_elements = square},
                      {weights.activation});
-  return tokens(scores.count, scores.width);
+  return repeatable(tokens(scores.count, scores.width));
 }
 
 void TokenNetwork::cross_entropy(const std::string& name, const Tokens& logits) {

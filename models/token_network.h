@@ -35,6 +35,9 @@ struct Linear {
   bool completes_weight = true;
 };
 
+// rms: an eager framework composes it of kernels that keep their input in fp32, and what they made of it.
+enum class NormKind : std::uint8_t { layer, rms };
+
 struct Attention {
   std::string name;
   std::int64_t width = 0;     // of the queries, all heads together
@@ -54,7 +57,7 @@ class TokenNetwork {
   // The sum of rows of each table; the first table is completed last in backward.
   Tokens embedding(const std::string& name, const std::vector<std::string>& tables, const Tokens& shape);
   Tokens linear(const Linear& linear, const Tokens& input);
-  Tokens norm(const std::string& name, const Tokens& input);
+  Tokens norm(const std::string& name, const Tokens& input, NormKind kind = NormKind::layer);
   Tokens dropout(const std::string& name, const Tokens& input);
   // path + skip, with dropout of the path.
   Tokens residual(const std::string& name, const Tokens& path, const Tokens& skip, bool has_dropout);
@@ -72,6 +75,7 @@ class TokenNetwork {
   Tokens unfused_attention(const Attention& attention, const std::vector<Activation>& inputs,
                            std::int64_t count);
   Tokens masked_softmax(const Attention& attention, const Tokens& scores);
+  Tokens repeatable(const Tokens& tokens);
   std::int64_t keep_all(const std::vector<Activation>& activations);
   std::string bias_of(const Linear& linear) const;
 

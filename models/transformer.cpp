@@ -101,7 +101,7 @@ class TransformerWriter {
     Tokens stream =
         network_.embedding("embedding", tables, network_.tokens(config_.sequence_length, sizes_.hidden));
     if (!names.embedding_norm.empty())
-      stream = network_.norm(root_ + names.embedding_norm, stream);
+      stream = network_.norm(root_ + names.embedding_norm, stream, style_.block.norm);
     if (style_.block.has_dropout)
       stream = network_.dropout("embedding.dropout", stream);
     return stream;
@@ -119,7 +119,7 @@ class TransformerWriter {
   }
 
   void write_word_head(const Tokens& stream) {
-    const Tokens normed = network_.norm(style_.names.final_norm, stream);
+    const Tokens normed = network_.norm(style_.names.final_norm, stream, style_.block.norm);
     const bool ties = style_.ties_embedding;
     const Tokens logits = network_.linear({.name = style_.names.output,
                                            .outputs = sizes_.vocabulary,

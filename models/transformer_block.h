@@ -40,6 +40,7 @@ struct BlockStyle {
   bool has_biases = true;     // linear layers and norms
   bool has_dropout = true;
   bool is_rotary = false;
+  NormKind norm = NormKind::layer;
   bool stores_transposed = false;  // weights as [inputs, outputs], as GPT-2's Conv1D
   char joined_separator = '.';     // torch.nn.MultiheadAttention says in_proj_weight
 

@@ -29,7 +29,7 @@ namespace {
 struct CalibrateArguments {
   CalibrationRequest request;
   std::string output;
-  std::string gpu_output;  // of harness runs and of tables of kernels
+  std::string gpu_output;    // of harness runs and of tables of kernels
   std::string architecture;  // whose kernels were timed, instead of a machine
   std::string without;       // a GPU of it that is left out
   bool is_of_bands = false;  // fits the errors of validation suites
@@ -249,7 +249,8 @@ std::string left_out_file(const std::string& output) {
 int calibrate_bands(const CalibrateArguments& arguments, const CommandContext& context) {
   const CalibrationRequest& request = arguments.request;
   if (!request.machine.empty() || !arguments.architecture.empty() || !arguments.gpu_output.empty())
-    throw ConfigError("--band: is fitted to validation suites; expected no --machine, --architecture, --gpu-output");
+    throw ConfigError(
+        "--band: is fitted to validation suites; expected no --machine, --architecture, --gpu-output");
   if (arguments.output.empty())
     throw ConfigError("--output: is required (-o ERRORS.json)");
   const ValidationOptions suites{.files = find_measurement_files(request.files),

@@ -8,6 +8,7 @@ namespace {
 constexpr std::int64_t tensor_channels = 32;       // of one step through a filter's tap, whole or not
 constexpr std::int64_t least_winograd_depth = 24;  // channels that are summed over, or stand for fewer
 constexpr std::int64_t large_tile = 6;             // of Winograd's transform through memory
+constexpr std::int64_t frequency_tile = 32;        // of Fourier's
 constexpr Duration one_start = Duration::microseconds(4);
 
 // FLOPs that a vector lane could do while it visits one tap of a depthwise filter: addresses and edges cost
@@ -39,6 +40,8 @@ class ConvolutionTimer {
       best = std::min(best, time_of({small_winograd(), elements(), share(constants_.winograd_ppm)}));
     if ((may_transform(3) || may_transform(5)) && constants_.large_winograd_ppm > 0)
       best = std::min(best, large_winograd_time());
+    if (may_use_frequencies())
+      best = std::min(best, frequency_time());
     return best;
   }
 
@@ -112,14 +115,46 @@ class ConvolutionTimer {
     return {.m = 4 * tiles_of(2), .n = made(), .k = 4 * transformed_depth()};
   }
 
-  // Tiles of 6 x 6 through memory: a product for each of the 36 places, and transforms around them.
+  // Tiles of 6 x 6 through memory: a product for each of the 36 places.
   Duration large_winograd_time() const {
-    constexpr std::int64_t places = large_tile * large_tile;
-    const std::int64_t tiles = tiles_of(large_tile + 1 - shape_.filter_height);
+    return transformed_time({.tiles = tiles_of(large_tile + 1 - shape_.filter_height),
+                             .places = large_tile * large_tile,
+                             .numbers = 1,
+                             .multiplications = 1});
+  }
+
+  bool may_use_frequencies() const {
+    return constants_.large_winograd_ppm > 0 && shape_.groups == 1 && strides() == 1 &&
+           std::min(shape_.filter_height, shape_.filter_width) > 3 &&
+           std::max(shape_.filter_height, shape_.filter_width) <= frequency_tile / 2;
+  }
+
+  // Fourier's transform of tiles of 32 x 32: half of the frequencies tell the rest, and a complex product is
+  // four.
+  Duration frequency_time() const {
+    const std::int64_t filter = std::max(shape_.filter_height, shape_.filter_width);
+    return transformed_time({.tiles = tiles_of(frequency_tile + 1 - filter),
+                             .places = frequency_tile * (frequency_tile / 2 + 1),
+                             .numbers = 2,
+                             .multiplications = 4});
+  }
+
+  // What becomes of maps and filters tile by tile, in memory.
+  struct Transform {
+    std::int64_t tiles;
+    std::int64_t places;           // of a tile, each with a product of its own
+    std::int64_t numbers;          // at each place
+    std::int64_t multiplications;  // of two of them
+  };
+
+  Duration transformed_time(const Transform& transform) const {
+    const auto& [tiles, places, numbers, multiplications] = transform;
     const GemmShape product =
-        is_data() ? GemmShape{.batch = places, .m = tiles, .n = made(), .k = transformed_depth()}
-                  : GemmShape{.batch = places, .m = outputs(), .n = inputs(), .k = tiles};
-    const std::int64_t transformed = places * (tiles * (inputs() + outputs()) + inputs() * outputs());
+        is_data()
+            ? GemmShape{.batch = places, .m = tiles, .n = made(), .k = transformed_depth() * multiplications}
+            : GemmShape{.batch = places, .m = outputs(), .n = inputs(), .k = tiles * multiplications};
+    const std::int64_t transformed =
+        places * numbers * (tiles * (inputs() + outputs()) + inputs() * outputs());
     const Duration transforms = scaled(memory_time(elements() + transformed), million,
                                        std::max<std::int64_t>(constants_.transform_ppm, 1));
     return time_of({product, transformed, share(constants_.large_winograd_ppm)}) + transforms + one_start * 3;

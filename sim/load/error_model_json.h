@@ -1,9 +1,10 @@
 #pragma once
 
-// Error models as profiles (hw_profiles/errors): written by `lockstep calibrate --band`, read with every scenario.
+// Error models as profiles (hw_profiles/errors): written by `lockstep calibrate --band`, read with every
+// scenario.
 //
-// Idea:      ranges are measured over predicted minus 1, as everywhere. Beside the model that counts stands one for
-//            each group of measurements, made without it: what a group is judged by.
+// Idea:      ranges are measured over predicted minus 1, as everywhere. Beside the model that counts stands
+//            one for each group of measurements, made without it: what a group is judged by.
 // Invariant: what is written reads back to the same.
 
 #include <map>

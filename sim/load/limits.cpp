@@ -115,9 +115,10 @@ Work work_of(const ModelUse& use) {
     work.flops += batch * (as_double(layer.forward_flops) + as_double(layer.backward_input_flops) +
                            as_double(layer.backward_weight_flops));
     const double elements = as_double(layer.forward_elements) + as_double(layer.backward_elements) +
-                            as_double(layer.saved_elements);
-    work.bytes +=
-        8 * (batch * elements + 3 * as_double(layer.weight_elements)) + batch * as_double(layer.saved_bytes);
+                            2 * as_double(layer.saved_elements);
+    const double kept =
+        as_double(layer.saved_bytes) + as_double(layer.eager_bytes) + as_double(layer.autocast_bytes);
+    work.bytes += 8 * (batch * elements + 3 * as_double(layer.weight_elements)) + batch * kept;
     work.kernels += layer.forward_kernels + layer.backward_kernels;
   }
   for (const auto& times : use.stated)

@@ -60,6 +60,11 @@ struct Layer {
   std::int64_t backward_elements = 0;      // activations and their gradients read and written, B and W
   std::int64_t saved_elements = 0;         // activations kept for backward that no earlier layer keeps
   std::int64_t saved_bytes = 0;  // kept whatever the precision: dropout masks (1 B), pool indices (8 B)
+  std::int64_t repeatable_elements = 0;  // of those saved, what is pointwise of others that are saved
+  std::int64_t eager_bytes = 0;          // what one kernel for each operator keeps besides
+  std::int64_t autocast_bytes = 0;       // and what PyTorch's autocast keeps in fp32, or casts once more
+  std::int64_t softmax_elements = 0;     // of a softmax: PyTorch before 1.11 keeps its input as well
+  std::int64_t gelu_elements = 0;        // of a GELU: autocast before PyTorch 1.10 takes it in fp32
 
   // Per batch.
   std::int64_t weight_elements = 0;    // parameters read by forward, and again by B

@@ -23,6 +23,11 @@ constexpr Precision multiplied_as(Precision precision) {
   }
 }
 
+// AMP: fp32 weights, products in half precision.
+constexpr bool is_mixed(Precision precision) {
+  return precision == Precision::amp_fp16 || precision == Precision::amp_bf16;
+}
+
 // Bytes of one activation element: half under AMP and in half precision.
 constexpr std::int64_t activation_bytes(Precision precision) {
   switch (precision) {

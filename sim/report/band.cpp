@@ -51,8 +51,10 @@ Duration steady_iteration(const Simulation& simulation) {
 // The iteration at other prices over the one as it is, as a logarithm.
 class Ends {
  public:
-  Ends(Simulation& simulation, const Scenario& scenario)
-      : simulation_(simulation), before_(steady_iteration(simulation)), repriced_(simulation, scenario) {}
+  Ends(Simulation& simulation, const Scenario& scenario, ClusterStore* clusters)
+      : simulation_(simulation),
+        before_(steady_iteration(simulation)),
+        repriced_(simulation, scenario, clusters) {}
 
   double at(const PriceChange& change) {
     repriced_.run(change);
@@ -63,6 +65,8 @@ class Ends {
   }
 
   LogRange of_computing(const LogRange& range) {
+    if (range.low == 0 && range.high == 0)
+      return {};
     return {std::min(at({.compute_ppm = to_ppm(range.low)}), 0.0),
             std::max(at({.compute_ppm = to_ppm(range.high)}), 0.0)};
   }
@@ -80,13 +84,14 @@ class Ends {
   RepricedRun repriced_;
 };
 
-BandParts parts_of(const Scenario& scenario, Simulation& simulation) {
+BandParts parts_of(const Scenario& scenario, Simulation& simulation, ClusterStore* clusters) {
   BandParts parts;
   parts.conditions = conditions_of(scenario);
   parts.factor_ppm = scenario.errors->factor_ppm;
+  parts.again = log_range(scenario.errors->measured);
   parts.sources = sources_of_computing(scenario, parts.conditions);
   parts.computing = sum_of(parts.sources);
-  Ends ends(simulation, scenario);
+  Ends ends(simulation, scenario, clusters);
   parts.computing_of_iteration = ends.of_computing(parts.computing);
   parts.communication_of_iteration = ends.of_messages(scenario);
   return parts;
@@ -113,15 +118,15 @@ bool knows_errors(Report& report, const Scenario& scenario) {
 }  // namespace
 
 LogRange whole_band(const BandParts& parts) {
-  return root_of_squares({parts.computing_of_iteration, parts.communication_of_iteration}) *
+  return root_of_squares({parts.again, parts.computing_of_iteration, parts.communication_of_iteration}) *
          (static_cast<double>(parts.factor_ppm) / static_cast<double>(million));
 }
 
-void add_band(Report& report, const Scenario& scenario, Simulation& simulation) {
+void add_band(Report& report, const Scenario& scenario, Simulation& simulation, ClusterStore* clusters) {
   warn_beyond_fitted_scale(scenario.cluster, report.warnings);
   if (!knows_errors(report, scenario))
     return;
-  report.band = parts_of(scenario, simulation);
+  report.band = parts_of(scenario, simulation, clusters);
   const LogRange whole = whole_band(*report.band);
   report.times.low = std::min(scaled(report.iteration, to_ppm(whole.low), million), report.iteration);
   report.times.high = std::max(scaled(report.iteration, to_ppm(whole.high), million), report.iteration);

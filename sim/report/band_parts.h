@@ -17,6 +17,7 @@ struct BandParts {
   LogRange computing;                // what they come to
   LogRange computing_of_iteration;
   LogRange communication_of_iteration;
+  LogRange again;  // of any iteration that is measured again, elsewhere
   std::int64_t factor_ppm = 1'000'000;
 };
 

@@ -111,7 +111,6 @@ std::vector<ErrorSource> sources_of(const StepConditions& conditions, const Erro
     if (times > 0)
       sources.push_back({name, log_range(range) * times});
   };
-  add("a measured step elsewhere", errors.measured, 1);
   add("carried over from another step", errors.transferred, conditions.transferred);
   add("ranks that share a node", errors.in_node, conditions.in_node);
   add("more nodes", errors.between_nodes, conditions.between_nodes);

@@ -2,11 +2,11 @@
 
 // Where a prediction of a step may be wrong, and by how much.
 //
-// Problem:   a step that was measured on this very GPU, one carried over from another batch and one that nobody
-//            measured do not miss alike; nor do one rank and the eighth on a node.
-// Idea:      what a scenario is of (StepConditions) says which ranges of the error model apply, and how often: those
-//            that come by doublings add up along them. Sources are taken as independent: their ranges add like
-//            deviations, low ends and high ends apart, in logarithms.
+// Problem:   a step that was measured on this very GPU, one carried over from another batch and one that
+//            nobody measured do not miss alike; nor do one rank and the eighth on a node.
+// Idea:      what a scenario is of (StepConditions) says which ranges of the error model apply, and how
+//            often: those that come by doublings add up along them. Sources are taken as independent: their
+//            ranges add like deviations, low ends and high ends apart, in logarithms.
 // Invariant: every range holds 0; another source, or a wider one, never narrows the sum.
 // Reference: ISO/IEC Guide 98-3 (GUM), 5.1, for the sum of squares.
 

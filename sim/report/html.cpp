@@ -230,6 +230,10 @@ std::string remedies(const MemoryReport& memory) {
 std::string memory(const Report& report) {
   const MemoryUse& use = report.memory.peak;
   const bool fits = report.memory.fits();
+  const std::string fitting = report.memory.counts_activations
+                                  ? "<p class=good>fits</p>\n"
+                                  : "<p class=good>fits without its activations, which the model does not "
+                                    "tell</p>\n";
   std::string table;
   for (const MemoryPart& part : memory_parts) table += row({words(part.key), format_bytes(use.*part.bytes)});
   table += row({"total", format_bytes(use.total())});
@@ -240,7 +244,7 @@ std::string memory(const Report& report) {
           : fmt::format("<p>Most {} into the iteration, {}.</p>\n",
                         format_duration(report.memory.since_start), escaped(report.memory.moment));
   return heading("Memory of one GPU") + memory_drawing(report) + moment + "<table>\n" + table + "</table>\n" +
-         (fits ? "<p class=good>fits</p>\n" : "<p class=bad>does not fit</p>\n") + remedies(report.memory);
+         (fits ? fitting : "<p class=bad>does not fit</p>\n") + remedies(report.memory);
 }
 
 std::string critical_path(const Report& report) {

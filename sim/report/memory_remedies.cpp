@@ -25,17 +25,40 @@ bool has_layers(const Scenario& scenario) {
   return !scenario.model.model.layers.empty();
 }
 
-MemoryUse peak_of(Scenario scenario, MemoryUse* standing = nullptr) {
+struct Held {
+  MemoryUse peak;
+  MemoryUse standing;
+  MemoryUse before_update;           // the most while the optimizer does not run
+  Bytes optimizer_workspace;         // of all ranks together
+};
+
+MemoryUse peak_before_update(const Run& run, const MemoryUse& standing) {
+  MemoryUse peak = standing;
+  for (std::size_t i = 0; i < run.lanes.compute.size(); ++i)
+    for (const MemoryMoment& moment : track_memory(run, standing, i))
+      if (moment.op == no_op || section_of(run.plan, moment.op).category != Category::optimizer)
+        peak = moment.use.total() > peak.total() ? moment.use : peak;
+  return peak;
+}
+
+Held held_by(Scenario scenario) {
   // A third micro-batch holds nothing that the second does not, and neither does a second iteration.
   scenario.training.gradient_accumulation =
       std::min<std::int64_t>(scenario.training.gradient_accumulation, 2);
   scenario.simulation.iterations = 1;
   scenario.simulation.fidelity = Fidelity::flow;
   const Simulation simulation = simulate(scenario, {.with_first = false});
-  const MemoryUse stands = standing_memory(scenario, simulation);
-  if (standing != nullptr)
-    *standing = stands;
-  return find_memory_peak(simulation.steady, stands).moment.use;
+  const MemoryUse standing = standing_memory(scenario, simulation);
+  return {.peak = find_memory_peak(simulation.steady, standing).moment.use,
+          .standing = standing,
+          .before_update = peak_before_update(simulation.steady, standing),
+          .optimizer_workspace = simulation.job.process.optimizer_workspace};
+}
+
+// With so many bytes more, or fewer, that the allocator hands out.
+Bytes total_with(MemoryUse use, Bytes more) {
+  use.parameters += more;
+  return with_allowance(use).total();
 }
 
 Overrides recompute(std::string_view kind) {
@@ -153,7 +176,7 @@ class RemedySearch {
   bool try_changes(Overrides changes) {
     const std::optional<Scenario> changed = changes_.load(changes);
     if (changed)
-      add(std::move(changes), peak_of(*changed).total());
+      add(std::move(changes), held_by(*changed).peak.total());
     return changed.has_value();
   }
 
@@ -188,28 +211,35 @@ class RemedySearch {
     const std::optional<Scenario> changed = changes_.load(changes);
     if (!changed)
       return;
-    MemoryUse standing;
-    const Bytes total = peak_of(*changed, &standing).total();
+    const Held held = held_by(*changed);
     if (changes.size() > 1)
-      add(changes, total);
-    if (total > capacity_ && !changed->cluster.machine.nics.empty())
-      try_more_nodes(*changed, std::move(changes), total, standing);
+      add(changes, held.peak.total());
+    if (held.peak.total() > capacity_ && !changed->cluster.machine.nics.empty())
+      try_more_nodes(*changed, std::move(changes), held);
   }
 
-  // What n ranks divide is one GPU's part of it times n; the rest no number of ranks makes smaller.
-  void try_more_nodes(const Scenario& changed, Overrides changes, Bytes total, const MemoryUse& standing) {
+  // What n ranks divide is one GPU's part of it times n, and while the optimizer runs its workspace as well; the
+  // rest no number of ranks makes smaller.
+  void try_more_nodes(const Scenario& changed, Overrides changes, const Held& held) {
+    const MemoryUse& standing = held.standing;
     const Bytes part = standing.parameters + standing.gradients + standing.optimizer_states;
     const Bytes whole = part * changed.cluster.ranks();
-    const Bytes rest = total - part;
+    const Bytes rest = total_with(held.before_update, Bytes{0} - part);
     if (rest >= capacity_) {
       add(std::move(changes), rest);
       remedies_.back().is_at_any_scale = true;
       return;
     }
     const std::int64_t a_node = changed.cluster.gpus_per_node;
-    const std::int64_t nodes = divided_up(divided_up(whole.count(), (capacity_ - rest).count()), a_node);
+    const auto total_on = [&](std::int64_t nodes) {
+      const std::int64_t ranks = nodes * a_node;
+      return std::max(total_with(held.before_update, divided_up(whole, ranks) - part),
+                      total_with(standing, divided_up(whole + held.optimizer_workspace, ranks) - part));
+    };
+    std::int64_t nodes = std::max<std::int64_t>(whole.count() / (capacity_ - rest).count() / a_node, 1);
+    while (total_on(nodes) > capacity_) ++nodes;
     changes.emplace_back("cluster.nodes", fmt::format("{}", nodes));
-    add(std::move(changes), rest + Bytes{divided_up(whole.count(), nodes * a_node)});
+    add(std::move(changes), total_on(nodes));
   }
 
   const Scenario& scenario_;

@@ -1,6 +1,17 @@
 #include "sim/report/memory_report.h"
 
+#include <algorithm>
+
 namespace lockstep {
+namespace {
+
+// A model that was measured as a whole does not, nor one whose layers state times alone.
+bool tells_activations(const Job& job) {
+  return std::any_of(job.layers.begin(), job.layers.end(),
+                     [](const LayerWork& layer) { return layer.activations > Bytes{0}; });
+}
+
+}  // namespace
 
 MemoryReport report_memory(const Scenario& scenario, const Simulation& simulation, Time iteration_start) {
   const Run& run = simulation.steady;
@@ -11,7 +22,8 @@ MemoryReport report_memory(const Scenario& scenario, const Simulation& simulatio
                       .moment = describe_moment(run.plan, found.moment),
                       .since_start = {},
                       .track = {},
-                      .capacity = scenario.cluster.gpu.memory};
+                      .capacity = scenario.cluster.gpu.memory,
+                      .counts_activations = tells_activations(simulation.job)};
   if (!memory.moment.empty())
     memory.since_start = found.moment.time - iteration_start;
   for (const MemoryMoment& moment : track_memory(run, standing, found.representative))

@@ -23,6 +23,7 @@ struct MemoryReport {
   Duration since_start;
   std::vector<std::pair<Duration, Bytes>> track;  // what it holds from then on, over the iteration
   Bytes capacity;
+  bool counts_activations = true;           // false: the model does not tell what its layers keep
   std::vector<MemoryRemedy> remedies = {};  // where it does not fit, if asked for
   bool fits() const { return peak.total() <= capacity; }
 };
@@ -36,13 +37,15 @@ struct MemoryPart {
 };
 
 // In the order in which they are told.
-inline constexpr std::array<MemoryPart, 6> memory_parts{{
+inline constexpr std::array<MemoryPart, 8> memory_parts{{
     {"parameters", &MemoryUse::parameters},
     {"gradients", &MemoryUse::gradients},
     {"optimizer_states", &MemoryUse::optimizer_states},
     {"activations", &MemoryUse::activations},
     {"communication_buffers", &MemoryUse::communication_buffers},
+    {"workspaces", &MemoryUse::workspaces},
     {"framework", &MemoryUse::framework},
+    {"allocator", &MemoryUse::allocator},
 }};
 
 }  // namespace lockstep

@@ -5,10 +5,6 @@
 namespace lockstep {
 namespace {
 
-bool is_mixed(Precision precision) {
-  return precision == Precision::amp_fp16 || precision == Precision::amp_bf16;
-}
-
 struct TimedChange {
   Time time;
   const MemoryChange* change;
@@ -38,6 +34,7 @@ void follow(const Run& run, const MemoryUse& standing, std::size_t representativ
     moment.op = timed.change->at[representative];
     moment.edge = timed.change->edge;
     moment.use.of(timed.change->category) += timed.change->bytes;
+    moment.use = with_allowance(moment.use);
     visit(moment);
   }
 }

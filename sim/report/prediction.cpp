@@ -25,7 +25,7 @@ Prediction predict(const LoadedScenario& scenario, const PredictionOptions& opti
   prediction.simulation = simulate(prediction.scenario, {.clusters = options.clusters});
   prediction.report = report_of(prediction.scenario, prediction.simulation);
   if (options.with_band)
-    add_band(prediction.report, prediction.scenario, prediction.simulation);
+    add_band(prediction.report, prediction.scenario, prediction.simulation, options.clusters);
   return prediction;
 }
 

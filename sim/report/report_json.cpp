@@ -124,8 +124,11 @@ ordered_json write_memory(const MemoryReport& report) {
   ordered_json json;
   for (const MemoryPart& part : memory_parts) json[part.key] = (report.peak.*part.bytes).count();
   json["total"] = report.peak.total().count();
+  json["allocated"] = report.peak.allocated().count();
+  json["reserved"] = report.peak.reserved().count();
   json["capacity"] = report.capacity.count();
   json["fits"] = report.fits();
+  json["counts_activations"] = report.counts_activations;
   json["peak_at"] = text_or_null(report.moment);
   json["peak_at_s"] = report.moment.empty() ? ordered_json(nullptr) : seconds(report.since_start);
   json["standing"] = write_standing(report.standing);
@@ -291,7 +294,8 @@ void add_band_parts(const Report& report, ordered_json& json) {
     entry.update(write_range(source.range));
     sources.push_back(std::move(entry));
   }
-  json["band"] = {{"computing", write_range(report.band->computing_of_iteration)},
+  json["band"] = {{"measured_again", write_range(report.band->again)},
+                  {"computing", write_range(report.band->computing_of_iteration)},
                   {"communication", write_range(report.band->communication_of_iteration)},
                   {"factor", static_cast<double>(report.band->factor_ppm) / static_cast<double>(million)},
                   {"errors_of_computing", std::move(sources)}};

@@ -107,7 +107,9 @@ ordered_json bands_of(const MemoryUse& use) {
           {"gradients", use.gradients.count()},
           {"optimizer_states", use.optimizer_states.count()},
           {"communication_buffers", use.communication_buffers.count()},
-          {"activations", use.activations.count()}};
+          {"activations", use.activations.count()},
+          {"workspaces", use.workspaces.count()},
+          {"allocator", use.allocator.count()}};
 }
 
 // The last `wanted` of the iterations, or all.

@@ -9,6 +9,7 @@
 #include "sim/compute/kernel_time.h"
 #include "sim/run/describe_input.h"
 #include "sim/run/host_issue.h"
+#include "sim/run/process_memory.h"
 #include "sim/training/activations.h"
 
 namespace lockstep {
@@ -326,7 +327,10 @@ void add_model(Job& job, const Scenario& scenario) {
   job.output_bytes = Bytes{use.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
   add_modelled_layers(job, scenario);
   plan_recomputation(job, use.model, scenario.training.recompute);
-  describe_activations(job, use.model, use.precision, use.batch_per_gpu);
+  describe_activations(job, use.model,
+                       {.precision = use.precision,
+                        .kernels = scenario.compute.kernels,
+                        .samples = use.batch_per_gpu});
   job.optimizer = optimizer_work(use, scenario.training.optimizer, scenario.compute.kernels);
 }
 
@@ -370,6 +374,7 @@ Job describe_job(const Scenario& scenario) {
   else
     add_model(job, scenario);
   job.host = describe_host(scenario, job);
+  job.process = describe_process(scenario, job);
   return job;
 }
 

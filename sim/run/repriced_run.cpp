@@ -55,9 +55,10 @@ bool has_messages(const Plan& plan) {
 
 }  // namespace
 
-RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario)
+RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario, ClusterStore* clusters)
     : simulation_(simulation),
       scenario_(scenario),
+      clusters_(clusters),
       amounts_(simulation.steady.plan.amount),
       message_bytes_(find_message_bytes(simulation.steady)),
       timeline_(std::move(simulation.steady.timeline)),
@@ -69,6 +70,7 @@ RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario)
 }
 
 RepricedRun::~RepricedRun() {
+  take_plan_back();
   Run& run = simulation_.steady;
   run.plan.amount = std::move(amounts_);
   run.timeline = std::move(timeline_);
@@ -84,11 +86,26 @@ void RepricedRun::run(const PriceChange& change) {
   if (updates_)
     simulation_.updates = run_updates(priced, simulation_.job, simulation_.cluster->topology,
                                       factor_of(change.messages, updates_->pushed.count()));
+  else if (strategy_of(scenario_).fuse != nullptr && change.compute_ppm != million)
+    run_anew(priced);
   else
     run_plan_again(priced, change);
 }
 
+void RepricedRun::run_anew(const Scenario& priced) {
+  take_plan_back();
+  put_aside_ = std::exchange(simulation_.steady,
+                             simulate(priced, {.with_first = false, .clusters = clusters_}).steady);
+}
+
+void RepricedRun::take_plan_back() {
+  if (put_aside_)
+    simulation_.steady = std::move(*put_aside_);
+  put_aside_.reset();
+}
+
 void RepricedRun::run_plan_again(const Scenario& priced, const PriceChange& change) {
+  take_plan_back();
   Run& run = simulation_.steady;
   run.plan.amount = amounts_;
   price_again(run, priced, simulation_.job, *simulation_.cluster);

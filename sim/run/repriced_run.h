@@ -2,16 +2,17 @@
 
 // A run at other prices: what its iterations are where computing or messages cost more, or less.
 //
-// Problem:   the ends of a band are the same step at other prices; to describe, write and route it anew for each
-//            costs as often what the step itself does.
-// Idea:      the plan stands. Its kernels are priced again, every op that is charged to communication takes so many
-//            times its bytes or time, by the size of the message it belongs to, and the engine runs it again. Of a
-//            long run it is the few iterations that details are of.
-// Invariant: with messages as they are it is to the picosecond the run of the scenario with so many times its
-//            `compute.scale`, as long as a rehearsal would not decide otherwise: what was fused or tuned stays as it
-//            was, and so does the library's choice of algorithms, which looks at no price. The simulation is as it
-//            was found when this ends.
-// Cost:      pricing the kernels, and the run; nothing is written or routed. 8 bytes an op.
+// Problem:   the ends of a band are the same step at other prices; to describe, write and route it anew for
+//            each costs as often what the step itself does.
+// Idea:      the plan stands. Its kernels are priced again, every op that is charged to communication takes
+//            so many times its bytes or time, by the size of the message it belongs to, and the engine runs
+//            it again. Of a long run it is the few iterations that details are of. Strategies that rehearse
+//            decide by when gradients are ready: where computing changes, they are simulated anew, and
+//            decide as they then would.
+// Invariant: with messages as they are it is to the picosecond the run of the scenario with so many times
+//            its `compute.scale`. The library's choice of algorithms looks at no price and stays as it was.
+//            The simulation is as it was found when this ends.
+// Cost:      pricing the kernels, and the run; nothing is written or routed. 16 bytes an op.
 
 #include <optional>
 #include <vector>
@@ -33,8 +34,8 @@ struct PriceChange {
 
 class RepricedRun {
  public:
-  // Both must outlive it.
-  RepricedRun(Simulation& simulation, const Scenario& scenario);
+  // All must outlive it; `clusters` may be null.
+  RepricedRun(Simulation& simulation, const Scenario& scenario, ClusterStore* clusters = nullptr);
   ~RepricedRun();
   RepricedRun(const RepricedRun&) = delete;
   RepricedRun& operator=(const RepricedRun&) = delete;
@@ -46,14 +47,18 @@ class RepricedRun {
   bool sends_messages() const { return sends_messages_; }
 
  private:
+  void run_anew(const Scenario& priced);
   void run_plan_again(const Scenario& priced, const PriceChange& change);
+  void take_plan_back();
   void scale_messages(const std::vector<MessageFactor>& factors);
 
   Simulation& simulation_;
   const Scenario& scenario_;
-  std::vector<std::int64_t> amounts_;       // as they were, by op
-  std::vector<Duration> latencies_;         // by path
-  std::vector<std::int64_t> message_bytes_; // by op: of the message it belongs to
+  ClusterStore* clusters_;
+  std::optional<Run> put_aside_;             // the run itself, while another's plan stands in its place
+  std::vector<std::int64_t> amounts_;        // as they were, by op
+  std::vector<Duration> latencies_;          // by path
+  std::vector<std::int64_t> message_bytes_;  // by op: of the message it belongs to
   Timeline timeline_;
   std::optional<UpdateRun> updates_;
   bool sends_messages_ = false;

@@ -29,7 +29,7 @@ struct ErrorRange {
 
 struct ErrorModel {
   std::string name;
-  ErrorRange measured;                            // a step that was measured, beside few others
+  ErrorRange measured;                            // of the iteration: any that is measured again, elsewhere
   ErrorRange in_node;                             // for each doubling of the ranks on its node
   ErrorRange between_nodes;                       // for each doubling of the nodes
   ErrorRange transferred;                         // for each doubling that a measured step was carried over

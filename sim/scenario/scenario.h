@@ -21,6 +21,7 @@
 #include "sim/engine/jitter.h"
 #include "sim/network/calibration.h"
 #include "sim/network/machine.h"
+#include "sim/plan/kernel_style.h"
 #include "sim/plan/model.h"
 #include "sim/scenario/comparison_spec.h"
 #include "sim/scenario/error_model.h"
@@ -134,10 +135,6 @@ struct Anchor {
   Duration iteration_time;
   std::vector<Scenario> there;  // exactly one: the scenario with these changes
 };
-
-// Who writes the kernels. eager: one for each operator, as a library has it; compiled: what depends on its own
-// place alone goes into the kernel before it; fused: the same by hand, and one-pass optimizers.
-enum class KernelStyle : std::uint8_t { eager, compiled, fused };
 
 // How feature maps lie in memory, in PyTorch's words. contiguous: map by map (NCHW); channels_last: pixel by
 // pixel (NHWC), which is what tensor cores read.

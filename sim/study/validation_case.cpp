@@ -62,8 +62,8 @@ GroupSummary summarise_group(const std::vector<const ValidationCase*>& cases) {
   for (const ValidationCase* entry : cases) errors.push_back(entry->error_percent());
   summary.ours = summarise_errors(errors);
   summary.band = summarise_bands(cases);
-  summary.is_of_kernels = cases.front()->is_kernel;
-  if (summary.is_of_kernels)
+  summary.has_naive = cases.front()->has_naive();
+  if (!summary.has_naive)
     return summary;
   summary.no_communication =
       mean_error(cases, [](const ValidationCase& entry) { return entry.naive.no_communication; });

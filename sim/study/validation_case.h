@@ -4,7 +4,8 @@
 //
 // Problem:   runs, collectives and kernels are compared with measurements in the same way, also where
 //            constants are fitted and the residuals are wanted.
-// Idea:      a case is two times and where they come from; groups are summarised by split, never pooled.
+// Idea:      a case is two times, or two amounts of memory, and where they come from; groups are summarised by
+//            split, never pooled.
 // Invariant: errors are signed, in percent of what was measured.
 
 #include <cstddef>
@@ -45,9 +46,9 @@ struct KernelFigures {
 struct ValidationCase {
   std::string name;
   std::string group;
-  std::string split;    // "fit" or "heldout"
-  std::string caution;  // not empty: printed, but outside the means, for the reason the data's source gives
-  double measured_s = 0;
+  std::string split;      // "fit" or "heldout"
+  std::string caution;    // not empty: printed, but outside the means, for the reason the data's source gives
+  double measured_s = 0;  // seconds; of memory, bytes
   double predicted_s = 0;
   std::optional<double> low_s;
   std::optional<double> high_s;
@@ -58,6 +59,10 @@ struct ValidationCase {
   // Of a table of kernels: nothing communicates, and there are too many to list.
   bool is_kernel = false;
   std::optional<KernelFigures> figures = {};  // of kernels that are products
+  bool is_memory = false;  // the peak of one GPU, not the time of an iteration
+
+  // Whether there are predictors without any mechanism to compare with.
+  bool has_naive() const { return !is_kernel && !is_memory; }
 
   double error_percent() const { return (predicted_s / measured_s - 1) * 100; }
 };
@@ -85,7 +90,7 @@ struct GroupSummary {
   double no_communication = 0;  // mean absolute errors in percent
   double no_overlap = 0;
   double perfect_overlap = 0;
-  bool is_of_kernels = false;  // no naive predictor has anything to leave out
+  bool has_naive = true;  // false: no naive predictor has anything to leave out
 
   double best_naive() const;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace lockstep {
 namespace {
@@ -28,6 +29,7 @@ Json band_json(const BandParts& band) {
            {{"transferred", band.conditions.transferred},
             {"in_node", band.conditions.in_node},
             {"between_nodes", band.conditions.between_nodes}}},
+          {"measured_again", range(band.again)},
           {"computing", range(band.computing_of_iteration)},
           {"communication", range(band.communication_of_iteration)},
           {"factor", static_cast<double>(band.factor_ppm) / 1e6}};
@@ -44,7 +46,9 @@ Json case_json(const ValidationCase& entry) {
             {"high", optional_number(entry.high_s)}};
   if (entry.band)
     json["band"] = band_json(*entry.band);
-  if (!entry.is_kernel)
+  if (entry.is_memory)
+    json["quantity"] = "memory_bytes";
+  if (entry.has_naive())
     json["naive"] = {{"no_communication", entry.naive.no_communication},
                      {"no_overlap", entry.naive.no_overlap},
                      {"perfect_overlap", entry.naive.perfect_overlap}};
@@ -102,7 +106,7 @@ Json group_json(const GroupSummary& group) {
     json["band"] = {{"n", group.band.cases},
                     {"held", group.band.held},
                     {"median_half_width_percent", group.band.median_half_width}};
-  if (!group.is_of_kernels)
+  if (group.has_naive)
     json["naive_mape_percent"] = {{"no_communication", group.no_communication},
                                   {"no_overlap", group.no_overlap},
                                   {"perfect_overlap", group.perfect_overlap}};
@@ -127,21 +131,29 @@ std::string not_asked_text(const std::vector<NotAsked>& not_asked) {
 }
 
 std::string case_text(const ValidationCase& entry) {
+  constexpr double per_second = 1e3;
+  constexpr double per_byte = 1.0 / (1 << 20);
+  const double unit = entry.is_memory ? per_byte : per_second;
   return fmt::format("{:<52} {:>8} {:>11.2f} {:>12.2f} {:>+8.2f}{}\n", entry.name, entry.split,
-                     entry.measured_s * 1e3, entry.predicted_s * 1e3, entry.error_percent(),
+                     entry.measured_s * unit, entry.predicted_s * unit, entry.error_percent(),
                      entry.caution.empty() ? "" : "  outside the mean: " + entry.caution);
 }
 
+std::string listed_text(const std::vector<ValidationCase>& cases, bool of_memory, std::string_view unit) {
+  std::string text;
+  for (const ValidationCase& entry : cases)
+    text += entry.is_kernel || entry.is_memory != of_memory ? "" : case_text(entry);
+  return text.empty() ? ""
+                      : fmt::format("{:<52} {:>8} {:>11} {:>11} {:>8}\n", "case", "split",
+                                    fmt::format("measured {}", unit), fmt::format("predicted {}", unit),
+                                    "error %") +
+                            text;
+}
+
 std::string cases_text(const std::vector<ValidationCase>& cases) {
-  std::string text = fmt::format("{:<52} {:>8} {:>11} {:>11} {:>8}\n", "case", "split", "measured ms",
-                                 "predicted ms", "error %");
-  std::size_t kernels = 0;
-  for (const ValidationCase& entry : cases) {
-    kernels += entry.is_kernel ? 1 : 0;
-    text += entry.is_kernel ? "" : case_text(entry);
-  }
-  if (kernels == cases.size())
-    text.clear();
+  const auto kernels =
+      std::count_if(cases.begin(), cases.end(), [](const ValidationCase& entry) { return entry.is_kernel; });
+  const std::string text = listed_text(cases, false, "ms") + listed_text(cases, true, "MiB");
   return kernels == 0 ? text
                       : text + fmt::format("{} kernels: in groups below, one by one with --json\n", kernels);
 }
@@ -158,7 +170,7 @@ std::string group_text(const GroupSummary& group) {
   const std::string text = fmt::format("{:<36} {:>8} {:>4} {:>7.2f} {:>7.2f} {:>7.2f} {:>+7.2f}", group.group,
                                        group.split, group.ours.cases, group.ours.mean_absolute,
                                        group.ours.median_absolute, group.ours.p90_absolute, group.ours.bias);
-  return group.is_of_kernels
+  return !group.has_naive
              ? text + "\n"
              : text + fmt::format("          {:>6.1f} {:>6.1f} {:>7.1f}  {:>8} {:>7}\n", group.no_communication,
                                   group.no_overlap, group.perfect_overlap, held_text(group.band),
@@ -167,7 +179,7 @@ std::string group_text(const GroupSummary& group) {
 
 std::string group_markdown(const GroupSummary& group) {
   const auto naive = [&](double error) {
-    return group.is_of_kernels ? std::string("-") : fmt::format("{:.1f} %", error);
+    return !group.has_naive ? std::string("-") : fmt::format("{:.1f} %", error);
   };
   return fmt::format("| {} ({}) | {} | **{:.2f} %** | {:+.2f} % | {} | {} | {} | {} | {} |\n", group.group,
                      group.split == "fit" ? "fitted" : "held out", group.ours.cases, group.ours.mean_absolute,

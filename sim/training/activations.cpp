@@ -1,27 +1,91 @@
 #include "sim/training/activations.h"
 
 #include <algorithm>
+#include <variant>
+
+#include "sim/training/torch_version.h"
 
 namespace lockstep {
 namespace {
 
+constexpr std::int64_t wide = 4;  // bytes of an fp32 element
+
+// Bytes of a logit: from its forward to its backward, and besides while that runs.
+struct LossBytes {
+  std::int64_t kept = 0;
+  std::int64_t in_backward = 0;
+};
+
+// eager: the logits, whose caller holds them, and their log-probabilities; the gradients of these and of the
+// logits in fp32. compiled: the logits; their gradient in fp32 and as they are. fused: the probabilities, which
+// become their gradient in place, and that as the logits are.
+LossBytes loss_bytes(KernelStyle kernels, std::int64_t element_bytes) {
+  switch (kernels) {
+    case KernelStyle::eager:
+      return {.kept = element_bytes + wide, .in_backward = 2 * wide};
+    case KernelStyle::compiled:
+      return {.kept = element_bytes, .in_backward = wide + (element_bytes < wide ? element_bytes : 0)};
+    case KernelStyle::fused:
+      break;
+  }
+  return {.kept = wide, .in_backward = element_bytes};
+}
+
 class Activations {
  public:
-  Activations(const Model& model, Precision precision)
-      : model_(model), element_bytes_(activation_bytes(precision)) {}
+  Activations(const Model& model, const BatchUse& use, const TrainingSpec& training)
+      : model_(model),
+        element_bytes_(activation_bytes(use.precision)),
+        loss_(loss_bytes(use.kernels, element_bytes_)),
+        is_eager_(use.kernels == KernelStyle::eager),
+        is_compiled_(use.kernels == KernelStyle::compiled),
+        is_autocast_(is_eager_ && is_mixed(use.precision)),
+        keeps_softmax_input_(is_eager_ && is_torch_before(training, 1, 11)),
+        keeps_wide_gelu_(is_autocast_ && is_torch_before(training, 1, 10)) {}
 
-  std::int64_t of_layer(std::uint32_t layer) const {
-    return model_.layers[layer].saved_elements * element_bytes_ + model_.layers[layer].saved_bytes;
+  std::int64_t of_layer(std::uint32_t index) const {
+    const Layer& layer = model_.layers[index];
+    if (layer.is_loss)
+      return layer.saved_elements * loss_.kept;
+    if (is_compiled_)
+      return (layer.saved_elements - layer.repeatable_elements) * element_bytes_ +
+             (layer.pointwise_elements > 0 ? 0 : layer.saved_bytes);
+    return input_of(layer) + (is_eager_ ? layer.eager_bytes : 0) + of_older_releases(layer);
   }
 
-  // Of the first layer of a run that is computed again: its input.
+  // Of the first layer of a run that is computed again: its input, which nothing before it need keep.
   std::int64_t kept_of(std::uint32_t first) const {
     if (model_.layers[first].kind != LayerKind::attention || !model_.transformer)
-      return of_layer(first);
+      return input_of(model_.layers[first]);
     return std::min(of_layer(first), queries_keys_values());
   }
 
+  // The gradients that one kernel reads and writes: as large as what its forward wrote and read.
+  std::int64_t in_backward(std::uint32_t index) const {
+    const Layer& layer = model_.layers[index];
+    if (layer.is_loss)
+      return layer.saved_elements * loss_.in_backward;
+    return layer.forward_elements / std::max(layer.forward_kernels, 1) * element_bytes_ +
+           query_accumulators(layer);
+  }
+
  private:
+  std::int64_t input_of(const Layer& layer) const {
+    return layer.saved_elements * element_bytes_ + layer.saved_bytes +
+           (is_autocast_ ? layer.autocast_bytes : 0);
+  }
+
+  std::int64_t of_older_releases(const Layer& layer) const {
+    return (keeps_softmax_input_ ? layer.softmax_elements * element_bytes_ : 0) +
+           (keeps_wide_gelu_ ? layer.gelu_elements * (wide - element_bytes_) : 0);
+  }
+
+  // Fused attention adds up the gradient of its queries in fp32.
+  std::int64_t query_accumulators(const Layer& layer) const {
+    const auto* shape = layer.product ? std::get_if<AttentionShape>(&*layer.product) : nullptr;
+    return shape == nullptr ? 0 : wide * shape->sequence * shape->heads * shape->query_width;
+  }
+
   std::int64_t queries_keys_values() const {
     const TransformerSizes& sizes = *model_.transformer;
     const std::int64_t heads = std::max<std::int64_t>(sizes.heads, 1);
@@ -31,19 +95,28 @@ class Activations {
 
   const Model& model_;
   std::int64_t element_bytes_;
+  LossBytes loss_;
+  bool is_eager_;
+  bool is_compiled_;
+  bool is_autocast_;
+  bool keeps_softmax_input_;
+  bool keeps_wide_gelu_;
 };
 
 }  // namespace
 
-void describe_activations(Job& job, const Model& model, Precision precision, std::int64_t samples) {
-  const Activations activations(model, precision);
-  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer)
-    job.layers[layer].kept = job.layers[layer].activations = Bytes{activations.of_layer(layer)} * samples;
+void describe_activations(Job& job, const Model& model, const BatchUse& use) {
+  const Activations activations(model, use, job.training);
+  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer) {
+    LayerWork& work = job.layers[layer];
+    work.kept = work.activations = Bytes{activations.of_layer(layer)} * use.samples;
+    work.backward_workspace = Bytes{activations.in_backward(layer)} * use.samples;
+  }
   for (const LayerWork& last : job.layers) {
     for (const std::uint32_t again : last.recomputed) job.layers[again].kept = Bytes{0};
     if (!last.recomputed.empty())
       job.layers[last.recomputed.front()].kept =
-          Bytes{activations.kept_of(last.recomputed.front())} * samples;
+          Bytes{activations.kept_of(last.recomputed.front())} * use.samples;
   }
 }
 

@@ -110,7 +110,8 @@ class ShardedUnits : public Synchroniser {
 
   void post_backward(const MicroBatch& micro, std::size_t layer, const std::vector<OpId>& done) override {
     last_backward_[unit_of(layer)] = done;
-    hold_gradients(unit_of(layer));
+    if (!job_.layers[layer].gradients.empty())
+      hold_gradients(unit_of(layer));
     if (is_first_of_unit(layer))
       leave_backward(unit_of(layer), micro.is_reduced);
     if (layer == 0)

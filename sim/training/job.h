@@ -46,6 +46,7 @@ struct LayerWork {
   std::vector<std::uint32_t> recomputed;  // layers whose forward runs again just before this backward
   Bytes activations = {};                 // what this backward needs of its forward
   Bytes kept = {};                        // of them, what stays from the forward on
+  Bytes backward_workspace = {};          // held while its backward runs
   bool is_loss = false;                   // of the model's outputs, which its caller may take elsewhere
 };
 
@@ -67,6 +68,14 @@ struct HostWork {
   bool reads_back = false;  // each iteration, before the optimizer steps
 };
 
+// What a process holds beside the tensors of a step. None of it on a CPU.
+struct ProcessMemory {
+  Bytes context = {};
+  Bytes product_workspaces = {};
+  Bytes optimizer_workspace = {};       // of all parameters, while the optimizer runs
+  std::int64_t allocated_per_lost = 0;  // an allowance: the framework's allocator loses one byte of so many
+};
+
 struct Job {
   std::vector<LayerWork> layers;
   // Runs of products whose shapes are known, each once, and what each takes on one GPU.
@@ -77,6 +86,7 @@ struct Job {
   std::vector<BufferGroup> buffers;  // by type, in the order in which each first appears
   Bytes input_bytes;                 // of one rank's micro-batch
   Bytes output_bytes;                // that the model makes of it
+  ProcessMemory process;
   Duration per_bucket;             // events and flattening around one bucket's launch, on the compute stream
   Duration host_launch;            // what the host spends on launching one kernel
   Duration control_round;          // a few bytes from all ranks to all, by the hosts

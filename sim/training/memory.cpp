@@ -57,10 +57,17 @@ Bytes& MemoryUse::of(MemoryCategory category) {
       return activations;
     case MemoryCategory::communication_buffers:
       return communication_buffers;
+    case MemoryCategory::workspaces:
+      return workspaces;
     case MemoryCategory::framework:
       break;
   }
   return framework;
+}
+
+MemoryUse with_allowance(MemoryUse use) {
+  use.allocator = part(use.allocated(), use.allocated_per_lost);
+  return use;
 }
 
 Bytes state_bytes(const Job& job) {
@@ -80,10 +87,12 @@ MemoryUse standing_memory(const MemoryInput& input) {
       part(gradient_bytes(job) + input.half_copies, shares.weights) + buffer_bytes(job) + shares.gathered;
   use.gradients = part(gradient_bytes(job), shares.gradients);
   use.optimizer_states = part(state_bytes(job), shares.states);
-  use.communication_buffers = library_buffers(input) + shares.buffers;
-  // A CUDA context with its kernels: 0.47 GiB loaded lazily, 0.92 GiB eagerly (stas00/ml-engineering).
-  use.framework = job.communication.library == LibraryKind::gloo ? Bytes{0} : Bytes{700 * mib};
-  return use;
+  use.library = library_buffers(input);
+  use.communication_buffers = use.library + shares.buffers;
+  use.workspaces = job.process.product_workspaces;
+  use.framework = job.process.context;
+  use.allocated_per_lost = job.process.allocated_per_lost;
+  return with_allowance(use);
 }
 
 }  // namespace lockstep

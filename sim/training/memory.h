@@ -4,8 +4,10 @@
 //
 // Problem:   a layout that is fast on paper is worthless when it does not fit.
 // Idea:      what stands all the time (weights, gradients, optimizer states, buckets and the library's
-//            buffers, the framework's own share) is added up here; what comes and goes during a step is
-//            written by the strategy as it goes (memory_change) and added where it peaks.
+//            buffers, workspaces, the context) is added up here; what comes and goes during a step is
+//            written by the strategy as it goes (memory_change) and added where it peaks. What the framework's
+//            allocator loses is an allowance, a share of what it has handed out.
+// Invariant: the parts add up to the total; what tools of the framework call allocated and reserved is told apart.
 // Reference: Rajbhandari et al. 1910.02054 (states), stas00/ml-engineering (CUDA context), NVIDIA/nccl issue
 // 964 (buffers).
 
@@ -25,13 +27,27 @@ struct MemoryUse {
   Bytes optimizer_states;
   Bytes activations;
   Bytes communication_buffers;
-  Bytes framework;
+  Bytes workspaces;
+  Bytes framework;  // the driver's context
+  Bytes allocator;  // an allowance for rounding and fragments
+
+  Bytes library;                        // of the communication buffers, what the library asks the driver for
+  std::int64_t allocated_per_lost = 0;  // bytes for each that the allowance gives; 0: nothing is lost
 
   Bytes& of(MemoryCategory category);
-  Bytes total() const {
-    return parameters + gradients + optimizer_states + activations + communication_buffers + framework;
+  // torch.cuda.max_memory_allocated: the step's tensors.
+  Bytes allocated() const {
+    return parameters + gradients + optimizer_states + activations + (communication_buffers - library) +
+           workspaces;
   }
+  // torch.cuda.max_memory_reserved: and what the allocator loses.
+  Bytes reserved() const { return allocated() + allocator; }
+  // nvidia-smi: and what never was the allocator's.
+  Bytes total() const { return reserved() + library + framework; }
 };
+
+// With the allowance for what is held now.
+MemoryUse with_allowance(MemoryUse use);
 
 // `half_copies`: the bytes of low-precision weights that AMP casts and keeps beside its fp32 ones.
 struct MemoryInput {

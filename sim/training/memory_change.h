@@ -23,6 +23,7 @@ enum class MemoryCategory : std::uint8_t {
   optimizer_states,
   activations,
   communication_buffers,
+  workspaces,
   framework
 };
 

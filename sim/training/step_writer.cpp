@@ -39,6 +39,11 @@ void release_at_end(const StrategyContext& context, MemoryCategory category, Byt
   change_memory(context, category, Bytes{0} - bytes, OpEdge::end, ops);
 }
 
+void hold_during(const StrategyContext& context, Bytes bytes, std::span<const OpId> ops) {
+  allocate_at_start(context, MemoryCategory::workspaces, bytes, ops);
+  release_at_end(context, MemoryCategory::workspaces, bytes, ops);
+}
+
 std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork& work,
                                 std::span<const OpId> after) {
   std::vector<OpId> ops;
@@ -92,6 +97,7 @@ std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork
   hold_for_host(context);
   context.writer.section("backward " + layer.name, Category::backward);
   std::vector<OpId> done = write_kernels(context, layer.backward);
+  hold_during(context, layer.backward_workspace, done);
   release_at_end(context, MemoryCategory::activations, layer.activations, done);
   return done;
 }
@@ -110,7 +116,8 @@ void write_partial_optimizer(const StrategyContext& context, std::int64_t parts)
     context.host->read_back();
   hold_for_host(context);
   context.writer.section("optimizer", Category::optimizer);
-  write_kernels(context, work);
+  hold_during(context, Bytes{part(context.job.process.optimizer_workspace.count())},
+              write_kernels(context, work));
 }
 
 void write_partial_update(const StrategyContext& context, const ProcessGroup& holders) {

@@ -52,6 +52,9 @@ void allocate_at_end(const StrategyContext& context, MemoryCategory category, By
 void release_at_end(const StrategyContext& context, MemoryCategory category, Bytes bytes,
                     std::span<const OpId> ops);
 
+// A workspace, from the start of each representative's op until its end.
+void hold_during(const StrategyContext& context, Bytes bytes, std::span<const OpId> ops);
+
 // What is to be sent; `bytes_on_wire` left out: as it is.
 struct Message {
   std::string name;

@@ -156,6 +156,33 @@ TEST_CASE("a depthwise convolution takes its lanes' visits, whatever its element
   }
 }
 
+// 28 x 28 outputs are one tile of 32 x 32 less a filter of 5 x 5; 32 x 17 frequencies tell it, of two numbers each,
+// and a product of two of them is four.
+TEST_CASE("a filter above 3 x 3 goes by its frequencies where that is quicker") {
+  const Unit unit;
+  ConvolutionConstants constants = plain();
+  constants.large_winograd_ppm = million;
+  ConvolutionShape shape = strided();
+  shape.height = shape.width = 28;
+  shape.in_channels = shape.out_channels = 256;
+  shape.filter_height = shape.filter_width = 5;
+  shape.stride_height = shape.stride_width = 1;
+  shape.pad_height = shape.pad_width = 2;
+  const std::int64_t frequencies = 32 * 17;
+  const std::int64_t transformed = 2 * frequencies * (32 * (256 + 256) + 256 * 256);
+  const Bandwidth memory{tera / million * unit.products.memory_efficiency_ppm};
+  const Duration transforms =
+      time_to_move(Bytes{(elements_of(shape) + transformed) * 2}, memory) + Duration::microseconds(12);
+  CHECK(unit.time(constants, shape, KernelDirection::forward) ==
+        transforms +
+            product_time(unit.unit(), {.batch = frequencies, .m = 32, .n = 256, .k = 4 * 256}, transformed));
+  CHECK(unit.time(constants, shape, KernelDirection::by_weights) ==
+        transforms +
+            product_time(unit.unit(), {.batch = frequencies, .m = 256, .n = 256, .k = 4 * 32}, transformed));
+  CHECK(unit.time(constants, shape, KernelDirection::forward) <
+        unit.time(plain(), shape, KernelDirection::forward));
+}
+
 TEST_CASE("groups are products of their own") {
   const Unit unit;
   ConvolutionShape shape = strided();

@@ -93,7 +93,7 @@ TEST_CASE("Before its start iteration PowerSGD reduces whole buckets") {
 TEST_CASE("The errors that are fed back stay in memory from step to step") {
   const Compressed whole = compress("none");
   const Compressed topk = compress("topk_1");
-  CHECK((topk.report.memory.standing.total() - whole.report.memory.standing.total()).count() ==
+  CHECK((topk.report.memory.standing.allocated() - whole.report.memory.standing.allocated()).count() ==
         gradient_bytes(whole.simulation.job).count());
 }
 

@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "sim/base/error.h"
 #include "sim/training/memory.h"
 #include "tests/support/scenarios.h"
@@ -21,12 +24,13 @@ Json resnet50(std::int64_t gpus, std::int64_t batch, const std::string& strategy
 struct Seen {
   Report report;
   Job job;
+  Run run;
 };
 
 Seen run(const Json& given) {
   const Scenario scenario = scenario_from(given);
   const Simulation simulation = simulate(scenario);
-  return {summarise(scenario, simulation), simulation.job};
+  return {summarise(scenario, simulation), simulation.job, simulation.steady};
 }
 
 // Weights go once round the ring from GPU 0, gradients once back to it.
@@ -44,9 +48,16 @@ TEST_CASE("nn.DataParallel on one GPU is the module itself") {
   CHECK_FALSE(run(resnet50(1, 16)).report.imbalance);
 }
 
-// All hold weights, gradients and their own activations. GPU 0 also holds the optimizer's states and, in the
-// end, the sum of the gradients: S. Where it gathers the outputs, it holds those of all GPUs, as many
-// gradients of them, and what their loss keeps, all of it while every other activation is still there.
+std::int64_t most_activations(const Seen& seen, std::size_t rank) {
+  Bytes most;
+  for (const MemoryMoment& moment : track_memory(seen.run, seen.report.memory.standing, rank))
+    most = std::max(most, moment.use.activations);
+  return most.count();
+}
+
+// All hold weights, gradients and their own activations. Where GPU 0 gathers the outputs, it holds those of all GPUs,
+// as many gradients of them, and what their loss keeps, all of it while every other activation is still there. In the
+// end it also holds the optimizer's states and the sum of the gradients: S, of which an allocator loses 5 %.
 TEST_CASE("nn.DataParallel's GPU 0 holds the optimizer, the sum of gradients and all outputs") {
   const std::int64_t gpus = 4;
   for (const bool gathers : {true, false}) {
@@ -56,11 +67,12 @@ TEST_CASE("nn.DataParallel's GPU 0 holds the optimizer, the sum of gradients and
     std::int64_t outputs = 2 * seen.job.output_bytes.count();
     for (const LayerWork& layer : seen.job.layers) outputs += layer.is_loss ? layer.activations.count() : 0;
     REQUIRE(seen.job.output_bytes == Bytes{16 * 1000 * 4});
+    CHECK(most_activations(seen, 0) - most_activations(seen, 1) == (gathers ? gpus * outputs : 0));
     REQUIRE(seen.report.imbalance);
     const std::int64_t more =
         seen.report.imbalance->memory.count() - seen.report.imbalance->others_memory.count();
-    CHECK(more ==
-          state_bytes(seen.job).count() + gradient_bytes(seen.job).count() + (gathers ? gpus * outputs : 0));
+    const std::int64_t kept = state_bytes(seen.job).count() + gradient_bytes(seen.job).count();
+    CHECK(std::abs(more - kept - kept / 20) <= 1);
     CHECK(seen.report.memory.peak.total() == seen.report.imbalance->memory);
   }
 }

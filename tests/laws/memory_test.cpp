@@ -75,15 +75,82 @@ TEST_CASE("No category ever falls below what stands, and the peak is the most th
   }
 }
 
-// Every layer's activations are there when forward ends and nothing else moves: the peak is the sum.
-TEST_CASE("Where only activations move and none is computed again, the peak is standing plus all of them") {
+// Every layer's activations are there when forward ends and nothing else moves; the loss, whose backward is the first,
+// then makes gradients of all logits, more than any later layer does beside what is released by then.
+TEST_CASE(
+    "Where only activations move and none is computed again, the peak is all of them and the loss's "
+    "gradients") {
   for (const char* name : {"single", "ddp", "zero1", "zero2"}) {
     const Held held = hold(gpt2(name));
+    const std::vector<LayerWork>& layers = held.simulation.job.layers;
     Bytes all;
-    for (const LayerWork& layer : held.simulation.job.layers) all += layer.activations;
+    for (const LayerWork& layer : layers) all += layer.activations;
+    REQUIRE(layers.back().is_loss);
+    const Bytes gradients = layers.back().backward_workspace;
     INFO(name);
-    CHECK(held.report.peak.total().count() == (held.report.standing.total() + all).count());
     CHECK(held.report.peak.activations.count() == all.count());
+    CHECK(held.report.peak.allocated().count() ==
+          (held.report.standing.allocated() + all + gradients).count());
+  }
+}
+
+// 5 % of what the allocator hands out, and the rest is what it is.
+TEST_CASE("The parts of a peak are its total; reserved is allocated and one byte in twenty") {
+  for (const std::string& name : planned_strategies())
+    for (const char* precision : {"fp32", "bf16", "amp_fp16"})
+      for (const char* optimizer : {"sgd", "adamw"})
+        for (const char* kernels : {"eager", "compiled", "fused"}) {
+          Json given = gpt2(name);
+          given["model"]["precision"] = precision;
+          given["training"]["optimizer"] = optimizer;
+          given["compute"]["kernels"] = kernels;
+          INFO(name, ", ", precision, ", ", optimizer, ", ", kernels);
+          const MemoryReport report = hold(given).report;
+          Bytes sum;
+          for (const MemoryPart& part : memory_parts) sum += report.peak.*part.bytes;
+          CHECK(sum == report.peak.total());
+          CHECK(report.peak.reserved() - report.peak.allocated() == divided_up(report.peak.allocated(), 20));
+          Bytes most;
+          for (const auto& [time, bytes] : report.track) most = std::max(most, bytes);
+          CHECK(most == report.peak.total());
+        }
+}
+
+TEST_CASE(
+    "Compiled and fused kernels never hold more than eager ones, and computing again never holds more") {
+  for (const char* name : {"ddp", "zero2", "zero3", "fsdp"})
+    for (const char* precision : {"bf16", "amp_bf16"}) {
+      const auto peak = [&](const char* kernels, const char* recompute) {
+        Json given = gpt2(name);
+        given["model"]["precision"] = precision;
+        given["training"]["recompute"] = recompute;
+        given["compute"]["kernels"] = kernels;
+        return hold(given).report.peak.total();
+      };
+      INFO(name, ", ", precision);
+      for (const char* kernels : {"eager", "compiled", "fused"}) {
+        CHECK(peak(kernels, "none") <= peak("eager", "none"));
+        CHECK(peak(kernels, "selective") <= peak(kernels, "none"));
+        CHECK(peak(kernels, "full") <= peak(kernels, "selective"));
+      }
+    }
+}
+
+TEST_CASE("More ranks never make what they divide larger") {
+  for (const char* name : {"zero1", "zero2", "zero3", "fsdp"}) {
+    Json given = gpt2(name);
+    MemoryUse before;
+    for (const int nodes : {1, 2, 4}) {
+      given["cluster"]["nodes"] = nodes;
+      const MemoryUse standing = hold(given).report.standing;
+      INFO(name, ", ", nodes, " nodes");
+      if (nodes > 1) {
+        CHECK(standing.optimizer_states <= before.optimizer_states);
+        CHECK(standing.gradients <= before.gradients);
+        CHECK(standing.parameters <= before.parameters);
+      }
+      before = standing;
+    }
   }
 }
 

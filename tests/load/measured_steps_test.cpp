@@ -267,10 +267,9 @@ TEST_CASE("the band widens with the distance from what was measured") {
     const Report report = predict(scenario).report;
     return report.times.high->in_seconds() / report.times.low->in_seconds();
   };
-  CHECK(width("256") == 1);
-  CHECK(width("128") > 1.02);
+  CHECK(width("128") > width("256"));
   CHECK(width("32") > width("128"));
-  CHECK(width("512") > 1.02);
+  CHECK(width("512") > width("256"));
 }
 
 TEST_CASE("what an iteration anchors has no band of computing that nobody measured") {

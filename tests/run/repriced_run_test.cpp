@@ -66,8 +66,8 @@ TEST_CASE(
   for (const std::string& file : shipped_scenarios()) {
     CAPTURE(file);
     const LoadedScenario scenario = predict(load({.path = file}), {.with_band = false}).scenario;
-    if (is_long_run(scenario) || strategy_of(scenario).fuse != nullptr)
-      continue;  // a run of windows; and what is fused follows from when gradients are ready
+    if (is_long_run(scenario))
+      continue;  // a run of windows
     Simulation simulation = simulate(scenario);
     RepricedRun repriced(simulation, scenario);
     repriced.run({.compute_ppm = 1'250'000});

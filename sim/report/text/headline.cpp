@@ -66,8 +66,10 @@ std::string range_text(const LogRange& range) {
 std::string sources_text(const BandParts& band) {
   std::vector<std::string_view> names;
   for (const ErrorSource& source : band.sources) names.push_back(source.name);
-  std::string text =
-      fmt::format("computing {} ({})", range_text(band.computing_of_iteration), fmt::join(names, "; "));
+  std::string text = "measured again " + range_text(band.again);
+  if (!names.empty())
+    text +=
+        fmt::format(", computing {} ({})", range_text(band.computing_of_iteration), fmt::join(names, "; "));
   if (band.communication_of_iteration.high > 0 || band.communication_of_iteration.low < 0)
     text += ", communication " + range_text(band.communication_of_iteration);
   return text;

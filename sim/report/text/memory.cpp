@@ -11,8 +11,9 @@ namespace {
 std::string verdict_of(const MemoryReport& memory, const TextStyle& style) {
   const auto total = static_cast<double>(memory.peak.total().count());
   const auto capacity = static_cast<double>(memory.capacity.count());
+  const std::string fitting = memory.counts_activations ? "fits" : "without its activations fits";
   const std::string verdict =
-      memory.fits() ? style.coloured("fits", "\x1b[32m") : style.coloured("DOES NOT FIT", "\x1b[31m");
+      memory.fits() ? style.coloured(fitting, "\x1b[32m") : style.coloured("DOES NOT FIT", "\x1b[31m");
   return fmt::format("{} {}: {} used", verdict, format_bytes(memory.capacity), percentage(total, capacity));
 }
 
@@ -38,6 +39,10 @@ std::string memory_text(const MemoryReport& memory, const TextStyle& style) {
       table.add_row({words(part.key), format_bytes(bytes)});
   table.add_row({"total", format_bytes(memory.peak.total())});
   std::string text = style.heading("Memory of one GPU") + table.text(section_indent);
+  if (memory.peak.framework > Bytes{0})
+    text +=
+        indented(fmt::format("the framework would show {} allocated, {} reserved",
+                             format_bytes(memory.peak.allocated()), format_bytes(memory.peak.reserved())));
   if (!memory.moment.empty())
     text += indented(fmt::format("most {} into the iteration, {}", format_duration(memory.since_start),
                                  printable_name(memory.moment)));

@@ -63,6 +63,15 @@ ErrorRange range_by(std::span<const StepMiss> misses, const Counts& counts, cons
   return rounded(range_of(each));
 }
 
+// Of iterations as they were measured on few ranks: whatever misses there misses everywhere.
+ErrorRange range_again(std::span<const StepMiss> misses) {
+  Misses each;
+  for (const StepMiss& miss : misses)
+    if (is_as_measured(miss) && miss.conditions.in_node == 0 && miss.conditions.between_nodes <= 1)
+      each.push_back(miss.missed);
+  return rounded(range_of(each));
+}
+
 std::map<std::string, ErrorRange> unanchored_ranges(std::span<const StepMiss> misses) {
   std::map<std::string, Misses> by_kind;
   Misses all;
@@ -95,7 +104,8 @@ LogRange range_of(const StepMiss& miss, const ErrorModel& errors) {
   std::vector<LogRange> ranges;
   for (const ErrorSource& source : sources_of(miss.conditions, errors)) ranges.push_back(source.range);
   const LogRange computing = root_of_squares(ranges);
-  return root_of_squares({{computing.low * miss.per_computing.low, computing.high * miss.per_computing.high},
+  return root_of_squares({log_range(errors.measured),
+                          {computing.low * miss.per_computing.low, computing.high * miss.per_computing.high},
                           miss.communication});
 }
 
@@ -111,12 +121,7 @@ ErrorModel fit_errors(std::span<const StepMiss> misses, std::vector<ResidualBand
   ErrorModel errors;
   errors.name = "steps";
   errors.communication = std::move(communication);
-  errors.measured = range_by(
-      misses,
-      [](const StepMiss& miss) {
-        return is_as_measured(miss) && miss.conditions.in_node == 0 && miss.conditions.between_nodes <= 1;
-      },
-      [](const StepMiss&) { return 1.0; });
+  errors.measured = range_again(misses);
   errors.in_node = range_by(
       misses, [](const StepMiss& miss) { return is_as_measured(miss) && miss.conditions.in_node > 0; },
       [](const StepMiss& miss) { return miss.conditions.in_node; });

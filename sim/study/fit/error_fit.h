@@ -2,14 +2,15 @@
 
 // From what predictions missed to an error model.
 //
-// Problem:   a band must hold of what nobody has measured, so its ranges are to come from misses, each of those that
-//            it is about, and none may be counted on what it was made from.
-// Idea:      a source that comes by doublings takes the misses of cases where it is the one that grew, over their
-//            doublings; a step that nobody measured those of its kind, drawn towards those of all kinds where there
-//            are few. The factor is the quantile of how far each case lies, in ranges as they add up, that 80 of 100
-//            do not exceed. One vote a case.
+// Problem:   a band must hold of what nobody has measured, so its ranges are to come from misses, each of
+//            those that it is about, and none may be counted on what it was made from.
+// Idea:      a source that comes by doublings takes the misses of cases where it is the one that grew, over
+//            their doublings; a step that nobody measured those of its kind, drawn towards those of all
+//            kinds where there are few. The factor is the quantile of how far each case lies, in ranges as
+//            they add up, that 80 of 100 do not exceed. One vote a case.
 // Invariant: a function of the cases alone, to four digits; leaving a group out forgets all of it.
-// Reference: Vovk, Gammerman, Shafer (2005), chapter 2 (conformal predictors); James and Stein (1961) for the drawing.
+// Reference: Vovk, Gammerman, Shafer (2005), chapter 2 (conformal predictors); James and Stein (1961) for
+//            the drawing.
 
 #include <map>
 #include <span>
@@ -24,8 +25,9 @@ namespace lockstep {
 struct StepMiss {
   std::string group;
   StepConditions conditions;
-  double missed = 0;       // logarithm of measured over predicted
-  LogRange per_computing;  // what the iteration's logarithm gains for what computing's does, at either end; 0 to 1
+  double missed = 0;  // logarithm of measured over predicted
+  LogRange
+      per_computing;  // what the iteration's logarithm gains for what computing's does, at either end; 0 to 1
   LogRange communication;  // of the iteration
 };
 

@@ -50,7 +50,9 @@ std::vector<ResidualBand> usual_message_residuals(const ProfileStore& store) {
 ErrorModel probe_model(std::vector<ResidualBand> communication) {
   ErrorModel probe;
   probe.name = "probe";
-  probe.measured = probe_range;
+  probe.in_node = probe_range;
+  probe.between_nodes = probe_range;
+  probe.transferred = probe_range;
   probe.unanchored = {{"any", probe_range}};
   probe.communication = std::move(communication);
   return probe;
@@ -108,7 +110,7 @@ ErrorCalibration calibrate_errors(const ValidationOptions& suites) {
 std::string to_text(const ErrorCalibration& report) {
   const ErrorModel& errors = report.errors;
   std::string text = fmt::format("{:<52} {:>9} {:>9}\n", "measured over predicted", "low", "high");
-  text += line_of("a measured step elsewhere", errors.measured);
+  text += line_of("an iteration measured again, elsewhere", errors.measured);
   text += line_of("ranks that share a node, each doubling", errors.in_node);
   text += line_of("more nodes, each doubling", errors.between_nodes);
   text += line_of("carried over, each doubling", errors.transferred);

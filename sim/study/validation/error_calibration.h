@@ -2,8 +2,9 @@
 
 // The shipped error model, made from validation suites.
 //
-// Idea:      every held-out case is predicted with a plain error model, to see how much of a miss of computing the
-//            iteration shows; fit/error_fit does the rest, once with all groups and once without each.
+// Idea:      every held-out case is predicted with a plain error model, to see how much of a miss of
+//            computing the iteration shows; fit/error_fit does the rest, once with all groups and once
+//            without each.
 // Invariant: cases that the data's own source cautions of, fitted ones and kernels do not count.
 // Cost:      that of validating the suites.
 

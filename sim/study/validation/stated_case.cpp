@@ -4,6 +4,7 @@
 
 #include "sim/load/load.h"
 #include "sim/report/prediction.h"
+#include "sim/study/validation/naive_predictions.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +28,26 @@ double measured_iteration(const StatedCase& stated, const Report& report) {
   return static_cast<double>(report.throughput.tokens_per_iteration.value_or(0)) / *stated.tokens_per_s;
 }
 
+Bytes counted_of(const MemoryUse& peak, MemoryCounted counted) {
+  switch (counted) {
+    case MemoryCounted::allocated:
+      return peak.allocated();
+    case MemoryCounted::reserved:
+      return peak.reserved();
+    case MemoryCounted::device:
+      break;
+  }
+  return peak.total();
+}
+
+ValidationCase memory_case(const StatedCase& stated, const MemoryReport& memory) {
+  ValidationCase result = stated.result;
+  result.is_memory = true;
+  result.measured_s = stated.memory->bytes;
+  result.predicted_s = static_cast<double>(counted_of(memory.peak, stated.memory->counted).count());
+  return result;
+}
+
 }  // namespace
 
 ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, const ErrorModel* errors) {
@@ -34,6 +55,8 @@ ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, con
   if (errors != nullptr)
     scenario.errors = *errors;
   const Report report = predict(scenario).report;
+  if (stated.memory)
+    return memory_case(stated, report.memory);
   ValidationCase result = stated.result;
   result.predicted_s = report.iteration.in_seconds();
   result.measured_s = measured_iteration(stated, report);

@@ -4,8 +4,9 @@
 //
 // Idea:      cases of measurement files and of harness runs are predicted in one and the same way.
 // Invariant: what was measured never enters the prediction, but for the unit it is turned into.
-// Cost:      one simulation, and one or two more for the naive predictors.
+// Cost:      one simulation, and of times one or two more for the naive predictors.
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,6 +16,15 @@
 
 namespace lockstep {
 
+// What a measured peak counts: torch.cuda.max_memory_allocated, max_memory_reserved, or what the driver tells of
+// the whole GPU (nvidia-smi).
+enum class MemoryCounted : std::uint8_t { allocated, reserved, device };
+
+struct MeasuredMemory {
+  double bytes = 0;
+  MemoryCounted counted = MemoryCounted::device;
+};
+
 struct StatedCase {
   ValidationCase result;
   nlohmann::ordered_json scenario;
@@ -23,10 +33,12 @@ struct StatedCase {
   std::optional<double> iteration_s;
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
+  std::optional<MeasuredMemory> memory;
   bool accepts_any_size = false;
 };
 
 // `errors`: what its band rests on instead of what the store says; null: nothing.
-ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, const ErrorModel* errors = nullptr);
+ValidationCase run_case(const StatedCase& stated, const ProfileStore& store,
+                        const ErrorModel* errors = nullptr);
 
 }  // namespace lockstep

@@ -14,6 +14,14 @@
 namespace lockstep {
 namespace {
 
+MeasuredMemory read_memory(const JsonReader& json, double bytes) {
+  static const std::vector<std::string> counts{"allocated", "reserved", "device"};
+  const std::string counted = json.required("counted").one_of(counts);
+  if (counted == "allocated")
+    return {.bytes = bytes, .counted = MemoryCounted::allocated};
+  return {.bytes = bytes, .counted = counted == "reserved" ? MemoryCounted::reserved : MemoryCounted::device};
+}
+
 void read_measured(const JsonReader& json, StatedCase& stated) {
   const double largest = 1e15;
   if (const auto value = json.optional("iteration_time_s"))
@@ -22,8 +30,10 @@ void read_measured(const JsonReader& json, StatedCase& stated) {
     stated.samples_per_s = samples->number(1e-9, largest);
   else if (const auto tokens = json.optional("tokens_per_s"))
     stated.tokens_per_s = tokens->number(1e-9, largest);
+  else if (const auto memory = json.optional("memory_bytes"))
+    stated.memory = read_memory(json, memory->number(1, largest));
   else
-    json.problem("expected one of iteration_time_s, samples_per_s, tokens_per_s");
+    json.problem("expected one of iteration_time_s, samples_per_s, tokens_per_s, memory_bytes");
   json.finish();
 }
 

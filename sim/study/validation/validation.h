@@ -28,7 +28,7 @@ struct ValidationOptions {
   std::string calibration = {};  // of their machine; empty: from each run's own microbenchmarks
   std::string data_directory;
   bool accepts_any_size = false;  // however long a case takes
-  // What all bands rest on; none: each group's on the shipped model that was made without it, where there is one.
+  // What all bands rest on; none: each group's on the shipped model made without it, where there is one.
   std::optional<ErrorModel> errors = {};
 };
 

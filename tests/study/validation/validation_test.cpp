@@ -146,6 +146,34 @@ TEST_CASE("A group of doubted cases only is no group") {
   CHECK(validation.groups.empty());
 }
 
+// One process on a CPU holds 1000 weights and their gradients, 4 bytes each, and nothing else.
+TEST_CASE("A measured peak is compared with what it counts, beside times and not among them") {
+  const MeasurementFolder folder;
+  ordered_json peak = measured_case("memory", 1);
+  peak["measured"] = {{"memory_bytes", 1e6}, {"counted", "allocated"}};
+  const std::string file =
+      folder.write("m.json", measurements("heldout", {peak, measured_case("time", 0.040)}).dump());
+  const Validation validation = validate_files({file});
+  REQUIRE(validation.cases.size() == 2);
+  const ValidationCase& memory = validation.cases[0];
+  CHECK(memory.is_memory);
+  CHECK(memory.measured_s == 1e6);
+  CHECK(memory.predicted_s == 8 * 1000);
+  CHECK(!memory.low_s);
+  CHECK(to_json(validation)["cases"][0]["quantity"] == "memory_bytes");
+  CHECK(!to_json(validation)["cases"][0].contains("naive"));
+  CHECK(!to_json(validation)["cases"][1].contains("quantity"));
+  CHECK(to_text(validation).find("measured MiB") != std::string::npos);
+}
+
+TEST_CASE("A measured peak must say what it counts") {
+  const MeasurementFolder folder;
+  ordered_json peak = measured_case("memory", 1);
+  peak["measured"] = {{"memory_bytes", 1e6}};
+  const std::string file = folder.write("m.json", measurements("heldout", {peak}).dump());
+  CHECK_THROWS_WITH_AS(validate_files({file}), doctest::Contains("counted"), ConfigError);
+}
+
 // Batch 1 on one process, 30 ms: 25 samples/s is 40 ms measured.
 TEST_CASE("A measured rate is turned into a time by the scenario's own batch") {
   const MeasurementFolder folder;
