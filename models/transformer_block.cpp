@@ -69,7 +69,9 @@ class BlockWriter {
     return network_.residual(prefix_ + name, path, skip, style_.has_dropout);
   }
 
-  Tokens norm(const std::string& name, const Tokens& input) { return network_.norm(prefix_ + name, input, style_.norm); }
+  Tokens norm(const std::string& name, const Tokens& input) {
+    return network_.norm(prefix_ + name, input, style_.norm);
+  }
 
  private:
   Tokens linear(const std::string& name, const Tokens& input, std::int64_t outputs, TensorSplit split) {

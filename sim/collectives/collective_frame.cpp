@@ -22,8 +22,8 @@ void CollectiveFrame::open() {
 }
 
 PathId CollectiveFrame::held_path(std::size_t i) {
-  return writer_.held_path(ranks_[i],
-                           {.channels = request_.channels, .sent = sending_speed(world(), request_.channels)});
+  return writer_.held_path(
+      ranks_[i], {.channels = request_.channels, .sent = sending_speed(world(), request_.channels)});
 }
 
 // A rank alone has nobody to talk to: the library returns at once.

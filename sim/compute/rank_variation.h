@@ -41,10 +41,8 @@ struct RankSpread {
 // moves bytes (Sinha et al., "Not All GPUs Are Created Equal", SC 2022, on 18,800 hours of five clusters; the box
 // plots' whiskers span 5.4 standard deviations). Passing: 17 forward passes of 5.7 ms on one GPU, one after
 // another, that differ by 0.3 % (huggingface/optimum-benchmark, resnet50.a1_in1k). Nobody publishes launches.
-inline constexpr RankSpread published_spread{.multiplying = 15'000,
-                                             .moving = 2'000,
-                                             .passing = 3'000,
-                                             .passing_over = Duration::microseconds(5'700)};
+inline constexpr RankSpread published_spread{
+    .multiplying = 15'000, .moving = 2'000, .passing = 3'000, .passing_over = Duration::microseconds(5'700)};
 
 // What was measured of whole steps, whatever bounds them.
 constexpr RankSpread spread_of_steps(std::int64_t deviation_ppm) {

@@ -69,8 +69,7 @@ Output output_of(const GemmShape& shape, KernelDirection direction) {
 
 // As products of patches with filters.
 Output output_of(const ConvolutionShape& shape, KernelDirection direction) {
-  const std::int64_t patch =
-      shape.in_channels / shape.groups * shape.filter_height * shape.filter_width;
+  const std::int64_t patch = shape.in_channels / shape.groups * shape.filter_height * shape.filter_width;
   const GemmShape product{.batch = shape.groups,
                           .m = shape.batch * shape.out_height() * shape.out_width(),
                           .n = shape.out_channels / shape.groups,
@@ -80,10 +79,10 @@ Output output_of(const ConvolutionShape& shape, KernelDirection direction) {
   return {.batch = shape.groups,
           .rows = shape.batch * shape.height * shape.width,
           .columns = shape.in_channels / shape.groups,
-          .depth = std::max<std::int64_t>(product.m * product.n * patch /
-                                              (shape.batch * shape.height * shape.width *
-                                               (shape.in_channels / shape.groups)),
-                                          1)};
+          .depth = std::max<std::int64_t>(
+              product.m * product.n * patch /
+                  (shape.batch * shape.height * shape.width * (shape.in_channels / shape.groups)),
+              1)};
 }
 
 // A block takes 128 queries of a head, and no sum is split.

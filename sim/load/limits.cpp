@@ -196,8 +196,8 @@ double straggling(const ClusterSpec& cluster) {
 double slowdown(const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
   constexpr double by_bound = 20;  // half of the SMs, and waves that lose sixteen times their share
-  const double measured = ratio(calibration.compute_slowdown_ppm.value_or(million) +
-                                calibration.sm_interference_ppm.value_or(0));
+  const double measured =
+      ratio(calibration.compute_slowdown_ppm.value_or(million) + calibration.sm_interference_ppm.value_or(0));
   const double by_neighbours = std::max(measured, by_bound);
   const double stated = ratio(scenario.compute.slowdown_during_communication_ppm.value_or(million));
   constexpr double most_deviations = 6;  // the slowest of a million normal draws is under that

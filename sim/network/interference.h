@@ -5,14 +5,14 @@
 // Problem:   a collective's channels hold SMs from the kernels of their GPU, and its copies their memory; a
 //            second collective beside it holds as much again.
 // Idea:      by what bounds the kernel. What multiplies runs on the SMs that are left: of S with h held it takes
-//            S / (S - h) times as long. What moves bytes gets the bandwidth that is left: of a memory with the
+//            S / (S - h) times as long, and where its blocks fill few waves it counts as so much more, or less, as
+//            its waves lose (waves.h). What moves bytes gets the bandwidth that is left: of a memory with the
 //            share m taken, 1 / (1 - m) times. A launch takes what it takes. Where a machine was measured its own
 //            factors stand for all of that: a kernel takes `slowdown` times as long while any collective runs,
 //            however many do, and longer by `sm_interference` for the part of the SMs that all together hold.
-// Invariant: two collectives of c channels slow a kernel exactly as one of 2 c. Nobody is left with less than
-//            half: blocks of both kinds then share SMs, and memory serves both alike.
-// Not told:  a kernel of one wave of blocks that loses some SMs needs a second one, and takes twice as long; one of
-//            many waves takes S / (S - h), which is their mean. Clocks that fall as both draw power.
+// Invariant: two collectives of c channels slow a kernel exactly as one of 2 c. At most half is held: blocks of both
+//            kinds then share SMs, and memory serves both alike.
+// Not told:  kernels that move bytes in long blocks and lose waves as well; clocks that fall as both draw power.
 // Reference: NVIDIA/nccl issues 689 and 1428 (a block a channel, each on an SM of its own);
 //            calibration.h for what was measured.
 
@@ -82,7 +82,8 @@ struct Interference {
 
 // The whole kernel's time over its time alone, beyond what slows anything.
 constexpr std::int64_t slowdown_of(const KernelBound& bound, const Slower& slower) {
-  return million + (slower.multiplying * bound.multiplying + slower.moving * bound.moving) / KernelBound::parts;
+  return million +
+         (slower.multiplying * bound.multiplying + slower.moving * bound.moving) / KernelBound::parts;
 }
 
 }  // namespace lockstep

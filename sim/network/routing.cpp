@@ -44,8 +44,8 @@ class Router {
     const LinkUse use{.link = input_.topology.compute_link(path.rank),
                       .multiplicity = 1,
                       .reserved_sms = path.held.channels,
-                      .reserved_memory_ppm = static_cast<std::uint32_t>(
-                          input_.interference.memory_share_ppm(path.held.sent))};
+                      .reserved_memory_ppm =
+                          static_cast<std::uint32_t>(input_.interference.memory_share_ppm(path.held.sent))};
     table_.add(std::span(&use, 1), Duration::zero(), kernel_weight() * weight_scale(), path.bound);
   }
 

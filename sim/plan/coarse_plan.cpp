@@ -65,7 +65,8 @@ class CoarseWriter {
         sum += static_cast<Unsigned128>(plan_.amount[part]) * part_of(bound_of(part));
       return static_cast<std::int64_t>(sum * million / static_cast<Unsigned128>(amount));
     };
-    const std::int64_t multiplying = part_of_whole([](const KernelBound& bound) { return bound.multiplying; });
+    const std::int64_t multiplying =
+        part_of_whole([](const KernelBound& bound) { return bound.multiplying; });
     const std::int64_t moving = part_of_whole([](const KernelBound& bound) { return bound.moving; });
     const auto distance = [&](std::uint32_t part) {
       const KernelBound& bound = bound_of(part);

@@ -1,6 +1,10 @@
 #pragma once
 
-// Who writes the kernels: what they take, and what backward keeps, depend on it.
+// Who writes the kernels.
+//
+// Problem:   the same layers take other times and keep other tensors when a library, a compiler or hand-written code
+//            runs them; pricing and memory must mean the same by it.
+// Idea:      three styles, named once; whoever prices or counts says what a style means for that.
 
 #include <cstdint>
 

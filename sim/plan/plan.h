@@ -115,7 +115,8 @@ struct CoupledShape {
 
 inline constexpr std::uint8_t no_algorithm = 0xff;
 
-// What bounds a kernel, in parts of its time: its multiplications, and memory; the rest is launches.
+// What bounds a kernel, in parts of its time: its multiplications, and memory; the rest is launches. Multiplications
+// whose blocks fill few waves feel more of what takes SMs from them, and count as more than all of its time.
 struct KernelBound {
   static constexpr std::int64_t parts = 16;
   std::uint8_t multiplying = 0;

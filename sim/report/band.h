@@ -18,9 +18,8 @@
 
 namespace lockstep {
 
-// Gives the report its low and high times and what they come from, or warns why there are none. `simulation`
-// is
-// left as it is; `clusters` may be null.
+// Gives the report its low and high times and what they come from, or warns why there are none.
+// `simulation` is left as it is; `clusters` may be null.
 void add_band(Report& report, const Scenario& scenario, Simulation& simulation, ClusterStore* clusters);
 
 }  // namespace lockstep

@@ -28,8 +28,8 @@ bool has_layers(const Scenario& scenario) {
 struct Held {
   MemoryUse peak;
   MemoryUse standing;
-  MemoryUse before_update;           // the most while the optimizer does not run
-  Bytes optimizer_workspace;         // of all ranks together
+  MemoryUse before_update;    // the most while the optimizer does not run
+  Bytes optimizer_workspace;  // of all ranks together
 };
 
 MemoryUse peak_before_update(const Run& run, const MemoryUse& standing) {
@@ -237,7 +237,7 @@ class RemedySearch {
                       total_with(standing, divided_up(whole + held.optimizer_workspace, ranks) - part));
     };
     std::int64_t nodes = std::max<std::int64_t>(whole.count() / (capacity_ - rest).count() / a_node, 1);
-    while (total_on(nodes) > capacity_) ++nodes;
+    while (total_on(nodes) > capacity_) nodes += divided_up(nodes, 100);  // a percent at a time
     changes.emplace_back("cluster.nodes", fmt::format("{}", nodes));
     add(std::move(changes), total_on(nodes));
   }

@@ -107,9 +107,10 @@ std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation&
     warnings.push_back("out of memory: one GPU would need " + format_bytes(memory.peak.total()) +
                        " and has " + format_bytes(memory.capacity));
   else if (!memory.counts_activations)
-    warnings.push_back("memory: activations are not counted, since the model does not tell what its layers keep; " +
-                       format_bytes(memory.capacity - memory.peak.total()) + " of " +
-                       format_bytes(memory.capacity) + " is left for them");
+    warnings.push_back(
+        "memory: activations are not counted, since the model does not tell what its layers keep; " +
+        format_bytes(memory.capacity - memory.peak.total()) + " of " + format_bytes(memory.capacity) +
+        " is left for them");
   return warnings;
 }
 

@@ -101,8 +101,8 @@ class LayerPricer {
     return {.work_class = work_class(layer.kind),
             .flops = layer.forward_flops * batch_,
             .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
-            .launches = (is_merged(layer) ? 0 : layer.forward_kernels) + (casting > 0 ? 1 : 0) +
-                        transposes_of(layer),
+            .launches =
+                (is_merged(layer) ? 0 : layer.forward_kernels) + (casting > 0 ? 1 : 0) + transposes_of(layer),
             .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
             .pass_bytes = casting + transposed_bytes(layer)};
   }
@@ -327,10 +327,9 @@ void add_model(Job& job, const Scenario& scenario) {
   job.output_bytes = Bytes{use.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
   add_modelled_layers(job, scenario);
   plan_recomputation(job, use.model, scenario.training.recompute);
-  describe_activations(job, use.model,
-                       {.precision = use.precision,
-                        .kernels = scenario.compute.kernels,
-                        .samples = use.batch_per_gpu});
+  describe_activations(
+      job, use.model,
+      {.precision = use.precision, .kernels = scenario.compute.kernels, .samples = use.batch_per_gpu});
   job.optimizer = optimizer_work(use, scenario.training.optimizer, scenario.compute.kernels);
 }
 

@@ -85,7 +85,8 @@ std::int64_t parts_of(Duration part, Duration whole) {
 
 // By how much more than its share of the SMs a product loses where a collective holds as many of them as any of
 // this plan does: in parts per million, by run.
-std::vector<std::int64_t> losses_by_waves(const Plan& plan, const Job& job, const Interference& interference) {
+std::vector<std::int64_t> losses_by_waves(const Plan& plan, const Job& job,
+                                          const Interference& interference) {
   std::int64_t held = 0;
   for (const Path& path : plan.paths) held = std::max<std::int64_t>(held, path.held.channels);
   held = std::min(held, interference.sms / 2);
@@ -94,7 +95,8 @@ std::vector<std::int64_t> losses_by_waves(const Plan& plan, const Job& job, cons
     return losses;
   const std::int64_t share_ppm = million * held / (interference.sms - held);
   for (std::size_t run = 0; run < losses.size(); ++run) {
-    const std::int64_t lost = waves_beside_ppm({.all = interference.sms, .held = held}, job.products[run]) - million;
+    const std::int64_t lost =
+        waves_beside_ppm({.all = interference.sms, .held = held}, job.products[run]) - million;
     losses[run] = lost * million / share_ppm;
   }
   return losses;
@@ -208,8 +210,8 @@ void price(Plan& plan, const Scenario& scenario, const Job& job) {
       continue;
     const KernelBound bound = work.is_model_work ? scale.bound(alone) : WorkScale{}.bound(alone);
     const bool is_product = work.products != no_products;
-    plan.path[op.index] = paths.find(plan.path[op.index],
-                                     is_product ? with_waves(bound, losses[work.products]) : bound);
+    plan.path[op.index] =
+        paths.find(plan.path[op.index], is_product ? with_waves(bound, losses[work.products]) : bound);
   }
 }
 

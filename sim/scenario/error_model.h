@@ -29,12 +29,12 @@ struct ErrorRange {
 
 struct ErrorModel {
   std::string name;
-  ErrorRange measured;                            // of the iteration: any that is measured again, elsewhere
-  ErrorRange in_node;                             // for each doubling of the ranks on its node
-  ErrorRange between_nodes;                       // for each doubling of the nodes
-  ErrorRange transferred;                         // for each doubling that a measured step was carried over
-  std::map<std::string, ErrorRange> unanchored;   // by kind (report/error_sources.h)
-  std::vector<ResidualBand> communication;        // of a calibration that states none; ascending by `from`
+  ErrorRange measured;                           // of the iteration: any that is measured again, elsewhere
+  ErrorRange in_node;                            // for each doubling of the ranks on its node
+  ErrorRange between_nodes;                      // for each doubling of the nodes
+  ErrorRange transferred;                        // for each doubling that a measured step was carried over
+  std::map<std::string, ErrorRange> unanchored;  // by kind (report/error_sources.h)
+  std::vector<ResidualBand> communication;       // of a calibration that states none; ascending by `from`
   std::int64_t factor_ppm = 1'000'000;
   bool operator==(const ErrorModel&) const = default;
 };

@@ -59,7 +59,7 @@ struct ValidationCase {
   // Of a table of kernels: nothing communicates, and there are too many to list.
   bool is_kernel = false;
   std::optional<KernelFigures> figures = {};  // of kernels that are products
-  bool is_memory = false;  // the peak of one GPU, not the time of an iteration
+  bool is_memory = false;                     // the peak of one GPU, not the time of an iteration
 
   // Whether there are predictors without any mechanism to compare with.
   bool has_naive() const { return !is_kernel && !is_memory; }

@@ -143,11 +143,11 @@ std::string listed_text(const std::vector<ValidationCase>& cases, bool of_memory
   std::string text;
   for (const ValidationCase& entry : cases)
     text += entry.is_kernel || entry.is_memory != of_memory ? "" : case_text(entry);
-  return text.empty() ? ""
-                      : fmt::format("{:<52} {:>8} {:>11} {:>11} {:>8}\n", "case", "split",
-                                    fmt::format("measured {}", unit), fmt::format("predicted {}", unit),
-                                    "error %") +
-                            text;
+  return text.empty()
+             ? ""
+             : fmt::format("{:<52} {:>8} {:>11} {:>11} {:>8}\n", "case", "split",
+                           fmt::format("measured {}", unit), fmt::format("predicted {}", unit), "error %") +
+                   text;
 }
 
 std::string cases_text(const std::vector<ValidationCase>& cases) {
@@ -172,9 +172,9 @@ std::string group_text(const GroupSummary& group) {
                                        group.ours.median_absolute, group.ours.p90_absolute, group.ours.bias);
   return !group.has_naive
              ? text + "\n"
-             : text + fmt::format("          {:>6.1f} {:>6.1f} {:>7.1f}  {:>8} {:>7}\n", group.no_communication,
-                                  group.no_overlap, group.perfect_overlap, held_text(group.band),
-                                  half_width_text(group.band));
+             : text + fmt::format("          {:>6.1f} {:>6.1f} {:>7.1f}  {:>8} {:>7}\n",
+                                  group.no_communication, group.no_overlap, group.perfect_overlap,
+                                  held_text(group.band), half_width_text(group.band));
 }
 
 std::string group_markdown(const GroupSummary& group) {
@@ -200,9 +200,9 @@ Json to_json(const Validation& validation) {
 
 std::string to_text(const Validation& validation) {
   std::string text = cases_text(validation.cases);
-  text += fmt::format("\n{:<36} {:>8} {:>4} {:>7} {:>7} {:>7} {:>7}   naive: {:>6} {:>6} {:>7}  {:>8} {:>7}\n", "group",
-                      "split", "n", "MAPE %", "median", "p90", "bias", "none", "sum", "overlap", "in band",
-                      "half as wide");
+  text += fmt::format(
+      "\n{:<36} {:>8} {:>4} {:>7} {:>7} {:>7} {:>7}   naive: {:>6} {:>6} {:>7}  {:>8} {:>7}\n", "group",
+      "split", "n", "MAPE %", "median", "p90", "bias", "none", "sum", "overlap", "in band", "half as wide");
   for (const GroupSummary& group : validation.groups) text += group_text(group);
   if (!validation.best_caps.empty())
     text += best_caps_text(validation.best_caps);

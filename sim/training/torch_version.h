@@ -1,6 +1,9 @@
 #pragma once
 
-// Which PyTorch a scenario trains with: what it keeps and allocates changed between releases.
+// Which PyTorch a scenario trains with.
+//
+// Problem:   what PyTorch keeps for backward and what its process allocates changed between releases.
+// Invariant: releases are compared by number: 1.10 is after 1.9.
 
 #include "sim/training/options.h"
 

@@ -188,7 +188,8 @@ class PartitionedParameters : public Synchroniser {
       return;
     is_in_pieces_[module] = false;
     context_.writer.section("put together at use " + std::to_string(next_use_), Category::gradient_copy);
-    const KernelWork work = copy_work(modules_.tensors[module], Bytes{modules_.elements[module] * weight_bytes(job_)});
+    const KernelWork work =
+        copy_work(modules_.tensors[module], Bytes{modules_.elements[module] * weight_bytes(job_)});
     arrived_[module] = job_.communication.overlap ? write_side_kernels(context_, work, arrived_[module])
                                                   : write_kernels(context_, work, arrived_[module]);
   }
@@ -196,12 +197,13 @@ class PartitionedParameters : public Synchroniser {
   void gather_persistent() {
     if (modules_.persistent == 0)
       return;
-    const std::vector<OpId> arrived = write_collective(context_,
-                                                       {.name = "gather small weights",
-                                                        .payload = Payload::parameters,
-                                                        .op = CollectiveOp::all_gather,
-                                                        .bytes = Bytes{modules_.persistent * weight_bytes(job_)}},
-                                                       write_mark(context_));
+    const std::vector<OpId> arrived =
+        write_collective(context_,
+                         {.name = "gather small weights",
+                          .payload = Payload::parameters,
+                          .op = CollectiveOp::all_gather,
+                          .bytes = Bytes{modules_.persistent * weight_bytes(job_)}},
+                         write_mark(context_));
     write_wait(context_, "wait for small weights", arrived);
   }
 

@@ -136,7 +136,8 @@ TEST_CASE("large tiles of Winograd's are taken where memory allows") {
 }
 
 // 64 channels of 28 x 28 outputs, 9 taps each: 37 FLOPs of a lane's time a tap forward, 66 in either backward.
-TEST_CASE("a depthwise convolution takes its lanes' visits, whatever its elements' width, or moves its bytes") {
+TEST_CASE(
+    "a depthwise convolution takes its lanes' visits, whatever its elements' width, or moves its bytes") {
   Unit unit;
   ConvolutionShape shape = strided();
   shape.out_channels = shape.groups = shape.in_channels;
@@ -144,9 +145,9 @@ TEST_CASE("a depthwise convolution takes its lanes' visits, whatever its element
   for (const std::int64_t bytes : {2, 4}) {
     unit.element_bytes = bytes;
     unit.lanes = FlopRate{tera};
-    for (const auto& [direction, flops] : {std::pair{KernelDirection::forward, 37},
-                                           std::pair{KernelDirection::by_data, 66},
-                                           std::pair{KernelDirection::by_weights, 66}})
+    for (const auto& [direction, flops] :
+         {std::pair{KernelDirection::forward, 37}, std::pair{KernelDirection::by_data, 66},
+          std::pair{KernelDirection::by_weights, 66}})
       CHECK(unit.time(plain(), shape, direction) ==
             unit.products.start + time_to_compute(Flops{visits * flops}, FlopRate{tera}));
     unit.lanes = FlopRate{1'000'000 * tera};

@@ -53,9 +53,15 @@ TEST_CASE("What is split to fill a wave needs a second one") {
 }
 
 TEST_CASE("More held never takes less, whatever is multiplied") {
-  const ConvolutionShape convolution{.batch = 32, .in_channels = 256, .height = 14, .width = 14,
-                                     .out_channels = 512, .filter_height = 3, .filter_width = 3,
-                                     .pad_height = 1, .pad_width = 1};
+  const ConvolutionShape convolution{.batch = 32,
+                                     .in_channels = 256,
+                                     .height = 14,
+                                     .width = 14,
+                                     .out_channels = 512,
+                                     .filter_height = 3,
+                                     .filter_width = 3,
+                                     .pad_height = 1,
+                                     .pad_width = 1};
   for (const KernelDirection direction : {KernelDirection::forward, KernelDirection::by_data,
                                           KernelDirection::by_weights, KernelDirection::backward})
     for (const ProductShape& shape : {ProductShape{one_wave}, ProductShape{convolution}}) {
@@ -71,9 +77,9 @@ TEST_CASE("More held never takes less, whatever is multiplied") {
 // Both products of a backward count by their FLOPs, which are the same.
 TEST_CASE("A backward is the mean of its products") {
   const std::int64_t both = beside(one_wave, 24, KernelDirection::backward);
-  CHECK(both == (beside(one_wave, 24, KernelDirection::by_data) +
-                 beside(one_wave, 24, KernelDirection::by_weights)) /
-                    2);
+  CHECK(both ==
+        (beside(one_wave, 24, KernelDirection::by_data) + beside(one_wave, 24, KernelDirection::by_weights)) /
+            2);
 }
 
 }  // namespace lockstep::waves_test

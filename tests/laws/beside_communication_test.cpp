@@ -1,8 +1,9 @@
 // What collectives do to the kernels beside them, in whole steps.
 
+#include "sim/run/beside_communication.h"
+
 #include <doctest/doctest.h>
 
-#include "sim/run/beside_communication.h"
 #include "tests/support/property.h"
 #include "tests/support/random_scenario.h"
 #include "tests/support/scenarios.h"
@@ -35,7 +36,8 @@ TEST_CASE("Computing beside collectives takes longer, and at most twice as long"
 
 TEST_CASE("Without communication nothing is slowed") {
   const Json nothing = Json::object();
-  CHECK(backward_of(resnet50(1), nothing) == backward_of(resnet50(1), {{"slowdown_during_communication", 1}}));
+  CHECK(backward_of(resnet50(1), nothing) ==
+        backward_of(resnet50(1), {{"slowdown_during_communication", 1}}));
   Json apart = resnet50(8);
   apart["communication"]["overlap"] = false;
   CHECK(backward_of(apart, nothing) == backward_of(apart, {{"slowdown_during_communication", 1}}));

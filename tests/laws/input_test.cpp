@@ -70,7 +70,9 @@ TEST_CASE("An iteration takes no less than a rank's share of the storage") {
     given["input"]["workers"] = workers;
     given["input"]["sample_bytes"] = "1 MB";
     given["input"]["storage_bandwidth"] = "1 GB/s";
-    CHECK(iteration_of(given) == Duration::milliseconds(128));
+    // Kernels are rounded along their sum, so that one iteration's may take a picosecond more than another's.
+    CHECK(iteration_of(given) >= Duration::milliseconds(128) - Duration::picoseconds(1));
+    CHECK(iteration_of(given) <= Duration::milliseconds(128) + Duration::picoseconds(1));
   }
 }
 

@@ -184,12 +184,14 @@ TEST_CASE("ZeRO-1 and 2 without overlap take the sum of everything") {
 
 // With overlap only the last bucket shows where backward is slower (2 g <= b); where it is faster, buckets follow
 // each other from the first one's gradients on.
-TEST_CASE("ZeRO-1 and 2 with overlap show the last bucket, or all of them behind the first gradients") {
+// The last but one leaves with the last gradient, at the end of backward, and so does the last; the first waits for
+// the second gradient. Megatron-LM's leave as soon as they are full.
+TEST_CASE("ZeRO-1 and 2 with overlap show the last two buckets, or all of them behind the second gradients") {
   const auto& [f, b] = compute_bound;
   for (const char* strategy : {"zero1", "zero2"}) {
-    check_takes(zero(strategy, true), compute_bound, (g + f + b) * layers + g * 2);
+    check_takes(zero(strategy, true), compute_bound, (g + f + b) * layers + g * 2 * 2);
     check_takes(zero(strategy, true), communication_bound,
-                (g + communication_bound.f) * layers + communication_bound.b + g * 2 * layers);
+                (g + communication_bound.f) * layers + communication_bound.b * 2 + g * 2 * layers);
     check_takes(scattering(strategy, true), compute_bound, (g + f + b) * layers + g);
     check_takes(scattering(strategy, true), communication_bound,
                 (g + communication_bound.f) * layers + communication_bound.b + g * layers);
@@ -205,7 +207,7 @@ TEST_CASE("ZeRO-1 and 2 of DeepSpeed copy a gradient in, divide it, and copy the
     training["contiguous_gradients"] = true;
     check_takes_with_copies(training, compute_bound, (f + b + g * 3 + c * 2 + quarter * 2) * layers);
     training["overlap_comm"] = true;
-    check_takes_with_copies(training, compute_bound, (g + f + b + c * 2 + quarter * 2) * layers + g * 2);
+    check_takes_with_copies(training, compute_bound, (g + f + b + c * 2 + quarter * 2) * layers + g * 2 * 2);
   }
 }
 
@@ -254,11 +256,15 @@ Json zero3(std::int64_t prefetched_elements) {
 // communication, layers x g + f. Backward's first gather runs beside the last forward (bound by communication:
 // behind all gathers, so that the last f does not count). Then each layer's gather is asked for at its turn,
 // behind the reduction of the layer before: 2 g between one backward and the next, and a reduction at the end.
-TEST_CASE("ZeRO-3 without prefetch shows a reduction and a gather between layers of backward") {
+// A layer's reduction leaves with the gradient of the next. So nothing stands before the gather behind the first
+// backward, which is asked for at once and hides there; after the last backward come two reductions.
+TEST_CASE(
+    "ZeRO-3 without prefetch shows a reduction and a gather between layers of backward, but for the first") {
   check_takes(zero3(0), compute_bound,
-              g + (compute_bound.f + compute_bound.b) * layers + g * 2 * (layers - 1) + g);
+              g + (compute_bound.f + compute_bound.b) * layers + g * 2 * (layers - 2) + g * 2);
   check_takes(zero3(0), communication_bound,
-              g * (layers + 1) + communication_bound.b * layers + g * 2 * (layers - 1) + g);
+              g * (layers + 1) + communication_bound.b * layers + (g - communication_bound.b) +
+                  g * 2 * (layers - 2) + g * 2);
 }
 
 // Layers of two tensors: put together as they arrive, c, beside the layer before in forward and at the turn to
@@ -269,7 +275,7 @@ TEST_CASE("ZeRO-3 puts the tensors of a gather together, and those of a reductio
   const Duration between = c * 2 + g * 2 + c;
   check_takes_with_copies(
       zero3(0), compute_bound,
-      g + (f + b) * layers + c * (layers + 1) + between * (layers - 1) + c * 2 + g + quarter,
+      g + (f + b) * layers + c * (layers + 1) + c + between * (layers - 2) + (c * 2 + g + quarter) * 2,
       {500'000, 500'000});
 }
 
@@ -281,8 +287,8 @@ TEST_CASE("ZeRO-3 without overlap takes the sum of everything") {
 }
 
 // One layer ahead: it arrives during the one before (2 g <= f, b), in backward too.
-TEST_CASE("ZeRO-3 with prefetch shows its first gather and its last reduction") {
-  check_takes(zero3(1'000'000), compute_bound, (compute_bound.f + compute_bound.b) * layers + g * 2);
+TEST_CASE("ZeRO-3 with prefetch shows its first gather and its last two reductions") {
+  check_takes(zero3(1'000'000), compute_bound, (compute_bound.f + compute_bound.b) * layers + g + g * 2);
 }
 
 }  // namespace lockstep::sharded_time_test

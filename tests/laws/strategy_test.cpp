@@ -169,7 +169,9 @@ TEST_CASE("More nodes never make a weak-scaled step faster where communication t
   check_points(gains_of_more_nodes({{"slowdown_during_communication", 1.0}}));
 }
 
-TEST_CASE("More nodes never make a weak-scaled step faster") {
+// Between nodes NCCL runs 16 channels where it runs 24 inside one, which take fewer SMs from the kernels beside
+// them; but the slowest of more GPUs is slower.
+TEST_CASE("More nodes never make a weak-scaled step faster where kernels and collectives share GPUs") {
   check_points(gains_of_more_nodes(Json::object()));
 }
 

@@ -43,20 +43,20 @@ ErrorModel all_different() {
 
 TEST_CASE("An error model that is written reads back as the same") {
   const DataFolder folder("steps", write_error_model(all_different()));
-  CHECK(find_error_model(ProfileStore({folder.path()})) == all_different());
+  CHECK(find_error_model(ProfileStore(std::vector<std::string>{folder.path()})) == all_different());
 }
 
 TEST_CASE("Models that were made without a group read back as the same") {
   std::map<std::string, ErrorModel> models{{"one, of 3 GPUs", all_different()}, {"another", all_different()}};
   models["another"].factor_ppm = 900'000;
   const DataFolder folder("steps_left_out", write_left_out_models(models));
-  CHECK(find_left_out_models(ProfileStore({folder.path()})) == models);
+  CHECK(find_left_out_models(ProfileStore(std::vector<std::string>{folder.path()})) == models);
 }
 
 TEST_CASE("Where no file says how far predictions miss there is no model") {
   const DataFolder folder("another", nlohmann::ordered_json::object());
-  CHECK_FALSE(find_error_model(ProfileStore({folder.path()})).has_value());
-  CHECK(find_left_out_models(ProfileStore({folder.path()})).empty());
+  CHECK_FALSE(find_error_model(ProfileStore(std::vector<std::string>{folder.path()})).has_value());
+  CHECK(find_left_out_models(ProfileStore(std::vector<std::string>{folder.path()})).empty());
 }
 
 TEST_CASE("A range that does not hold zero is refused where it stands") {
@@ -64,7 +64,7 @@ TEST_CASE("A range that does not hold zero is refused where it stands") {
   profile["in_node"]["low"] = 0.1;
   const DataFolder folder("steps", profile);
   try {
-    find_error_model(ProfileStore({folder.path()}));
+    find_error_model(ProfileStore(std::vector<std::string>{folder.path()}));
     FAIL("was read");
   } catch (const ConfigError& error) {
     REQUIRE(error.problems.size() == 1);

@@ -4,8 +4,7 @@
 
 namespace lockstep::interference_test {
 
-constexpr Interference a_gpu{
-    .sms = 132, .is_by_bound = true, .memory = Bandwidth{3'000'000'000'000}};
+constexpr Interference a_gpu{.sms = 132, .is_by_bound = true, .memory = Bandwidth{3'000'000'000'000}};
 
 TEST_CASE("Nothing held slows nothing") {
   CHECK(a_gpu.beside({}) == Slower{});

@@ -144,7 +144,8 @@ TEST_CASE("A message weighs less the longer it waits for a core than it needs it
 }
 
 // 50 GB/s sent pass a memory of 1,000 GB/s three times: 15 % of it.
-TEST_CASE("A collective reserves an SM of its rank for every channel, and the memory that what it sends passes") {
+TEST_CASE(
+    "A collective reserves an SM of its rank for every channel, and the memory that what it sends passes") {
   const TestCluster cluster(switch_machine(2, nvlink), 1);
   const Interference interference{.sms = 108, .is_by_bound = true, .memory = Bandwidth{1'000'000'000'000}};
   const Plan plan = plan_with_path({.kind = PathKind::kernel,

@@ -54,9 +54,10 @@ TEST_CASE("a result holds every key of the contract") {
   check_keys(result["communication"], {"bytes_per_gpu", "total_s", "overlapped_s", "buckets"});
   check_keys(result["communication"]["buckets"][0], {"index", "bytes", "parameters", "ready_s", "start_s",
                                                      "end_s", "algorithm", "protocol", "busbw_gbs"});
-  check_keys(result["memory_bytes"], {"parameters", "gradients", "optimizer_states", "activations",
-                                      "communication_buffers", "workspaces", "framework", "allocator", "total",
-                                      "allocated", "reserved", "capacity", "fits", "counts_activations"});
+  check_keys(
+      result["memory_bytes"],
+      {"parameters", "gradients", "optimizer_states", "activations", "communication_buffers", "workspaces",
+       "framework", "allocator", "total", "allocated", "reserved", "capacity", "fits", "counts_activations"});
   check_keys(result["critical_path"][0], {"what", "start_s", "end_s"});
   check_keys(result["engine"], {"events", "ranks_simulated"});
 }

@@ -23,7 +23,16 @@
 
 namespace lockstep {
 
-enum class ProfileKind : std::uint8_t { gpu, link, machine, fabric, calibration, model, architecture, errors };
+enum class ProfileKind : std::uint8_t {
+  gpu,
+  link,
+  machine,
+  fabric,
+  calibration,
+  model,
+  architecture,
+  errors
+};
 
 // "GPU", "link", ...: the kind as a message says it.
 std::string_view noun_of(ProfileKind kind);

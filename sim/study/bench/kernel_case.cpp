@@ -26,7 +26,8 @@ std::string text_of(const MemoryBoundShape& shape) {
 }
 
 std::string text_of(const StepShape& shape) {
-  return fmt::format("{} batch {}", shape.model, shape.batch);
+  return fmt::format("{} batch {}{}", shape.model, shape.batch,
+                     shape.is_channels_last ? ", channels last" : "");
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct MemoryBoundShape {
 struct StepShape {
   std::string model;
   std::int64_t batch = 1;
+  bool is_channels_last = false;
 };
 
 using KernelShape = std::variant<GemmShape, ConvolutionShape, AttentionShape, MemoryBoundShape, StepShape>;

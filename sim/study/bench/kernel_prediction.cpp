@@ -187,7 +187,11 @@ std::optional<Duration> predict_step(const Json& gpu, const KernelCase& step, co
   const Json model{{"name", shape.model},
                    {"batch_per_gpu", shape.batch},
                    {"precision", name_of(step.multiplied, precision_spellings)}};
-  const LoadedScenario scenario = load_value(step_scenario(gpu, model), {.store = store});
+  Json given = step_scenario(gpu, model);
+  given["compute"]["memory_format"] =
+      name_of(shape.is_channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous,
+              memory_format_spellings);
+  const LoadedScenario scenario = load_value(given, {.store = store});
   return predict(scenario, {.with_band = false}).report.iteration;
 }
 

@@ -65,7 +65,7 @@ const Entry& find_or_expect(const std::array<Entry, size>& entries, const CsvRow
   return entries.front();
 }
 
-// What follows a blank tells of layout and versions: "amp_fp16 nhwc pt1.12".
+// What follows a blank tells of memory's format and of versions: "amp_fp16 nhwc pt1.12".
 void read_precision(const CsvRow& row, KernelCase& kernel) {
   const std::string& text = row.text("precision");
   const std::string word = text.substr(0, text.find(' '));
@@ -297,7 +297,9 @@ void read_step(const CsvRow& row, Cases& cases) {
       .gpu = row.text("gpu"),
       .precision = "fp32",
       .direction = KernelDirection::step,
-      .shape = StepShape{.model = row.text("model"), .batch = row.integer("batch", 1, 1'000'000)},
+      .shape = StepShape{.model = row.text("model"),
+                         .batch = row.integer("batch", 1, 1'000'000),
+                         .is_channels_last = row.text("precision").find(" nhwc") != std::string::npos},
       .time = read_time(row, "time_us"),
       .source = row.text("source")};
   if (!row.text("precision").empty())

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-using Misses = std::vector<double>;
+using Votes = std::vector<std::pair<double, double>>;  // what was missed, and how much it counts
 
 constexpr double covered = 0.8;
 // A measured step that has grown by less than so many doublings is as it was measured.
@@ -21,15 +20,9 @@ constexpr double least_per_computing = 0.5;
 // The misses of all kinds count as so many more of each.
 constexpr double votes_of_all_kinds = 5;
 
-double quantile_of(const Misses& values, double quantile) {
-  std::vector<std::pair<double, double>> votes;
-  for (const double value : values) votes.emplace_back(value, 1);
-  return weighted_quantile(std::move(votes), quantile);
-}
-
-LogRange range_of(const Misses& misses) {
-  return {std::min(quantile_of(misses, (1 - covered) / 2), 0.0),
-          std::max(quantile_of(misses, (1 + covered) / 2), 0.0)};
+LogRange range_of(const Votes& misses) {
+  return {std::min(weighted_quantile(misses, (1 - covered) / 2), 0.0),
+          std::max(weighted_quantile(misses, (1 + covered) / 2), 0.0)};
 }
 
 std::int64_t in_ten_thousandths(double ratio) {
@@ -53,32 +46,33 @@ bool is_as_measured(const StepMiss& miss) {
   return miss.conditions.is_measured && miss.conditions.transferred < least_doublings;
 }
 
-// Of those of `misses` that `counts`, over their `doublings`.
+// Of those of `misses` that `counts`, over their `doublings`: a vote for each of these, for the more there are the
+// more a case tells of one.
 template <class Counts, class Doublings>
 ErrorRange range_by(std::span<const StepMiss> misses, const Counts& counts, const Doublings& doublings) {
-  Misses each;
+  Votes each;
   for (const StepMiss& miss : misses)
     if (tells_of_computing(miss) && counts(miss))
-      each.push_back(missed_by_computing(miss) / doublings(miss));
+      each.emplace_back(missed_by_computing(miss) / doublings(miss), doublings(miss));
   return rounded(range_of(each));
 }
 
 // Of iterations as they were measured on few ranks: whatever misses there misses everywhere.
 ErrorRange range_again(std::span<const StepMiss> misses) {
-  Misses each;
+  Votes each;
   for (const StepMiss& miss : misses)
     if (is_as_measured(miss) && miss.conditions.in_node == 0 && miss.conditions.between_nodes <= 1)
-      each.push_back(miss.missed);
+      each.emplace_back(miss.missed, 1);
   return rounded(range_of(each));
 }
 
 std::map<std::string, ErrorRange> unanchored_ranges(std::span<const StepMiss> misses) {
-  std::map<std::string, Misses> by_kind;
-  Misses all;
+  std::map<std::string, Votes> by_kind;
+  Votes all;
   for (const StepMiss& miss : misses)
     if (!miss.conditions.is_measured && tells_of_computing(miss)) {
-      by_kind[miss.conditions.kind].push_back(missed_by_computing(miss));
-      all.push_back(missed_by_computing(miss));
+      by_kind[miss.conditions.kind].emplace_back(missed_by_computing(miss), 1);
+      all.emplace_back(missed_by_computing(miss), 1);
     }
   const LogRange of_all = range_of(all);
   std::map<std::string, ErrorRange> ranges;
@@ -93,9 +87,9 @@ std::map<std::string, ErrorRange> unanchored_ranges(std::span<const StepMiss> mi
 }
 
 double factor_of(std::span<const StepMiss> misses, const ErrorModel& errors) {
-  Misses away;
-  for (const StepMiss& miss : misses) away.push_back(ranges_away(miss, errors));
-  return std::clamp(quantile_of(away, covered), 0.01, 100.0);
+  Votes away;
+  for (const StepMiss& miss : misses) away.emplace_back(ranges_away(miss, errors), 1);
+  return std::clamp(weighted_quantile(away, covered), 0.01, 100.0);
 }
 
 }  // namespace

@@ -120,7 +120,8 @@ class RunFigureWriter {
     const auto whole = median_of(all_, &RunFigures::slowdown);
     if (!whole) {
       report_.warnings.emplace_back(
-          "computing beside all-reduces was not measured: its slow-down is that of the machine before");
+          "computing beside all-reduces was not measured: its slow-down is that of the profile before, or "
+          "else follows from what bounds each kernel");
       return;
     }
     const auto copies = std::find_if(runs_.begin(), runs_.end(),

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "sim/scenario/error_model.h"
-
 #include "sim/study/validation_case.h"
 #include "sim/study/validation_table.h"
 

@@ -170,7 +170,8 @@ TEST_CASE("a device slower or faster than any is an error") {
                  "/cluster/machine/gpu/memory_bandwidth: "));
 }
 
-TEST_CASE("what an operator costs the host is the machine's to say, up to a second, and is written out again") {
+TEST_CASE(
+    "what an operator costs the host is the machine's to say, up to a second, and is written out again") {
   const auto with_time = [](const char* time) {
     return Overrides{{"cluster.machine.host.operator_time", std::string("\"") + time + "\""}};
   };

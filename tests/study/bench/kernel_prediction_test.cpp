@@ -131,11 +131,14 @@ TEST_CASE("what was measured never enters a prediction") {
 TEST_CASE("a step is what the same scenario predicts, of shipped models alone") {
   KernelCase step = kernel_of(StepShape{.model = "resnet50", .batch = 32}, KernelDirection::step);
   step.multiplied = Precision::amp_fp16;
-  const auto scenario = scenario_from(nlohmann::ordered_json::parse(R"({
+  auto given = nlohmann::ordered_json::parse(R"({
     "cluster": {"machine": "rtx3090_8gpu_pcie", "nodes": 1, "gpus_per_node": 1},
     "model": {"name": "resnet50", "batch_per_gpu": 32, "precision": "amp_fp16"},
-    "training": {"strategy": "single"} })"));
-  CHECK(predict_step("rtx3090", step, shipped_profiles()) == predict(scenario).report.iteration);
+    "training": {"strategy": "single"} })");
+  CHECK(predict_step("rtx3090", step, shipped_profiles()) == predict(scenario_from(given)).report.iteration);
+  std::get<StepShape>(step.shape).is_channels_last = true;
+  given["compute"]["memory_format"] = "channels_last";
+  CHECK(predict_step("rtx3090", step, shipped_profiles()) == predict(scenario_from(given)).report.iteration);
   step.shape = StepShape{.model = "coat_tiny"};
   CHECK_FALSE(predict_step("rtx3090", step, shipped_profiles()));
 }

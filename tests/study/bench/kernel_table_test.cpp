@@ -100,12 +100,14 @@ TEST_CASE("an operator's shapes tell what it multiplies or how much it reads") {
   CHECK(has_softmax);
 }
 
-TEST_CASE("what follows a step's precision is a remark, and a step's may be unsaid") {
+TEST_CASE("a step's memory format follows its precision, versions are a remark, and both may be unsaid") {
   const auto cases = read_kernel_table(sample + "step_against_batch.csv");
   CHECK(cases.at(0).precision == "fp32");
   CHECK(cases.at(3).multiplied == Precision::fp16);
   CHECK(cases.at(4).precision == "amp_fp16");
   CHECK(std::get<StepShape>(cases.at(4).shape).batch == 512);
+  CHECK(std::get<StepShape>(cases.at(4).shape).is_channels_last);
+  CHECK_FALSE(std::get<StepShape>(cases.at(5).shape).is_channels_last);
 }
 
 TEST_CASE("a table is known by its name, else by its columns") {
