@@ -49,10 +49,11 @@ LoadedScenario solve_anchor(const LoadedScenario& scenario) {
   Scenario probe = there;
   probe.simulation.iterations = std::min(probe.simulation.iterations, most_iterations);
   Attempts iteration(std::move(probe));
-  if (iteration.at(least_ppm) > wanted)
-    throw ConfigError(
-        in_file(scenario, "/compute/anchor/iteration_time: found " + format_duration(wanted) +
-                              ", expected more than communication, launches and the host take there"));
+  if (iteration.at(least_ppm) > wanted) {
+    const std::string problem = "/compute/anchor/iteration_time: found " + format_duration(wanted) +
+                                ", expected more than communication, launches and the host take there";
+    throw ConfigError(in_file(scenario, problem));
+  }
   std::int64_t low = least_ppm;
   std::int64_t high = 2'000'000;
   while (high < largest_ppm && iteration.at(high) < wanted) high *= 4;

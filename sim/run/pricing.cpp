@@ -151,10 +151,10 @@ KernelBound WorkScale::bound(const WorkTime& time) const {
   const WorkTime by_part = scaled(time, factors);
   const Duration matrix = scaled(by_part.matrix, device_ppm, million);
   const Duration memory = scaled(by_part.memory, device_ppm, million);
-  const Duration whole = matrix + memory + by_part.launch;
-  const std::int64_t multiplying = parts_of(matrix, whole);
+  const Duration all = matrix + memory + by_part.launch;
+  const std::int64_t multiplying = parts_of(matrix, all);
   return {.multiplying = static_cast<std::uint8_t>(multiplying),
-          .moving = static_cast<std::uint8_t>(parts_of(matrix + memory, whole) - multiplying)};
+          .moving = static_cast<std::uint8_t>(parts_of(matrix + memory, all) - multiplying)};
 }
 
 Duration weighed_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {
@@ -184,10 +184,6 @@ void price(Plan& plan, const Scenario& scenario, const Job& job) {
   const Bandwidth memory = host_memory_bandwidth(scenario);
   const WorkFactors slowest =
       slowest_rank(scenario, job, scaled(weighed_step(scenario, job, scale), scale.whole));
-  const Interference interference = find_interference(scenario);
-  const std::vector<std::int64_t> losses =
-      interference.is_by_bound ? losses_by_waves(plan, job, interference) : std::vector<std::int64_t>{};
-  BoundPaths paths(plan);
   std::map<std::uint32_t, std::pair<Duration, Duration>> so_far;  // by compute lane: weighed, scaled
   for (const auto& [op, kernel] : plan.kernel_of) {
     const KernelWork& work = plan.kernels[kernel];
@@ -206,12 +202,27 @@ void price(Plan& plan, const Scenario& scenario, const Job& job) {
       stretched = reached;
     }
     plan.amount[op.index] = time.picoseconds();
-    if (!interference.is_by_bound)
-      continue;
-    const KernelBound bound = work.is_model_work ? scale.bound(alone) : WorkScale{}.bound(alone);
-    const bool is_product = work.products != no_products;
-    plan.path[op.index] =
-        paths.find(plan.path[op.index], is_product ? with_waves(bound, losses[work.products]) : bound);
+  }
+}
+
+void bind_kernels(Plan& plan, const Scenario& scenario, const Job& job) {
+  const Interference interference = find_interference(scenario);
+  if (!interference.is_by_bound)
+    return;
+  const Pricing pricing = pricing_of(scenario, job);
+  const WorkScale scale = single_gpu_scale(scenario, job);
+  const std::vector<std::int64_t> losses = losses_by_waves(plan, job, interference);
+  const auto bound_of = [&](const KernelWork& work) {
+    const KernelBound bound = (work.is_model_work ? scale : WorkScale{}).bound(work_time(pricing, work));
+    return work.products == no_products ? bound : with_waves(bound, losses[work.products]);
+  };
+  IdVector<KernelId, KernelBound> bounds;
+  for (const KernelWork& work : plan.kernels) bounds.push_back(bound_of(work));
+  BoundPaths paths(plan);
+  for (const auto& [op, kernel] : plan.kernel_of) {
+    const bool is_on_host = plan.lanes[plan.lane[op.index]].rank.index >= scenario.cluster.ranks();
+    if (!is_on_host)
+      plan.path[op.index] = paths.find(plan.path[op.index], bounds[kernel]);
   }
 }
 

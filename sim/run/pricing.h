@@ -39,9 +39,12 @@ WorkScale single_gpu_scale(const Scenario& scenario, const Job& job);
 // The weighed kernels of one GPU's step.
 Duration weighed_step(const Scenario& scenario, const Job& job, const WorkScale& scale);
 
-// Kernels become work units (picoseconds of an undisturbed GPU) on a path that says what bounds them, where that
-// matters beside collectives. Scaled work is rounded along the running sum, so that the anchored step is met to
-// the picosecond.
+// Each kernel on a path that says what bounds it, where that matters beside collectives. Once, before paths are
+// routed: paths are added. What scales all computing alike changes no bound.
+void bind_kernels(Plan& plan, const Scenario& scenario, const Job& job);
+
+// Kernels become work units (picoseconds of an undisturbed GPU). Scaled work is rounded along the running sum, so
+// that the anchored step is met to the picosecond. May be done again at other prices.
 void price(Plan& plan, const Scenario& scenario, const Job& job);
 
 // What the kernels of one micro-batch take on an undisturbed GPU.

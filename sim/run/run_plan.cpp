@@ -43,6 +43,7 @@ Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const
   run.lanes = std::move(written.lanes);
   run.iterations = std::move(written.iterations);
   run.batches = std::move(written.batches);
+  bind_kernels(run.plan, scenario, job);
   price_kernels(run, scenario, job);
   const bool is_mixed = may_mix_algorithms(scenario, cluster);
   const Symmetry split =

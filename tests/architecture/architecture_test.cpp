@@ -61,6 +61,7 @@ const std::map<std::string, Rooms>& allowed_includes() {
     table["report"] = report + Rooms{"report/text"};
     table["report/text"] = report + Rooms{"report"};
     table["study"] = study;
+    table["study/solver"] = Rooms{"study"};
     table["study/logs"] = study + Rooms{"study"};
     table["study/harness"] = study + Rooms{"study"};
     table["study/bench"] = bench;

@@ -79,7 +79,7 @@ TEST_CASE(
 // A cap of 1 MiB misses it by a tenth of a percent: the DGX-1 has no table of LL and LL128, which such buckets
 // travel in.
 TEST_CASE("PyTorch's DDP benchmark on 1 to 16 V100 is predicted within 1.5 %, but for what is listed") {
-  check_points(errors_of(pytorch_file, 1.5), {{"PyTorch DDP ResNet-50 cap 1", 2.3}});
+  check_points(errors_of(pytorch_file, 1.5), {{"PyTorch DDP ResNet-50 cap 1", 1.7}});
 }
 
 // Milliseconds that a cap of 1 MiB costs against one of 25 MiB.
@@ -105,12 +105,12 @@ TEST_CASE("PyTorch's DDP benchmark on 16 V100: what small buckets cost comes out
 // Input pipelines and host time per extra local GPU that nothing in the data's cautions names and nothing
 // here models yet are what the listed groups miss.
 TEST_CASE("DLPerf groups on 2 to 32 V100 are predicted within 6 % from one GPU, but for what is listed") {
-  check_points(errors_of(dlperf_file, 6), {{"DLPerf MxNet ResNet-50", 10.2},
-                                           {"DLPerf NGC TensorFlow ResNet-50", 6.9},
-                                           {"DLPerf PaddlePaddle BERT-base", 22.1},
-                                           {"DLPerf PaddlePaddle ResNet-50", 7.0},
-                                           {"DLPerf PyTorch ResNet-50", 9.2},
-                                           {"DLPerf TensorFlow BERT-base", 9.3}});
+  check_points(errors_of(dlperf_file, 6), {{"DLPerf MxNet ResNet-50", 10.1},
+                                           {"DLPerf NGC TensorFlow ResNet-50", 6.7},
+                                           {"DLPerf PaddlePaddle BERT-base", 20.5},
+                                           {"DLPerf PaddlePaddle ResNet-50", 6.7},
+                                           {"DLPerf PyTorch ResNet-50", 8.8},
+                                           {"DLPerf TensorFlow BERT-base", 9.1}});
 }
 
 // Each series is anchored at its smallest scale. Communication is hidden almost wholly: what the measured steps
@@ -127,24 +127,24 @@ const std::string dle_file = "dle_head.json";
 // figures of the machine with 32 GB are less than half of what each of its 8 GPUs does: 88 to 128 %. SQuAD's
 // anchor in FP32 is printed as 12 sequences/s.
 const std::vector<MissedPoint>& listed_of_dle() {
-  static const std::vector<MissedPoint> missed{{"DLE PyTorch BERT-large SQuAD FP32", 7.2},
+  static const std::vector<MissedPoint> missed{{"DLE PyTorch BERT-large SQuAD FP32", 6.3},
                                                {"DLE PyTorch efficientnet-b0 FP32 16GB", 6.7},
-                                               {"DLE PyTorch efficientnet-b0 mixed(FP16) 16GB", 21.9},
-                                               {"DLE PyTorch efficientnet-b0 mixed(FP16) 32GB", 21.0},
-                                               {"DLE PyTorch efficientnet-b4 FP32 32GB", 127.6},
-                                               {"DLE PyTorch efficientnet-b4 mixed(FP16) 16GB", 11.9},
-                                               {"DLE PyTorch efficientnet-b4 mixed(FP16) 32GB", 125.1},
-                                               {"DLE PyTorch efficientnet-widese-b0 FP32 16GB", 8.3},
-                                               {"DLE PyTorch efficientnet-widese-b0 FP32 32GB", 123.9},
-                                               {"DLE PyTorch efficientnet-widese-b0 mixed(FP16) 16GB", 20.9},
-                                               {"DLE PyTorch efficientnet-widese-b0 mixed(FP16) 32GB", 88.1},
-                                               {"DLE PyTorch efficientnet-widese-b4 FP32 32GB", 127.1},
-                                               {"DLE PyTorch efficientnet-widese-b4 mixed(FP16) 16GB", 12.2},
-                                               {"DLE PyTorch efficientnet-widese-b4 mixed(FP16) 32GB", 124.2},
+                                               {"DLE PyTorch efficientnet-b0 mixed(FP16) 16GB", 21.7},
+                                               {"DLE PyTorch efficientnet-b0 mixed(FP16) 32GB", 20.8},
+                                               {"DLE PyTorch efficientnet-b4 FP32 32GB", 127.5},
+                                               {"DLE PyTorch efficientnet-b4 mixed(FP16) 16GB", 11.6},
+                                               {"DLE PyTorch efficientnet-b4 mixed(FP16) 32GB", 125.0},
+                                               {"DLE PyTorch efficientnet-widese-b0 FP32 16GB", 8.1},
+                                               {"DLE PyTorch efficientnet-widese-b0 FP32 32GB", 123.7},
+                                               {"DLE PyTorch efficientnet-widese-b0 mixed(FP16) 16GB", 20.6},
+                                               {"DLE PyTorch efficientnet-widese-b0 mixed(FP16) 32GB", 87.9},
+                                               {"DLE PyTorch efficientnet-widese-b4 FP32 32GB", 127.0},
+                                               {"DLE PyTorch efficientnet-widese-b4 mixed(FP16) 16GB", 11.7},
+                                               {"DLE PyTorch efficientnet-widese-b4 mixed(FP16) 32GB", 124.0},
                                                {"DLE TensorFlow 2 efficientnet_b0 FP32", 23.7},
-                                               {"DLE TensorFlow 2 efficientnet_b0 mixed(FP16)", 28.7},
-                                               {"DLE TensorFlow 2 efficientnet_b4 FP32", 7.6},
-                                               {"DLE TensorFlow 2 efficientnet_b4 mixed(FP16)", 23.5}};
+                                               {"DLE TensorFlow 2 efficientnet_b0 mixed(FP16)", 28.6},
+                                               {"DLE TensorFlow 2 efficientnet_b4 FP32", 7.5},
+                                               {"DLE TensorFlow 2 efficientnet_b4 mixed(FP16)", 23.3}};
   return missed;
 }
 
@@ -152,11 +152,11 @@ TEST_CASE("DeepLearningExamples on 8 V100 are predicted within 5 % from one GPU,
   check_points(errors_of(dle_file, 5), listed_of_dle());
 }
 
-// Pre-training in FP32 at 128 tokens is 1.8 % off where half of the best naive error is 1.6 %: its anchor is
-// printed as 50 sequences/s. What is wrong by more than the bound above shows no skill either.
+// SQuAD in mixed precision is 2.6 % off where half of the best naive error is 2.5 %. What is wrong by more than the
+// bound above shows no skill either.
 TEST_CASE("DeepLearningExamples are predicted at half of the best naive error, but for what is listed") {
   std::vector<MissedPoint> missed = listed_of_dle();
-  missed.push_back({"DLE PyTorch BERT-large pre-training FP32 s128", 1.9});
+  missed.push_back({"DLE PyTorch BERT-large SQuAD mixed(FP16)", 2.6});
   check_points(skills_of(dle_file), missed);
 }
 
@@ -174,24 +174,23 @@ TEST_CASE("TensorFlow's variables on the CPU of a DGX-1 are predicted within 4 %
 // our copies over PCIe explain less than one.
 TEST_CASE(
     "TensorFlow's variables on the CPU are predicted twice as well as naively, but for what is listed") {
-  check_points(skills_of(tf_servers_file), {{"tf_benchmarks ResNet-50 synthetic b32", 3.1},
-                                            {"tf_benchmarks ResNet-152 synthetic b32", 3.1}});
+  check_points(skills_of(tf_servers_file), {{"tf_benchmarks ResNet-50 synthetic b32", 3.0},
+                                            {"tf_benchmarks ResNet-152 synthetic b32", 2.9}});
 }
 
 // What eight GPUs lose is more than a ring over the hosts costs beside backward; no table of NCCL 1.x on P100
 // tells how fast that ring was.
 TEST_CASE("TensorFlow's replicated variables are predicted within 4 %, but for what is listed") {
   check_points(errors_of(tf_replicated_file, 4),
-               {{"tf_benchmarks AlexNet synthetic b512", 11.3},
-                {"tf_benchmarks VGG16 synthetic b32", 9.2},
-                {"tf_benchmarks VGG16 synthetic b64", 4.9}});
+               {{"tf_benchmarks AlexNet synthetic b512", 9.1},
+                {"tf_benchmarks VGG16 synthetic b32", 8.8}});
 }
 
 // Variables on the GPU are 6 to 22 % slower than on the CPU; here their copies cost next to nothing.
 TEST_CASE("Distributed TensorFlow is predicted within 10 % from one GPU, but for what is listed") {
   check_points(errors_of(readme_servers_file, 10),
-               {{"Horovod README 2017, distributed TensorFlow, GPU", 16.6}});
-  check_points(skills_of(readme_servers_file), {{"Horovod README 2017, distributed TensorFlow, GPU", 16.6}});
+               {{"Horovod README 2017, distributed TensorFlow, GPU", 16.3}});
+  check_points(skills_of(readme_servers_file), {{"Horovod README 2017, distributed TensorFlow, GPU", 16.3}});
 }
 
 }  // namespace lockstep::training_test

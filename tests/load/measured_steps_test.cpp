@@ -272,16 +272,18 @@ TEST_CASE("the band widens with the distance from what was measured") {
   CHECK(width("512") > width("256"));
 }
 
-TEST_CASE("what an iteration anchors has no band of computing that nobody measured") {
+TEST_CASE("what an iteration anchors may be off by less than computing that nobody measured") {
   auto file = ordered_json::parse(testing::resnet_text);
   file["cluster"]["nodes"] = 1;
   file["cluster"]["gpus_per_node"] = 1;
   file["compute"] = ordered_json::object();
   const IterationTimes guessed = predict(scenario_from(file)).report.times;
-  CHECK(guessed.high->in_seconds() > 1.2 * guessed.low->in_seconds());
   file["compute"]["anchor"] = {{"set", ordered_json::object()}, {"iteration_time", "120 ms"}};
   const IterationTimes anchored = predict(scenario_from(file)).report.times;
-  CHECK(*anchored.low == *anchored.high);
+  const auto width = [](const IterationTimes& times) {
+    return times.high->in_seconds() / times.low->in_seconds();
+  };
+  CHECK(width(anchored) < width(guessed));
 }
 
 }  // namespace lockstep::measured_steps_test

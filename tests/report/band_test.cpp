@@ -33,6 +33,11 @@ LoadedScenario one_rank() {
   return scenario_from(given);
 }
 
+bool warns_that(const Report& report, std::string_view sentence) {
+  return std::any_of(report.warnings.begin(), report.warnings.end(),
+                     [&](const std::string& warning) { return warning.starts_with(sentence); });
+}
+
 TEST_CASE("The band of a measured step is that of measuring again, stretched by the factor in logarithms") {
   ErrorModel errors = measured_by({-100'000, 210'000});
   errors.factor_ppm = 500'000;
@@ -71,8 +76,7 @@ TEST_CASE("Without an error model there is no band, and a warning says so") {
   const Report report = predict(scenario).report;
   CHECK_FALSE(report.times.low.has_value());
   CHECK_FALSE(report.band.has_value());
-  REQUIRE(report.warnings.size() == 1);
-  CHECK(report.warnings.front().starts_with("no residuals are known for steps (hw_profiles/errors)"));
+  CHECK(warns_that(report, "no residuals are known for steps (hw_profiles/errors)"));
 }
 
 TEST_CASE("A long run's band is as wide, in proportion, as that of the iteration it shows") {

@@ -17,6 +17,11 @@ Report report_of(const Scenario& scenario) {
   return summarise(scenario, simulate(scenario));
 }
 
+bool warns_that(const Report& report, std::string_view sentence) {
+  return std::any_of(report.warnings.begin(), report.warnings.end(),
+                     [&](const std::string& warning) { return warning.starts_with(sentence); });
+}
+
 // Gradients are on the wire from 50 to 170 ms, and computing ends at 90.
 TEST_CASE("communication is active, overlapped and exposed for what it is") {
   const Report report = report_of(scenario_from(two_hosts(Json::object())));
@@ -96,8 +101,7 @@ TEST_CASE("where no residual is known there is no band, and a warning says so") 
   const Report report = predict(scenario).report;
   CHECK_FALSE(report.times.low.has_value());
   CHECK_FALSE(report.times.high.has_value());
-  REQUIRE(report.warnings.size() == 1);
-  CHECK(report.warnings.front().starts_with("no residuals are known for none"));
+  CHECK(warns_that(report, "no residuals are known for none"));
 }
 
 TEST_CASE("where a calibration has no residuals the usual ones of messages stand in, and a warning says so") {
@@ -106,8 +110,7 @@ TEST_CASE("where a calibration has no residuals the usual ones of messages stand
   scenario.errors->communication = {{.low_ppm = 0, .high_ppm = 1'000'000}};
   const Report report = predict(scenario).report;
   CHECK(in_milliseconds(report.times.high.value()) == 50 + 3 * 80);
-  REQUIRE(report.warnings.size() == 1);
-  CHECK(report.warnings.front().starts_with("no calibration residuals are known for none: the band takes"));
+  CHECK(warns_that(report, "no calibration residuals are known for none: the band takes"));
 }
 
 // A bucket takes 40 ms from its turn on.

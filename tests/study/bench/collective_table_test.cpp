@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sim/study/answers/strategy_cost.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
@@ -92,14 +94,23 @@ TEST_CASE("what pairs exchange takes as long at step whether ranks were folded o
   }
 }
 
-TEST_CASE("better hardware is never slower") {
-  const Scenario scenario = testing::load_resnet();
+double slowest_improvement(const Scenario& scenario) {
   const StrategyCost cost = find_strategy_cost(scenario);
   CHECK(cost.sensitivities.size() == 4);
-  for (const Sensitivity& change : cost.sensitivities) {
-    CAPTURE(change.change);
-    CHECK(change.iteration <= cost.iteration);
-  }
+  double slowest = 0;
+  for (const Sensitivity& change : cost.sensitivities)
+    slowest = std::max(slowest, change.iteration.in_seconds() / cost.iteration.in_seconds());
+  return slowest;
+}
+
+TEST_CASE("better hardware is never slower") {
+  CHECK(slowest_improvement(testing::load_resnet({{"compute.slowdown_during_communication", "1.0"}})) <= 1);
+}
+
+// What a collective takes of a GPU's memory is counted at the speed it was planned for, which between faster NICs is
+// more than it reaches.
+TEST_CASE("better hardware is slower by no more than what planned speeds promise") {
+  CHECK(slowest_improvement(testing::load_resnet()) <= 1.001);
 }
 
 TEST_CASE("one GPU has nothing but computation to improve") {
