@@ -144,8 +144,30 @@ ordered_json to_json(const LoadedScenario& scenario, const std::vector<KernelGro
                                {"multiplying_s", group.time.matrix.in_seconds()},
                                {"memory_s", group.time.memory.in_seconds()},
                                {"starting_s", group.time.launch.in_seconds()},
-                               {"waiting_for_host_s", group.waiting.in_seconds()}});
+                               {"waiting_for_host_s", group.waiting.in_seconds()},
+                               {"of_peak", group.of_peak}});
   return json;
+}
+
+// How far the kernels that were kept aside from the fit of the GPU's constants were missed, section by section; what
+// nobody timed on this architecture says whose constants it takes.
+ordered_json residuals_of(const GpuSpec& gpu, const ProfileStore& store) {
+  const auto profile =
+      gpu.kernels ? store.open(ProfileKind::architecture, gpu.kernels->name) : std::optional<Profile>{};
+  ordered_json residuals = ordered_json::array();
+  if (profile && profile->value->contains("residuals"))
+    for (const ordered_json& residual : profile->value->at("residuals"))
+      if (residual.at("rows") == "kept aside")
+        residuals.push_back(residual);
+  return residuals;
+}
+
+std::string residuals_text(const ordered_json& residuals) {
+  std::string text;
+  for (const ordered_json& residual : residuals)
+    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", residual.at("section").get<std::string>(),
+                        residual.at("median_percent").get<double>());
+  return text.empty() ? "" : "\n  kernels kept aside from their fit are missed by, at the median: " + text;
 }
 
 std::string constants_text(const Scenario& scenario) {
@@ -154,14 +176,19 @@ std::string constants_text(const Scenario& scenario) {
                      : "a curve of efficiencies, no kernels one by one";
 }
 
-int explain_kernels(const ExplainArguments& arguments, const LoadedScenario& scenario) {
+int explain_kernels(const ExplainArguments& arguments, const LoadedScenario& scenario,
+                    const ProfileStore& store) {
   const std::vector<KernelGroup> groups = kernel_account(scenario);
+  const ordered_json residuals = residuals_of(scenario.cluster.gpu, store);
+  ordered_json json = to_json(scenario, groups);
+  json["residuals"] = residuals;
   if (arguments.wants_json)
-    print_json(to_json(scenario, groups));
+    print_json(json);
   else
     print(fmt::format(
-        "{}\n\nThe kernels of one GPU's step, before any measured step corrects them\n{}\n  {}: {}\n",
-        summary_of(scenario), to_text(groups), scenario.cluster.gpu.name, constants_text(scenario)));
+        "{}\n\nThe kernels of one GPU's step, before any measured step corrects them\n{}\n  {}: {}{}\n",
+        summary_of(scenario), to_text(groups), scenario.cluster.gpu.name, constants_text(scenario),
+        residuals_text(residuals)));
   return 0;
 }
 
@@ -169,7 +196,7 @@ int run_explain(const ExplainArguments& arguments, const CommandContext& context
   const ScenarioVariants variants(arguments.scenario.request(context));
   const LoadedScenario scenario = solve_anchor(variants.load());
   if (arguments.wants_kernels)
-    return explain_kernels(arguments, scenario);
+    return explain_kernels(arguments, scenario, ProfileStore(context.data_directory));
   std::vector<std::string> warnings = scenario.warnings;
   std::vector<Sensitivity> what_if = answer(arguments.questions, variants, warnings);
   const Explanation explanation{scenario, find_strategy_cost(scenario), std::move(what_if),

@@ -23,6 +23,8 @@ struct KernelGroup {
   std::int64_t kernels = 0;
   WorkTime time;
   Duration waiting;  // for the host
+  double of_peak =
+      0;  // products: of the precision's FLOP rate; others: of the memory's bandwidth; 0: stated times
 
   Duration total() const { return time.total() + waiting; }
 };

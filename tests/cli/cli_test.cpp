@@ -165,6 +165,16 @@ TEST_CASE("check takes a machine of one's own as well") {
                 {"a100_sxm", "did you mean"});
 }
 
+TEST_CASE(
+    "explain --kernels tells what each kind reaches of its peak, and how far such kernels were missed") {
+  const std::string command = "explain " LOCKSTEP_SOURCE_DIR "/scenarios/single_gpu_resnet50.json --kernels";
+  const json document = only_document(command + " --json");
+  for (const json& group : document["kernels"]) CHECK(group["of_peak"].get<double>() > 0);
+  CHECK(document["residuals"].at(0)["section"] == "tensor");
+  CHECK(document["residuals"].at(0)["rows"] == "kept aside");
+  check_says(run_program(command).out, {"of peak", "kept aside from their fit are missed by"});
+}
+
 TEST_CASE("explain tells where every value comes from and what a change would do") {
   const LabFile lab;
   const Answer answer = run_program("explain " + lab.path() + " --what-if cluster.nodes=2");

@@ -59,6 +59,16 @@ TEST_CASE("The account of a step's kernels adds up to the modelled step, to the 
     }
 }
 
+TEST_CASE("No kernels on tensor cores or bound by memory go above the peak that their share is told of") {
+  for (const char* model : {"resnet50", "gpt2", "llama2_7b"})
+    for (const KernelGroup& group : kernel_account(one_gpu(model, "eager", "amp_fp16"))) {
+      CAPTURE(model);
+      CAPTURE(group.kind);
+      CHECK(group.of_peak > 0);
+      CHECK(group.of_peak <= 1);
+    }
+}
+
 TEST_CASE("The account tells what a model is made of") {
   const auto kinds_of = [](const char* model) {
     std::vector<std::string> kinds;
