@@ -9,21 +9,26 @@ CLIPPED_AT = 40  # percent: what lies further is drawn at the edge with its numb
 MOST_ROWS = 40  # more groups than a page holds are drawn together by their source
 
 
-def colours_of(groups):
+def source_of(name):
+    """What stands before a colon ("peak memory: ..."), else the first word: the source of the data."""
+    return name.split(": ")[0] if ": " in name else name.split()[0].rstrip(",")
+
+
+def colours_of(groups, are_sources):
     """One colour a group while there are enough; else one for each first word (the source of the data)."""
     names = [group["group"] for group in groups]
-    is_few = len(set(names)) <= len(style.COLOURS)
-    families = list(dict.fromkeys(names if is_few else [name.split()[0] for name in names]))
+    is_few = are_sources or len(set(names)) <= len(style.COLOURS)
+    families = list(dict.fromkeys(names if is_few else [source_of(name) for name in names]))
     by_family = {family: style.COLOURS[index % len(style.COLOURS)] for index, family in enumerate(families)}
-    return {name: by_family.get(name, by_family.get(name.split()[0])) for name in names}, by_family
+    return {name: by_family.get(name, by_family.get(source_of(name))) for name in names}, by_family
 
 
 def by_source(cases, groups):
-    """One group for each first word (the source of the data); the mean over all of its cases."""
-    renamed = [{**case, "group": case["group"].split()[0]} for case in cases]
+    """One group for each source of the data; the mean over all of its cases."""
+    renamed = [{**case, "group": source_of(case["group"])} for case in cases]
     merged = {}
     for group in groups:
-        source = group["group"].split()[0]
+        source = source_of(group["group"])
         into = merged.setdefault((source, group["split"]), {"group": source, "split": group["split"], "n": 0, "sum": 0})
         into["n"] += group["n"]
         into["sum"] += group["n"] * group["mape_percent"]
@@ -133,21 +138,23 @@ def draw_legend(axes, cases, by_family):
                               label="outside the means: its own source doubts it"))
     if any(case["low"] is not None for case in cases):
         entries.append(Line2D([], [], marker="|", markersize=11, linestyle="none", color=style.INK,
-                              label="10th to 90th percentile of calibration residuals"))
+                              label="its 80 % band"))
     entries.append(plt.Rectangle((0, 0), 1, 1, color="#E4E4E4", label="within 10 %"))
     axes.legend(handles=entries, loc="upper left", bbox_to_anchor=(0, -0.16), borderaxespad=0, handletextpad=0.6)
 
 
 def draw(validation):
     cases, groups = validation["cases"], validation["groups"]
-    if len(groups) > MOST_ROWS:
+    are_many = len(groups) > MOST_ROWS
+    if are_many:
         cases, groups = by_source(cases, groups)
-    colours, by_family = colours_of(groups)
+    colours, by_family = colours_of(groups, are_many)
     figure = plt.figure(figsize=(14.5, max(6.2, 1.6 + 0.36 * len(groups))))
     scatter = figure.add_axes([0.06, 0.1, 0.4, 0.8])
     strip = figure.add_axes([0.66, 0.1, 0.26, 0.8])
     scatter.set_anchor("NW")
-    draw_scatter(scatter, cases, colours)
+    times = [case for case in cases if "quantity" not in case]  # memory has another unit
+    draw_scatter(scatter, times or cases, colours)
     draw_strip(strip, cases, groups, colours)
     draw_legend(scatter, cases, by_family)
     return figure
