@@ -124,7 +124,8 @@ def summary(members):
     for table, cases in tables_of(members).items():
         some = "" if len(cases) <= MOST_POINTS else f", {len(thinned(cases)):,} drawn"
         error = median([abs(case["error_percent"]) for case in cases])
-        texts.append(f"{table}: {len(cases):,} {'kernel' if len(cases) == 1 else 'kernels'}{some}, median error {error:.1f} %")
+        noun = "kernel" if len(cases) == 1 else "kernels"
+        texts.append(f"{table}: {len(cases):,} {noun}{some}, median error {error:.1f} %")
     return "; ".join(texts)
 
 
