@@ -172,7 +172,9 @@ TEST_CASE(
   for (const json& group : document["kernels"]) CHECK(group["of_peak"].get<double>() > 0);
   CHECK(document["residuals"].at(0)["section"] == "tensor");
   CHECK(document["residuals"].at(0)["rows"] == "kept aside");
-  check_says(run_program(command).out, {"of peak", "kept aside from their fit are missed by"});
+  const std::string text = run_program(command).out;
+  CHECK(contains(text, "of peak"));
+  CHECK(contains(text, "kept aside from their fit are missed by"));
 }
 
 TEST_CASE("explain tells where every value comes from and what a change would do") {
