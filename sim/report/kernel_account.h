@@ -23,8 +23,8 @@ struct KernelGroup {
   std::int64_t kernels = 0;
   WorkTime time;
   Duration waiting;  // for the host
-  double of_peak =
-      0;  // products: of the precision's FLOP rate; others: of the memory's bandwidth; 0: stated times
+  // Of the precision's FLOP rate; of what moves bytes, of the memory's bandwidth; 0: of stated times.
+  double of_peak = 0;
 
   Duration total() const { return time.total() + waiting; }
 };

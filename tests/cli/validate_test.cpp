@@ -232,6 +232,17 @@ TEST_CASE("a product tells what it has to do, and is drawn under its GPU's roof"
     CHECK(text_of(tables.path("roof.png")).starts_with("\x89PNG\r\n\x1a\n"));
 }
 
+TEST_CASE("kernels that only move bytes have no roof, and are drawn as any other cases") {
+  const TableFolder tables;
+  const Answer drawn =
+      run_program("validate " + kernel_samples + "/memory_bound.csv --plot " + tables.path("moved.png"));
+  CAPTURE(drawn.diagnostics);
+  if (drawn.exit_code == 4)
+    check_says(drawn.diagnostics, {"needs python3 with matplotlib"});
+  else
+    CHECK(text_of(tables.path("moved.png")).starts_with("\x89PNG\r\n\x1a\n"));
+}
+
 TEST_CASE("one table of kernels is a suite, beside others, and a folder may hold both kinds of CSV") {
   const Answer one = run_program("validate --json " + kernel_samples + "/gemm.csv");
   CHECK(one.exit_code == 0);
