@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/report/prediction.h"
@@ -34,8 +35,8 @@ LoadedScenario one_rank() {
 }
 
 bool warns_that(const Report& report, std::string_view sentence) {
-  return std::any_of(report.warnings.begin(), report.warnings.end(),
-                     [&](const std::string& warning) { return warning.starts_with(sentence); });
+  const auto is_it = [&](const std::string& warning) { return warning.starts_with(sentence); };
+  return std::count_if(report.warnings.begin(), report.warnings.end(), is_it) == 1;
 }
 
 TEST_CASE("The band of a measured step is that of measuring again, stretched by the factor in logarithms") {
