@@ -1,0 +1,61 @@
+// Interleaved 1F1B: a rank holds v parts of the model, every p-th, so that the pipeline fills v times as fast.
+//
+// Micro-batches go in groups of p: a group passes chunk 0, then chunk 1 ..., backward from the last chunk. Stage
+// s runs 2 (p - s - 1) + (v - 1) p forwards of a chunk first, then forwards and backwards in turn. A ramp is as
+// many passes as in 1F1B, each a v-th as long: the bubble is (p - 1) / (v m + p - 1). A stage holds one chunk's
+// pass more than its warm-up, about (1 + (p - 1) / (p v)) times what 1F1B holds, and sends v times as often.
+//
+// Megatron-LM lets one set larger groups (microbatch_group_size_per_virtual_pipeline_stage, p when left out) and
+// refuses a last group smaller than p, behind which stages would wait; PyTorch makes all groups alike and p or
+// more. Where p divides m both are the order here, and elsewhere there is none.
+// Reference: Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using
+//            Megatron-LM", arXiv 2104.04473; Megatron-LM, megatron/core/pipeline_parallel/schedules.py.
+
+#include <fmt/format.h>
+
+#include "sim/training/schedules/pass_list.h"
+
+namespace lockstep {
+namespace {
+
+std::int64_t chunk_forward(const PipelineShape& shape, std::int64_t turn) {
+  return turn / shape.stages % shape.chunks;
+}
+
+std::vector<Pass> interleaved_passes(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t warm_up = 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * shape.stages;
+  PassList list(shape);
+  for (std::int64_t turn = 0; turn < warm_up; ++turn) list.add(PassKind::forward, chunk_forward(shape, turn));
+  for (std::int64_t turn = 0; turn < shape.micro_batches * shape.chunks; ++turn) {
+    list.add(PassKind::forward, chunk_forward(shape, warm_up + turn));
+    list.add(PassKind::backward, shape.chunks - 1 - chunk_forward(shape, turn));
+  }
+  return std::move(list).passes();
+}
+
+std::string full_groups_near(const PipelineShape& shape) {
+  const std::int64_t below = shape.micro_batches / shape.stages * shape.stages;
+  const std::int64_t above = below + shape.stages;
+  return below > 0 ? fmt::format("{} or {} would do", below, above) : fmt::format("{} would do", above);
+}
+
+std::vector<ShapeProblem> interleaved_problems(const PipelineShape& shape) {
+  if (shape.micro_batches % shape.stages == 0)
+    return {};
+  return {
+      {"gradient_accumulation",
+       fmt::format("interleaved takes micro-batches in groups of {}, one for each stage; {} would leave a "
+                   "group that is not full: {}",
+                   shape.stages, shape.micro_batches, full_groups_near(shape))}};
+}
+
+const Registration<PipelineSchedule> interleaved_registration{
+    "interleaved",
+    {.passes = interleaved_passes,
+     .description = "1F1B over several parts a rank; a smaller bubble, more messages, more held",
+     .source = "Narayanan et al. 2021, arXiv 2104.04473",
+     .chunks = ChunkRange::from(2),
+     .problems = interleaved_problems}};
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+#include "sim/training/schedules/pipeline_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/base/check.h"
+
+namespace lockstep {
+namespace {
+
+std::string chunks_wanted(const ChunkRange& range) {
+  if (range.least == range.most)
+    return fmt::format("exactly {}", range.least);
+  return fmt::format("{} or more", range.least);
+}
+
+std::optional<ShapeProblem> too_few(std::string_view key, std::string_view what, std::int64_t stated) {
+  if (stated >= 1)
+    return std::nullopt;
+  return ShapeProblem{key, fmt::format("a pipeline has 1 {} or more, not {}", what, stated)};
+}
+
+std::optional<ShapeProblem> problem_of_chunks(std::string_view name, const ChunkRange& range,
+                                              std::int64_t stated) {
+  if (range.least <= stated && stated <= range.most)
+    return std::nullopt;
+  return ShapeProblem{"virtual_stages",
+                      fmt::format("{} gives each rank {} part{} of the model, not {}", name,
+                                  chunks_wanted(range), range.most == 1 ? "" : "s", stated)};
+}
+
+// The largest sum of the changes up to any pass.
+template <class Change>
+auto peak_of(std::span<const Pass> passes, Change change) {
+  decltype(change(Pass{})) held{};
+  auto most = held;
+  for (const Pass& pass : passes) {
+    held += change(pass);
+    most = std::max(most, held);
+  }
+  return most;
+}
+
+std::int64_t change_in_flight(const Pass& pass) {
+  switch (pass.kind) {
+    case PassKind::forward:
+      return 1;
+    case PassKind::backward_input:
+      return 0;
+    case PassKind::backward:
+    case PassKind::backward_weights:
+      break;
+  }
+  return -1;
+}
+
+Bytes change_of_kept(const Pass& pass, const KeptActivations& kept) {
+  switch (pass.kind) {
+    case PassKind::forward:
+      return kept.by_forward;
+    case PassKind::backward:
+      return Bytes{} - kept.by_forward;
+    case PassKind::backward_input:
+      return kept.for_weights - kept.by_forward;
+    case PassKind::backward_weights:
+      break;
+  }
+  return Bytes{} - kept.for_weights;
+}
+
+}  // namespace
+
+std::int64_t part_in_turn(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) {
+  return chunk * shape.stages + stage;
+}
+
+const PipelineSchedule& pipeline_schedule_named(std::string_view name) {
+  const PipelineSchedule* schedule = Registry<PipelineSchedule>::find(name);
+  LOCKSTEP_CHECK(schedule != nullptr, "load accepts only schedules that are registered");
+  return *schedule;
+}
+
+std::vector<ShapeProblem> problems_of_shape(std::string_view name, const PipelineShape& shape) {
+  const PipelineSchedule& schedule = pipeline_schedule_named(name);
+  std::vector<ShapeProblem> problems;
+  for (const auto& problem : {too_few("pipeline_parallel", "stage", shape.stages),
+                              too_few("gradient_accumulation", "micro-batch", shape.micro_batches),
+                              problem_of_chunks(name, schedule.chunks, shape.chunks)})
+    if (problem.has_value())
+      problems.push_back(*problem);
+  if (problems.empty() && schedule.problems != nullptr)
+    problems = schedule.problems(shape);
+  return problems;
+}
+
+std::vector<PartPlace> places_of_parts(const PipelineSchedule& schedule, const PipelineShape& shape) {
+  std::vector<PartPlace> places(static_cast<std::size_t>(shape.parts()));
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage)
+    for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk)
+      places[static_cast<std::size_t>(schedule.part(shape, stage, chunk))] = {stage, chunk};
+  return places;
+}
+
+std::int64_t most_in_flight(std::span<const Pass> passes) {
+  return peak_of(passes, change_in_flight);
+}
+
+Bytes most_kept(std::span<const Pass> passes, std::span<const KeptActivations> chunks) {
+  return peak_of(passes, [&](const Pass& pass) {
+    return change_of_kept(pass, chunks[static_cast<std::size_t>(pass.chunk)]);
+  });
+}
+
+}  // namespace lockstep

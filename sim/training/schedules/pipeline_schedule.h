@@ -1,0 +1,116 @@
+#pragma once
+
+// In which order the stages of a pipeline run their passes.
+//
+// Problem:   a stage waits for the stage before it going forward and for the one behind it going backward. The
+//            order in which it takes micro-batches decides how long it waits and how many it holds meanwhile.
+// Idea:      a schedule is a pure function from a shape and a stage to that stage's passes; it knows no time,
+//            no bytes and no links. A rank holds one part of the model or several, its chunks. Whoever runs
+//            the passes keeps three rules: a part's forward waits for the forward of the part before, its
+//            backward (or backward_input) for that of the part behind and for its own forward, and
+//            backward_weights for its own backward_input.
+// Invariant: of every micro-batch each stage runs each chunk forward once and backward once, whole or in
+//            halves; a chunk takes micro-batches in ascending order in every kind of pass, so that the last
+//            micro-batch's gradients are the last. Every shape without problems runs through under the rules.
+// Cost:      two or three passes for each micro-batch and chunk, made once.
+// Reference: of each schedule in its own file. Bubbles are counted as by Qi et al. 2024 (arXiv 2401.10241): what
+//            the stage with the longest span, from its first pass to the end of its last, idles in it. All
+//            stages begin and end together no schedule can make them: what "no bubble" leaves is the ramp by
+//            which the stages are shifted, hidden only if the next iteration follows without waiting for all.
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/registry.h"
+#include "sim/base/units.h"
+
+namespace lockstep {
+
+enum class PassKind : std::uint8_t {
+  forward,
+  backward,         // both halves at once
+  backward_input,   // the gradient of what came in, for which the part before waits
+  backward_weights  // the gradients of the weights, for which nobody does
+};
+
+struct Pass {
+  PassKind kind = PassKind::forward;
+  std::int64_t micro_batch = 0;
+  std::int64_t chunk = 0;
+
+  friend bool operator==(const Pass&, const Pass&) = default;
+};
+
+struct PipelineShape {
+  std::int64_t stages = 1;
+  std::int64_t chunks = 1;  // parts of the model a rank holds, its virtual stages
+  std::int64_t micro_batches = 1;
+
+  std::int64_t parts() const { return stages * chunks; }
+};
+
+struct ChunkRange {
+  std::int64_t least = 1;
+  std::int64_t most = 1;
+
+  static constexpr ChunkRange from(std::int64_t least) {
+    return {least, std::numeric_limits<std::int64_t>::max()};
+  }
+};
+
+// What is wrong with a shape, and the nearest that works; by the scenario's key.
+struct ShapeProblem {
+  std::string_view key;
+  std::string text;
+};
+
+// The model's parts are dealt to the stages in turn, chunk after chunk.
+std::int64_t part_in_turn(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
+
+struct PipelineSchedule {
+  // Of a shape without problems, in the order in which the stage's compute lane runs them.
+  std::vector<Pass> (*passes)(const PipelineShape& shape, std::int64_t stage);
+  std::string description;
+  std::string source;
+  ChunkRange chunks = {};
+  bool splits_backward = false;
+  // Which part of the model a chunk is, counted in forward order.
+  std::int64_t (*part)(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) = part_in_turn;
+  // What the schedule asks beyond positive counts and its range of chunks. Null: nothing.
+  std::vector<ShapeProblem> (*problems)(const PipelineShape& shape) = nullptr;
+};
+
+// Of a name that load has accepted.
+const PipelineSchedule& pipeline_schedule_named(std::string_view name);
+
+// All that keeps the named schedule from running this shape; none: it runs.
+std::vector<ShapeProblem> problems_of_shape(std::string_view name, const PipelineShape& shape);
+
+struct PartPlace {
+  std::int64_t stage = 0;
+  std::int64_t chunk = 0;
+
+  friend bool operator==(const PartPlace&, const PartPlace&) = default;
+};
+
+// Who holds which part, by part: the inverse of PipelineSchedule::part.
+std::vector<PartPlace> places_of_parts(const PipelineSchedule& schedule, const PipelineShape& shape);
+
+// Micro-batches that a stage holds at most, each chunk counted by itself: from the end of a forward until its
+// backward, or its backward_weights, is done.
+std::int64_t most_in_flight(std::span<const Pass> passes);
+
+// What a chunk's forward leaves for its backward, and what of it backward_input leaves for backward_weights.
+struct KeptActivations {
+  Bytes by_forward;
+  Bytes for_weights;
+};
+
+// The most that a stage keeps at once, by what each of its chunks keeps.
+Bytes most_kept(std::span<const Pass> passes, std::span<const KeptActivations> chunks);
+
+}  // namespace lockstep
