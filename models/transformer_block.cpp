@@ -6,10 +6,6 @@ namespace lockstep {
 
 namespace {
 
-std::int64_t kv_width(const TransformerSizes& sizes) {
-  return sizes.hidden / sizes.heads * sizes.kv_heads;
-}
-
 // The prefix ends in the separator before "weight".
 void register_weights(ModelBuilder& builder, const BlockStyle& style, const std::string& prefix,
                       std::int64_t inputs, std::int64_t outputs) {
@@ -24,11 +20,11 @@ void register_attention(ModelBuilder& builder, const BlockStyle& style, const Tr
   const BlockNames& names = style.names;
   if (style.is_joined()) {
     register_weights(builder, style, prefix + names.query_key_value + style.joined_separator, sizes.hidden,
-                     sizes.hidden + 2 * kv_width(sizes));
+                     sizes.hidden + 2 * sizes.kv_width());
   } else {
     register_linear(builder, style, prefix + names.query, sizes.hidden, sizes.hidden);
-    register_linear(builder, style, prefix + names.key, sizes.hidden, kv_width(sizes));
-    register_linear(builder, style, prefix + names.value, sizes.hidden, kv_width(sizes));
+    register_linear(builder, style, prefix + names.key, sizes.hidden, sizes.kv_width());
+    register_linear(builder, style, prefix + names.value, sizes.hidden, sizes.kv_width());
   }
   register_linear(builder, style, prefix + names.projection, sizes.hidden, sizes.hidden);
 }
@@ -51,7 +47,7 @@ class BlockWriter {
   Tokens attend(const Tokens& input) {
     const Tokens output = network_.attention({.name = prefix_ + "attention",
                                               .width = sizes_.hidden,
-                                              .kv_width = kv_width(sizes_),
+                                              .kv_width = sizes_.kv_width(),
                                               .heads = sizes_.heads,
                                               .is_fused = sizes_.fused_attention,
                                               .has_dropout = style_.has_dropout,
@@ -81,7 +77,7 @@ class BlockWriter {
   std::vector<Tokens> joined_inputs(const Tokens& input) {
     const std::string name = prefix_ + style_.names.query_key_value;
     return {network_.linear({.name = name,
-                             .outputs = sizes_.hidden + 2 * kv_width(sizes_),
+                             .outputs = sizes_.hidden + 2 * sizes_.kv_width(),
                              .split = TensorSplit::column,
                              .weight = name + style_.joined_separator + "weight",
                              .bias = name + style_.joined_separator + "bias"},
@@ -90,8 +86,8 @@ class BlockWriter {
 
   std::vector<Tokens> apart_inputs(const Tokens& input) {
     Tokens query = linear(style_.names.query, input, sizes_.hidden, TensorSplit::column);
-    Tokens key = linear(style_.names.key, input, kv_width(sizes_), TensorSplit::column);
-    const Tokens value = linear(style_.names.value, input, kv_width(sizes_), TensorSplit::column);
+    Tokens key = linear(style_.names.key, input, sizes_.kv_width(), TensorSplit::column);
+    const Tokens value = linear(style_.names.value, input, sizes_.kv_width(), TensorSplit::column);
     if (style_.is_rotary) {
       query = network_.rotary_embedding(prefix_ + "rotary_query", query);
       key = network_.rotary_embedding(prefix_ + "rotary_key", key);

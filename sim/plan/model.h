@@ -41,6 +41,7 @@ enum class LayerKind : std::uint8_t { matmul, attention, vector };
 //   column:     weights, work and output divided by t, the kept input is not; backward sums its input
 //   gradient; row:        weights, work and kept input divided by t; forward sums its output over the ranks;
 //   local:      everything divided by t, nothing to sum (attention by heads, activations).
+// Where what comes in is not divided (a classifier's loss) nothing of a local layer is.
 enum class TensorSplit : std::uint8_t { replicated, column, row, local };
 
 struct Layer {
@@ -86,6 +87,30 @@ struct Layer {
   int forward_kernels = 1;
   int backward_kernels = 1;
   bool is_loss = false;  // compares an output of the model with what it should be
+  bool is_expert =
+      false;  // of a mixture: its rows are the tokens routed to experts, its products one for each
+};
+
+// Layers whose feed-forward part is a mixture of experts. No experts: no layer is.
+struct MixtureSizes {
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  std::int64_t ffn = 0;               // of one expert
+  std::int64_t shared_ffn = 0;        // of the experts that every token visits, all together
+  std::int64_t dense_layers = 0;      // the first so many have no mixture
+  std::int64_t capacity_percent = 0;  // of an even share, what each expert computes, padded; 0: what comes
+
+  bool operator==(const MixtureSizes&) const = default;
+};
+
+// Attention whose keys and values come out of one narrow vector (DeepSeek). No rank: attention is plain.
+struct LatentSizes {
+  std::int64_t query_rank = 0;  // 0: queries are not narrowed
+  std::int64_t kv_rank = 0;
+  std::int64_t rope_width = 0;  // of each query and key, what is turned by its place, beside the head's width
+  std::int64_t value_width = 0;  // of one head
+
+  bool operator==(const LatentSizes&) const = default;
 };
 
 // What a strategy that cuts inside a transformer needs: heads to divide, states to exchange.
@@ -98,6 +123,15 @@ struct TransformerSizes {
   std::int64_t vocabulary = 0;
   bool causal = true;  // FLOPs below count the full square, as MFU does; fused kernels skip half of it
   bool fused_attention = true;  // no sequence x sequence matrix is ever stored
+  std::int64_t head_width = 0;  // 0: hidden / heads
+  MixtureSizes mixture = {};
+  LatentSizes latent = {};
+
+  std::int64_t width_of_head() const {
+    return head_width > 0 ? head_width : hidden / (heads > 0 ? heads : 1);
+  }
+  std::int64_t query_width() const { return heads > 0 ? width_of_head() * heads : hidden; }
+  std::int64_t kv_width() const { return width_of_head() * kv_heads; }
 };
 
 struct Model {

@@ -88,9 +88,7 @@ class Activations {
 
   std::int64_t queries_keys_values() const {
     const TransformerSizes& sizes = *model_.transformer;
-    const std::int64_t heads = std::max<std::int64_t>(sizes.heads, 1);
-    const std::int64_t width = sizes.hidden + 2 * sizes.hidden / heads * sizes.kv_heads;
-    return model_.tokens_per_sample * width * element_bytes_;
+    return model_.tokens_per_sample * (sizes.query_width() + 2 * sizes.kv_width()) * element_bytes_;
   }
 
   const Model& model_;

@@ -1,0 +1,166 @@
+#include "sim/training/context_slice.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "sim/base/units.h"
+
+namespace lockstep {
+namespace {
+
+// Of one rank's tokens.
+struct TokenElements {
+  std::int64_t queries = 0;
+  std::int64_t keys_values = 0;
+  std::int64_t outputs = 0;
+};
+
+TokenElements elements_of(const AttentionShape& shape, std::int64_t tokens) {
+  return {.queries = tokens * shape.heads * shape.query_width,
+          .keys_values = tokens * shape.kv_heads * (shape.query_width + shape.value_width),
+          .outputs = tokens * shape.heads * shape.value_width};
+}
+
+AttentionShape& shape_of(Layer& layer) {
+  return std::get<AttentionShape>(*layer.product);
+}
+
+Exchange of_context(std::string name, CollectiveOp op, std::int64_t elements) {
+  return {.name = std::move(name), .axis = ParallelAxis::context, .op = op, .elements = elements};
+}
+
+class Ring {
+ public:
+  Ring(const Layer& attention, std::int64_t ranks)
+      : attention_(attention),
+        whole_(std::get<AttentionShape>(*attention.product)),
+        ranks_(ranks),
+        tokens_(divided_up(whole_.sequence, ranks)),
+        elements_(elements_of(whole_, tokens_)) {}
+
+  std::vector<ContextStep> steps() const {
+    std::vector<ContextStep> steps;
+    for (std::int64_t index = 0; index < ranks_; ++index)
+      steps.push_back({.layer = layer(index), .exchanges = exchanges(index)});
+    return steps;
+  }
+
+ private:
+  Layer layer(std::int64_t index) const {
+    Layer step = attention_;
+    step.name = fmt::format("{}.ring_{}", attention_.name, index);
+    step.forward_flops = divided_up(attention_.forward_flops, ranks_);
+    step.backward_input_flops = divided_up(attention_.backward_input_flops, ranks_);
+    set_shape(shape_of(step), index);
+    if (index > 0)
+      add_to_sums(step);
+    return step;
+  }
+
+  // The first block is a rank's own, half of it masked. Of a later one, all queries meet half of the keys, or
+  // half of the queries all keys.
+  void set_shape(AttentionShape& shape, std::int64_t index) const {
+    shape.sequence = tokens_;
+    if (index == 0 || !whole_.is_causal)
+      return;
+    shape.keys = divided_up(tokens_, 2);
+    shape.is_causal = false;
+  }
+
+  // What this block adds to the output, and in backward to the gradients: read twice, written once.
+  void add_to_sums(Layer& step) const {
+    step.saved_elements = step.repeatable_elements = step.saved_bytes = step.autocast_bytes = 0;
+    step.forward_elements += 3 * elements_.outputs;
+    step.forward_kernels += 1;
+    const std::int64_t gradients = 3 * (elements_.queries + elements_.keys_values);
+    step.backward_elements += gradients;
+    step.backward_pass_elements += gradients;
+    step.backward_passes += 2;
+    step.backward_kernels += 2;
+  }
+
+  // Backward walks the ring from the last step: there it has no gradients yet, and at the first step no block
+  // has further to go.
+  LayerExchanges exchanges(std::int64_t index) const {
+    const bool is_first = index == 0;
+    const bool is_last = index + 1 == ranks_;
+    LayerExchanges exchanges;
+    if (!is_last)
+      exchanges.before_forward.push_back(sent("keys and values", elements_.keys_values));
+    if (is_last)
+      exchanges.before_backward.push_back(sent("keys and values", elements_.keys_values));
+    else if (is_first)
+      exchanges.before_backward.push_back(sent("gradients of keys and values", elements_.keys_values));
+    else
+      exchanges.before_backward.push_back(
+          sent("keys, values and their gradients", 2 * elements_.keys_values));
+    return exchanges;
+  }
+
+  static Exchange sent(std::string name, std::int64_t elements) {
+    Exchange exchange = of_context(std::move(name), CollectiveOp::send_recv, elements);
+    exchange.beside_kernel = true;
+    return exchange;
+  }
+
+  const Layer& attention_;
+  const AttentionShape& whole_;
+  std::int64_t ranks_;
+  std::int64_t tokens_;
+  TokenElements elements_;
+};
+
+ContextStep gathered(const Layer& attention, std::int64_t ranks) {
+  ContextStep step{.layer = attention, .exchanges = {}};
+  AttentionShape& shape = shape_of(step.layer);
+  const std::int64_t keys_values = elements_of(shape, shape.sequence).keys_values;
+  shape.keys = shape.sequence;
+  shape.sequence = divided_up(shape.sequence, ranks);
+  // Counted so far: one rank's part of them.
+  step.layer.forward_elements += keys_values - divided_up(keys_values, ranks);
+  step.layer.backward_elements += 2 * (keys_values - divided_up(keys_values, ranks));
+  const Exchange gather = of_context("keys and values", CollectiveOp::all_gather, keys_values);
+  step.exchanges = {.before_forward = {gather},
+                    .after_forward = {},
+                    .before_backward = {gather},
+                    .after_backward_input = {},
+                    .after_backward = {of_context("gradients of keys and values",
+                                                  CollectiveOp::reduce_scatter, keys_values)}};
+  return step;
+}
+
+ContextStep by_heads(const Layer& attention, std::int64_t ranks) {
+  ContextStep step{.layer = attention, .exchanges = {}};
+  AttentionShape& shape = shape_of(step.layer);
+  const TokenElements tokens = elements_of(shape, divided_up(shape.sequence, ranks));
+  shape.heads = divided_up(shape.heads, ranks);
+  shape.kv_heads = divided_up(shape.kv_heads, ranks);
+  const auto to_all = [](const char* name, std::int64_t elements) {
+    return of_context(name, CollectiveOp::all_to_all, elements);
+  };
+  const std::int64_t inputs = tokens.queries + tokens.keys_values;
+  step.exchanges = {.before_forward = {to_all("queries, keys and values by heads", inputs)},
+                    .after_forward = {to_all("outputs by tokens", tokens.outputs)},
+                    .before_backward = {to_all("output gradients by heads", tokens.outputs)},
+                    .after_backward_input = {},
+                    .after_backward = {to_all("input gradients by tokens", inputs)}};
+  return step;
+}
+
+}  // namespace
+
+std::vector<ContextStep> context_steps(const Layer& attention, const ParallelDegrees& degrees) {
+  switch (degrees.context_kind) {
+    case ContextKind::ring:
+      return Ring(attention, degrees.context).steps();
+    case ContextKind::all_gather:
+      return {gathered(attention, degrees.context)};
+    case ContextKind::ulysses:
+      break;
+  }
+  return {by_heads(attention, degrees.context)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#pragma once
+
+// The model that one rank of a tensor-, context- and expert-parallel group sees, and what it exchanges on the
+// way.
+//
+// Problem:   a rank of such a group runs thinner products on fewer tokens, keeps fewer weights and
+//            activations, and talks to its group around nearly every layer; strategies, memory and prices
+//            must not know how.
+// Idea:      a pure function from the whole model to one rank's: every layer cut by its `split`, and beside
+//            each layer the collectives before and after it. Whether what flows between two layers is whole
+//            or divided is all that has to be remembered on the way.
+// Invariant: degrees of 1 return the model as it is, and no exchange. Where sizes divide, the ranks' work and
+//            weights add up to the whole, replicated ones (told in `parameters`) counted once.
+// Cost:      one walk over the layers; ring attention becomes a layer for each step.
+// Reference: Shoeybi et al. 1909.08053 (columns and rows), Korthikanti et al. 2205.05198 (sequence
+//            parallelism), Liu et al. 2310.01889 (ring attention), Grattafiori et al. 2407.21783 section
+//            3.3.2 (keys and values gathered), Jacobs et al. 2309.14509 (Ulysses), Lepikhin et al. 2006.16668
+//            (experts); Megatron-LM core/tensor_parallel/layers.py and mappings.py (which collective runs
+//            beside which product), cross_entropy.py (three sums instead of gathered logits),
+//            common/embeddings/ language_model_embedding.py, transformer/attention.py (fewer groups of
+//            queries than ranks); Transformer Engine pytorch/attention (ring and its balanced causal halves).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/collectives/collective.h"
+#include "sim/plan/model.h"
+
+namespace lockstep {
+
+enum class ContextKind : std::uint8_t { ring, all_gather, ulysses };
+enum class ParallelAxis : std::uint8_t { tensor, context, expert };
+
+struct ParallelDegrees {
+  std::int64_t tensor = 1;
+  std::int64_t context = 1;
+  std::int64_t expert = 1;
+  std::int64_t expert_tensor = 0;  // ranks that share each expert: as `tensor` (0), or 1
+  bool sequence_parallel = false;
+  bool keeps_gathered_inputs = false;  // of columns, for their backward; Megatron gathers them again
+  ContextKind context_kind = ContextKind::ring;
+  std::int64_t vocabulary_multiple = 128;         // of each rank's words; used where tensor > 1
+  std::int64_t expert_imbalance_ppm = 1'000'000;  // the busiest rank's tokens by an even share
+};
+
+// Elements as nccl-tests counts them, of one sample: the gathered buffer of gathers and scatters, what one
+// rank sends to all in all_to_all and to the next in send_recv.
+struct Exchange {
+  std::string name;
+  ParallelAxis axis = ParallelAxis::tensor;
+  CollectiveOp op = CollectiveOp::all_reduce;
+  std::int64_t elements = 0;
+  bool is_wide = false;  // fp32, whatever the activations are
+  bool beside_kernel =
+      false;  // may run beside what is left of the layer that it stands at; awaited at its end
+};
+
+// In the order of time, each list in the order in which its exchanges are issued.
+struct LayerExchanges {
+  std::vector<Exchange> before_forward;
+  std::vector<Exchange> after_forward;
+  std::vector<Exchange> before_backward;
+  std::vector<Exchange> after_backward_input;  // the input's gradient is there, the weights' is not
+  std::vector<Exchange> after_backward;
+};
+
+struct ParameterRole {
+  bool is_expert = false;      // reduced over fewer ranks: those that hold the same experts
+  bool is_replicated = false;  // every rank of the tensor group holds all of it
+  bool is_partial = false;     // and saw its own tokens alone: once an iteration the group sums its gradient
+  bool operator==(const ParameterRole&) const = default;
+};
+
+struct ParallelModel {
+  Model model;
+  std::vector<LayerExchanges> exchanges;  // by layer
+  std::vector<ParameterRole> parameters;  // by parameter
+};
+
+// `problems` has found none.
+ParallelModel parallel_model(const Model& model, const ParallelDegrees& degrees);
+
+// What of the model these degrees do not divide, each with the nearest degrees that do.
+std::vector<std::string> problems(const Model& model, const ParallelDegrees& degrees);
+
+// Words of one rank's part of the vocabulary, padded.
+std::int64_t words_of_rank(std::int64_t vocabulary, const ParallelDegrees& degrees);
+
+}  // namespace lockstep
