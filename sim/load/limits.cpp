@@ -136,7 +136,10 @@ Problem work_problem(const Scenario& scenario) {
       scenario.model.batch_per_gpu, work.flops, work.bytes);
 }
 
-double lowest_peak(const GpuSpec& gpu) {
+// Of the precision that products have, or of any where it has none.
+double lowest_peak(const GpuSpec& gpu, Precision precision) {
+  if (const auto own = gpu.peak.find(multiplied_as(precision)); own != gpu.peak.end())
+    return as_double(own->second.count());
   double lowest = largest_count;
   for (const auto& [precision, peak] : gpu.peak) lowest = std::min(lowest, as_double(peak.count()));
   return lowest;
@@ -154,7 +157,7 @@ double lowest_efficiency(const GpuSpec& gpu) {
 double priced_seconds(const Scenario& scenario) {
   const GpuSpec& gpu = scenario.cluster.gpu;
   const Work work = work_of(scenario.model);
-  const double rate = std::max(1.0, lowest_peak(gpu) * lowest_efficiency(gpu));
+  const double rate = std::max(1.0, lowest_peak(gpu, scenario.model.precision) * lowest_efficiency(gpu));
   const double memory_rate =
       std::max(1.0, as_double(gpu.memory_bandwidth.count()) * ratio(gpu.memory_efficiency_ppm));
   const double optimizer = 64 * model_bytes(scenario.model.model) / memory_rate;
@@ -172,9 +175,12 @@ double compute_seconds(const Scenario& scenario) {
     return micro_batches * (seconds(measured.forward) + seconds(measured.backward)) +
            seconds(measured.optimizer);
   }
-  // A forward is less than a step.
+  // A forward is less than a step. No stage does more than all layers.
   const double repeated = scenario.training.recompute.kind != RecomputeKind::none ? 2 : 1;
-  return repeated * micro_batches * priced_seconds(scenario);
+  const ParallelDegrees& degrees = scenario.training.layout.degrees;
+  constexpr double replicated = 4;  // norms and what else is not cut, and products that are thinner
+  const double sharing = std::max(1.0, as_double(degrees.tensor * degrees.context) / replicated);
+  return repeated * micro_batches * priced_seconds(scenario) / sharing;
 }
 
 // What one batch takes from storage to the device, one step after another.

@@ -153,6 +153,21 @@ bool has_matrix(const ModelUse& use) {
                      [](const ParameterTensor& tensor) { return tensor.shape.size() > 1; });
 }
 
+std::optional<std::int64_t> stated_batch(const JsonReader& json) {
+  const JsonReader model = json.required("model");
+  const auto batch = model.is_object() ? model.optional("batch_per_gpu") : std::nullopt;
+  return batch && batch->is_number() ? std::optional(batch->integer(1, INT64_MAX)) : std::nullopt;
+}
+
+// `training` says how many samples a copy of the model has at a time, or leads there.
+bool states_micro_batch(const JsonReader& json) {
+  const JsonReader training = json.required("training");
+  const auto states = [&](const char* key) {
+    return training.value().contains(key) && !training.value()[key].is_null();
+  };
+  return training.is_object() && (states("micro_batch") || states("global_batch"));
+}
+
 TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const bool is_known = !cluster.machine.name.empty() && cluster.ranks() <= most_ranks;
@@ -160,7 +175,8 @@ TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
   const bool is_model_known = !use.model.layers.empty() || use.measured;
   return {.nodes = cluster.nodes,
           .gpus_per_node = cluster.gpus_per_node,
-          .batch_per_gpu = use.batch_per_gpu,
+          .stated_batch = stated_batch(json),
+          .model = is_model_known && !use.model.layers.empty() ? &use.model : nullptr,
           .precision = use.precision,
           .sockets = cluster.machine.host.sockets,
           .has_nics = !cluster.machine.nics.empty(),
@@ -230,7 +246,7 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
     scenario.cluster = read_cluster(cluster, root / "cluster", calibration);
   }
   if (const JsonReader model = json.required("model"); !model.is_missing()) {
-    scenario.model = read_model(model, root / "model");
+    scenario.model = read_model(model, root / "model", !states_micro_batch(json));
   }
   if (const auto input = json.optional("input")) {
     scenario.input = read_input(
@@ -238,8 +254,10 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
         {.machine = scenario.cluster.machine, .sequence_length = scenario.model.model.tokens_per_sample});
   }
   note_derived(root);
-  scenario.training =
+  TrainingReading reading =
       read_training(json.required("training"), root / "training", training_facts(json, scenario));
+  scenario.training = std::move(reading.training);
+  scenario.model.batch_per_gpu = reading.micro_batch;
   const MachineSpec& machine = scenario.cluster.machine;
   scenario.communication =
       read_communication(json.required("communication"), root / "communication", machine.library);

@@ -285,9 +285,9 @@ std::int64_t parameters_of(const Model& model) {
 }
 
 // What can only be said once the model is known.
-void check_use(const JsonReader& json, const Definition& definition, const Use& use) {
+void check_use(const JsonReader& json, const Definition& definition, const Use& use, bool needs_batch) {
   const bool is_read = !definition.model.parameters.empty();
-  if (is_read && !states_all_times(definition) && !json.optional("batch_per_gpu")) {
+  if (needs_batch && is_read && !states_all_times(definition) && !json.optional("batch_per_gpu")) {
     json.problem("found no \"batch_per_gpu\", which is required");
   }
   if (is_read && use.sequence_length && definition.model.tokens_per_sample == 0) {
@@ -318,7 +318,7 @@ bool defines_model(const ordered_json& model) {
          (stated("measured") && model["measured"].is_object() && model["measured"].contains("parameters"));
 }
 
-ModelUse read_model(const JsonReader& json, const Place& place) {
+ModelUse read_model(const JsonReader& json, const Place& place, bool needs_batch) {
   ModelUse use;
   const Use reading = read_use(json);
   use.precision = reading.precision;
@@ -337,7 +337,7 @@ ModelUse read_model(const JsonReader& json, const Place& place) {
     }
     json.finish();
   }
-  check_use(json, definition, reading);
+  check_use(json, definition, reading, needs_batch);
   (place / "sequence_length").note("default (the model's)");
   use.name = definition.model.name;
   use.model = std::move(definition.model);

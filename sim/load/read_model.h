@@ -16,6 +16,7 @@ namespace lockstep {
 // a name that says only parts of it changes the model of that name.
 bool defines_model(const nlohmann::ordered_json& model);
 
-ModelUse read_model(const JsonReader& json, const Place& place);
+// `needs_batch`: nothing else says how many samples there are.
+ModelUse read_model(const JsonReader& json, const Place& place, bool needs_batch = true);
 
 }  // namespace lockstep

@@ -254,7 +254,8 @@ ordered_json write_summary(const Model& model) {
 ordered_json write_model(const LoadedScenario& scenario) {
   const ModelUse& use = scenario.model;
   ordered_json json = scenario.given.at("model");
-  json["batch_per_gpu"] = use.batch_per_gpu;
+  if (!scenario.training.layout.is_cut())
+    json["batch_per_gpu"] = use.batch_per_gpu;
   json["precision"] = name_of(use.precision, precision_spellings);
   if (use.model.tokens_per_sample > 0) {
     json["sequence_length"] = use.model.tokens_per_sample;
@@ -294,18 +295,40 @@ ordered_json write_input(const InputSpec& input) {
   return json;
 }
 
+void write_layout(const Scenario& scenario, ordered_json& json) {
+  const Layout& layout = scenario.training.layout;
+  json["micro_batch"] = scenario.model.batch_per_gpu;
+  json["expert_parallel"] = layout.degrees.expert;
+  json["placement"] = fmt::format("{}", fmt::join(layout.placement, "-"));
+  json["sequence_parallel"] = layout.degrees.sequence_parallel;
+  json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;
+  if (layout.degrees.context > 1)
+    json["context_parallel_kind"] = name_of(layout.degrees.context_kind, context_kind_spellings);
+  if (layout.degrees.expert_imbalance_ppm != million)
+    json["expert_imbalance"] = decimal(layout.degrees.expert_imbalance_ppm);
+  if (layout.pipeline == 1)
+    return;
+  json["pipeline_schedule"] = layout.schedule;
+  json["virtual_stages"] = layout.chunks;
+  if (!layout.stage_blocks.empty())
+    json["stage_layers"] = layout.stage_blocks;
+}
+
 ordered_json write_training(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
-  const std::int64_t ranks = scenario.cluster.ranks();
+  const Layout& layout = training.layout;
   ordered_json json{{"strategy", training.strategy},
                     {"framework", training.framework},
                     {"framework_version", training.framework_version},
-                    {"data_parallel", ranks},
-                    {"tensor_parallel", 1},
-                    {"pipeline_parallel", 1},
-                    {"context_parallel", 1},
+                    {"data_parallel", scenario.copies_of_model()},
+                    {"tensor_parallel", layout.degrees.tensor},
+                    {"pipeline_parallel", layout.pipeline},
+                    {"context_parallel", layout.degrees.context},
                     {"gradient_accumulation", training.gradient_accumulation},
-                    {"global_batch", scenario.model.batch_per_gpu * training.gradient_accumulation * ranks}};
+                    {"global_batch", scenario.model.batch_per_gpu * training.gradient_accumulation *
+                                         scenario.copies_of_model()}};
+  if (layout.is_cut())
+    write_layout(scenario, json);
   write_family_options(training, json);
   json["optimizer"] = name_of(training.optimizer, optimizer_spellings);
   json["compression"] = text_of(training.compression);

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/plan/cohort.h"
 #include "sim/plan/group.h"
 #include "sim/plan/name_table.h"
 #include "sim/plan/plan.h"
@@ -50,11 +51,16 @@ class PlanWriter {
 
   // The ranks a writer writes for, one per role.
   std::span<const Rank> representatives() const {
-    return group_ != nullptr ? group_->places : roles_.representatives;
+    if (group_ != nullptr)
+      return group_->places;
+    return cohort_ != nullptr ? cohort_->representatives : roles_.representatives;
   }
   // Where in `representatives()` the one that stands for `rank` is.
   std::size_t representative_index(Rank rank) const {
-    return group_ != nullptr ? group_->index_of[rank.index] : roles_.role_of[rank.index];
+    if (group_ != nullptr)
+      return group_->index_of[rank.index];
+    const std::uint32_t role = roles_.role_of[rank.index];
+    return cohort_ != nullptr ? cohort_->place_of[role] : role;
   }
 
   LaneId lane(const Lane& lane);
@@ -104,6 +110,7 @@ class PlanWriter {
   Plan finish() &&;
 
  private:
+  friend class CohortScope;
   friend class GroupScope;
 
   // The rank that a lane or a kernel of `rank` belongs to.
@@ -127,6 +134,7 @@ class PlanWriter {
   std::int64_t room_;  // left, in bytes
   TrafficLibrary* library_;
   std::int64_t flows_ = 0;
+  const Cohort* cohort_ = nullptr;       // entered: all that is written is of its ranks
   const WrittenGroup* group_ = nullptr;  // entered
   Plan plan_;
   std::vector<std::pair<OpId, OpId>> edges_;  // (on, op)
@@ -134,6 +142,18 @@ class PlanWriter {
   std::map<Path, PathId> paths_;
   std::map<std::string, TrafficId> traffics_;
   NameTable name_table_;
+};
+
+// Until it ends, `writer` writes for the ranks of `cohort` alone; null: for all.
+class CohortScope {
+ public:
+  CohortScope(PlanWriter& writer, const Cohort* cohort) : writer_(writer) { writer_.cohort_ = cohort; }
+  ~CohortScope() { writer_.cohort_ = nullptr; }
+  CohortScope(const CohortScope&) = delete;
+  CohortScope& operator=(const CohortScope&) = delete;
+
+ private:
+  PlanWriter& writer_;
 };
 
 // Until it ends, the ranks that `writer` is told are places in `group`.

@@ -15,8 +15,8 @@ std::string_view verb_of(const CollectiveReport& collective) {
 }
 
 bool are_alike(const CollectiveReport& a, const CollectiveReport& b) {
-  return a.op == b.op && a.payload == b.payload && a.ranks == b.ranks && a.algorithm == b.algorithm &&
-         a.protocol == b.protocol && verb_of(a) == verb_of(b);
+  return a.op == b.op && a.payload == b.payload && a.dimension == b.dimension && a.ranks == b.ranks &&
+         a.algorithm == b.algorithm && a.protocol == b.protocol && verb_of(a) == verb_of(b);
 }
 
 }  // namespace
@@ -61,6 +61,8 @@ std::string_view name_of(Payload payload) {
       return "gradients";
     case Payload::parameters:
       return "parameters";
+    case Payload::activations:
+      return "activations";
     case Payload::other:
       return "other";
   }

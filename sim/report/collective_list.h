@@ -22,6 +22,7 @@ struct CollectiveReport {
   std::string name;  // "gather unit 1"
   CollectiveOp op = CollectiveOp::all_reduce;
   Payload payload = Payload::gradients;
+  std::string dimension = "data";  // of the layout
   std::uint32_t ranks = 1;  // of its communicator
   std::uint32_t tensors = 0;
   Bytes bytes;                                // as nccl-tests counts them, before compression

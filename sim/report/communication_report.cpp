@@ -1,5 +1,6 @@
 #include "sim/report/communication_report.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/collectives/collective.h"
@@ -22,6 +23,7 @@ CollectiveReport describe_collective(const Communication& ops) {
   return {.name = ops.name,
           .op = ops.op,
           .payload = ops.payload,
+          .dimension = ops.dimension,
           .ranks = ops.ranks,
           .tensors = ops.tensors,
           .bytes = ops.bytes,
@@ -36,7 +38,7 @@ std::vector<CollectiveReport> list_collectives(const RankView& view) {
   const Time start = view.start_of(view.iterations());
   const std::vector<Stretch> busy = view.busy(view.iterations());
   for (const Communication& ops : view.run().iterations.back().communications) {
-    if (ops.direction != Direction::exchanged)
+    if (ops.direction != Direction::exchanged || !ops.has(view.representative()))
       continue;
     const CollectiveSpan span = span_of(view.run(), ops, view.representative());
     CollectiveReport found = describe_collective(ops);
@@ -48,6 +50,22 @@ std::vector<CollectiveReport> list_collectives(const RankView& view) {
     collectives.push_back(std::move(found));
   }
   return collectives;
+}
+
+std::vector<DimensionReport> dimensions_of(const std::vector<CollectiveReport>& collectives) {
+  std::vector<DimensionReport> dimensions;
+  for (const CollectiveReport& collective : collectives) {
+    auto found = std::find_if(dimensions.begin(), dimensions.end(), [&](const DimensionReport& dimension) {
+      return dimension.name == collective.dimension;
+    });
+    if (found == dimensions.end())
+      found = dimensions.insert(found, {.name = collective.dimension});
+    found->calls += 1;
+    found->sent += collective.sent;
+    found->active += collective.end - collective.start;
+    found->exposed += collective.exposed;
+  }
+  return dimensions;
 }
 
 std::vector<BucketReport> buckets_among(const std::vector<CollectiveReport>& collectives) {
@@ -67,12 +85,19 @@ std::vector<BucketReport> buckets_among(const std::vector<CollectiveReport>& col
   return buckets;
 }
 
-// Gradients and parameters that a rank sends in a mean iteration.
-Bytes sent_per_rank(const Run& run) {
+// A message between stages is told of both its ends.
+bool sends(const Communication& communication, std::size_t representative) {
+  return communication.direction != Direction::received && communication.has(representative) &&
+         (communication.dimension != "pipeline" || communication.ready[representative] != no_op);
+}
+
+// Gradients, parameters and activations that a rank sends in a mean iteration.
+Bytes sent_per_rank(const RankView& view) {
+  const Run& run = view.run();
   Bytes sent;
   for (std::size_t iteration = 1; iteration < run.iterations.size(); ++iteration)
     for (const Communication& communication : run.iterations[iteration].communications)
-      if (communication.payload != Payload::other && communication.direction != Direction::received)
+      if (communication.payload != Payload::other && sends(communication, view.representative()))
         sent += sent_by_rank(communication);
   return Bytes{sent.count() / static_cast<std::int64_t>(run.iterations.size() - 1)};
 }
@@ -129,11 +154,12 @@ CommunicationReport report_communication(const Simulation& simulation, const Ran
   const Run& run = critical.run();
   const Time last_start = critical.start_of(critical.iterations());
   CommunicationReport report;
-  report.bytes_per_gpu = sent_per_rank(run);
+  report.bytes_per_gpu = sent_per_rank(critical);
   std::tie(report.total, report.overlapped) =
       simulation.long_run ? mean_activity(*simulation.long_run) : mean_activity(critical);
   report.collectives = list_collectives(critical);
   report.buckets = buckets_among(report.collectives);
+  report.dimensions = dimensions_of(report.collectives);
   report.pushes = report_messages(run, critical.representative(), Direction::sent, last_start);
   report.pulls = report_messages(run, critical.representative(), Direction::received, last_start);
   report.servers = report_servers(run, simulation.job);

@@ -30,11 +30,21 @@ struct BucketReport {
   Bandwidth busbw;
 };
 
+// Collectives and messages along one dimension of the layout, of one rank and iteration.
+struct DimensionReport {
+  std::string name;
+  std::int64_t calls = 0;
+  Bytes sent = {};
+  Duration active = {};   // the sum over calls
+  Duration exposed = {};  // of that, while the compute lane stood still
+};
+
 struct CommunicationReport {
   Bytes bytes_per_gpu;         // sent by one rank per iteration
   Duration total, overlapped;  // while the rank communicates; and computes meanwhile
   std::vector<BucketReport> buckets;
   std::vector<CollectiveReport> collectives;   // in the order of issue
+  std::vector<DimensionReport> dimensions;     // by their first
   std::optional<MessageReport> pushes, pulls;  // with parameter servers
   std::vector<ServerReport> servers;
   std::string bottleneck_link;  // empty without communication

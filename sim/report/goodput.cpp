@@ -123,7 +123,9 @@ void refuse_hopeless(const Scenario& scenario, const Checkpointing& checkpointin
 Checkpointing plan_checkpoints(const Scenario& scenario, const Job& job, Duration iteration) {
   const ClusterSpec& cluster = scenario.cluster;
   const FaultSpec& faults = *cluster.faults;
-  const CheckpointBytes bytes = checkpoint_bytes(job, cluster.ranks());
+  CheckpointBytes bytes = checkpoint_bytes(job, scenario.synchronised_ranks());
+  bytes.total = bytes.total * scenario.training.layout.degrees.tensor;
+  bytes.of_busiest = divided_up(bytes.of_busiest, scenario.training.layout.pipeline);
   const Duration time = writing_time(cluster, bytes);
   const FailureModel failures{
       .mtbf = Microseconds{in_microseconds(faults.mtbf_per_node).count() / cluster.nodes},

@@ -31,15 +31,15 @@ std::optional<Imbalance> find_imbalance(const Scenario& scenario, const Simulati
   const std::size_t ranks = run.lanes.compute.size();
   if (!strategy_named(scenario.training.strategy).has_leader || ranks < 2)
     return std::nullopt;
-  const MemoryUse standing = standing_memory(scenario, simulation);
+  const std::vector<MemoryUse> standing = standing_memory(scenario, simulation);
   Imbalance found{.busy = mean_busy(run, 0),
                   .others_busy = {},
-                  .memory = most_held(run, standing, 0),
+                  .memory = most_held(run, standing[0], 0),
                   .others_memory = {}};
   Duration others;
   for (std::size_t rank = 1; rank < ranks; ++rank) {
     others += mean_busy(run, rank);
-    found.others_memory = std::max(found.others_memory, most_held(run, standing, rank));
+    found.others_memory = std::max(found.others_memory, most_held(run, standing[rank], rank));
   }
   found.others_busy = Duration::picoseconds(others.picoseconds() / static_cast<std::int64_t>(ranks - 1));
   return found;

@@ -27,15 +27,15 @@ bool has_layers(const Scenario& scenario) {
 
 struct Held {
   MemoryUse peak;
-  MemoryUse standing;
+  MemoryUse standing;         // of the rank with the peak
   MemoryUse before_update;    // the most while the optimizer does not run
   Bytes optimizer_workspace;  // of all ranks together
 };
 
-MemoryUse peak_before_update(const Run& run, const MemoryUse& standing) {
-  MemoryUse peak = standing;
+MemoryUse peak_before_update(const Run& run, std::span<const MemoryUse> standing) {
+  MemoryUse peak = standing.front();
   for (std::size_t i = 0; i < run.lanes.compute.size(); ++i)
-    for (const MemoryMoment& moment : track_memory(run, standing, i))
+    for (const MemoryMoment& moment : track_memory(run, standing[i], i))
       if (moment.op == no_op || section_of(run.plan, moment.op).category != Category::optimizer)
         peak = moment.use.total() > peak.total() ? moment.use : peak;
   return peak;
@@ -48,9 +48,10 @@ Held held_by(Scenario scenario) {
   scenario.simulation.iterations = 1;
   scenario.simulation.fidelity = Fidelity::flow;
   const Simulation simulation = simulate(scenario, {.with_first = false});
-  const MemoryUse standing = standing_memory(scenario, simulation);
-  return {.peak = find_memory_peak(simulation.steady, standing).moment.use,
-          .standing = standing,
+  const std::vector<MemoryUse> standing = standing_memory(scenario, simulation);
+  const MemoryPeak peak = find_memory_peak(simulation.steady, standing);
+  return {.peak = peak.moment.use,
+          .standing = standing[peak.representative],
           .before_update = peak_before_update(simulation.steady, standing),
           .optimizer_workspace = simulation.job.process.optimizer_workspace};
 }

@@ -15,8 +15,9 @@ bool tells_activations(const Job& job) {
 
 MemoryReport report_memory(const Scenario& scenario, const Simulation& simulation, Time iteration_start) {
   const Run& run = simulation.steady;
-  const MemoryUse standing = standing_memory(scenario, simulation);
-  const MemoryPeak found = find_memory_peak(run, standing);
+  const std::vector<MemoryUse> all = standing_memory(scenario, simulation);
+  const MemoryPeak found = find_memory_peak(run, all);
+  const MemoryUse& standing = all[found.representative];
   MemoryReport memory{.peak = found.moment.use,
                       .standing = standing,
                       .moment = describe_moment(run.plan, found.moment),

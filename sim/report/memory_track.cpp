@@ -39,14 +39,28 @@ void follow(const Run& run, const MemoryUse& standing, std::size_t representativ
   }
 }
 
-}  // namespace
-
-MemoryUse standing_memory(const Scenario& scenario, const Simulation& simulation) {
-  const Bytes half{is_mixed(scenario.model.precision) ? parameter_count(scenario.model.model) * 2 : 0};
-  return standing_memory({.job = simulation.job,
+MemoryUse standing_memory_of(const Scenario& scenario, const Simulation& simulation, const Job& job) {
+  const bool has_half_copies = is_mixed(scenario.model.precision) && !scenario.model.measured;
+  return standing_memory({.job = job,
                           .world = simulation.cluster->world,
                           .groups = simulation.cluster->groups,
-                          .half_copies = half});
+                          .ranks = scenario.synchronised_ranks(),
+                          .half_copies = Bytes{has_half_copies ? element_count(job.gradients) * 2 : 0}});
+}
+
+}  // namespace
+
+std::vector<MemoryUse> standing_memory(const Scenario& scenario, const Simulation& simulation) {
+  const Job& job = simulation.job;
+  const std::size_t representatives = simulation.steady.lanes.compute.size();
+  if (job.stages.empty())
+    return std::vector<MemoryUse>(representatives, standing_memory_of(scenario, simulation, job));
+  std::vector<MemoryUse> standing(representatives);
+  for (std::size_t stage = 0; stage < job.stages.size(); ++stage) {
+    const MemoryUse of_stage = standing_memory_of(scenario, simulation, job.stages[stage]);
+    for (const std::uint32_t role : simulation.cluster->cohorts[stage].roles) standing[role] = of_stage;
+  }
+  return standing;
 }
 
 std::vector<MemoryMoment> track_memory(const Run& run, const MemoryUse& standing,
@@ -56,10 +70,10 @@ std::vector<MemoryMoment> track_memory(const Run& run, const MemoryUse& standing
   return moments;
 }
 
-MemoryPeak find_memory_peak(const Run& run, const MemoryUse& standing) {
-  MemoryPeak peak{.representative = 0, .moment = {.time = {}, .use = standing}};
+MemoryPeak find_memory_peak(const Run& run, std::span<const MemoryUse> standing) {
+  MemoryPeak peak{.representative = 0, .moment = {.time = {}, .use = standing.front()}};
   for (std::size_t i = 0; i < run.lanes.compute.size(); ++i)
-    follow(run, standing, i, [&](const MemoryMoment& moment) {
+    follow(run, standing[i], i, [&](const MemoryMoment& moment) {
       if (moment.use.total() > peak.moment.use.total())
         peak = {i, moment};
     });

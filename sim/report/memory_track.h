@@ -10,6 +10,7 @@
 // Cost:      n log n in the changes of one iteration, for each representative.
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,8 @@ struct MemoryMoment {
   MemoryUse use;
 };
 
-// What stands all the time on every GPU.
-MemoryUse standing_memory(const Scenario& scenario, const Simulation& simulation);
+// What stands all the time, by representative: stages of a pipeline hold unlike parts.
+std::vector<MemoryUse> standing_memory(const Scenario& scenario, const Simulation& simulation);
 
 // What one representative holds in the last iteration of the steady run: a moment for each change.
 std::vector<MemoryMoment> track_memory(const Run& run, const MemoryUse& standing, std::size_t representative);
@@ -35,8 +36,8 @@ struct MemoryPeak {
   std::size_t representative = 0;
   MemoryMoment moment;  // the first one with the most
 };
-// Of the representative that holds most.
-MemoryPeak find_memory_peak(const Run& run, const MemoryUse& standing);
+// Of the representative that holds most. `standing`: by representative.
+MemoryPeak find_memory_peak(const Run& run, std::span<const MemoryUse> standing);
 
 // "at backward layer4.2" or "after forward layer1.0"; empty before the iteration.
 std::string describe_moment(const Plan& plan, const MemoryMoment& moment);

@@ -49,7 +49,8 @@ CollectiveSpan span_of(const Run& run, const Communication& communication, std::
   const auto end_of = [&](const std::vector<OpId>& ops) {
     return run.timeline.end[ops[representative].index];
   };
-  return {.ready = end_of(communication.ready),
+  const bool is_sent = communication.ready[representative] != no_op;  // else it comes from another stage
+  return {.ready = end_of(is_sent ? communication.ready : communication.collective.begin),
           .start = end_of(communication.collective.begin),
           .end = end_of(communication.collective.end)};
 }

@@ -59,6 +59,7 @@ ordered_json write_collective(const CollectiveReport& collective) {
   return {{"name", collective.name},
           {"collective", collective_op_name(collective.op)},
           {"payload", name_of(collective.payload)},
+          {"dimension", collective.dimension},
           {"ranks", collective.ranks},
           {"tensors", collective.tensors},
           {"bytes", collective.bytes.count()},
@@ -95,13 +96,21 @@ ordered_json write_communication(const CommunicationReport& report) {
   ordered_json buckets = ordered_json::array();
   for (const BucketReport& bucket : report.buckets) buckets.push_back(write_bucket(bucket));
   ordered_json collectives = ordered_json::array();
+  // Of activations there are thousands, all alike: `dimensions` adds them up.
   for (const CollectiveReport& collective : report.collectives)
-    collectives.push_back(write_collective(collective));
+    if (collective.payload != Payload::activations)
+      collectives.push_back(write_collective(collective));
   ordered_json json{{"bytes_per_gpu", report.bytes_per_gpu.count()},
                     {"total_s", seconds(report.total)},
                     {"overlapped_s", seconds(report.overlapped)},
                     {"buckets", buckets},
                     {"collectives", collectives}};
+  for (const DimensionReport& dimension : report.dimensions)
+    json["dimensions"].push_back({{"name", dimension.name},
+                                  {"calls", dimension.calls},
+                                  {"sent_bytes", dimension.sent.count()},
+                                  {"active_s", seconds(dimension.active)},
+                                  {"exposed_s", seconds(dimension.exposed)}});
   if (report.pushes && report.pulls) {
     json["pushes"] = write_messages(*report.pushes);
     json["pulls"] = write_messages(*report.pulls);

@@ -17,6 +17,7 @@ std::string to_text(const Report& report, const LoadedScenario& scenario, const 
   text += buckets_text(report.communication.buckets, style);
   text += collectives_text(report.communication, style);
   text += communication_text(report.communication, report.iteration, style);
+  text += dimensions_text(report.communication, report.iteration, style);
   if (report.asynchrony)
     text += asynchrony_text(*report.asynchrony, style);
   text += memory_text(report.memory, style);

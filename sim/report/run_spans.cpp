@@ -108,7 +108,8 @@ std::map<OpId, const Communication*> RunSpans::communications_by_begin(std::size
   std::map<OpId, const Communication*> found;
   for (const IterationOps& iteration : run_.iterations)
     for (const Communication& communication : iteration.communications)
-      found[communication.collective.begin[representative]] = &communication;
+      if (communication.has(representative))
+        found[communication.collective.begin[representative]] = &communication;
   return found;
 }
 

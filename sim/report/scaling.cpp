@@ -14,6 +14,7 @@ namespace {
 Scenario on_one_gpu(const Scenario& scenario) {
   Scenario alone = scenario;
   alone.training.strategy = one_gpu_strategy();
+  alone.training.layout = {};
   alone.cluster.nodes = 1;
   alone.cluster.gpus_per_node = 1;
   alone.cluster.stragglers.clear();
@@ -35,8 +36,9 @@ Bytes peak_of_one_gpu(const Scenario& scenario) {
 
 // Then no rank holds less than one GPU alone would.
 bool divides_nothing(const ScaledRun& run) {
-  const MemoryShares shares = memory_shares(run.simulation.job, run.scenario.cluster.ranks());
-  return shares.weights == 1 && shares.gradients == 1 && shares.states == 1;
+  const MemoryShares shares = memory_shares(run.simulation.job, run.scenario.synchronised_ranks());
+  return !run.scenario.training.layout.is_cut() && shares.weights == 1 && shares.gradients == 1 &&
+         shares.states == 1;
 }
 
 std::string reason_against(const ScaledRun& run) {
@@ -56,7 +58,10 @@ std::string reason_against(const ScaledRun& run) {
 Scaling find_scaling(const ScaledRun& run) {
   if (std::string reason = reason_against(run); !reason.empty())
     return {.efficiency = std::nullopt, .reason = std::move(reason)};
-  const Duration work = work_of_rank(run.scenario, run.simulation, run.lane);
+  const Layout& layout = run.scenario.training.layout;
+  const Duration work = layout.is_cut()
+                            ? scaled(single_gpu_time(on_one_gpu(run.scenario)), 1, layout.ranks_of_a_copy())
+                            : work_of_rank(run.scenario, run.simulation, run.lane);
   return {.efficiency = std::min(1.0, work.in_seconds() / run.iteration.in_seconds()), .reason = {}};
 }
 

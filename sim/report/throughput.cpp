@@ -28,7 +28,8 @@ std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration
     return std::nullopt;
   const double step =
       share_of_length(scenario) * 3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
-      static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation);
+      static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation) /
+      static_cast<double>(scenario.training.layout.ranks_of_a_copy());
   if (step == 0)
     return std::nullopt;
   const FlopRate peak = matmul_peak(scenario.cluster.gpu, scenario.model.precision);
@@ -40,7 +41,7 @@ std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration
 Throughput find_throughput(const Scenario& scenario, Duration iteration) {
   Throughput found;
   found.samples_per_iteration =
-      scenario.model.batch_per_gpu * scenario.training.gradient_accumulation * scenario.cluster.ranks();
+      scenario.model.batch_per_gpu * scenario.training.gradient_accumulation * scenario.copies_of_model();
   if (scenario.model.model.tokens_per_sample > 0)
     found.tokens_per_iteration = tokens_of(scenario, found.samples_per_iteration);
   found.mfu = model_flops_utilisation(scenario, iteration);

@@ -183,7 +183,7 @@ class RunTrace {
   // Of the last iteration: a point for the last of the changes at one instant.
   void write_memory(Rank rank, std::size_t representative) {
     const std::string name = fmt::format("memory GPU {}", rank.index);
-    const std::vector<MemoryMoment> moments = track_memory(run_, standing_, representative);
+    const std::vector<MemoryMoment> moments = track_memory(run_, standing_[representative], representative);
     for (std::size_t i = 0; i < moments.size(); ++i)
       if (i + 1 == moments.size() || moments[i + 1].time > moments[i].time)
         stream_.write_counter(name, moments[i].time, bands_of(moments[i].use));
@@ -200,7 +200,7 @@ class RunTrace {
   const Run& run_;
   const Roles& roles_;
   std::size_t ranks_;
-  MemoryUse standing_;
+  std::vector<MemoryUse> standing_;  // by representative
   RunSpans spans_;
   TraceStream stream_;
 };

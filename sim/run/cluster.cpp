@@ -6,6 +6,7 @@
 #include "sim/network/planning.h"
 #include "sim/run/disturbance.h"
 #include "sim/run/folding.h"
+#include "sim/run/layout_groups.h"
 
 namespace lockstep {
 namespace {
@@ -55,13 +56,6 @@ std::optional<Bandwidth> find_sending_limit(const Scenario& scenario) {
   return is_enough ? std::nullopt : std::optional(*each * *forced);
 }
 
-MeshGroups groups_wanted(const Scenario& scenario) {
-  const Strategy& strategy = strategy_of(scenario);
-  if (strategy.groups == nullptr)
-    return {};
-  return strategy.groups(scenario.training, static_cast<std::uint32_t>(scenario.cluster.ranks()));
-}
-
 std::vector<GroupSet> find_group_sets(const Scenario& scenario, const Topology& topology) {
   std::vector<GroupSet> sets;
   const MeshGroups wanted = groups_wanted(scenario);
@@ -77,13 +71,21 @@ std::uint32_t count_machines(const Scenario& scenario) {
   return machines;
 }
 
+std::vector<Cohort> find_cohorts(const Scenario& scenario, const Roles& roles) {
+  const std::int64_t stages = scenario.training.layout.pipeline;
+  if (stages == 1)
+    return {};
+  return cohorts_of(roles, stages_of_ranks(scenario), static_cast<std::uint32_t>(stages));
+}
+
 std::unique_ptr<Cluster> connect(const Scenario& scenario) {
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
   Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   std::vector<GroupSet> groups = find_group_sets(scenario, topology);
   Symmetry symmetry = find_roles(scenario, topology, world, groups);
+  std::vector<Cohort> cohorts = find_cohorts(scenario, symmetry.roles);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry),
-                                   std::move(groups));
+                                   std::move(groups), std::move(cohorts));
 }
 
 }  // namespace
@@ -136,6 +138,7 @@ ClusterFacts facts_of(const Scenario& scenario) {
           .fabric = cluster.fabric,
           .hosts = hosts_of(scenario),
           .groups = groups_wanted(scenario),
+          .stages = stages_of_ranks(scenario),
           .slowdown_by_rank = slowdown_by_rank(scenario),
           .slowdown_by_nic = slowdown_by_nic(scenario)};
 }

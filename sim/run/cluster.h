@@ -16,6 +16,7 @@
 #include "sim/network/ring_search.h"
 #include "sim/network/route_library.h"
 #include "sim/network/routing.h"
+#include "sim/plan/cohort.h"
 #include "sim/plan/group.h"
 #include "sim/plan/traffic_library.h"
 #include "sim/run/run_size.h"
@@ -29,7 +30,8 @@ struct Cluster {
   Topology topology;
   Communicator world;
   Symmetry symmetry;
-  std::vector<GroupSet> groups;  // that the strategy runs collectives in beside the world
+  std::vector<GroupSet> groups;  // that collectives run in beside the world: the strategy's and the layout's
+  std::vector<Cohort> cohorts;   // by stage of a pipeline; none: all ranks run alike programs
   mutable TrafficLibrary traffics = TrafficLibrary(most_remembered_flows);
   mutable RouteLibrary routes = RouteLibrary(most_remembered_flows);
 
@@ -52,6 +54,7 @@ struct ClusterFacts {
   FabricSpec fabric;
   std::vector<Host> hosts;
   MeshGroups groups;
+  std::vector<std::uint32_t> stages;
   std::vector<std::int64_t> slowdown_by_rank;
   std::vector<std::int64_t> slowdown_by_nic;
   bool operator==(const ClusterFacts&) const = default;

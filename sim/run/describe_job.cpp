@@ -4,13 +4,17 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "sim/compute/kernel_time.h"
 #include "sim/run/describe_input.h"
 #include "sim/run/host_issue.h"
+#include "sim/run/model_stages.h"
 #include "sim/run/process_memory.h"
 #include "sim/training/activations.h"
+#include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
 namespace {
@@ -73,15 +77,15 @@ std::int64_t unscaling_bytes(Precision precision) {
   return precision == Precision::amp_fp16 ? 8 : 0;
 }
 
-KernelWork optimizer_work(const ModelUse& use, Optimizer optimizer, KernelStyle style) {
+KernelWork optimizer_work(const Model& model, Precision precision, Optimizer optimizer, KernelStyle style) {
   if (optimizer == Optimizer::none)
     return stated(Duration::zero());
-  const auto tensors = static_cast<std::int64_t>(use.model.parameters.size());
+  const auto tensors = static_cast<std::int64_t>(model.parameters.size());
   const std::int64_t bytes =
       style == KernelStyle::eager ? foreach_bytes(optimizer) : one_pass_bytes(optimizer);
   const std::int64_t passes = std::max<std::int64_t>(bytes / one_pass_bytes(optimizer), 1);
   return {.work_class = WorkClass::optimizer,
-          .bytes = parameter_count(use.model) * (bytes + unscaling_bytes(use.precision)),
+          .bytes = parameter_count(model) * (bytes + unscaling_bytes(precision)),
           .launches = divided_up(tensors, tensors_per_launch) * passes};
 }
 
@@ -122,8 +126,30 @@ class LayerPricer {
                           products * transposed_bytes(layer)};
   }
 
+  // Of that, the gradients of the weights, where they are a product of their own that can wait.
+  std::optional<KernelWork> backward_weights(const Layer& layer) const {
+    if (!layer.product || layer.weight_elements == 0 || layer.backward_input_flops == 0)
+      return std::nullopt;
+    const std::int64_t casting = casts_ ? layer.gradient_elements * cast_bytes : 0;
+    const std::int64_t elements = layer.backward_elements / 2 * batch_ + layer.gradient_elements;
+    return KernelWork{.work_class = work_class(layer.kind),
+                      .flops = layer.backward_weight_flops * batch_,
+                      .bytes = elements * element_bytes_,
+                      .launches = 1 + (casting > 0 ? 1 : 0) + transposes_of(layer),
+                      .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + transposes_of(layer),
+                      .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
+                                    transposed_bytes(layer)};
+  }
+
   std::vector<Kernel> forward_products(const Layer& layer) const {
     return {{.shape = product_of(layer), .direction = KernelDirection::forward}};
+  }
+
+  Kernel input_product(const Layer& layer) const {
+    return {.shape = product_of(layer), .direction = KernelDirection::by_data};
+  }
+  Kernel weights_product(const Layer& layer) const {
+    return {.shape = product_of(layer), .direction = KernelDirection::by_weights};
   }
 
   // A layer whose input is data has no gradient to hand on.
@@ -222,31 +248,98 @@ class ProductRuns {
   std::map<std::vector<Kernel>, std::uint32_t> numbers_;
 };
 
-void add_modelled_layers(Job& job, const Scenario& scenario) {
-  const ModelUse& use = scenario.model;
-  const GpuSpec& gpu = scenario.cluster.gpu;
-  const LayerPricer pricer(scenario);
-  ProductRuns runs(job, gpu, use.precision);
-  for (std::size_t index = 0; index < use.model.layers.size(); ++index) {
-    const Layer& layer = use.model.layers[index];
+// What is left of `whole` without `part`.
+KernelWork difference(KernelWork whole, const KernelWork& part) {
+  whole.flops -= part.flops;
+  whole.bytes = std::max<std::int64_t>(whole.bytes - part.bytes, 0);
+  whole.launches = std::max<std::int64_t>(whole.launches - part.launches, 0);
+  whole.passes -= part.passes;
+  whole.pass_bytes -= part.pass_bytes;
+  return whole;
+}
+
+std::vector<ExchangeWork> exchange_work(const std::vector<Exchange>& exchanges, const ModelUse& use) {
+  constexpr std::int64_t wide = 4;
+  std::vector<ExchangeWork> work;
+  for (const Exchange& exchange : exchanges)
+    work.push_back({.name = exchange.name,
+                    .axis = exchange.axis,
+                    .op = exchange.op,
+                    .bytes = Bytes{exchange.elements * use.batch_per_gpu *
+                                   (exchange.is_wide ? wide : activation_bytes(use.precision))},
+                    .is_beside_kernel = exchange.beside_kernel});
+  return work;
+}
+
+LayerExchangeWork exchange_work(const LayerExchanges& exchanges, const ModelUse& use) {
+  return {.before_forward = exchange_work(exchanges.before_forward, use),
+          .after_forward = exchange_work(exchanges.after_forward, use),
+          .before_backward = exchange_work(exchanges.before_backward, use),
+          .after_backward_input = exchange_work(exchanges.after_backward_input, use),
+          .after_backward = exchange_work(exchanges.after_backward, use)};
+}
+
+// What one rank computes: the model, or its slice of it and what that has to exchange.
+struct RankModel {
+  const Model& model;
+  std::span<const LayerExchanges> exchanges = {};  // by layer; empty: none
+  std::span<const ParameterRole> roles = {};       // by parameter; empty: all are dense and whole
+  std::span<const std::size_t> origin = {};        // by layer: which of the scenario's it is; empty: the same
+  bool splits_backward = false;                    // the gradients of weights are kernels of their own
+};
+
+class LayerDescriber {
+ public:
+  LayerDescriber(const Scenario& scenario, const RankModel& rank, ProductRuns& runs)
+      : use_(scenario.model),
+        has_kernels_(scenario.cluster.gpu.kernels.has_value()),
+        pricer_(scenario),
+        rank_(rank),
+        runs_(runs) {}
+
+  LayerWork describe(std::size_t index) const {
+    const Layer& layer = rank_.model.layers[index];
     LayerWork work{.name = layer.name,
-                   .forward = pricer.forward(layer),
-                   .backward = pricer.backward(layer),
+                   .forward = pricer_.forward(layer),
+                   .backward = pricer_.backward(layer),
                    .gradients = layer.parameters,
                    .block = layer.block,
                    .recomputed = {},
                    .is_loss = layer.is_loss};
-    if (layer.product && gpu.kernels) {
-      work.forward.products = runs.number_of(pricer.forward_products(layer));
-      work.backward.products = runs.number_of(pricer.backward_products(layer));
+    if (index < rank_.exchanges.size())
+      work.exchanges = exchange_work(rank_.exchanges[index], use_);
+    const std::size_t origin = rank_.origin.empty() ? index : rank_.origin[index];
+    if (origin < use_.stated.size() && use_.stated[origin]) {
+      work.forward = stated(use_.stated[origin]->forward);
+      work.backward = stated(use_.stated[origin]->backward);
+      return work;
     }
-    if (index < use.stated.size() && use.stated[index]) {
-      work.forward = stated(use.stated[index]->forward);
-      work.backward = stated(use.stated[index]->backward);
-    }
-    job.layers.push_back(std::move(work));
+    if (rank_.splits_backward)
+      work.backward_weights = pricer_.backward_weights(layer);
+    if (work.backward_weights)
+      work.backward = difference(work.backward, *work.backward_weights);
+    if (layer.product && has_kernels_)
+      name_products(layer, work);
+    return work;
   }
-}
+
+ private:
+  void name_products(const Layer& layer, LayerWork& work) const {
+    work.forward.products = runs_.number_of(pricer_.forward_products(layer));
+    if (!work.backward_weights) {
+      work.backward.products = runs_.number_of(pricer_.backward_products(layer));
+      return;
+    }
+    work.backward.products = runs_.number_of({pricer_.input_product(layer)});
+    work.backward_weights->products = runs_.number_of({pricer_.weights_product(layer)});
+  }
+
+  const ModelUse& use_;
+  bool has_kernels_;
+  LayerPricer pricer_;
+  const RankModel& rank_;
+  ProductRuns& runs_;
+};
 
 bool is_attention(const Layer& layer) {
   return layer.kind == LayerKind::attention;
@@ -314,23 +407,36 @@ void add_measured_layers(Job& job, const MeasuredModel& measured) {
   std::reverse(job.layers.begin(), job.layers.end());
 }
 
-void add_model(Job& job, const Scenario& scenario) {
+// What each rank of a tensor group found for its own tokens alone.
+Bytes partial_gradients(const RankModel& rank, std::int64_t element_bytes) {
+  std::int64_t elements = 0;
+  for (std::size_t parameter = 0; parameter < rank.roles.size(); ++parameter)
+    if (rank.roles[parameter].is_partial)
+      elements += rank.model.parameters[parameter].elements;
+  return Bytes{elements * element_bytes};
+}
+
+void add_model(Job& job, const Scenario& scenario, const RankModel& rank, ProductRuns& runs) {
   const ModelUse& use = scenario.model;
   const std::int64_t bytes = parameter_bytes(use.precision);
-  for (const ParameterTensor& tensor : use.model.parameters)
+  for (const ParameterTensor& tensor : rank.model.parameters)
     job.gradients.push_back({.name = tensor.name,
                              .bytes = Bytes{tensor.elements * bytes},
                              .element_bytes = static_cast<std::uint32_t>(bytes),
                              .rows = tensor.shape.size() > 1 ? tensor.shape.front() : 0});
-  job.buffers = buffers_by_type(use.model);
-  job.input_bytes = Bytes{use.model.input_bytes * use.batch_per_gpu};
-  job.output_bytes = Bytes{use.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
-  add_modelled_layers(job, scenario);
-  plan_recomputation(job, use.model, scenario.training.recompute);
+  job.buffers = buffers_by_type(rank.model);
+  job.input_bytes = Bytes{rank.model.input_bytes * use.batch_per_gpu};
+  job.output_bytes = Bytes{rank.model.output_elements * use.batch_per_gpu * activation_bytes(use.precision)};
+  const LayerDescriber layers(scenario, rank, runs);
+  for (std::size_t index = 0; index < rank.model.layers.size(); ++index)
+    job.layers.push_back(layers.describe(index));
+  job.partial_gradients = partial_gradients(rank, bytes);
+  plan_recomputation(job, rank.model, scenario.training.recompute);
   describe_activations(
-      job, use.model,
+      job, rank.model,
       {.precision = use.precision, .kernels = scenario.compute.kernels, .samples = use.batch_per_gpu});
-  job.optimizer = optimizer_work(use, scenario.training.optimizer, scenario.compute.kernels);
+  job.optimizer =
+      optimizer_work(rank.model, use.precision, scenario.training.optimizer, scenario.compute.kernels);
 }
 
 void add_measured(Job& job, const MeasuredModel& measured) {
@@ -356,9 +462,8 @@ Duration control_round(const ClusterSpec& cluster) {
          between_hosts * doublings(cluster.nodes);
 }
 
-}  // namespace
-
-Job describe_job(const Scenario& scenario) {
+// All but the model.
+Job describe_settings(const Scenario& scenario) {
   Job job;
   job.training = scenario.training;
   job.communication = scenario.communication;
@@ -368,11 +473,58 @@ Job describe_job(const Scenario& scenario) {
     job.input = describe_input(scenario);
   job.host_launch = scenario.cluster.gpu.host_launch;
   job.control_round = control_round(scenario.cluster);
+  return job;
+}
+
+// The gradients of weights have kernels of their own where something may run between: a schedule's next pass, or
+// the sum of what each rank found for its input.
+bool splits_backward(const Layout& layout) {
+  return layout.degrees.tensor > 1 ||
+         (layout.pipeline > 1 && pipeline_schedule_named(layout.schedule).splits_backward);
+}
+
+void describe_cut_model(Job& job, const Scenario& scenario) {
+  const Layout& layout = scenario.training.layout;
+  const ParallelModel sliced = parallel_model(scenario.model.model, layout.degrees);
+  ProductRuns runs(job, scenario.cluster.gpu, scenario.model.precision);
+  const auto add = [&](Job& into, const ParallelModel& slice, std::span<const std::size_t> origin) {
+    add_model(into, scenario,
+              {.model = slice.model,
+               .exchanges = slice.exchanges,
+               .roles = slice.parameters,
+               .origin = origin,
+               .splits_backward = splits_backward(layout)},
+              runs);
+  };
+  add(job, sliced, {});
+  if (layout.pipeline == 1)
+    return;
+  for (ModelStage& stage : stages_of(sliced, layout)) {
+    Job& own = job.stages.emplace_back(describe_settings(scenario));
+    add(own, stage.slice, stage.origin);
+    own.stage = std::move(stage.work);
+    for (Bytes& handed : own.stage->handed_on)
+      handed = handed * scenario.model.batch_per_gpu * activation_bytes(scenario.model.precision);
+    own.process = describe_process(scenario, own);
+  }
+}
+
+void describe_model(Job& job, const Scenario& scenario) {
   if (scenario.model.measured)
-    add_measured(job, *scenario.model.measured);
-  else
-    add_model(job, scenario);
-  job.host = describe_host(scenario, job);
+    return add_measured(job, *scenario.model.measured);
+  if (scenario.training.layout.is_cut())
+    return describe_cut_model(job, scenario);
+  ProductRuns runs(job, scenario.cluster.gpu, scenario.model.precision);
+  add_model(job, scenario, {.model = scenario.model.model}, runs);
+}
+
+}  // namespace
+
+Job describe_job(const Scenario& scenario) {
+  Job job = describe_settings(scenario);
+  describe_model(job, scenario);
+  if (job.stages.empty())
+    job.host = describe_host(scenario, job);
   job.process = describe_process(scenario, job);
   return job;
 }

@@ -1,10 +1,15 @@
 #include "sim/run/folding.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
 
+#include "sim/collectives/choice.h"
 #include "sim/collectives/collective.h"
 #include "sim/run/cluster.h"
 #include "sim/run/disturbance.h"
+#include "sim/run/layout_groups.h"
 
 namespace lockstep {
 namespace {
@@ -24,16 +29,77 @@ bool may_fold(const Scenario& scenario, const Communicator& world) {
   return (scenario.simulation.fidelity == Fidelity::flow && !takes_cores) || does_alike(scenario, world);
 }
 
-// A group stands for those like it where its rings tell what links it loads, and how much.
-bool may_fold_groups(const Scenario& scenario, const Topology& topology, std::span<const GroupSet> groups) {
-  if (scenario.simulation.fidelity != Fidelity::flow ||
-      scenario.cluster.calibration.core_time_per_byte_ps > 0)
-    return false;
-  const auto is_alike = [&](const GroupSet& set) {
-    return std::all_of(set.shapes.begin(), set.shapes.end(),
-                       [&](const Communicator& shape) { return does_alike(scenario, shape); });
-  };
-  return std::all_of(groups.begin(), groups.end(), is_alike) || have_links_of_their_own(topology, groups);
+// Busy cores are no links that could stand for others.
+bool may_fold_groups(const Scenario& scenario) {
+  return scenario.simulation.fidelity == Fidelity::flow &&
+         scenario.cluster.calibration.core_time_per_byte_ps == 0;
+}
+
+// Of the algorithms that may be chosen for messages of any size, those in which not all nodes do alike.
+std::set<std::string> unlike_algorithms(const Scenario& scenario, const Communicator& shape) {
+  if (does_alike(scenario, shape))
+    return {};
+  constexpr int most_doublings = 40;
+  constexpr std::array ops{CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter};
+  std::set<std::string> names;
+  for (const CollectiveOp op : ops)
+    for (int doublings = 0; doublings < most_doublings; ++doublings) {
+      const Choice choice = choose_collective({.world = shape,
+                                               .op = op,
+                                               .bytes = Bytes{std::int64_t{1} << doublings},
+                                               .library = scenario.communication.library,
+                                               .library_version = scenario.communication.library_version,
+                                               .algorithm = scenario.communication.algorithm,
+                                               .protocol = scenario.communication.protocol});
+      if (!choice.collective->folds)
+        names.insert(choice.algorithm);
+    }
+  return names;
+}
+
+// What an algorithm sends, in a plan of its own that nobody runs.
+std::vector<std::vector<Flow>> flows_of(const Collective& collective, const Communicator& shape) {
+  const Roles everybody = unfolded_roles(shape.ranks());
+  PlanWriter writer(everybody);
+  std::vector<LaneId> lanes;
+  for (const Rank rank : everybody.representatives)
+    lanes.push_back(writer.lane({.rank = rank, .kind = LaneKind::communication}));
+  for (const CollectiveOp op :
+       {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter})
+    if (can_run(collective, op, shape))
+      collective.write(writer, {.op = op, .bytes = Bytes{mebi}, .world = shape, .lanes = lanes, .after = {}});
+  std::vector<std::vector<Flow>> flows;
+  const Plan plan = std::move(writer).finish();
+  for (const Traffic& traffic : plan.traffics) flows.push_back(traffic.flows);
+  return flows;
+}
+
+OtherFlows other_flows(const Scenario& scenario, const GroupSet& set) {
+  OtherFlows others;
+  for (const Communicator& shape : set.shapes) {
+    std::vector<std::vector<Flow>>& of_shape = others.emplace_back();
+    for (const std::string& name : unlike_algorithms(scenario, shape)) {
+      std::vector<std::vector<Flow>> flows = flows_of(*Registry<Collective>::find(name), shape);
+      of_shape.insert(of_shape.end(), flows.begin(), flows.end());
+    }
+  }
+  return others;
+}
+
+// What tells ranks apart before anything moves: how fast they are, and which part of the model they hold.
+std::vector<std::int64_t> attributes_of(const Scenario& scenario) {
+  std::vector<std::int64_t> attributes = slowdown_by_rank(scenario);
+  const std::vector<std::uint32_t> stages = stages_of_ranks(scenario);
+  constexpr std::int64_t beyond_any_slowdown = std::int64_t{1} << 40;
+  for (std::size_t rank = 0; rank < attributes.size(); ++rank)
+    attributes[rank] += beyond_any_slowdown * stages[rank];
+  return attributes;
+}
+
+Symmetry fold_groups(const Scenario& scenario, const Topology& topology, std::span<const GroupSet> groups) {
+  std::vector<OtherFlows> others;
+  for (const GroupSet& set : groups) others.push_back(other_flows(scenario, set));
+  return find_symmetry(topology, groups, others, attributes_of(scenario));
 }
 
 // Every rank draws batches of its own, unless neighbours in length are dealt round.
@@ -59,9 +125,7 @@ Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Co
   if (!acts_alike(scenario) || !topology.hosts().empty())
     return no_symmetry(topology);
   if (!groups.empty())
-    return may_fold_groups(scenario, topology, groups)
-               ? find_symmetry(topology, groups, slowdown_by_rank(scenario))
-               : no_symmetry(topology);
+    return may_fold_groups(scenario) ? fold_groups(scenario, topology, groups) : no_symmetry(topology);
   if (!may_fold(scenario, world))
     return no_symmetry(topology);
   return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));

@@ -18,7 +18,7 @@ std::vector<OpId> boundaries_of(const std::vector<IterationOps>& iterations) {
 
 std::vector<OpId> moved(const std::vector<OpId>& ops, const CoarsePlan& coarse) {
   std::vector<OpId> result;
-  for (const OpId op : ops) result.push_back(coarse.op_of[op.index]);
+  for (const OpId op : ops) result.push_back(op == no_op ? no_op : coarse.op_of[op.index]);
   return result;
 }
 
@@ -187,8 +187,9 @@ std::optional<TimedOut> find_timeout(const Timeline& timeline, const IterationOp
   for (const Communication& communication : ops.communications) {
     Duration longest;
     for (std::size_t i = 0; i < communication.collective.begin.size(); ++i)
-      longest = std::max(longest, timeline.end[communication.collective.end[i].index] -
-                                      timeline.end[communication.collective.begin[i].index]);
+      if (communication.has(i))
+        longest = std::max(longest, timeline.end[communication.collective.end[i].index] -
+                                        timeline.end[communication.collective.begin[i].index]);
     if (longest > timeout)
       return TimedOut{.iteration = 0, .collective = communication.name, .waited = longest};
   }

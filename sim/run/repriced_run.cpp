@@ -16,20 +16,19 @@ std::int64_t factor_of(const std::vector<MessageFactor>& factors, std::int64_t b
   return ppm;
 }
 
-bool is_earlier(OpId a, OpId b) {
-  return a.index < b.index;
-}
-
 // By op; of ops outside any message, what they move themselves.
 std::vector<std::int64_t> find_message_bytes(const Run& run) {
   std::vector<std::int64_t> bytes = run.plan.amount;
   for (const IterationOps& iteration : run.iterations)
     for (const Communication& communication : iteration.communications) {
       const auto& [begin, end] = communication.collective;
-      if (begin.empty() || end.empty())
-        continue;
-      const std::uint32_t first = std::min_element(begin.begin(), begin.end(), is_earlier)->index;
-      const std::uint32_t last = std::max_element(end.begin(), end.end(), is_earlier)->index;
+      std::uint32_t first = no_op.index;
+      std::uint32_t last = 0;
+      for (std::size_t i = 0; i < begin.size(); ++i)
+        if (communication.has(i)) {
+          first = std::min(first, begin[i].index);
+          last = std::max(last, end[i].index);
+        }
       for (std::uint32_t op = first; op <= last; ++op) bytes[op] = communication.bytes_on_wire.count();
     }
   return bytes;

@@ -137,13 +137,17 @@ std::vector<Flow> ring_flows(const GroupSet& set, const Group& group) {
 class GroupRefinement {
  public:
   GroupRefinement(const Topology& topology, std::span<const GroupSet> sets,
-                  const std::vector<std::int64_t>& attributes)
+                  std::span<const OtherFlows> others, const std::vector<std::int64_t>& attributes)
       : topology_(topology) {
     for (const std::int64_t attribute : attributes) ranks_.push_back(static_cast<Colour>(attribute));
     for (const Link& link : topology.links()) links_.push_back(colour_of(link));
     colour_compute_links();
     for (std::size_t set = 0; set < sets.size(); ++set)
-      for (const Group& group : sets[set].groups) add(set, sets[set], group);
+      for (const Group& group : sets[set].groups) {
+        add(set, sets[set], group);
+        for (const std::vector<Flow>& flows : others[set][group.shape])
+          add_crossings(in_cluster(group, flows), groups_.back());
+      }
   }
 
   bool refine() {
@@ -155,20 +159,26 @@ class GroupRefinement {
  private:
   struct Crossing {
     LinkId link;
-    std::uint32_t times;
+    Colour load;  // how often, and by which of the group's algorithms
   };
   struct ColouredGroup {
     const Group* group;
     Colour colour;
-    std::vector<Crossing> crossings;
+    std::vector<Crossing> crossings = {};
+    std::uint32_t algorithms = 0;
   };
 
   void add(std::size_t number, const GroupSet& set, const Group& group) {
+    add_crossings(ring_flows(set, group),
+                  groups_.emplace_back(ColouredGroup{.group = &group, .colour = mixed(number, group.shape)}));
+  }
+
+  void add_crossings(const std::vector<Flow>& flows, ColouredGroup& group) {
     std::map<LinkId, std::uint32_t> times;
-    for (const Flow& flow : ring_flows(set, group))
+    for (const Flow& flow : flows)
       for (const LinkId link : topology_.hop(flow).links) times[link] += flow.weight;
-    ColouredGroup& added = groups_.emplace_back(&group, mixed(number, group.shape), std::vector<Crossing>{});
-    for (const auto& [link, count] : times) added.crossings.push_back({link, count});
+    for (const auto& [link, count] : times) group.crossings.push_back({link, mixed(count, group.algorithms)});
+    ++group.algorithms;
   }
 
   // Sums, because no order of ranks, links or groups means anything.
@@ -179,13 +189,13 @@ class GroupRefinement {
       Colour sum = 0;
       for (const Rank member : group.group->members) sum += mixed(ranks_[member.index], 3);
       for (const Crossing& crossing : group.crossings)
-        sum += mixed(links_[crossing.link.index], crossing.times);
+        sum += mixed(links_[crossing.link.index], crossing.load);
       group.colour = mixed(group.colour, sum);
     }
     for (const ColouredGroup& group : groups_) {
       for (const Rank member : group.group->members) joined[member.index] += mixed(group.colour, 5);
       for (const Crossing& crossing : group.crossings)
-        crossed[crossing.link.index] += mixed(group.colour, crossing.times);
+        crossed[crossing.link.index] += mixed(group.colour, crossing.load);
     }
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank] = mixed(ranks_[rank], joined[rank]);
     for (std::size_t link = 0; link < links_.size(); ++link)
@@ -208,27 +218,9 @@ class GroupRefinement {
 
 }  // namespace
 
-bool have_links_of_their_own(const Topology& topology, std::span<const GroupSet> sets) {
-  std::vector<bool> is_taken(topology.links().size());
-  for (const GroupSet& set : sets) {
-    std::vector<bool> takes(is_taken.size());
-    for (const Group& group : set.groups) {
-      const std::vector<Flow> flows = ring_flows(set, group);
-      for (const Flow& flow : flows)
-        for (const LinkId link : topology.hop(flow).links) takes[link.index] = true;
-    }
-    for (std::size_t link = 0; link < takes.size(); ++link) {
-      if (takes[link] && is_taken[link])
-        return false;
-      is_taken[link] = is_taken[link] || takes[link];
-    }
-  }
-  return true;
-}
-
 Symmetry find_symmetry(const Topology& topology, std::span<const GroupSet> sets,
-                       const std::vector<std::int64_t>& attributes) {
-  GroupRefinement refinement(topology, sets, attributes);
+                       std::span<const OtherFlows> others, const std::vector<std::int64_t>& attributes) {
+  GroupRefinement refinement(topology, sets, others, attributes);
   return refinement.refine() ? refinement.symmetry() : no_symmetry(topology);
 }
 

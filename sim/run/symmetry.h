@@ -25,13 +25,15 @@ namespace lockstep {
 Symmetry find_symmetry(const Topology& topology, const Communicator& world, Fidelity fidelity,
                        const std::vector<std::int64_t>& attributes);
 
+// What the collectives of a set's groups may send that does not go round their rings: by shape, and by what sends
+// it, flows between places of a group.
+using OtherFlows = std::vector<std::vector<std::vector<Flow>>>;
+
 // The same at fidelity `flow` where collectives run in groups instead: ranks, groups and links are coloured
-// alternately, a rank by its groups, a group by its ranks and links, a link by the groups that cross it.
-// Exact where groups do as their rings do; else links that two sets have in common may be loaded unlike.
+// alternately, a rank by its groups, a group by its ranks and links, a link by the groups that cross it, and how
+// often with each of their algorithms. `others`: by set.
 Symmetry find_symmetry(const Topology& topology, std::span<const GroupSet> sets,
-                       const std::vector<std::int64_t>& attributes);
-// No link is crossed by the rings of two sets.
-bool have_links_of_their_own(const Topology& topology, std::span<const GroupSet> sets);
+                       std::span<const OtherFlows> others, const std::vector<std::int64_t>& attributes);
 
 Symmetry no_symmetry(const Topology& topology);
 

@@ -21,6 +21,8 @@ std::size_t group_of(const Communication& communication, std::size_t representat
 std::vector<Time> latest_begins(const Timeline& timeline, const Communication& communication) {
   std::vector<Time> latest(1);
   for (std::size_t i = 0; i < communication.collective.begin.size(); ++i) {
+    if (!communication.has(i))
+      continue;
     const std::size_t group = group_of(communication, i);
     latest.resize(std::max(latest.size(), group + 1));
     latest[group] = std::max(latest[group], timeline.end[communication.collective.begin[i].index]);
@@ -91,10 +93,14 @@ void TimeKeeper::list_presences(const Timeline& timeline, const IterationOps& op
     const CollectiveOps& collective = communication.collective;
     const std::vector<Time> latest = latest_begins(timeline, communication);
     for (std::size_t i = 0; i < collective.begin.size(); ++i) {
+      if (!communication.has(i))
+        continue;
       const Time end = timeline.end[collective.end[i].index];
-      presences_[i].push_back({.begin = timeline.end[collective.begin[i].index],
-                               .all_there = std::min(latest[group_of(communication, i)], end),
-                               .end = end});
+      presences_[i].push_back(
+          {.begin = timeline.end[collective.begin[i].index],
+           .all_there = std::min(latest[group_of(communication, i)], end),
+           .end = end,
+           .is_received = communication.dimension == "pipeline" && communication.ready[i] == no_op});
     }
   }
   for (auto& presences : presences_)
@@ -135,9 +141,32 @@ void TimeKeeper::charge_straggler(const Idle& idle, Time from, Time to, TimeAcco
 }
 
 void TimeKeeper::charge_wait(const Idle& idle, Time from, Time to, TimeAccount& account) {
+  const Category category = waits_for(idle.until);
+  if (category == Category::pipeline_bubble)
+    return charge_bubble(idle, from, to, account);
+  charge_to(category, idle, from, to, account);
+}
+
+// What is left of a bubble while the message that ends it is under way.
+void TimeKeeper::charge_bubble(const Idle& idle, Time from, Time to, TimeAccount& account) {
+  const std::vector<Presence>& presences = presences_[idle.representative];
+  Time reached = from;
+  for (std::size_t i = next_presence_[idle.representative]; i < presences.size() && presences[i].begin < to;
+       ++i) {
+    const Time begin = std::max(reached, presences[i].begin);
+    const Time end = std::min(to, presences[i].end);
+    if (!presences[i].is_received || end <= begin)
+      continue;
+    charge_to(Category::pipeline_bubble, idle, reached, begin, account);
+    charge_to(Category::communication, idle, begin, end, account);
+    reached = end;
+  }
+  charge_to(Category::pipeline_bubble, idle, reached, to, account);
+}
+
+void TimeKeeper::charge_to(Category category, const Idle& idle, Time from, Time to, TimeAccount& account) {
   if (to <= from)
     return;
-  const Category category = waits_for(idle.until);
   account.of(category) += to - from;
   record({idle.representative, from, to, idle.until, category, false});
 }

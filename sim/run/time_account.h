@@ -79,6 +79,7 @@ class TimeKeeper {
   // A rank in a collective: until `all_there` it may have to wait for others.
   struct Presence {
     Time begin, all_there, end;
+    bool is_received = false;  // a message from another stage
   };
 
   // A compute lane that stands still until `until` starts.
@@ -92,6 +93,8 @@ class TimeKeeper {
   void charge_idle(const Idle& idle, TimeAccount& account);
   void charge_straggler(const Idle& idle, Time from, Time to, TimeAccount& account);
   void charge_wait(const Idle& idle, Time from, Time to, TimeAccount& account);
+  void charge_bubble(const Idle& idle, Time from, Time to, TimeAccount& account);
+  void charge_to(Category category, const Idle& idle, Time from, Time to, TimeAccount& account);
   void record(const TimeSpan& span);
   void charge_communication(std::size_t representative, Time end, TimeAccount& account) const;
   void charge_busy(OpId op, Duration time, TimeAccount& account) const;

@@ -1,9 +1,12 @@
 #include "sim/run/written_plan.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "sim/run/layout_groups.h"
+#include "sim/run/stage_writer.h"
 #include "sim/training/host_lane.h"
 #include "sim/training/schedules/schedule.h"
 
@@ -38,37 +41,44 @@ RankLanes make_lanes(PlanWriter& writer, const Job& job, std::size_t group_sets)
   return lanes;
 }
 
-struct IterationNumber {
-  std::int64_t index = 0;
-  bool is_first = false;
-  bool is_last = false;  // of its run: the one whose memory is followed
-  InputPipeline* input = nullptr;
-  HostLane* host = nullptr;
-};
+// Whose gradients a strategy synchronises: all ranks', where no layout says otherwise.
+const ProcessGroup& synchronised(std::span<const ProcessGroup> groups) {
+  const auto found = std::find_if(groups.begin(), groups.end(),
+                                  [](const ProcessGroup& group) { return group.name == data_group; });
+  return found != groups.end() ? *found : groups.front();
+}
 
-IterationOps write_iteration(PlanWriter& writer, const Strategy& strategy, const Job& job,
-                             const Cluster& cluster, const RankLanes& lanes,
-                             std::span<const ProcessGroup> groups, Carried& carried, IterationNumber number) {
+// Of ranks that all run the same layers.
+void write_alike(PlanWriter& writer, const Job& job, const Cluster& cluster, const RankLanes& lanes,
+                 std::span<const ProcessGroup> groups, Carried& carried, const IterationNumber& number,
+                 IterationOps& ops) {
+  write_scheduled_iteration(
+      strategy_named(job.training.strategy),
+      {.writer = writer,
+       .job = job,
+       .group = synchronised(groups),
+       .subgroups = groups.subspan(1),
+       .compute = lanes.compute,
+       .cluster = {cluster.topology.nodes(), cluster.topology.gpus_per_node(), cluster.topology.hosts()},
+       .communications = ops.communications,
+       .carried = carried,
+       .watched = ops.watched,
+       .iteration = number.index,
+       .is_first_iteration = number.is_first,
+       .input = number.input,
+       .host = number.host,
+       .memory = number.is_last ? &ops.memory : nullptr});
+}
+
+// `write`: appends what an iteration consists of.
+template <class Write>
+IterationOps write_iteration(PlanWriter& writer, const IterationNumber& number, const Write& write) {
   const auto here = [&] { return OpId{static_cast<std::uint32_t>(writer.size())}; };
   IterationOps ops{.first = here(), .last = {}, .communications = {}, .memory = {}, .watched = {}};
   writer.section("begin", Category::other);  // of what a strategy marks before its first section
   if (number.host != nullptr)
     number.host->begin_iteration();
-  write_scheduled_iteration(strategy, {.writer = writer,
-                                       .job = job,
-                                       .group = groups.front(),
-                                       .subgroups = groups.subspan(1),
-                                       .compute = lanes.compute,
-                                       .cluster = {cluster.topology.nodes(), cluster.topology.gpus_per_node(),
-                                                   cluster.topology.hosts()},
-                                       .communications = ops.communications,
-                                       .carried = carried,
-                                       .watched = ops.watched,
-                                       .iteration = number.index,
-                                       .is_first_iteration = number.is_first,
-                                       .input = number.input,
-                                       .host = number.host,
-                                       .memory = number.is_last ? &ops.memory : nullptr});
+  write(number, ops);
   ops.last = here();
   return ops;
 }
@@ -88,26 +98,40 @@ void write_starts(PlanWriter& writer, const RankLanes& lanes, const Job& job) {
 }  // namespace
 
 WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent& extent) {
-  const Strategy& strategy = strategy_named(job.training.strategy);
   PlanWriter writer(cluster.symmetry.roles, extent.room, &cluster.traffics);
-  WrittenPlan written{.plan = {}, .lanes = make_lanes(writer, job, cluster.groups.size()), .iterations = {}};
+  const bool is_pipeline = !job.stages.empty();
+  WrittenPlan written{.plan = {},
+                      .lanes = make_lanes(writer, job, cluster.groups.size() + (is_pipeline ? 1 : 0)),
+                      .iterations = {}};
   const std::vector<ProcessGroup> groups =
       process_groups(cluster.world, cluster.groups, cluster.symmetry.roles, written.lanes);
   if (extent.is_window)
     write_starts(writer, written.lanes, job);
+  std::optional<StageWriter> stages;
+  if (is_pipeline)
+    stages.emplace(writer, job, cluster, written.lanes);
   std::optional<InputPipeline> input;
-  if (job.input)
-    input.emplace(writer, written.lanes.compute, *job.input,
-                  extent.is_first ? InputPipeline::Beginning::of_a_run : InputPipeline::Beginning::steady);
+  if (job.input) {
+    const CohortScope scope(writer, is_pipeline ? &stages->first_cohort() : nullptr);
+    input.emplace(
+        writer, is_pipeline ? stages->first_compute() : std::span<const LaneId>(written.lanes.compute),
+        *job.input, extent.is_first ? InputPipeline::Beginning::of_a_run : InputPipeline::Beginning::steady);
+  }
   std::optional<HostLane> host;
   if (job.host)
     host.emplace(writer, written.lanes.compute, written.lanes.issue, *job.host);
   Carried carried;
-  for (std::int64_t iteration = 0; iteration < extent.iterations; ++iteration)
+  for (std::int64_t iteration = 0; iteration < extent.iterations; ++iteration) {
+    const IterationNumber number{iteration, extent.is_first, iteration + 1 == extent.iterations,
+                                 input ? &*input : nullptr, host ? &*host : nullptr};
     written.iterations.push_back(
-        write_iteration(writer, strategy, job, cluster, written.lanes, groups, carried,
-                        {iteration, extent.is_first, iteration + 1 == extent.iterations,
-                         input ? &*input : nullptr, host ? &*host : nullptr}));
+        write_iteration(writer, number, [&](const IterationNumber&, IterationOps& ops) {
+          if (stages)
+            stages->write(number, ops);
+          else
+            write_alike(writer, job, cluster, written.lanes, groups, carried, number, ops);
+        }));
+  }
   if (input)
     written.batches = input->begins();
   written.plan = std::move(writer).finish();

@@ -177,6 +177,16 @@ struct Scenario {
   std::optional<ComparisonSpec> comparison;  // `compare`
   std::optional<ErrorModel> errors;          // what its band rests on; none: no file says
   std::string file_name;  // for messages alone: no result holds a path
+
+  // That hold the same parameters, and reduce their gradients.
+  std::int64_t synchronised_ranks() const {
+    return training.layout.is_cut() ? training.layout.data * training.layout.degrees.context
+                                    : cluster.ranks();
+  }
+  // Micro-batches that are trained side by side.
+  std::int64_t copies_of_model() const {
+    return training.layout.is_cut() ? training.layout.data : cluster.ranks();
+  }
 };
 
 // A step of one GPU as it was measured, and what was otherwise then than it is in the scenario.

@@ -2,9 +2,9 @@
 
 namespace lockstep {
 
-InputPipeline::InputPipeline(PlanWriter& writer, const std::vector<LaneId>& compute, const InputWork& work,
+InputPipeline::InputPipeline(PlanWriter& writer, std::span<const LaneId> compute, const InputWork& work,
                              Beginning beginning)
-    : writer_(writer), compute_(compute), work_(work), beginning_(beginning) {
+    : writer_(writer), compute_(compute.begin(), compute.end()), work_(work), beginning_(beginning) {
   for (const Rank rank : writer.representatives()) {
     Loader loader{
         .workers = {}, .storage = writer.new_channel_lane(rank), .copy = writer.new_channel_lane(rank)};

@@ -29,7 +29,7 @@ class InputPipeline {
   enum class Beginning : std::uint8_t { of_a_run, steady };
 
   // `compute`: the compute lanes, by representative.
-  InputPipeline(PlanWriter& writer, const std::vector<LaneId>& compute, const InputWork& work,
+  InputPipeline(PlanWriter& writer, std::span<const LaneId> compute, const InputWork& work,
                 Beginning beginning);
 
   // Holds every compute lane until its rank's next batch is on the device.

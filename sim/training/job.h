@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/collectives/collective.h"
 #include "sim/plan/communicator.h"
 #include "sim/plan/kernel.h"
 #include "sim/plan/plan.h"
 #include "sim/training/bucketing.h"
 #include "sim/training/fusion.h"
 #include "sim/training/options.h"
+#include "sim/training/parallel_model.h"
 
 namespace lockstep {
 
@@ -37,10 +39,29 @@ struct BufferGroup {
   Bytes bytes = {};
 };
 
+// A collective that a layer cannot do without: parts of it are on other ranks.
+struct ExchangeWork {
+  std::string name;
+  ParallelAxis axis = ParallelAxis::tensor;
+  CollectiveOp op = CollectiveOp::all_reduce;
+  Bytes bytes;                    // of one micro-batch
+  bool is_beside_kernel = false;  // may run beside what is left of its layer
+};
+
+struct LayerExchangeWork {
+  std::vector<ExchangeWork> before_forward;
+  std::vector<ExchangeWork> after_forward;
+  std::vector<ExchangeWork> before_backward;
+  std::vector<ExchangeWork> after_backward_input;
+  std::vector<ExchangeWork> after_backward;
+};
+
 struct LayerWork {
   std::string name;
   KernelWork forward;
-  KernelWork backward;
+  KernelWork backward;  // where `backward_weights` is stated: by the input alone
+  std::optional<KernelWork> backward_weights = {};
+  LayerExchangeWork exchanges = {};
   std::vector<std::uint32_t> gradients;   // complete when backward ends, in the order they are accumulated
   std::int64_t block = -1;                // the transformer layer it belongs to; -1: outside of all
   std::vector<std::uint32_t> recomputed;  // layers whose forward runs again just before this backward
@@ -48,6 +69,20 @@ struct LayerWork {
   Bytes kept = {};                        // of them, what stays from the forward on
   Bytes backward_workspace = {};          // held while its backward runs
   bool is_loss = false;                   // of the model's outputs, which its caller may take elsewhere
+};
+
+// Layers [first, last) of a job, one after another.
+struct LayerRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+// Of a stage of a pipeline.
+struct StageWork {
+  std::vector<LayerRange> chunks;  // the parts of the model that it holds, by chunk
+  std::vector<Bytes> handed_on;    // by chunk: the output of its last layer, of one micro-batch
+  std::optional<std::uint32_t> tied =
+      {};  // the gradient of the weights that the first and last stage both have
 };
 
 // What a batch takes on its way to one rank.
@@ -90,6 +125,9 @@ struct Job {
   Duration per_bucket;             // events and flattening around one bucket's launch, on the compute stream
   Duration host_launch;            // what the host spends on launching one kernel
   Duration control_round;          // a few bytes from all ranks to all, by the hosts
+  Bytes partial_gradients = {};    // that each rank of a tensor group found for its own tokens: added up once
+  std::optional<StageWork> stage;  // left out: there is one, of all layers
+  std::vector<Job> stages;         // of a pipeline, one after another: what each holds of this
   std::vector<FusedGroup> fused;   // what a rehearsal decided to send together; empty: nothing rehearsed yet
   std::optional<InputWork> input;  // left out: batches are always there
   std::optional<HostWork> host;    // left out: it is never behind

@@ -81,7 +81,7 @@ MemoryShares memory_shares(const Job& job, std::int64_t ranks) {
 
 MemoryUse standing_memory(const MemoryInput& input) {
   const Job& job = input.job;
-  const MemoryShares shares = memory_shares(job, input.world.ranks());
+  const MemoryShares shares = memory_shares(job, input.ranks > 0 ? input.ranks : input.world.ranks());
   MemoryUse use;
   use.parameters =
       part(gradient_bytes(job) + input.half_copies, shares.weights) + buffer_bytes(job) + shares.gathered;

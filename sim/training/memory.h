@@ -54,6 +54,7 @@ struct MemoryInput {
   const Job& job;
   const Communicator& world;
   std::span<const GroupSet> groups = {};  // where collectives run in these instead
+  std::int64_t ranks = 0;                 // that divide between them what the strategy divides; 0: all
   Bytes half_copies;
 };
 MemoryUse standing_memory(const MemoryInput& input);

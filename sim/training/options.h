@@ -18,6 +18,7 @@
 #include "sim/plan/fidelity.h"
 #include "sim/plan/library.h"
 #include "sim/plan/precision.h"
+#include "sim/training/layout.h"
 
 namespace lockstep {
 
@@ -163,7 +164,8 @@ struct TrainingSpec {
   std::string strategy = {};  // an entry of Registry<Strategy>
   std::string framework = "pytorch_ddp";
   std::string framework_version = "2.8";
-  std::int64_t gradient_accumulation = 1;
+  std::int64_t gradient_accumulation = 1;  // in a pipeline: the micro-batches of a step
+  Layout layout = {};
   Optimizer optimizer = Optimizer::sgd;
   Compression compression = {};
   Recompute recompute = {};

@@ -10,10 +10,12 @@
 // Cost:      a number for each rank and set.
 // Reference: torch.distributed.ProcessGroup.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "sim/plan/cohort.h"
 #include "sim/plan/group.h"
 
 namespace lockstep {
@@ -39,5 +41,10 @@ struct ProcessGroup {
 // First all ranks, then every set's.
 std::vector<ProcessGroup> process_groups(const Communicator& all, std::span<const GroupSet> sets,
                                          const Roles& roles, const RankLanes& lanes);
+
+// What `cohort` alone sees of a set: the lines that its ranks are in. `lanes`: of its representatives. None of a set
+// that it shares with others.
+std::optional<ProcessGroup> process_group_of(const Cohort& cohort, const GroupSet& set, const Roles& roles,
+                                             std::span<const LaneId> lanes);
 
 }  // namespace lockstep

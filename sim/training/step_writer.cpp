@@ -71,14 +71,66 @@ void hold_for_host(const StrategyContext& context) {
     context.host->hold();
 }
 
+// Its ops are ready with all that stands on the compute lanes.
+std::vector<OpId> begin_exchange(const StrategyContext& context, const ExchangeWork& work) {
+  return write_collective(context,
+                          {.name = work.name,
+                           .payload = Payload::activations,
+                           .op = work.op,
+                           .bytes = work.bytes,
+                           .group = context.subgroup(name_of(work.axis))},
+                          write_mark(context));
+}
+
+void end_exchange(const StrategyContext& context, const ExchangeWork& work, std::span<const OpId> done) {
+  write_wait(context, "wait for " + work.name, done);
+}
+
+using Begun = std::vector<std::vector<OpId>>;  // by exchange
+
+Begun begin_exchanges(const StrategyContext& context, const std::vector<ExchangeWork>& exchanges) {
+  Begun begun;
+  for (const ExchangeWork& work : exchanges) {
+    begun.push_back(begin_exchange(context, work));
+    if (!work.is_beside_kernel)
+      end_exchange(context, work, begun.back());
+  }
+  return begun;
+}
+
+// Of those that ran beside the kernels that were written since.
+void end_exchanges(const StrategyContext& context, const std::vector<ExchangeWork>& exchanges,
+                   const Begun& begun) {
+  for (std::size_t i = 0; i < exchanges.size(); ++i)
+    if (exchanges[i].is_beside_kernel)
+      end_exchange(context, exchanges[i], begun[i]);
+}
+
+// An op of each representative after which the layer is done, whatever was written for it.
+std::vector<OpId> last_of(const StrategyContext& context, bool has_exchanges, std::vector<OpId> kernels) {
+  return has_exchanges ? write_mark(context) : kernels;
+}
+
+std::vector<OpId> write_forward_kernels(const StrategyContext& context, const LayerWork& layer,
+                                        std::string_view verb, Category category) {
+  const LayerExchangeWork& exchanges = layer.exchanges;
+  const Begun before = begin_exchanges(context, exchanges.before_forward);
+  hold_for_host(context);
+  context.writer.section(std::string(verb) + " " + layer.name, category);
+  std::vector<OpId> kernels = write_kernels(context, layer.forward);
+  end_exchanges(context, exchanges.before_forward, before);
+  end_exchanges(context, exchanges.after_forward, begin_exchanges(context, exchanges.after_forward));
+  return kernels;
+}
+
 }  // namespace
 
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer) {
-  hold_for_host(context);
-  context.writer.section("forward " + layer.name, Category::forward);
-  std::vector<OpId> done = write_kernels(context, layer.forward);
-  allocate_at_start(context, MemoryCategory::activations, layer.kept, done);
-  return done;
+  std::vector<OpId> kernels = write_forward_kernels(context, layer, "forward", Category::forward);
+  allocate_at_start(context, MemoryCategory::activations, layer.kept, kernels);
+  const bool has_exchanges =
+      !layer.exchanges.before_forward.empty() || !layer.exchanges.after_forward.empty();
+  return last_of(context, has_exchanges, std::move(kernels));
 }
 
 void write_batch(const StrategyContext& context) {
@@ -86,20 +138,63 @@ void write_batch(const StrategyContext& context) {
     context.input->write_batch();
 }
 
-std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
+namespace {
+
+void write_recomputed(const StrategyContext& context, const LayerWork& layer) {
   for (const std::uint32_t index : layer.recomputed) {
     const LayerWork& again = context.job.layers[index];
-    hold_for_host(context);
-    context.writer.section("recompute " + again.name, Category::recompute);
     allocate_at_start(context, MemoryCategory::activations, again.activations - again.kept,
-                      write_kernels(context, again.forward));
+                      write_forward_kernels(context, again, "recompute", Category::recompute));
   }
+}
+
+}  // namespace
+
+std::vector<OpId> write_backward_input(const StrategyContext& context, const LayerWork& layer) {
+  write_recomputed(context, layer);
+  const Begun before = begin_exchanges(context, layer.exchanges.before_backward);
   hold_for_host(context);
   context.writer.section("backward " + layer.name, Category::backward);
-  std::vector<OpId> done = write_kernels(context, layer.backward);
-  hold_during(context, layer.backward_workspace, done);
-  release_at_end(context, MemoryCategory::activations, layer.activations, done);
-  return done;
+  std::vector<OpId> kernels = write_kernels(context, layer.backward);
+  hold_during(context, layer.backward_workspace, kernels);
+  end_exchanges(context, layer.exchanges.before_backward, before);
+  return kernels;
+}
+
+std::vector<OpId> write_backward_weights(const StrategyContext& context, const LayerWork& layer) {
+  context.writer.section("weights of " + layer.name, Category::backward);
+  std::vector<OpId> kernels =
+      layer.backward_weights ? write_kernels(context, *layer.backward_weights) : write_mark(context);
+  release_at_end(context, MemoryCategory::activations, layer.activations, kernels);
+  return kernels;
+}
+
+std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
+  const LayerExchangeWork& exchanges = layer.exchanges;
+  std::vector<OpId> done = write_backward_input(context, layer);
+  const Begun beside = begin_exchanges(context, exchanges.after_backward_input);
+  if (layer.backward_weights)
+    done = write_backward_weights(context, layer);
+  else
+    release_at_end(context, MemoryCategory::activations, layer.activations, done);
+  end_exchanges(context, exchanges.after_backward_input, beside);
+  end_exchanges(context, exchanges.after_backward, begin_exchanges(context, exchanges.after_backward));
+  const bool has_exchanges = !exchanges.before_backward.empty() || !exchanges.after_backward_input.empty() ||
+                             !exchanges.after_backward.empty();
+  return last_of(context, has_exchanges, std::move(done));
+}
+
+void write_partial_sums(const StrategyContext& context) {
+  if (context.job.partial_gradients == Bytes{0})
+    return;
+  const std::vector<OpId> summed =
+      write_collective(context,
+                       {.name = "gradients of divided tokens",
+                        .payload = Payload::activations,
+                        .bytes = context.job.partial_gradients,
+                        .group = context.subgroup(name_of(ParallelAxis::tensor))},
+                       write_mark(context));
+  write_wait(context, "wait for gradients of divided tokens", summed);
 }
 
 void write_optimizer(const StrategyContext& context) {
@@ -243,6 +338,8 @@ std::vector<OpId> write_collective(const StrategyContext& context, Message messa
                       .collective = {}};
   context.writer.section(message.name, Category::communication);
   const ProcessGroup& group = message.group != nullptr ? *message.group : context.group;
+  if (message.payload == Payload::activations)
+    entry.dimension = group.name;
   entry.collective = group.lines.empty() ? write_among(context, message, on_wire,
                                                        {*group.communicator, group.lanes, ready}, entry)
                                          : write_in_lines(context, message, on_wire, group, ready, entry);

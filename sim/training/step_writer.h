@@ -24,6 +24,11 @@ std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWo
 void write_batch(const StrategyContext& context);
 // The layer's backward, after the forwards that it needs again.
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer);
+// Its two parts: what the layer before waits for, and the gradients of its weights, which may come later.
+std::vector<OpId> write_backward_input(const StrategyContext& context, const LayerWork& layer);
+std::vector<OpId> write_backward_weights(const StrategyContext& context, const LayerWork& layer);
+// Of parameters that every rank of a tensor group has whole and saw some tokens of; once an iteration.
+void write_partial_sums(const StrategyContext& context);
 void write_optimizer(const StrategyContext& context);
 // The optimizer on one of `parts` equal parts of the parameters.
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts);

@@ -33,7 +33,7 @@ class HostLane;
 class Synchroniser;
 
 // What a message is about: the published volumes of strategies count gradients and parameters.
-enum class Payload : std::uint8_t { gradients, parameters, other };
+enum class Payload : std::uint8_t { gradients, parameters, activations, other };
 
 // A collective is exchanged; a message to a parameter server is sent, one from it received.
 enum class Direction : std::uint8_t { exchanged, sent, received };
@@ -50,6 +50,7 @@ struct Communication {
   Bytes bytes_on_wire;        // after it
   std::uint32_t ranks = 1;    // of its communicator
   std::uint32_t tensors = 0;  // that travel in it
+  std::string dimension = "data";  // of the layout, along which its ranks lie
   std::string algorithm;
   std::string protocol;
   std::vector<OpId> ready;
@@ -58,6 +59,9 @@ struct Communication {
   std::uint32_t server = no_server;       // the other end of messages
   std::uint32_t messages = 1;             // alike, one for each rank or node
   std::vector<std::uint32_t> group = {};  // which of its groups each is in; empty: all are in one
+
+  // Whether a representative is among its ranks: stages of a pipeline have messages of their own.
+  bool has(std::size_t representative) const { return collective.begin[representative] != no_op; }
 };
 
 // Where a rehearsal looks; by representative.
@@ -126,6 +130,9 @@ struct MemoryShares {
   Bytes buffers = {};       // buckets, and gradients on their way
   Bytes gathered = {};      // weights that every rank keeps whole beside its part
 };
+
+// Along which dimension of a layout ranks lie.
+enum class Dimension : std::uint8_t { tensor, context, pipeline };
 
 // What the ranks divide between them, and with it all that stands before it.
 enum class Partition : std::uint8_t {
@@ -200,6 +207,8 @@ struct Strategy {
   // ---- what a GPU holds ----
   MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole
   Partition partition = Partition::nothing;
+  // The dimension that all ranks lie along where no degree is stated: there are no copies. None: they are copies.
+  std::optional<Dimension> takes_all = {};
 
   // ---- who takes part ----
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others

@@ -47,10 +47,10 @@ TEST_CASE("What an iteration allocates it releases, category by category") {
       const Scenario scenario = scenario_from(given);
       const Simulation simulation = simulate(scenario);
       INFO(name, ", recompute ", recompute);
-      const MemoryUse standing = standing_memory(scenario, simulation);
+      const std::vector<MemoryUse> standing = standing_memory(scenario, simulation);
       for (std::size_t i = 0; i < simulation.steady.lanes.compute.size(); ++i) {
-        MemoryUse last = track_memory(simulation.steady, standing, i).back().use;
-        MemoryUse first = standing;
+        MemoryUse last = track_memory(simulation.steady, standing[i], i).back().use;
+        MemoryUse first = standing[i];
         for (int category = 0; category <= static_cast<int>(MemoryCategory::framework); ++category)
           CHECK(last.of(MemoryCategory{static_cast<std::uint8_t>(category)}).count() ==
                 first.of(MemoryCategory{static_cast<std::uint8_t>(category)}).count());
@@ -63,14 +63,14 @@ TEST_CASE("No category ever falls below what stands, and the peak is the most th
     const Scenario scenario = scenario_from(gpt2(name));
     const Simulation simulation = simulate(scenario);
     INFO(name);
-    MemoryUse standing = standing_memory(scenario, simulation);
+    std::vector<MemoryUse> standing = standing_memory(scenario, simulation);
     const Bytes peak = summarise(scenario, simulation).memory.peak.total();
     for (std::size_t i = 0; i < simulation.steady.lanes.compute.size(); ++i)
-      for (MemoryMoment& moment : track_memory(simulation.steady, standing, i)) {
+      for (MemoryMoment& moment : track_memory(simulation.steady, standing[i], i)) {
         CHECK(moment.use.total() <= peak);
         for (int category = 0; category <= static_cast<int>(MemoryCategory::framework); ++category)
           CHECK(moment.use.of(MemoryCategory{static_cast<std::uint8_t>(category)}) >=
-                standing.of(MemoryCategory{static_cast<std::uint8_t>(category)}));
+                standing[i].of(MemoryCategory{static_cast<std::uint8_t>(category)}));
       }
   }
 }

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/plan/model.h"
 #include "sim/training/options.h"
 
 namespace lockstep {
@@ -35,7 +36,8 @@ std::optional<Version> parse_version(std::string_view text);
 struct TrainingFacts {
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 1;
-  std::int64_t batch_per_gpu = 1;
+  std::optional<std::int64_t> stated_batch = {};  // model.batch_per_gpu
+  const Model* model = nullptr;                   // null after a mistake there
   Precision precision = Precision::fp32;
   std::int64_t sockets = 1;  // of a node
   bool has_nics = true;

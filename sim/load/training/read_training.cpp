@@ -15,6 +15,7 @@
 #include "sim/load/reading/spelling.h"
 #include "sim/load/training/family_options.h"
 #include "sim/load/training/option_text.h"
+#include "sim/load/training/read_layout.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -171,33 +172,6 @@ void apply_defaults(const Place& place, const TrainingFacts& facts, TrainingSpec
   }
 }
 
-void read_degrees(const JsonReader& json, const TrainingFacts& facts) {
-  for (const std::string_view key : {"tensor_parallel", "pipeline_parallel", "context_parallel"}) {
-    const auto degree = json.optional(key);
-    if (degree && degree->integer(1, million) != 1) {
-      degree->problem(fmt::format("found {}: not supported yet; valid: 1", degree->value().dump()));
-    }
-  }
-  const auto degree = json.optional("data_parallel");
-  if (degree && facts.is_cluster_known && degree->integer(1, million) != facts.ranks()) {
-    degree->problem(fmt::format("found {}, but the cluster has {} ranks and every other degree is 1",
-                                degree->value().dump(), facts.ranks()));
-  }
-}
-
-void check_global_batch(const JsonReader& json, const TrainingFacts& facts, std::int64_t accumulation) {
-  const auto global = json.optional("global_batch");
-  if (!global) {
-    return;
-  }
-  const std::int64_t found = global->integer(1, INT64_MAX);
-  const std::int64_t derived = facts.batch_per_gpu * accumulation * facts.ranks();
-  if (facts.is_cluster_known && found != derived) {
-    global->problem(fmt::format("found {}, but batch_per_gpu {} x gradient_accumulation {} x {} ranks = {}",
-                                found, facts.batch_per_gpu, accumulation, facts.ranks(), derived));
-  }
-}
-
 // What a framework cannot span.
 void check_span(const JsonReader& json, const TrainingSpec& training, const TrainingFacts& facts) {
   if (!facts.is_cluster_known) {
@@ -264,25 +238,28 @@ std::vector<std::string> valid_frameworks() {
   return names;
 }
 
-TrainingSpec read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts) {
-  TrainingSpec training;
+TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts) {
+  TrainingReading reading{.training = {}, .micro_batch = facts.stated_batch.value_or(1)};
+  TrainingSpec& training = reading.training;
   if (!read_strategy(json, place, training)) {
     json.members();  // which keys belong here depends on the strategy: one mistake is one line
-    return training;
+    return reading;
   }
   read_version(json, place, training);
   read_recompute(json, facts, training);
-  apply_defaults(place, facts, training);
-  read_compression(json, facts, training);
-  read_family_options(json, place, facts, training);
-  training.gradient_accumulation = integer_or(json, "gradient_accumulation", 1, {1, million});
+  training.layout = read_layout(json, place, facts, training.strategy);
+  const TrainingFacts of_copies = facts_of_copies(facts, training.layout);
+  apply_defaults(place, of_copies, training);
+  read_compression(json, of_copies, training);
+  read_family_options(json, place, of_copies, training);
+  const BatchSizes sizes = read_batch_sizes(json, training.layout, facts);
+  training.gradient_accumulation = sizes.micro_batches;
+  reading.micro_batch = sizes.micro_batch;
+  check_pipeline(json, training.layout, sizes.micro_batches);
   training.optimizer = spelled_or(json, "optimizer", training.optimizer, optimizer_spellings);
-  read_degrees(json, facts);
-  check_global_batch(json, facts, training.gradient_accumulation);
   check_span(json, training, facts);
-  refuse_unsupported(json, {"pipeline_schedule", "virtual_stages"});
   json.finish();
-  return training;
+  return reading;
 }
 
 CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine) {

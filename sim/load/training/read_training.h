@@ -23,7 +23,11 @@ std::vector<std::string> valid_frameworks();  // those with a strategy that is t
 std::vector<std::string> valid_algorithms();
 std::vector<std::string> valid_protocols();
 
-TrainingSpec read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts);
+struct TrainingReading {
+  TrainingSpec training;
+  std::int64_t micro_batch = 1;  // samples of each copy of the model at a time
+};
+TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts);
 CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine);
 // But for measured steps, which must have been read (read_measured_steps.h).
 ComputeSpec read_compute(const JsonReader& json, std::string_view framework, Precision precision);

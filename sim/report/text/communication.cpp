@@ -72,10 +72,14 @@ std::string buckets_text(const std::vector<BucketReport>& buckets, const TextSty
 }
 
 std::string collectives_text(const CommunicationReport& communication, const TextStyle& style) {
-  if (communication.collectives.size() <= communication.buckets.size())
+  std::vector<CollectiveReport> listed = communication.collectives;
+  // A cut model has thousands, told by dimension.
+  std::erase_if(
+      listed, [](const CollectiveReport& collective) { return collective.payload == Payload::activations; });
+  if (listed.size() <= communication.buckets.size())
     return "";
-  return style.heading(fmt::format("Collectives ({}) of one iteration", communication.collectives.size())) +
-         to_text(grouped_alike(communication.collectives), section_indent);
+  return style.heading(fmt::format("Collectives ({}) of one iteration", listed.size())) +
+         to_text(grouped_alike(listed), section_indent);
 }
 
 std::string communication_text(const CommunicationReport& communication, Duration iteration,
@@ -98,6 +102,19 @@ std::string communication_text(const CommunicationReport& communication, Duratio
     table.add_row({"busiest server", busiest_text(servers, iteration)});
   }
   return style.heading("Communication") + table.text(section_indent);
+}
+
+std::string dimensions_text(const CommunicationReport& communication, Duration iteration,
+                            const TextStyle& style) {
+  if (communication.dimensions.size() < 2)
+    return "";
+  TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
+  table.add_row({"dimension", "calls", "sent", "active", "exposed", "of the iteration"});
+  for (const DimensionReport& dimension : communication.dimensions)
+    table.add_row({dimension.name, std::to_string(dimension.calls), format_bytes(dimension.sent),
+                   format_duration(dimension.active), time_cell(dimension.exposed),
+                   percentage(dimension.exposed.in_seconds(), iteration.in_seconds())});
+  return style.heading("Communication by dimension of the layout, of one rank") + table.text(section_indent);
 }
 
 }  // namespace lockstep

@@ -20,6 +20,8 @@ std::string breakdown_text(const Breakdown& breakdown, const TextStyle& style);
 std::string buckets_text(const std::vector<BucketReport>& buckets, const TextStyle& style);
 // Where more is exchanged than the buckets.
 std::string collectives_text(const CommunicationReport& communication, const TextStyle& style);
+std::string dimensions_text(const CommunicationReport& communication, Duration iteration,
+                            const TextStyle& style);
 std::string communication_text(const CommunicationReport& communication, Duration iteration,
                                const TextStyle& style);
 std::string asynchrony_text(const AsynchronyReport& asynchrony, const TextStyle& style);

@@ -2,10 +2,10 @@
 
 // A stage's passes while they are written down.
 //
-// Problem:   every schedule has a warm-up, a steady order and an end, and each of them is cut short where there
-//            are few micro-batches.
-// Idea:      a schedule names kinds of passes alone; each takes the next micro-batch of its chunk, and is left
-//            out once there is none.
+// Problem:   every schedule has a warm-up, a steady order and an end, and each of them is cut short where
+//            there are few micro-batches.
+// Idea:      a schedule names kinds of passes alone; each takes the next micro-batch of its chunk, and is
+//            left out once there is none.
 // Invariant: micro-batches ascend in each kind of pass of each chunk. A schedule that names every kind often
 //            enough is complete, and cutting whole micro-batches off its end leaves what waits for what.
 

@@ -11,9 +11,18 @@ namespace lockstep {
 namespace {
 
 std::string chunks_wanted(const ChunkRange& range) {
-  if (range.least == range.most)
-    return fmt::format("exactly {}", range.least);
-  return fmt::format("{} or more", range.least);
+  if (range.least < range.most)
+    return fmt::format("{} or more parts", range.least);
+  return range.most == 1 ? "exactly 1 part" : fmt::format("exactly {} parts", range.most);
+}
+
+// " (so many: ...)", the schedules whose ranks hold as many parts; nothing where there are none.
+std::string others_with(std::int64_t chunks) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, schedule] : Registry<PipelineSchedule>::all())
+    if (schedule.chunks.holds(chunks))
+      names.push_back(name);
+  return names.empty() ? "" : fmt::format(" (so many: {})", fmt::join(names, ", "));
 }
 
 std::optional<ShapeProblem> too_few(std::string_view key, std::string_view what, std::int64_t stated) {
@@ -24,11 +33,10 @@ std::optional<ShapeProblem> too_few(std::string_view key, std::string_view what,
 
 std::optional<ShapeProblem> problem_of_chunks(std::string_view name, const ChunkRange& range,
                                               std::int64_t stated) {
-  if (range.least <= stated && stated <= range.most)
+  if (range.holds(stated))
     return std::nullopt;
-  return ShapeProblem{"virtual_stages",
-                      fmt::format("{} gives each rank {} part{} of the model, not {}", name,
-                                  chunks_wanted(range), range.most == 1 ? "" : "s", stated)};
+  return ShapeProblem{"virtual_stages", fmt::format("{} gives each rank {} of the model, not {}{}", name,
+                                                    chunks_wanted(range), stated, others_with(stated))};
 }
 
 // The largest sum of the changes up to any pass.
@@ -109,6 +117,7 @@ std::int64_t most_in_flight(std::span<const Pass> passes) {
 
 Bytes most_kept(std::span<const Pass> passes, std::span<const KeptActivations> chunks) {
   return peak_of(passes, [&](const Pass& pass) {
+    LOCKSTEP_CHECK(static_cast<std::size_t>(pass.chunk) < chunks.size(), "what every chunk keeps is told");
     return change_of_kept(pass, chunks[static_cast<std::size_t>(pass.chunk)]);
   });
 }

@@ -2,8 +2,9 @@
 
 // In which order the stages of a pipeline run their passes.
 //
-// Problem:   a stage waits for the stage before it going forward and for the one behind it going backward. The
-//            order in which it takes micro-batches decides how long it waits and how many it holds meanwhile.
+// Problem:   a stage waits for the stage before it going forward and for the one behind it going backward.
+//            The order in which it takes micro-batches decides how long it waits and how many it holds
+//            meanwhile.
 // Idea:      a schedule is a pure function from a shape and a stage to that stage's passes; it knows no time,
 //            no bytes and no links. A rank holds one part of the model or several, its chunks. Whoever runs
 //            the passes keeps three rules: a part's forward waits for the forward of the part before, its
@@ -13,10 +14,10 @@
 //            halves; a chunk takes micro-batches in ascending order in every kind of pass, so that the last
 //            micro-batch's gradients are the last. Every shape without problems runs through under the rules.
 // Cost:      two or three passes for each micro-batch and chunk, made once.
-// Reference: of each schedule in its own file. Bubbles are counted as by Qi et al. 2024 (arXiv 2401.10241): what
-//            the stage with the longest span, from its first pass to the end of its last, idles in it. All
-//            stages begin and end together no schedule can make them: what "no bubble" leaves is the ramp by
-//            which the stages are shifted, hidden only if the next iteration follows without waiting for all.
+// Reference: of each schedule in its own file. A bubble is counted as in Qi et al. 2024 (arXiv 2401.10241):
+//            what the stage with the longest span, from its first pass to the end of its last, idles in it.
+//            No schedule lets all stages begin and end together: "no bubble" leaves the ramp by which they
+//            are shifted against each other, a loss wherever the optimizer waits for all of them.
 
 #include <cstdint>
 #include <limits>
@@ -60,6 +61,7 @@ struct ChunkRange {
   static constexpr ChunkRange from(std::int64_t least) {
     return {least, std::numeric_limits<std::int64_t>::max()};
   }
+  constexpr bool holds(std::int64_t count) const { return least <= count && count <= most; }
 };
 
 // What is wrong with a shape, and the nearest that works; by the scenario's key.

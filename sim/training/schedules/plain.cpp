@@ -39,6 +39,7 @@ void write_plain_schedule(const StrategyContext& context, Synchroniser& synchron
     write_forward_pass(context, synchroniser, micro);
     write_backward_pass(context, synchroniser, micro);
   }
+  write_partial_sums(context);
   synchroniser.update();
 }
 

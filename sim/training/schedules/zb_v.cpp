@@ -1,16 +1,17 @@
 // ZB-V: two parts a rank in a V, no bubble and 1F1B's memory.
 //
-// Rank s holds parts s and 2 p - 1 - s: forward goes down the ranks and comes back up, so that the loss is on the
-// rank that begins, and what a micro-batch holds is freed early where it was taken first. Every rank holds 2 p
-// halves at most, 1F1B's p. If F = B = W, rank s has time for 2 (p - s) - 1 forwards of its first part before the
-// first micro-batch comes back to its second, and for one of each in turn until its backward does. From then on
-// forward, backward by input and by weights of both parts take turns; at the end, weights' halves are put off
-// while other ranks wait for the rest. From 2 p - 1 micro-batches on no rank idles between its first pass and
-// its last; as in ZB-H2 the ranks are shifted against each other, at the end as at the beginning. With fewer
-// the same order is run without the micro-batches that are lacking. With passes that differ it does idle; the
-// authors' own program then searches an order for the times it has measured, which is not done here.
-// Reference: Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", arXiv 2405.15362 (V-ZB), and arXiv
-//            2401.10241, section 6; the order as in PyTorch (ScheduleZBVZeroBubble).
+// Rank s holds parts s and 2 p - 1 - s: forward goes down the ranks and comes back up, so that the loss is on
+// the rank that begins, and what a micro-batch holds is freed early where it was taken first. Every rank
+// holds 2 p halves at most, 1F1B's p. If F = B = W, rank s has time for 2 (p - s) - 1 forwards of its first
+// part before the first micro-batch comes back to its second, and for one of each in turn until its backward
+// does. From then on forward, backward by input and by weights of both parts take turns; at the end, weights'
+// halves are put off while other ranks wait for the rest. From 2 p - 1 micro-batches on no rank idles between
+// its first pass and its last; as in ZB-H2 the ranks are shifted against each other, at the end as at the
+// beginning. With fewer the same order is run without the micro-batches that are lacking. With passes that
+// differ it does idle; the authors' own program then searches an order for the times it has measured, which
+// is not done here.
+// Reference: Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", arXiv 2405.15362 (V-ZB), and
+//            arXiv 2401.10241, section 6; the order as in PyTorch (ScheduleZBVZeroBubble).
 
 #include <algorithm>
 

@@ -59,7 +59,7 @@ std::int64_t idle_of(std::string_view name, const PipelineShape& shape, const Pa
   return longest_span(name, shape, times).idle();
 }
 
-// "F0 F1 B0 ...", a chunk beyond the first by as many apostrophes; "b" and "w": backward by input, by weights.
+// "F0 F1 B0 ...", with an apostrophe for each chunk before; "b" and "w": backward by input, by weights.
 std::string text_of(const std::vector<Pass>& passes) {
   std::string text;
   for (const Pass& pass : passes) {
@@ -139,8 +139,8 @@ TEST_CASE("No stages wait for one another for ever, whatever their passes take")
   });
 }
 
-// The first stage's first backward behind the last stage's first: a stage that takes them the other way round.
-TEST_CASE("A stage that runs backward before what it waits for stands still, and is seen to") {
+// The last stage would run its first backward before the forward to which it belongs.
+TEST_CASE("A stage that waits for what comes behind stands still, and is seen to") {
   const PipelineSchedule& schedule = pipeline_schedule_named("1f1b");
   const PipelineShape shape{.stages = 2, .micro_batches = 2};
   StagePasses passes = passes_by_stage(schedule, shape);
@@ -195,7 +195,7 @@ TEST_CASE("1F1B runs as many forwards first as there are stages behind, then tak
   CHECK(order_of("1f1b", shape, 3) == "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5");
 }
 
-// Two groups of two micro-batches through chunks 0 and 1; 2 (2 - 0 - 1) + (2 - 1) 2 = 4 forwards first, then 2.
+// Two groups of two micro-batches through two chunks; stage 0 runs 2 (2 - 1) + (2 - 1) 2 = 4 forwards first.
 TEST_CASE("Interleaving takes a group through all chunks, backward from the last") {
   const PipelineShape shape{.stages = 2, .chunks = 2, .micro_batches = 4};
   CHECK(order_of("interleaved", shape, 0) == "F0 F1 F0' F1' F2 B0' F3 B1' F2' B0 F3' B1 B2' B3' B2 B3");
@@ -293,8 +293,8 @@ TEST_CASE(
     }
 }
 
-// Stage s can begin after s passes, and each then works without a pause: a parallelogram. Nothing is hidden in
-// "no bubble": from the first pass of all to the last, p - 1 passes more than a stage's work go by.
+// Stage s can begin after s passes, and each then works without a pause: a parallelogram. Nothing is hidden
+// in "no bubble": from the first pass of all to the last, p - 1 passes more than a stage's work go by.
 TEST_CASE("Where no stage idles, stage s begins and ends s passes after the first") {
   for (const std::int64_t p : stage_counts)
     for (const auto& [name, chunks] : {std::pair{"zb_h2", 1}, std::pair{"zb_v", 2}}) {
@@ -388,10 +388,13 @@ TEST_CASE("Each schedule says how many parts a rank holds") {
     REQUIRE(keys_of(problems) == std::vector<std::string>{"virtual_stages"});
     return problems[0].text;
   };
-  CHECK(text("1f1b", 2) == "1f1b gives each rank exactly 1 part of the model, not 2");
+  CHECK(text("1f1b", 2) ==
+        "1f1b gives each rank exactly 1 part of the model, not 2 (so many: interleaved, zb_v)");
   CHECK(text("gpipe", 0) == "gpipe gives each rank exactly 1 part of the model, not 0");
-  CHECK(text("zb_v", 3) == "zb_v gives each rank exactly 2 parts of the model, not 3");
-  CHECK(text("interleaved", 1) == "interleaved gives each rank 2 or more parts of the model, not 1");
+  CHECK(text("zb_v", 3) == "zb_v gives each rank exactly 2 parts of the model, not 3 (so many: interleaved)");
+  CHECK(
+      text("interleaved", 1) ==
+      "interleaved gives each rank 2 or more parts of the model, not 1 (so many: 1f1b, gpipe, zb_h1, zb_h2)");
   CHECK(text("interleaved", -1) == "interleaved gives each rank 2 or more parts of the model, not -1");
 }
 

@@ -1,0 +1,91 @@
+#include "sim/collectives/message.h"
+
+#include <array>
+
+#include "sim/collectives/pairwise.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<Flow> flows_of(const MessageRequest& request) {
+  MessageList list(request.world);
+  list.add(request.from, request.to);
+  return std::move(list).flows();
+}
+
+std::int64_t wire_bytes_of_channel(const MessageRequest& request) {
+  const Communicator& world = request.world;
+  const std::int64_t payload_ppm =
+      world.protocols.empty() ? million : world.protocols[request.protocol].payload_ppm;
+  const std::int64_t data = divided_up(request.bytes.count(), channels_per_gpu(world));
+  return arithmetic::product_divided_up(data, million, payload_ppm);
+}
+
+Duration time_alone(const MessageRequest& request) {
+  const PeerFacts& peer = request.world.peer;
+  if (peer.channel_bandwidth == Bandwidth{0})
+    return Duration::zero();
+  return std::min(time_to_move(request.bytes, peer.channel_bandwidth), peer.ramp);
+}
+
+Duration start_time(const MessageRequest& request) {
+  const Communicator& world = request.world;
+  const Duration launch =
+      world.protocols.empty() ? Duration::zero() : world.protocols[request.protocol].launch;
+  return launch + world.peer.start;
+}
+
+OpId move_at_flow(PlanWriter& writer, const MessageRequest& request, OpId started) {
+  const std::string key =
+      "message " + std::to_string(request.from.index) + " to " + std::to_string(request.to.index);
+  const TrafficId traffic = writer.traffic(key, [&] {
+    const std::vector<Flow> flows = flows_of(request);
+    return Traffic{.flows = flows, .rounds = {flows}};
+  });
+  const std::int64_t bytes = wire_bytes_of_channel(request);
+  const PathId path =
+      writer.coupled_path({.kind = PathKind::coupled,
+                           .traffic = traffic,
+                           .shape = {.bytes_per_hop = bytes, .bytes_per_step = bytes, .chain_steps = 1},
+                           .protocol = request.protocol});
+  return writer.transfer(writer.new_channel_lane(request.from), path, Bytes{bytes}, std::span(&started, 1));
+}
+
+std::vector<OpId> move_by_steps(PlanWriter& writer, const MessageRequest& request, OpId started) {
+  std::vector<OpId> moved;
+  const Bytes bytes{wire_bytes_of_channel(request)};
+  for (const Flow& flow : flows_of(request)) {
+    const PathId path = writer.hop_path({.source = flow.source,
+                                         .destination = flow.destination,
+                                         .channel = flow.channel,
+                                         .exit = flow.exit,
+                                         .protocol = request.protocol});
+    moved.push_back(writer.transfer(writer.new_channel_lane(flow.source, flow.channel), path, bytes,
+                                    std::span(&started, 1)));
+  }
+  return moved;
+}
+
+PathId held_path(PlanWriter& writer, const MessageRequest& request) {
+  const std::uint32_t channels = channels_per_gpu(request.world);
+  return writer.held_path(request.from,
+                          {.channels = channels, .sent = sending_speed(request.world, channels)});
+}
+
+}  // namespace
+
+MessageOps write_message(PlanWriter& writer, const MessageRequest& request) {
+  const PathId held = held_path(writer, request);
+  MessageOps ops{.begin = writer.take(request.lane, held, std::span(&request.after, 1))};
+  const OpId started =
+      writer.delay(writer.new_channel_lane(request.from), start_time(request), std::span(&ops.begin, 1));
+  std::vector<OpId> moved = request.fidelity == Fidelity::flow
+                                ? std::vector{move_at_flow(writer, request, started)}
+                                : move_by_steps(writer, request, started);
+  moved.push_back(
+      writer.delay(writer.new_channel_lane(request.from), time_alone(request), std::span(&started, 1)));
+  ops.end = writer.give_back(request.lane, held, moved);
+  return ops;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+#pragma once
+
+// How a model is cut over ranks, and how many samples they train at a time.
+//
+// Problem:   five degrees, an order of dimensions, a schedule and three sizes of a batch depend on each other, on
+//            the cluster and on the model; most of them are left out.
+// Idea:      the degrees come first, and what is left of the ranks are copies of the model. Of micro-batch, number
+//            of micro-batches and global batch the one that is missing follows from the others.
+// Invariant: what is accepted can be built: degrees multiply to the ranks and divide what they cut, and a schedule
+//            runs its shape.
+
+#include <string_view>
+
+#include "sim/base/json_reader.h"
+#include "sim/load/reading/load_context.h"
+#include "sim/load/training/framework_presets.h"
+#include "sim/training/layout.h"
+
+namespace lockstep {
+
+// `strategy`: some are named after the dimension that has all ranks.
+Layout read_layout(const JsonReader& json, const Place& place, const TrainingFacts& facts,
+                   std::string_view strategy);
+
+struct BatchSizes {
+  std::int64_t micro_batch = 1;
+  std::int64_t micro_batches = 1;  // gradient_accumulation
+};
+BatchSizes read_batch_sizes(const JsonReader& json, const Layout& layout, const TrainingFacts& facts);
+
+// Of what has been read: whether the schedule runs it.
+void check_pipeline(const JsonReader& json, const Layout& layout, std::int64_t micro_batches);
+
+// What a strategy sees of the cluster: the ranks that hold the same parameters.
+TrainingFacts facts_of_copies(const TrainingFacts& facts, const Layout& layout);
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+#pragma once
+
+// A model cut into the stages of a pipeline.
+//
+// Problem:   stages are to take equally long, and a model's layers are not alike: embeddings, heads and losses
+//            stand at its ends.
+// Idea:      blocks (transformer layers, residual blocks) are dealt as stated or evenly, earlier parts one more
+//            where they do not come out even; what stands before the first block goes with it, what stands
+//            behind the last goes with that. A model without blocks is dealt layer by layer.
+// Invariant: every layer is in one part; parts keep the order of the layers. Weights that the first and the last
+//            part both use are held by both.
+// Cost:      a copy of the layers.
+// Reference: NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py (get_num_layers_to_build).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/training/job.h"
+#include "sim/training/parallel_model.h"
+
+namespace lockstep {
+
+// What a stage holds of a model: its chunks one after another.
+struct ModelStage {
+  ParallelModel slice;
+  std::vector<std::size_t> origin;  // by layer: which of the model's it is
+  StageWork work;                   // `handed_on` in elements of one sample
+};
+
+// `layout` has as many parts as the model has blocks, or fewer.
+std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layout);
+
+// How many parts a model can be cut into.
+std::int64_t most_parts(const Model& model);
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+#include "sim/run/stage_writer.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "sim/base/check.h"
+#include "sim/run/layout_groups.h"
+
+namespace lockstep {
+namespace {
+
+template <class T>
+std::vector<T> of_cohort(const std::vector<T>& by_representative, const Cohort& cohort) {
+  std::vector<T> own;
+  if (!by_representative.empty())
+    for (const std::uint32_t role : cohort.roles) own.push_back(by_representative[role]);
+  return own;
+}
+
+// The other way round: `missing` for those of other cohorts.
+template <class T>
+std::vector<T> of_all(const std::vector<T>& own, const Cohort& cohort, T missing) {
+  if (own.empty())
+    return {};
+  std::vector<T> all(cohort.place_of.size(), missing);
+  for (std::size_t place = 0; place < own.size(); ++place) all[cohort.roles[place]] = own[place];
+  return all;
+}
+
+Communication of_all(Communication communication, const Cohort& cohort) {
+  communication.ready = of_all(communication.ready, cohort, no_op);
+  communication.collective.begin = of_all(communication.collective.begin, cohort, no_op);
+  communication.collective.end = of_all(communication.collective.end, cohort, no_op);
+  communication.group = of_all(communication.group, cohort, 0u);
+  return communication;
+}
+
+RankLanes lanes_of(const RankLanes& lanes, const Cohort& cohort) {
+  RankLanes own{.compute = of_cohort(lanes.compute, cohort),
+                .communication = of_cohort(lanes.communication, cohort)};
+  for (const std::vector<LaneId>& of_group : lanes.of_groups)
+    own.of_groups.push_back(of_cohort(of_group, cohort));
+  return own;
+}
+
+// What a stage writes in one iteration, by place in its cohort.
+struct StageIteration {
+  std::vector<Communication> communications;
+  std::vector<MemoryChange> memory;
+  WatchedOps watched;
+};
+
+// Their order is that in which they were written.
+void sort_by_begin(std::vector<Communication>& communications) {
+  const auto first_op = [](const Communication& communication) {
+    return *std::min_element(communication.collective.begin.begin(), communication.collective.begin.end());
+  };
+  std::stable_sort(communications.begin(), communications.end(),
+                   [&](const Communication& a, const Communication& b) { return first_op(a) < first_op(b); });
+}
+
+}  // namespace
+
+StageWriter::StageWriter(PlanWriter& writer, const Job& job, const Cluster& cluster, const RankLanes& lanes)
+    : writer_(writer), job_(job), cluster_(cluster) {
+  for (std::size_t number = 0; number < job.stages.size(); ++number) {
+    Stage& stage = stages_.emplace_back();
+    stage.job = &job.stages[number];
+    stage.cohort = &cluster.cohorts[number];
+    stage.lanes = lanes_of(lanes, *stage.cohort);
+  }
+  const Roles& roles = cluster.symmetry.roles;
+  for (std::size_t set = 0; set < cluster.groups.size(); ++set) {
+    if (cluster.groups[set].name == pipeline_group)
+      lines_ = written_groups(cluster.groups[set], roles);
+    for (Stage& stage : stages_) {
+      auto group = process_group_of(*stage.cohort, cluster.groups[set], roles, stage.lanes.of_groups[set]);
+      if (group && group->name == data_group)
+        stage.group = *std::move(group);
+      else if (group)
+        stage.subgroups.push_back(*std::move(group));
+    }
+  }
+}
+
+void StageWriter::write(const IterationNumber& number, IterationOps& ops) {
+  const Strategy& strategy = strategy_named(job_.training.strategy);
+  std::vector<StageIteration> written(stages_.size());
+  std::vector<std::unique_ptr<StrategyContext>> contexts;
+  std::vector<std::unique_ptr<Synchroniser>> synchronisers;
+  std::vector<PipelineStage> pipeline;
+  for (std::size_t index = 0; index < stages_.size(); ++index) {
+    Stage& stage = stages_[index];
+    const CohortScope scope(writer_, stage.cohort);
+    contexts.push_back(std::make_unique<StrategyContext>(
+        StrategyContext{.writer = writer_,
+                        .job = *stage.job,
+                        .group = stage.group,
+                        .subgroups = stage.subgroups,
+                        .compute = stage.lanes.compute,
+                        .cluster = {cluster_.topology.nodes(), cluster_.topology.gpus_per_node()},
+                        .communications = written[index].communications,
+                        .carried = stage.carried,
+                        .watched = written[index].watched,
+                        .iteration = number.index,
+                        .is_first_iteration = number.is_first,
+                        .input = index == 0 ? number.input : nullptr,
+                        .memory = number.is_last ? &written[index].memory : nullptr}));
+    synchronisers.push_back(strategy.synchroniser(*contexts.back()));
+    const std::size_t sets = cluster_.groups.size();
+    pipeline.push_back({.context = contexts.back().get(),
+                        .synchroniser = synchronisers.back().get(),
+                        .cohort = stage.cohort,
+                        .forward_sends = stage.lanes.of_groups[sets - 1],
+                        .backward_sends = stage.lanes.of_groups[sets]});
+  }
+  write_pipeline(pipeline_schedule_named(job_.training.layout.schedule), writer_, pipeline,
+                 {.lines = lines_, .communications = &ops.communications});
+  for (std::size_t index = 0; index < stages_.size(); ++index) {
+    const Cohort& cohort = *stages_[index].cohort;
+    for (Communication& communication : written[index].communications)
+      ops.communications.push_back(of_all(std::move(communication), cohort));
+    for (MemoryChange& change : written[index].memory) {
+      change.at = of_all(change.at, cohort, no_op);
+      ops.memory.push_back(std::move(change));
+    }
+  }
+  sort_by_begin(ops.communications);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#pragma once
+
+// How a model is cut over ranks, and who trains which part of it.
+//
+// Problem:   a model that no GPU holds is cut: inside its layers (tensor), along its sequences (context), by its
+//            experts, into stages one after another (pipeline), and then copied (data). Every product of these
+//            is a layout.
+// Idea:      degrees that multiply to the number of ranks, and an order of dimensions: neighbours on the first
+//            are neighbours in a node. Experts are dealt among the ranks of the data dimension, so that their
+//            degree divides it and multiplies nothing.
+// Invariant: tensor x context x data x pipeline is the number of ranks. All degrees 1 but data: plain data
+//            parallelism, and nothing here changes it.
+// Reference: NVIDIA/Megatron-LM megatron/core/parallel_state.py (RankGenerator, its default order).
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/training/parallel_model.h"
+
+namespace lockstep {
+
+struct Layout {
+  ParallelDegrees degrees = {};  // inside a stage: tensor, context, expert
+  std::int64_t data = 1;
+  std::int64_t pipeline = 1;
+  std::vector<std::string> placement = {"tp", "cp", "ep", "dp", "pp"};  // the first: neighbours
+  std::string schedule = "1f1b";                // an entry of Registry<PipelineSchedule>
+  std::int64_t chunks = 1;                      // parts of the model that a rank of the pipeline holds
+  std::vector<std::int64_t> stage_blocks = {};  // by part, as stated; empty: evenly
+
+  bool is_cut() const {
+    return degrees.tensor > 1 || degrees.context > 1 || degrees.expert > 1 || pipeline > 1;
+  }
+  // Ranks that together hold one copy of the model.
+  std::int64_t ranks_of_a_copy() const { return degrees.tensor * degrees.context * pipeline; }
+};
+
+// Of the dimension, and of the group that its ranks form.
+std::string_view name_of(ParallelAxis axis);
+
+}  // namespace lockstep
