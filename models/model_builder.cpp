@@ -104,7 +104,8 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
              .product = matmul.product,
              .backward_pass_elements = bias_kernels * output.elements,
              .backward_passes = bias_kernels,
-             .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels},
+             .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels,
+             .is_expert = matmul.is_expert},
             {input});
   return output;
 }

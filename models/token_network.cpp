@@ -12,6 +12,11 @@ std::int64_t width_of_head(const Attention& attention) {
   return std::max<std::int64_t>(attention.width / attention.heads, 1);
 }
 
+// Of all heads.
+std::int64_t value_width(const Attention& attention) {
+  return attention.value_width > 0 ? attention.value_width : attention.width;
+}
+
 }  // namespace
 
 Tokens TokenNetwork::repeatable(const Tokens& tokens) {
@@ -125,20 +130,117 @@ Tokens TokenNetwork::activation(const std::string& name, const Tokens& input, Te
   return repeatable(tokens(input.count, input.width));
 }
 
-Tokens TokenNetwork::gated_activation(const std::string& name, const Tokens& gate, const Tokens& up) {
-  const std::int64_t elements = gate.activation.elements;
-  const Tokens activated = repeatable(tokens(gate.count, gate.width));
-  const std::int64_t kept = keep_all({gate.activation, up.activation, activated.activation});
+Tokens TokenNetwork::gated_activation(const std::string& name, const std::vector<Tokens>& gate_and_up,
+                                      std::int64_t width) {
+  return add_gated_activation({.name = name}, gate_and_up, width);
+}
+
+Tokens TokenNetwork::expert_activation(const std::string& name, const std::vector<Tokens>& inputs,
+                                       std::int64_t width) {
+  return add_gated_activation({.name = name, .is_expert = true}, inputs, width);
+}
+
+Tokens TokenNetwork::add_gated_activation(Layer layer, const std::vector<Tokens>& inputs,
+                                          std::int64_t width) {
+  const std::int64_t count = inputs.front().count;
+  const std::int64_t elements = count * width;
+  const Tokens activated = repeatable(tokens(count, width));
+  std::vector<Activation> kept;
+  for (const Tokens& input : inputs) kept.push_back(input.activation);
+  const std::vector<Activation> read = kept;
+  kept.push_back(activated.activation);
+  layer.split = TensorSplit::local;
+  layer.forward_elements = 5 * elements;
+  layer.backward_elements = 9 * elements;
+  layer.saved_elements = keep_all(kept);
+  layer.pointwise_elements = elements;
+  layer.forward_kernels = 2;
+  layer.backward_kernels = 3;
+  builder_.add_layer(std::move(layer), read);
+  return repeatable(tokens(count, width));
+}
+
+// One weight for all heads: every rank that has a part of them sums its own gradient.
+Tokens TokenNetwork::head_norm(const std::string& name, const Tokens& input) {
+  const std::int64_t elements = input.activation.elements;
+  const std::int64_t width = builder_.parameter_elements(name + ".weight");
   builder_.add_layer({.name = name,
                       .split = TensorSplit::local,
-                      .forward_elements = 5 * elements,
-                      .backward_elements = 9 * elements,
-                      .saved_elements = kept,
-                      .pointwise_elements = elements,
+                      .parameters = {builder_.parameter(name + ".weight")},
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 5 * elements,
+                      .saved_elements = builder_.keep(input.activation),
+                      .weight_elements = width,
+                      .gradient_elements = width,
+                      .eager_forward_elements = elements,
+                      .eager_backward_elements = 3 * elements,
+                      .backward_kernels = 2},
+                     {input.activation});
+  return tokens(input.count, input.width);
+}
+
+Tokens TokenNetwork::shared_keys(const std::string& name, const Tokens& own, std::int64_t shared,
+                                 std::int64_t width) {
+  const std::int64_t elements = own.activation.elements + own.count * shared;
+  const Tokens keys = tokens(own.count, width);
+  builder_.add_layer({.name = name,
+                      .split = TensorSplit::local,
+                      .forward_elements = elements + keys.activation.elements,
+                      .backward_elements = elements + keys.activation.elements,
+                      .pointwise_elements = keys.activation.elements},
+                     {own.activation});
+  return keys;
+}
+
+void TokenNetwork::choose_experts(const std::string& name, const Tokens& scores, const Routing& routing) {
+  const std::int64_t elements = scores.activation.elements;
+  const std::int64_t chosen = scores.count * routing.experts_per_token;
+  builder_.add_layer({.name = name,
+                      .forward_elements = 3 * elements + 2 * chosen,
+                      .backward_elements = 3 * elements + 2 * chosen,
+                      .saved_elements = elements + chosen,
+                      .saved_bytes = 4 * chosen,  // which experts
+                      .forward_kernels = 3,
+                      .backward_kernels = 2},
+                     {scores.activation});
+}
+
+Tokens TokenNetwork::sort_by_expert(const std::string& name, const Tokens& input, const Routing& routing) {
+  const Tokens sorted = tokens(routing.rows(), input.width);
+  const std::int64_t elements = input.activation.elements + sorted.activation.elements;
+  builder_.add_layer({.name = name,
+                      .forward_elements = elements,
+                      .backward_elements = elements,
+                      .saved_bytes = 4 * routing.rows(),  // where each copy came from
                       .forward_kernels = 2,
-                      .backward_kernels = 3},
-                     {gate.activation, up.activation});
-  return repeatable(tokens(gate.count, gate.width));
+                      .backward_kernels = 1},
+                     {input.activation});
+  return sorted;
+}
+
+Tokens TokenNetwork::expert_linear(const Linear& linear, const Tokens& input, const Routing& routing) {
+  const std::int64_t outputs = input.count * linear.outputs;
+  const Activation output = builder_.add_matmul(
+      {.name = linear.name,
+       .weight = linear.name + ".weight",
+       .multiply_adds = input.width * outputs,
+       .output_elements = outputs,
+       .product =
+           GemmShape{
+               .batch = routing.experts, .m = routing.rows_of_expert, .n = linear.outputs, .k = input.width},
+       .split = linear.split,
+       .is_expert = true},
+      input.activation);
+  return {.activation = output, .count = input.count, .width = linear.outputs};
+}
+
+// Nothing is kept: what a token gives each expert is multiplied within the activation.
+Tokens TokenNetwork::add_copies(const std::string& name, const Tokens& copies, const Tokens& shape) {
+  const Tokens sums = tokens(shape.count, shape.width);
+  const std::int64_t elements = copies.activation.elements + sums.activation.elements;
+  builder_.add_layer({.name = name, .forward_elements = elements, .backward_elements = elements},
+                     {copies.activation});
+  return sums;
 }
 
 Tokens TokenNetwork::rotary_embedding(const std::string& name, const Tokens& input) {
@@ -168,30 +270,35 @@ Tokens TokenNetwork::attention(const Attention& attention, const std::vector<Tok
   Layer layer = fused_attention(attention, count);
   layer.saved_elements = keep_all(activations);
   builder_.add_layer(std::move(layer), activations);
-  return tokens(count, attention.width);
+  return tokens(count, value_width(attention));
 }
 
-// Backward computes the scores again: five products where forward has two. Forward leaves it the logarithm of
-// each row's sum, in fp32.
+// Backward computes the scores again, and two products of scores and two of values beside: five products
+// where forward has two. Forward leaves it the logarithm of each row's sum, in fp32.
 Layer TokenNetwork::fused_attention(const Attention& attention, std::int64_t count) const {
   constexpr std::int64_t row_sum_bytes = 4;
-  const std::int64_t product = 2 * count * count * attention.width;
+  const std::int64_t scores = 2 * count * count * attention.width;
+  const std::int64_t values = 2 * count * count * value_width(attention);
   const std::int64_t queries = count * attention.width;
+  const std::int64_t outputs = count * value_width(attention);
   const std::int64_t keys = count * attention.kv_width;
   const std::int64_t width = width_of_head(attention);
+  const std::int64_t kv_heads = std::max<std::int64_t>(attention.kv_width / width, 1);
+  const std::int64_t width_of_value = std::max<std::int64_t>(value_width(attention) / attention.heads, 1);
+  const std::int64_t given = attention.value_width > 0 ? outputs : keys;
   return {.name = attention.name,
           .kind = LayerKind::attention,
           .split = TensorSplit::local,
-          .forward_flops = 2 * product,
-          .backward_input_flops = 5 * product,
-          .forward_elements = 2 * queries + 2 * keys,
-          .backward_elements = 4 * queries + 4 * keys,
+          .forward_flops = scores + values,
+          .backward_input_flops = 3 * scores + 2 * values,
+          .forward_elements = queries + outputs + keys + given,
+          .backward_elements = 2 * (queries + outputs + keys + given),
           .saved_bytes = row_sum_bytes * attention.heads * count,
           .product = AttentionShape{.sequence = count,
                                     .heads = attention.heads,
-                                    .kv_heads = std::max<std::int64_t>(attention.kv_width / width, 1),
+                                    .kv_heads = kv_heads,
                                     .query_width = width,
-                                    .value_width = width,
+                                    .value_width = width_of_value,
                                     .is_causal = attention.is_causal},
           .backward_kernels = 3};  // row sums, the products, conversion of the query gradient
 }

@@ -35,6 +35,15 @@ struct Linear {
   bool completes_weight = true;
 };
 
+// The tokens that a mixture's experts compute: each token once for every expert it visits, with what pads
+// them.
+struct Routing {
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  std::int64_t rows_of_expert = 0;
+  std::int64_t rows() const { return experts * rows_of_expert; }
+};
+
 // rms: an eager framework composes it of kernels that keep their input in fp32, and what they made of it.
 enum class NormKind : std::uint8_t { layer, rms };
 
@@ -43,6 +52,7 @@ struct Attention {
   std::int64_t width = 0;     // of the queries, all heads together
   std::int64_t kv_width = 0;  // of the keys; the values are as wide
   std::int64_t heads = 0;
+  std::int64_t value_width = 0;  // of the values, all heads together; 0: as the keys
   bool is_fused = true;
   bool has_dropout = false;
   bool is_causal = true;
@@ -62,9 +72,22 @@ class TokenNetwork {
   // path + skip, with dropout of the path.
   Tokens residual(const std::string& name, const Tokens& path, const Tokens& skip, bool has_dropout);
   Tokens activation(const std::string& name, const Tokens& input, TensorSplit split);
-  // activation(gate) * up
-  Tokens gated_activation(const std::string& name, const Tokens& gate, const Tokens& up);
+  // activation(gate) * up; both in one tensor, or apart.
+  Tokens gated_activation(const std::string& name, const std::vector<Tokens>& gate_and_up,
+                          std::int64_t width);
   Tokens rotary_embedding(const std::string& name, const Tokens& input);
+  // Each head by itself, with one weight of a head's width for all.
+  Tokens head_norm(const std::string& name, const Tokens& input);
+  // Keys of each head, from what is its own and what all share (`shared` elements a token).
+  Tokens shared_keys(const std::string& name, const Tokens& own, std::int64_t shared, std::int64_t width);
+
+  // A softmax over experts, and the best few of each token.
+  void choose_experts(const std::string& name, const Tokens& scores, const Routing& routing);
+  // Copies of tokens sorted by expert, and each token's copies added up again.
+  Tokens sort_by_expert(const std::string& name, const Tokens& input, const Routing& routing);
+  Tokens expert_linear(const Linear& linear, const Tokens& input, const Routing& routing);
+  Tokens expert_activation(const std::string& name, const std::vector<Tokens>& inputs, std::int64_t width);
+  Tokens add_copies(const std::string& name, const Tokens& copies, const Tokens& shape);
   // Inputs hold queries, keys and values, joined or apart.
   Tokens attention(const Attention& attention, const std::vector<Tokens>& inputs);
   void cross_entropy(const std::string& name, const Tokens& logits);
@@ -76,6 +99,7 @@ class TokenNetwork {
                            std::int64_t count);
   Tokens masked_softmax(const Attention& attention, const Tokens& scores);
   Tokens repeatable(const Tokens& tokens);
+  Tokens add_gated_activation(Layer layer, const std::vector<Tokens>& inputs, std::int64_t width);
   std::int64_t keep_all(const std::vector<Activation>& activations);
   std::string bias_of(const Linear& linear) const;
 

@@ -26,7 +26,8 @@ std::string weight_of(const std::string& name) {
 class TransformerWriter {
  public:
   explicit TransformerWriter(const TransformerConfig& config)
-      : config_(config), style_(config.style), sizes_(config.sizes) {
+      : config_(config), style_(config.style), sizes_(config.sizes), dense_sizes_(config.sizes) {
+    dense_sizes_.mixture = {};
     if (config.objective == Objective::masked_words)
       root_ = "bert.";
   }
@@ -35,7 +36,7 @@ class TransformerWriter {
     register_parameters();
     Tokens stream = write_embeddings();
     for (std::int64_t index = 0; index < sizes_.layers; ++index)
-      stream = write_block(builder_, style_.block, sizes_, block_name(index), stream);
+      stream = write_block(builder_, style_.block, sizes_of(index), block_name(index), stream);
     write_head(stream);
     Model model = builder_.finish();
     model.tokens_per_sample = config_.sequence_length;
@@ -48,6 +49,10 @@ class TransformerWriter {
   std::string block_name(std::int64_t index) const {
     return fmt::format("{}{}.{}", root_, style_.names.blocks, index);
   }
+  // The first layers of a mixture are dense.
+  const TransformerSizes& sizes_of(std::int64_t index) const {
+    return index < sizes_.mixture.dense_layers ? dense_sizes_ : sizes_;
+  }
   std::string words() const { return weight_of(root_ + style_.names.words); }
 
   // Token, and where sentences are told apart its type and whether it is padding.
@@ -56,7 +61,7 @@ class TransformerWriter {
   void register_parameters() {
     register_embeddings();
     for (std::int64_t index = 0; index < sizes_.layers; ++index)
-      register_block(builder_, style_.block, sizes_, block_name(index));
+      register_block(builder_, style_.block, sizes_of(index), block_name(index));
     register_head();
   }
 
@@ -157,6 +162,7 @@ class TransformerWriter {
   const TransformerConfig& config_;
   const TransformerStyle& style_;
   const TransformerSizes& sizes_;
+  TransformerSizes dense_sizes_;
   std::string root_;
   ModelBuilder builder_;
   TokenNetwork network_{builder_};

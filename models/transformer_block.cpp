@@ -1,10 +1,17 @@
 #include "models/transformer_block.h"
 
+#include <utility>
 #include <vector>
+
+#include "sim/base/units.h"
 
 namespace lockstep {
 
 namespace {
+
+std::string expert_name(const std::string& prefix, const std::string& name) {
+  return prefix + "experts." + name;
+}
 
 // The prefix ends in the separator before "weight".
 void register_weights(ModelBuilder& builder, const BlockStyle& style, const std::string& prefix,
@@ -15,26 +22,93 @@ void register_weights(ModelBuilder& builder, const BlockStyle& style, const std:
     builder.add_parameter(prefix + "bias", {outputs});
 }
 
+void register_head_norms(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
+                         const std::string& prefix) {
+  for (const std::string& name : {style.names.query_norm, style.names.key_norm})
+    builder.add_parameter(prefix + name + ".weight", {sizes.width_of_head()});
+}
+
+std::int64_t own_width(const TransformerSizes& sizes) {
+  return sizes.width_of_head() - sizes.latent.rope_width;
+}
+
+std::int64_t value_width(const TransformerSizes& sizes) {
+  return sizes.latent.kv_rank > 0 ? sizes.heads * sizes.latent.value_width : sizes.query_width();
+}
+
+// What narrows queries and keys is normed in between.
+void register_latent(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
+                     const std::string& prefix) {
+  const LatentSizes& latent = sizes.latent;
+  const auto narrow = [&](const std::string& name, std::int64_t outputs, std::int64_t normed) {
+    register_linear(builder, style, prefix + name, sizes.hidden, outputs);
+    register_norm(builder, style, prefix + name + "_norm", normed);
+  };
+  if (latent.query_rank > 0)
+    narrow(style.names.narrow_query, latent.query_rank, latent.query_rank);
+  register_linear(builder, style, prefix + style.names.query,
+                  latent.query_rank > 0 ? latent.query_rank : sizes.hidden, sizes.query_width());
+  narrow(style.names.narrow_key_value, latent.kv_rank + latent.rope_width, latent.kv_rank);
+  register_linear(builder, style, prefix + style.names.key_value, latent.kv_rank,
+                  sizes.heads * (own_width(sizes) + latent.value_width));
+}
+
 void register_attention(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
                         const std::string& prefix) {
   const BlockNames& names = style.names;
-  if (style.is_joined()) {
+  if (sizes.latent.kv_rank > 0) {
+    register_latent(builder, style, sizes, prefix);
+  } else if (style.is_joined()) {
     register_weights(builder, style, prefix + names.query_key_value + style.joined_separator, sizes.hidden,
-                     sizes.hidden + 2 * sizes.kv_width());
+                     sizes.query_width() + 2 * sizes.kv_width());
   } else {
-    register_linear(builder, style, prefix + names.query, sizes.hidden, sizes.hidden);
+    register_linear(builder, style, prefix + names.query, sizes.hidden, sizes.query_width());
     register_linear(builder, style, prefix + names.key, sizes.hidden, sizes.kv_width());
     register_linear(builder, style, prefix + names.value, sizes.hidden, sizes.kv_width());
   }
-  register_linear(builder, style, prefix + names.projection, sizes.hidden, sizes.hidden);
+  register_linear(builder, style, prefix + names.projection, value_width(sizes), sizes.hidden);
+  if (style.norms_heads)
+    register_head_norms(builder, style, sizes, prefix);
 }
 
 void register_ffn(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
-                  const std::string& prefix) {
-  if (style.is_gated())
-    register_linear(builder, style, prefix + style.names.gate, sizes.hidden, sizes.ffn);
-  register_linear(builder, style, prefix + style.names.up, sizes.hidden, sizes.ffn);
-  register_linear(builder, style, prefix + style.names.down, sizes.ffn, sizes.hidden);
+                  const std::string& prefix, std::int64_t width) {
+  if (!style.names.gate_up.empty()) {
+    register_linear(builder, style, prefix + style.names.gate_up, sizes.hidden, 2 * width);
+  } else {
+    if (style.is_gated())
+      register_linear(builder, style, prefix + style.names.gate, sizes.hidden, width);
+    register_linear(builder, style, prefix + style.names.up, sizes.hidden, width);
+  }
+  register_linear(builder, style, prefix + style.names.down, width, sizes.hidden);
+}
+
+// One tensor for all experts.
+void register_experts(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
+                      const std::string& prefix) {
+  const MixtureSizes& mixture = sizes.mixture;
+  const auto add = [&](const std::string& name, std::int64_t outputs, std::int64_t inputs) {
+    builder.add_parameter(expert_name(prefix, name) + ".weight", {mixture.experts, outputs, inputs});
+  };
+  builder.add_parameter(prefix + "mlp.router.weight", {mixture.experts, sizes.hidden});
+  if (!style.names.gate_up.empty()) {
+    add(style.names.gate_up, 2 * mixture.ffn, sizes.hidden);
+  } else {
+    if (style.is_gated())
+      add(style.names.gate, mixture.ffn, sizes.hidden);
+    add(style.names.up, mixture.ffn, sizes.hidden);
+  }
+  add(style.names.down, sizes.hidden, mixture.ffn);
+  if (mixture.shared_ffn > 0)
+    register_ffn(builder, style, sizes, prefix + "shared_experts.", mixture.shared_ffn);
+}
+
+Routing routing_of(const MixtureSizes& mixture, std::int64_t tokens) {
+  const std::int64_t even = tokens * mixture.experts_per_token;
+  const std::int64_t percent = mixture.capacity_percent > 0 ? mixture.capacity_percent : 100;
+  return {.experts = mixture.experts,
+          .experts_per_token = mixture.experts_per_token,
+          .rows_of_expert = divided_up(even * percent, mixture.experts * 100)};
 }
 
 // Writes the block's layers; every name it is given stands below the block's.
@@ -46,19 +120,19 @@ class BlockWriter {
 
   Tokens attend(const Tokens& input) {
     const Tokens output = network_.attention({.name = prefix_ + "attention",
-                                              .width = sizes_.hidden,
+                                              .width = sizes_.query_width(),
                                               .kv_width = sizes_.kv_width(),
                                               .heads = sizes_.heads,
+                                              .value_width = is_latent() ? value_width(sizes_) : 0,
                                               .is_fused = sizes_.fused_attention,
                                               .has_dropout = style_.has_dropout,
                                               .is_causal = sizes_.causal},
-                                             style_.is_joined() ? joined_inputs(input) : apart_inputs(input));
+                                             attention_inputs(input));
     return linear(style_.names.projection, output, sizes_.hidden, TensorSplit::row);
   }
 
   Tokens feed_forward(const Tokens& input) {
-    return linear(style_.names.down, style_.is_gated() ? gated(input) : plain(input), sizes_.hidden,
-                  TensorSplit::row);
+    return sizes_.mixture.experts > 0 ? mixture(input) : dense(input, "", sizes_.ffn);
   }
 
   Tokens add(const std::string& name, const Tokens& path, const Tokens& skip) {
@@ -74,36 +148,122 @@ class BlockWriter {
     return network_.linear({.name = prefix_ + name, .outputs = outputs, .split = split}, input);
   }
 
+  bool is_latent() const { return sizes_.latent.kv_rank > 0; }
+
+  std::vector<Tokens> attention_inputs(const Tokens& input) {
+    if (is_latent())
+      return latent_inputs(input);
+    return style_.is_joined() ? joined_inputs(input) : apart_inputs(input);
+  }
+
   std::vector<Tokens> joined_inputs(const Tokens& input) {
     const std::string name = prefix_ + style_.names.query_key_value;
-    return {network_.linear({.name = name,
-                             .outputs = sizes_.hidden + 2 * sizes_.kv_width(),
-                             .split = TensorSplit::column,
-                             .weight = name + style_.joined_separator + "weight",
-                             .bias = name + style_.joined_separator + "bias"},
-                            input)};
+    const Tokens joined = network_.linear({.name = name,
+                                           .outputs = sizes_.query_width() + 2 * sizes_.kv_width(),
+                                           .split = TensorSplit::column,
+                                           .weight = name + style_.joined_separator + "weight",
+                                           .bias = name + style_.joined_separator + "bias"},
+                                          input);
+    if (!style_.is_rotary && !style_.norms_heads)
+      return {joined};
+    const auto [query, key] = turned(network_.tokens(joined.count, sizes_.query_width()),
+                                     network_.tokens(joined.count, sizes_.kv_width()));
+    return {query, key, network_.tokens(joined.count, sizes_.kv_width())};
   }
 
   std::vector<Tokens> apart_inputs(const Tokens& input) {
-    Tokens query = linear(style_.names.query, input, sizes_.hidden, TensorSplit::column);
-    Tokens key = linear(style_.names.key, input, sizes_.kv_width(), TensorSplit::column);
+    const Tokens query = linear(style_.names.query, input, sizes_.query_width(), TensorSplit::column);
+    const Tokens key = linear(style_.names.key, input, sizes_.kv_width(), TensorSplit::column);
     const Tokens value = linear(style_.names.value, input, sizes_.kv_width(), TensorSplit::column);
+    const auto [turned_query, turned_key] = turned(query, key);
+    return {turned_query, turned_key, value};
+  }
+
+  // Normed head by head, and turned by its place, where the style does.
+  std::pair<Tokens, Tokens> turned(Tokens query, Tokens key) {
+    if (style_.norms_heads) {
+      query = network_.head_norm(prefix_ + style_.names.query_norm, query);
+      key = network_.head_norm(prefix_ + style_.names.key_norm, key);
+    }
     if (style_.is_rotary) {
       query = network_.rotary_embedding(prefix_ + "rotary_query", query);
       key = network_.rotary_embedding(prefix_ + "rotary_key", key);
     }
-    return {query, key, value};
+    return {query, key};
   }
 
-  Tokens plain(const Tokens& input) {
-    const Tokens up = linear(style_.names.up, input, sizes_.ffn, TensorSplit::column);
-    return network_.activation(prefix_ + "activation", up, TensorSplit::local);
+  // Both are narrowed before either is widened: what is narrow is of all heads.
+  std::vector<Tokens> latent_inputs(const Tokens& input) {
+    const LatentSizes& latent = sizes_.latent;
+    const Tokens narrow_query =
+        latent.query_rank > 0 ? narrowed(style_.names.narrow_query, input, latent.query_rank, 0) : input;
+    const Tokens narrow_key =
+        narrowed(style_.names.narrow_key_value, input, latent.kv_rank, latent.rope_width);
+    const Tokens query = linear(style_.names.query, narrow_query, sizes_.query_width(), TensorSplit::column);
+    const std::int64_t own = sizes_.heads * own_width(sizes_);
+    linear(style_.names.key_value, narrow_key, own + value_width(sizes_), TensorSplit::column);
+    const Tokens turned_query = network_.rotary_embedding(prefix_ + "rotary_query", query);
+    const Tokens keys = network_.shared_keys(prefix_ + "rotary_key", network_.tokens(input.count, own),
+                                             latent.rope_width, sizes_.query_width());
+    return {turned_query, keys, network_.tokens(input.count, value_width(sizes_))};
   }
 
-  Tokens gated(const Tokens& input) {
-    const Tokens gate = linear(style_.names.gate, input, sizes_.ffn, TensorSplit::column);
-    const Tokens up = linear(style_.names.up, input, sizes_.ffn, TensorSplit::column);
-    return network_.gated_activation(prefix_ + "activation", gate, up);
+  // `beside` goes on as it is.
+  Tokens narrowed(const std::string& name, const Tokens& input, std::int64_t rank, std::int64_t beside) {
+    linear(name, input, rank + beside, TensorSplit::replicated);
+    return norm(name + "_norm", network_.tokens(input.count, rank));
+  }
+
+  // `part` stands below the block's name and ends in a point, or is empty.
+  Tokens dense(const Tokens& input, const std::string& part, std::int64_t width) {
+    const BlockNames& names = style_.names;
+    const auto column = [&](const std::string& name, std::int64_t outputs) {
+      return linear(part + name, input, outputs, TensorSplit::column);
+    };
+    const std::string activation = prefix_ + part + "activation";
+    const auto activated = [&] {
+      if (!names.gate_up.empty())
+        return network_.gated_activation(activation, {column(names.gate_up, 2 * width)}, width);
+      if (!style_.is_gated())
+        return network_.activation(activation, column(names.up, width), TensorSplit::local);
+      const Tokens gate = column(names.gate, width);
+      return network_.gated_activation(activation, {gate, column(names.up, width)}, width);
+    };
+    return linear(part + names.down, activated(), sizes_.hidden, TensorSplit::row);
+  }
+
+  // The experts that every token visits come last: their sum is added to the others'.
+  Tokens mixture(const Tokens& input) {
+    const MixtureSizes& mixture = sizes_.mixture;
+    const Routing routing = routing_of(mixture, input.count);
+    const Tokens scores = linear("mlp.router", input, mixture.experts, TensorSplit::replicated);
+    network_.choose_experts(prefix_ + "mlp.choice", scores, routing);
+    const Tokens sorted = network_.sort_by_expert(prefix_ + "mlp.sort", input, routing);
+    const Tokens sums = network_.add_copies(prefix_ + "mlp.sum", visit_experts(sorted, routing), input);
+    if (mixture.shared_ffn == 0)
+      return sums;
+    const Tokens shared = dense(input, "shared_experts.", mixture.shared_ffn);
+    return network_.residual(prefix_ + "shared_experts.sum", shared, sums, false);
+  }
+
+  Tokens visit_experts(const Tokens& sorted, const Routing& routing) {
+    const BlockNames& names = style_.names;
+    const std::int64_t width = sizes_.mixture.ffn;
+    const auto visit = [&](const std::string& name, const Tokens& input, std::int64_t outputs,
+                           TensorSplit split) {
+      return network_.expert_linear({.name = expert_name(prefix_, name), .outputs = outputs, .split = split},
+                                    input, routing);
+    };
+    std::vector<Tokens> inner;
+    if (!names.gate_up.empty()) {
+      inner.push_back(visit(names.gate_up, sorted, 2 * width, TensorSplit::column));
+    } else {
+      if (style_.is_gated())
+        inner.push_back(visit(names.gate, sorted, width, TensorSplit::column));
+      inner.push_back(visit(names.up, sorted, width, TensorSplit::column));
+    }
+    const Tokens activated = network_.expert_activation(expert_name(prefix_, "activation"), inner, width);
+    return visit(names.down, activated, sizes_.hidden, TensorSplit::row);
   }
 
   TokenNetwork network_;
@@ -149,7 +309,10 @@ void register_block(ModelBuilder& builder, const BlockStyle& style, const Transf
     norm(style.names.norm_2);
   if (style.order == BlockOrder::norm_after_part)
     norm(style.names.norm_1);
-  register_ffn(builder, style, sizes, prefix);
+  if (sizes.mixture.experts > 0)
+    register_experts(builder, style, sizes, prefix);
+  else
+    register_ffn(builder, style, sizes, prefix, sizes.ffn);
   if (style.order == BlockOrder::norms_last)
     norm(style.names.norm_1);
   if (style.order != BlockOrder::norm_before_part)

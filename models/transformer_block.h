@@ -4,9 +4,14 @@
 //
 // Problem:   GPT-2, BERT, Llama, MPT and ViT compute nearly the same block and register its tensors under
 //            different names in different orders.
-// Idea:      a style is a table of names and switches; one function registers, one writes the block.
-// Reference: Hugging Face transformers (modeling_gpt2, modeling_bert, modeling_llama), MosaicML llm-foundry
-//            (MPTBlock), torchvision (EncoderBlock).
+// Idea:      a style is a table of names and switches; one function registers, one writes the block. Where
+//            sizes say so a mixture of experts stands for the feed-forward part: a router, tokens sorted by
+//            expert, all experts' products at once, sums; what narrows keys and values stands before
+//            attention.
+// Reference: Hugging Face transformers (modeling_gpt2, modeling_bert, modeling_llama, modeling_mixtral,
+//            modeling_qwen3_moe, modeling_deepseek_v3), MosaicML llm-foundry (MPTBlock), torchvision
+//            (EncoderBlock); Gale et al. 2211.15841 (products of all experts at once); DeepSeek-AI 2412.19437
+//            section 2.1.
 
 #include <cstdint>
 #include <string>
@@ -22,7 +27,13 @@ struct BlockNames {
   std::string query = {};
   std::string key = {};
   std::string value = {};
+  std::string narrow_query = {};  // of latent attention; its norm is NAME_norm
+  std::string narrow_key_value = {};
+  std::string key_value = {};
+  std::string query_norm = {};
+  std::string key_norm = {};
   std::string projection = {};
+  std::string gate_up = {};  // gate and up as one tensor, or
   std::string gate = {};
   std::string up = {};
   std::string down = {};
@@ -44,7 +55,9 @@ struct BlockStyle {
   bool stores_transposed = false;  // weights as [inputs, outputs], as GPT-2's Conv1D
   char joined_separator = '.';     // torch.nn.MultiheadAttention says in_proj_weight
 
-  bool is_gated() const { return !names.gate.empty(); }
+  bool norms_heads = false;  // queries and keys, head by head
+
+  bool is_gated() const { return !names.gate.empty() || !names.gate_up.empty(); }
   bool is_joined() const { return !names.query_key_value.empty(); }
 };
 

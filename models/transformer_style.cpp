@@ -1,6 +1,8 @@
 #include "models/transformer_style.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "models/instance_keys.h"
@@ -66,6 +68,11 @@ TransformerStyle llama_style() {
   return {.block = {.names = {.query = "self_attn.q_proj",
                               .key = "self_attn.k_proj",
                               .value = "self_attn.v_proj",
+                              .narrow_query = "self_attn.q_a_proj",
+                              .narrow_key_value = "self_attn.kv_a_proj",
+                              .key_value = "self_attn.kv_b_proj",
+                              .query_norm = "self_attn.q_norm",
+                              .key_norm = "self_attn.k_norm",
                               .projection = "self_attn.o_proj",
                               .gate = "mlp.gate_proj",
                               .up = "mlp.up_proj",
@@ -111,6 +118,29 @@ TransformerStyle read_style_name(const JsonReader& json, const TransformerSizes&
   return style_named(found->one_of(names));
 }
 
+// One product for queries, keys and values, and one for gate and up.
+void join_projections(BlockStyle& block) {
+  block.names.query_key_value = "self_attn.qkv_proj";
+  if (block.is_gated())
+    block.names.gate_up = "mlp.gate_up_proj";
+}
+
+// Names of what these add exist in one style only.
+void read_llama_switches(const JsonReader& json, TransformerStyle& style, const TransformerSizes& sizes) {
+  style.block.norms_heads = flag_or(json, "query_key_norm", false);
+  const bool is_joined = flag_or(json, "joined_projections", false);
+  const bool is_llama = style.block.is_rotary;
+  if ((style.block.norms_heads || is_joined || sizes.latent.kv_rank > 0 || sizes.mixture.experts > 0) &&
+      !is_llama)
+    json.problem(
+        "query_key_norm, joined_projections, latent_attention and experts need \"style\": \"llama\"");
+  if (is_joined && is_llama)
+    join_projections(style.block);
+  if (style.block.norms_heads && sizes.latent.kv_rank > 0)
+    json.problem("latent attention norms what is narrow, not its heads: no query_key_norm beside it");
+  style.block.norms_heads = style.block.norms_heads && is_llama && sizes.latent.kv_rank == 0;
+}
+
 TransformerStyle read_style(const JsonReader& json, const TransformerSizes& sizes) {
   TransformerStyle style = read_style_name(json, sizes);
   style.block.has_dropout = flag_or(json, "dropout", style.block.has_dropout);
@@ -127,7 +157,52 @@ TransformerStyle read_style(const JsonReader& json, const TransformerSizes& size
     const std::array<std::string, 2> kinds = {"fused", "unfused"};
     style.fuses_attention = attention->one_of(kinds) == "fused";
   }
+  if (sizes.mixture.experts > 0 && !style.block.is_gated())
+    json.problem("a mixture's experts have a gate: \"gated_ffn\" cannot be false");
+  if (sizes.latent.kv_rank > 0 && !style.fuses_attention)
+    json.problem("latent attention is fused");
+  read_llama_switches(json, style, sizes);
   return style;
+}
+
+// In hundredths of an even share.
+std::int64_t read_capacity(const JsonReader& json) {
+  const auto found = json.optional("capacity_factor");
+  return found ? std::llround(100 * found->number(0.01, 1000)) : 0;
+}
+
+// Keys of mixtures are read together with "experts" and are unknown without it.
+MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes) {
+  const auto experts = json.optional("experts");
+  if (!experts)
+    return {};
+  MixtureSizes mixture{.experts = count_of(*experts, 1 << 16)};
+  mixture.experts_per_token = required_count(json, "experts_per_token", mixture.experts);
+  mixture.ffn = count_or(json, "expert_ffn", sizes.ffn, 8 * largest_size);
+  if (const auto shared = json.optional("shared_experts"))
+    mixture.shared_ffn = mixture.ffn * std::clamp<std::int64_t>(shared->integer(0, 64), 0, 64);
+  if (const auto dense = json.optional("dense_layers"))
+    mixture.dense_layers = std::clamp<std::int64_t>(dense->integer(0, sizes.layers - 1), 0, sizes.layers - 1);
+  mixture.capacity_percent = read_capacity(json);
+  return mixture;
+}
+
+LatentSizes read_latent(const JsonReader& json, const TransformerSizes& sizes) {
+  const auto latent = json.optional("latent_attention");
+  if (!latent)
+    return {};
+  LatentSizes found{.query_rank = count_or(*latent, "query_rank", 0, largest_size),
+                    .kv_rank = required_count(*latent, "kv_rank", largest_size),
+                    .rope_width = required_count(*latent, "rope_width", largest_size),
+                    .value_width = required_count(*latent, "value_width", largest_size)};
+  latent->finish();
+  if (found.rope_width >= sizes.width_of_head())
+    latent->problem("\"rope_width\" is a part of \"head_width\", and smaller");
+  if (sizes.kv_heads != sizes.heads)
+    json.problem("latent attention has as many heads of keys and values as of queries");
+  found.rope_width =
+      std::clamp<std::int64_t>(found.rope_width, 0, std::max<std::int64_t>(sizes.width_of_head() - 1, 0));
+  return found;
 }
 
 TransformerSizes read_sizes(const JsonReader& json) {
@@ -137,10 +212,13 @@ TransformerSizes read_sizes(const JsonReader& json) {
                          .vocabulary = required_count(json, "vocabulary", 10 * largest_size)};
   sizes.kv_heads = count_or(json, "kv_heads", sizes.heads, largest_size);
   sizes.ffn = count_or(json, "ffn", 4 * sizes.hidden, 8 * largest_size);
-  if (sizes.hidden % sizes.heads != 0)
+  sizes.head_width = count_or(json, "head_width", 0, largest_size);
+  if (sizes.head_width == 0 && sizes.hidden % sizes.heads != 0)
     json.required("heads").problem("does not divide \"hidden\"");
   if (sizes.heads % sizes.kv_heads != 0)
     json.problem("\"kv_heads\" does not divide \"heads\"");
+  sizes.mixture = read_mixture(json, sizes);
+  sizes.latent = read_latent(json, sizes);
   return sizes;
 }
 
@@ -170,16 +248,35 @@ void read_masked_words(const JsonReader& json, TransformerConfig& config) {
     config.predictions = count_or(json, "predictions", config.sequence_length, config.sequence_length);
 }
 
+// The widest that a token meets in one layer, padding and all.
+double ffn_of_token(const TransformerSizes& sizes) {
+  const MixtureSizes& mixture = sizes.mixture;
+  const auto padded = static_cast<double>(std::max<std::int64_t>(mixture.capacity_percent, 100)) / 100;
+  const double routed = static_cast<double>(mixture.ffn * mixture.experts_per_token) * padded;
+  return std::max(static_cast<double>(sizes.ffn), routed + static_cast<double>(mixture.shared_ffn));
+}
+
+double expert_weights(const TransformerSizes& sizes) {
+  const auto layers = static_cast<double>(sizes.layers * sizes.mixture.experts);
+  return 3 * layers * static_cast<double>(sizes.hidden) * static_cast<double>(sizes.mixture.ffn);
+}
+
 // An estimate from above: operations and bytes of one sequence must stay far below 2^63.
 void check_total(const JsonReader& json, TransformerConfig& config) {
   const TransformerSizes& sizes = config.sizes;
   const auto length = static_cast<double>(config.sequence_length);
   const auto hidden = static_cast<double>(sizes.hidden);
-  const double block = length * hidden * (16 * hidden + 24 * static_cast<double>(sizes.ffn) + 16 * length);
+  const auto width = static_cast<double>(std::max(sizes.hidden, sizes.query_width()));
+  const double block =
+      length * (16 * hidden * width + 24 * hidden * ffn_of_token(sizes) + 16 * width * length);
   const double output = 8 * length * hidden * static_cast<double>(sizes.vocabulary);
   if (static_cast<double>(sizes.layers) * block + output > 1e18) {
     json.problem("these sizes make a model of more than 1e18 operations per sequence");
     config.sequence_length = config.predictions = 1;  // what is written after a mistake must not overflow
+  }
+  if (expert_weights(sizes) > 1e17) {
+    json.problem("these sizes make experts of more than 1e17 weights");
+    config.sizes.mixture = {};
   }
 }
 

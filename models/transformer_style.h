@@ -13,6 +13,15 @@
 //   token_types        rows of the segment table (bert)
 //   objective          encoder (a pooler, no loss), pretraining (masked words and next sentence); bert only
 //   predictions        words predicted per sequence in pretraining; left out: all of them
+//   head_width         of one head; left out: hidden / heads
+// In llama's style alone:
+//   query_key_norm     queries and keys are normed head by head
+//   joined_projections queries, keys and values in one product, gate and up in another
+//   experts            so many in place of the feed-forward part, with experts_per_token, expert_ffn (ffn),
+//                      shared_experts (0; that every token visits), dense_layers (0; the first so many have
+//                      no experts), capacity_factor (left out: experts compute what comes to them)
+//   latent_attention   {query_rank, kv_rank, rope_width, value_width}: queries, keys and values out of narrow
+//                      vectors; head_width counts rope_width
 
 #include <cstdint>
 #include <string>

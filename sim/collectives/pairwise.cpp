@@ -10,7 +10,7 @@ namespace {
 class ExchangeWriter {
  public:
   ExchangeWriter(PlanWriter& writer, const CollectiveRequest& request, CollectiveFrame& frame,
-                 const Exchange& exchange)
+                 const ExchangeRounds& exchange)
       : writer_(writer), request_(request), frame_(frame), exchange_(exchange) {}
 
   void write_coupled() {
@@ -61,7 +61,7 @@ class ExchangeWriter {
   PlanWriter& writer_;
   const CollectiveRequest& request_;
   CollectiveFrame& frame_;
-  const Exchange& exchange_;
+  const ExchangeRounds& exchange_;
   std::vector<OpId> done_;       // by rank: the end of its last round
   std::vector<LaneId> joining_;  // by rank: where these ends are written
 };
@@ -69,7 +69,7 @@ class ExchangeWriter {
 }  // namespace
 
 void write_exchange(PlanWriter& writer, const CollectiveRequest& request, CollectiveFrame& frame,
-                    const Exchange& exchange) {
+                    const ExchangeRounds& exchange) {
   ExchangeWriter rounds(writer, request, frame, exchange);
   if (request.fidelity == Fidelity::flow)
     rounds.write_coupled();

@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-struct Exchange {
+struct ExchangeRounds {
   std::vector<std::string> rounds;  // their traffics' names: the algorithm and all that they depend on
   Bytes block;                      // on the wire, what a flow of weight one carries
   // Who sends to whom in a round; `Traffic::rounds` holds one list, the hops among which the dearest is.
@@ -27,7 +27,7 @@ struct Exchange {
 
 // Appends the exchange to the collective that `frame` has opened; every result waits for it.
 void write_exchange(PlanWriter& writer, const CollectiveRequest& request, CollectiveFrame& frame,
-                    const Exchange& exchange);
+                    const ExchangeRounds& exchange);
 
 // `launched` of every representative.
 std::vector<OpId> all_launched(const CollectiveFrame& frame);

@@ -19,8 +19,7 @@ class AttentionTimer {
 
  private:
   std::int64_t blocks_of_head() const { return divided_up(shape_.sequence, queries_of_block); }
-  std::int64_t rows_of_keys() const { return shape_.keys > 0 ? shape_.keys : shape_.sequence; }
-  std::int64_t all_keys() const { return divided_up(rows_of_keys(), keys_of_step) * keys_of_step; }
+  std::int64_t all_keys() const { return divided_up(shape_.keys_of_query(), keys_of_step) * keys_of_step; }
 
   // Seen by all blocks of one head: block i of a causal one walks over i blocks, the half-masked one with
   // them; in the mean over half of all and half a block.
@@ -60,7 +59,8 @@ class AttentionTimer {
   std::int64_t tokens() const { return shape_.batch * shape_.sequence; }
   std::int64_t queries() const { return tokens() * shape_.heads * shape_.query_width; }
   std::int64_t keys_and_values() const {
-    return shape_.batch * rows_of_keys() * shape_.kv_heads * (shape_.query_width + shape_.value_width);
+    return shape_.batch * shape_.keys_of_query() * shape_.kv_heads *
+           (shape_.query_width + shape_.value_width);
   }
 
   std::int64_t elements() const {

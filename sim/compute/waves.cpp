@@ -90,7 +90,7 @@ Output output_of(const AttentionShape& shape, KernelDirection) {
   return {.batch = shape.batch * shape.heads,
           .rows = shape.sequence,
           .columns = shape.query_width,
-          .depth = shape.sequence};
+          .depth = shape.keys_of_query()};
 }
 
 class Mean {

@@ -44,10 +44,12 @@ struct AttentionShape {
   std::int64_t value_width = 1;
   bool is_causal = true;
   bool fills_cache = false;  // in serving: keys and values are written to a cache on the way
-  // That a row of queries meets; 0: as many as there are queries. Where they are more and a causal rank holds a
-  // balanced part of the rows, a row meets half of them in the mean.
+  // That a query meets; 0: as many as there are queries. A causal rank that holds a balanced part of the
+  // queries meets half of them in the mean.
   std::int64_t keys = 0;
   auto operator<=>(const AttentionShape&) const = default;
+
+  std::int64_t keys_of_query() const { return keys > 0 ? keys : sequence; }
 };
 
 using ProductShape = std::variant<GemmShape, ConvolutionShape, AttentionShape>;

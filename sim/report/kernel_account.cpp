@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/quantity_text.h"
+#include "sim/base/units.h"
 #include "sim/report/breakdown.h"
 #include "sim/report/text_table.h"
 #include "sim/run/describe_job.h"
@@ -25,12 +26,17 @@ std::string kind_of(const Job& job, const KernelWork& work) {
              : (std::holds_alternative<AttentionShape>(shape) ? "attention" : "product");
 }
 
-// Of causal attention half the square is multiplied.
+// Of causal attention half the square is multiplied, of a step of a ring the keys that its queries meet.
 std::int64_t multiplied_flops(const Job& job, const KernelWork& work) {
   if (work.products == no_products)
     return work.flops;
   const auto* attention = std::get_if<AttentionShape>(&job.products[work.products].front().shape);
-  return attention != nullptr && attention->is_causal ? work.flops / 2 : work.flops;
+  if (attention == nullptr)
+    return work.flops;
+  if (attention->is_causal)
+    return work.flops / 2;
+  return arithmetic::product_divided_up(work.flops, std::min(attention->keys_of_query(), attention->sequence),
+                                        attention->sequence);
 }
 
 class KernelAccount {

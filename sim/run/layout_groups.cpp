@@ -20,7 +20,7 @@ MeshGroups of_strategy(const Scenario& scenario, std::int64_t ranks) {
 class LayoutMesh {
  public:
   explicit LayoutMesh(const Scenario& scenario)
-      : layout_(scenario.training.layout), of_strategy_(of_strategy(scenario, layout_.data)) {
+      : layout_(scenario.training.layout), of_strategy_(of_strategy(scenario, scenario.synchronised_ranks())) {
     for (const std::string& axis : layout_.placement) add(axis);
   }
 

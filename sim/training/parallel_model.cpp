@@ -121,9 +121,10 @@ class ModelSlicer {
   }
 
   void add_column(Layer layer, bool shares) {
-    if (is_divided_ && !shares)
-      gather_output();
     const LinearSides whole = sides_of(layer);
+    if (is_divided_ && !shares && whole.shape.k == last_outputs_)
+      gather_output();
+    last_outputs_ = whole.shape.n;
     divided_columns_ = columns_of_rank(layer);
     divided_elements_ = whole.shape.m * divided_columns_ * degrees_.tensor;
     take_columns(layer, divided_columns_);
@@ -175,20 +176,29 @@ class ModelSlicer {
     exchange(here().before_backward, {.name = "gather again for " + name_here(),
                                       .op = CollectiveOp::all_gather,
                                       .elements = elements,
-                                      .beside_kernel = true});
+                                      .beside_kernel = overlaps_backward()});
+  }
+
+  bool overlaps_backward() const { return degrees_.tensor_overlap != TensorOverlap::none; }
+  // Heads and embeddings stand outside of blocks, and wait.
+  bool overlaps_pieces() const {
+    return degrees_.sequence_parallel && degrees_.tensor_overlap == TensorOverlap::pieces &&
+           result_.model.layers.back().block >= 0;
   }
 
   void exchange_first_input(std::int64_t elements) {
     const bool is_scattered = degrees_.sequence_parallel;
     if (is_scattered)
-      exchange(here().before_forward,
-               {.name = "gather for " + name_here(), .op = CollectiveOp::all_gather, .elements = elements});
+      exchange(here().before_forward, {.name = "gather for " + name_here(),
+                                       .op = CollectiveOp::all_gather,
+                                       .elements = elements,
+                                       .beside_kernel = overlaps_pieces()});
     if (result_.model.layers.back().backward_input_flops > 0)
       exchange(here().after_backward_input,
                {.name = "input gradient of " + name_here(),
                 .op = is_scattered ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce,
                 .elements = elements,
-                .beside_kernel = true});
+                .beside_kernel = overlaps_backward()});
   }
 
   // Fewer heads of keys than ranks: what the columns made is gathered, and each rank takes its head of it.
@@ -213,7 +223,8 @@ class ModelSlicer {
     for (const std::uint32_t parameter : layer.parameters)
       slice_inputs(parameter, whole.shape.k, sides_of(layer).shape.k);
     push(std::move(layer));
-    if (!std::exchange(is_divided_, false))
+    const bool is_whole = !std::exchange(is_divided_, false);
+    if (is_whole && result_.model.layers.back().backward_input_flops > 0)
       exchange(here().after_backward, {.name = "input gradient of " + name_here(),
                                        .op = CollectiveOp::all_gather,
                                        .elements = whole.input()});
@@ -225,10 +236,22 @@ class ModelSlicer {
     if (!degrees_.sequence_parallel)
       return exchange(here().after_forward,
                       {.name = name, .op = CollectiveOp::all_reduce, .elements = elements});
-    exchange(here().after_forward, {.name = name, .op = CollectiveOp::reduce_scatter, .elements = elements});
-    exchange(
-        here().before_backward,
-        {.name = "output gradient of " + name_here(), .op = CollectiveOp::all_gather, .elements = elements});
+    scatter_output(name, elements);
+    exchange(here().before_backward, {.name = "output gradient of " + name_here(),
+                                      .op = CollectiveOp::all_gather,
+                                      .elements = elements,
+                                      .beside_kernel = overlaps_pieces()});
+  }
+
+  // In as many pieces as there are ranks the last is summed when the product is done.
+  void scatter_output(const std::string& name, std::int64_t elements) {
+    const std::int64_t behind = overlaps_pieces() ? divided_up(elements, degrees_.tensor) : elements;
+    if (behind < elements)
+      exchange(here().before_forward, {.name = name,
+                                       .op = CollectiveOp::reduce_scatter,
+                                       .elements = elements - behind,
+                                       .beside_kernel = true});
+    exchange(here().after_forward, {.name = name, .op = CollectiveOp::reduce_scatter, .elements = behind});
   }
 
   // Each rank looks its own words up and leaves zeros for the others'. Positions are added to whole sums,
@@ -262,6 +285,8 @@ class ModelSlicer {
     const bool is_loss = layer.is_loss;
     if (is_loss)
       pad_logits(layer);
+    for (const std::uint32_t parameter : layer.parameters)  // one weight for all heads
+      result_.parameters[parameter] = {.is_replicated = true, .is_partial = degrees_.tensor > 1};
     divide_all(layer, degrees_.tensor);
     if (layer.product && std::holds_alternative<AttentionShape>(*layer.product))
       return add_attention(std::move(layer));
@@ -334,18 +359,14 @@ class ModelSlicer {
     }
   }
 
-  // Of a sample, that this rank's tokens send to experts.
+  // Of a sample, that come to this rank's experts: who gets most is who all wait for.
   std::int64_t routed_elements() const {
     const Layer& layer = whole_.layers[index_];
     const GemmShape shape = sides_of(layer).shape;
     const std::int64_t width = layer.split == TensorSplit::column ? shape.k : shape.n;
-    return divided_up(shape.batch * shape.m * width, degrees_.context * degrees_.tensor);
-  }
-  // That come to each rank's experts, from all ranks of the tensor group that share them.
-  std::int64_t gathered_elements() const {
-    return arithmetic::product_divided_up(routed_elements() * degrees_.tensor,
-                                          degrees_.expert > 1 ? degrees_.expert_imbalance_ppm : million,
-                                          million);
+    const std::int64_t even = divided_up(shape.batch * shape.m * width, degrees_.context * degrees_.tensor);
+    return degrees_.expert > 1 ? arithmetic::product_divided_up(even, degrees_.expert_imbalance_ppm, million)
+                               : even;
   }
 
   Exchange to_experts(const char* name) const {
@@ -355,10 +376,22 @@ class ModelSlicer {
             .elements = routed_elements()};
   }
   Exchange among_sharers(const char* name, CollectiveOp op) const {
-    return {.name = name, .op = op, .elements = gathered_elements()};
+    return {.name = name, .op = op, .elements = routed_elements() * degrees_.tensor};
+  }
+
+  // Who computes whatever comes has to know how much will: each rank's tokens for each expert, of all.
+  void exchange_counts() {
+    const MixtureSizes& mixture = whole_.transformer->mixture;
+    if (mixture.capacity_percent == 0)
+      exchange(here().before_forward, {.name = "counts of tokens",
+                                       .axis = ParallelAxis::expert,
+                                       .op = CollectiveOp::all_gather,
+                                       .elements = mixture.experts * degrees_.expert,
+                                       .is_wide = true});
   }
 
   void dispatch() {
+    exchange_counts();
     exchange(here().before_forward, to_experts("dispatch"));
     if (shares_experts()) {
       exchange(here().before_forward, among_sharers("gather of tokens", CollectiveOp::all_gather));
@@ -402,6 +435,7 @@ class ModelSlicer {
   bool is_divided_ = false;  // what flows between the layers, over the tensor group
   std::int64_t divided_elements_ = 0;
   std::int64_t divided_columns_ = 0;
+  std::int64_t last_outputs_ = 0;  // of the last columns, all ranks' together: who reads as many reads them
 };
 
 // With all of it on one rank, nothing is replicated that would be reduced otherwise; experts are experts.

@@ -17,8 +17,10 @@
 //            3.3.2 (keys and values gathered), Jacobs et al. 2309.14509 (Ulysses), Lepikhin et al. 2006.16668
 //            (experts); Megatron-LM core/tensor_parallel/layers.py and mappings.py (which collective runs
 //            beside which product), cross_entropy.py (three sums instead of gathered logits),
-//            common/embeddings/ language_model_embedding.py, transformer/attention.py (fewer groups of
-//            queries than ranks); Transformer Engine pytorch/attention (ring and its balanced causal halves).
+//            common/embeddings/language_model_embedding.py, transformer/attention.py (fewer groups of queries
+//            than ranks), transformer/moe/token_dispatcher.py (counts, dispatch, gather),
+//            model_parallel_config.py (tp_comm_overlap and what it overlaps); Transformer Engine
+//            pytorch/attention (ring and its balanced causal halves).
 
 #include <cstdint>
 #include <string>
@@ -30,6 +32,11 @@
 namespace lockstep {
 
 enum class ContextKind : std::uint8_t { ring, all_gather, ulysses };
+// What columns and rows exchange beside products. none: nothing (torch.distributed.tensor). backward: an
+// input that is gathered again beside the product by data, an input's gradient beside the product by weights
+// (Megatron). pieces: with sequence parallelism these, and what a product reads or writes piece by piece
+// beside itself (user buffers of Transformer Engine, asynchronous tensor parallelism of PyTorch).
+enum class TensorOverlap : std::uint8_t { none, backward, pieces };
 enum class ParallelAxis : std::uint8_t { tensor, context, expert };
 
 struct ParallelDegrees {
@@ -39,6 +46,7 @@ struct ParallelDegrees {
   std::int64_t expert_tensor = 0;  // ranks that share each expert: as `tensor` (0), or 1
   bool sequence_parallel = false;
   bool keeps_gathered_inputs = false;  // of columns, for their backward; Megatron gathers them again
+  TensorOverlap tensor_overlap = TensorOverlap::backward;
   ContextKind context_kind = ContextKind::ring;
   std::int64_t vocabulary_multiple = 128;         // of each rank's words; used where tensor > 1
   std::int64_t expert_imbalance_ppm = 1'000'000;  // the busiest rank's tokens by an even share

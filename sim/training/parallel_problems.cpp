@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <string_view>
 #include <variant>
 
 #include "sim/training/layer_slice.h"
@@ -45,10 +46,14 @@ class ProblemFinder {
   }
 
  private:
-  void add(std::string problem) { problems_.push_back(std::move(problem)); }
+  void add(std::string_view problem) { problems_.emplace_back(problem); }
 
   bool has_mixture() const { return sizes_.mixture.experts > 0; }
   bool shares_experts() const { return degrees_.expert_tensor != 1; }
+
+  std::int64_t dense_width() const {
+    return has_mixture() && sizes_.mixture.dense_layers == 0 ? 0 : sizes_.ffn;
+  }
 
   // Megatron lets fewer groups of queries than ranks be, where ranks share them evenly.
   bool are_shareable(std::int64_t kv_heads, std::int64_t tensor) const {
@@ -57,8 +62,9 @@ class ProblemFinder {
 
   bool divides_block(std::int64_t tensor) const {
     const MixtureSizes& mixture = sizes_.mixture;
-    return sizes_.heads % tensor == 0 && are_shareable(sizes_.kv_heads, tensor) && sizes_.ffn % tensor == 0 &&
-           (!shares_experts() || mixture.ffn % tensor == 0) && mixture.shared_ffn % tensor == 0;
+    return sizes_.heads % tensor == 0 && are_shareable(sizes_.kv_heads, tensor) &&
+           dense_width() % tensor == 0 && (!shares_experts() || mixture.ffn % tensor == 0) &&
+           mixture.shared_ffn % tensor == 0;
   }
 
   void check_tensor() {
@@ -77,7 +83,7 @@ class ProblemFinder {
 
   std::string undivided() const {
     const std::array<Divided, 4> all = {{{"heads", sizes_.heads},
-                                         {"the feed-forward width", sizes_.ffn},
+                                         {"the feed-forward width", dense_width()},
                                          {"an expert's width", shares_experts() ? sizes_.mixture.ffn : 0},
                                          {"the shared experts' width", sizes_.mixture.shared_ffn}}};
     std::string text;

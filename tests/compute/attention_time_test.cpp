@@ -56,6 +56,18 @@ TEST_CASE("causal attention walks over half of the square and half of its diagon
   CHECK(time_of(only_flops(), causal) == start + scaled(walk * 64, 65, 2 * 64));
 }
 
+// A step of a ring: half of the keys, none of them masked. A part of the queries past all keys, causal and
+// balanced: half of them in the mean, and half a block.
+TEST_CASE("queries walk over as many keys as they meet") {
+  AttentionShape step = full();
+  step.keys = 2048;
+  CHECK(time_of(only_flops(), step) == start + walk * 32);
+  AttentionShape part = full();
+  part.keys = 16384;
+  part.is_causal = true;
+  CHECK(time_of(only_flops(), part) == start + scaled(walk * 4 * 64, 16384 + 64, 2 * 16384));
+}
+
 // As 64 elements more beside the 256 of a head's two products; backward has none of it.
 TEST_CASE("softmax costs a narrow head more a FLOP") {
   AttentionConstants constants = only_flops();

@@ -68,6 +68,14 @@ TEST_CASE("GPT-3 has the parameters of GPT-2's formula at its sizes") {
   CHECK(parameter_count(shipped_model("gpt3_175b")) == expected);
 }
 
+// Parmar et al. 2402.16819, section 2: 12.5 B beside the embeddings in and out.
+TEST_CASE("Nemotron-4 15B has the parameters that its report rounds") {
+  const Model model = shipped_model("nemotron4_15b");
+  constexpr std::int64_t tables = 2LL * 256'000 * 6144;
+  constexpr std::int64_t tenth = 100'000'000;
+  CHECK((parameter_count(model) - tables + tenth / 2) / tenth == 125);
+}
+
 // llm-foundry's benchmark table: NumParams of 7b at each SeqLen; the positions are learned.
 TEST_CASE("MPT learns as many positions as the sequence is long") {
   const std::vector<std::pair<std::int64_t, std::int64_t>> published = {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "sim/report/prediction.h"
 #include "sim/report/report.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/program.h"

@@ -17,6 +17,14 @@ constexpr std::string_view gpt = R"({"family": "transformer", "style": "gpt2", "
 constexpr std::string_view llama = R"({"family": "transformer", "style": "llama", "layers": 3, "hidden": 256,
     "heads": 8, "kv_heads": 4, "ffn": 704, "vocabulary": 2048, "sequence_length": 128})";
 
+constexpr std::string_view mixture =
+    R"({"family": "transformer", "style": "llama", "layers": 3, "hidden": 256,
+    "heads": 8, "kv_heads": 4, "ffn": 704, "vocabulary": 2048, "sequence_length": 128, "experts": 16,
+    "experts_per_token": 4, "expert_ffn": 96, "shared_experts": 1, "dense_layers": 1})";
+constexpr std::string_view latent = R"({"family": "transformer", "style": "llama", "layers": 3, "hidden": 256,
+    "heads": 8, "head_width": 48, "vocabulary": 2048, "sequence_length": 128,
+    "latent_attention": {"query_rank": 96, "kv_rank": 64, "rope_width": 16, "value_width": 32}})";
+
 using Lists = std::vector<std::vector<Exchange> LayerExchanges::*>;
 
 const Lists forward_lists = {&LayerExchanges::before_forward, &LayerExchanges::after_forward};
@@ -175,6 +183,33 @@ TEST_CASE("a group's input comes again before its first backward and leaves afte
   CHECK(at(prefix + "v_proj").before_backward.front().beside_kernel);
 }
 
+// With user buffers nothing of a block waits but the last of a row's pieces: of four ranks a quarter of its
+// sum. Without any overlap nothing runs beside a product; how much is moved does not change.
+TEST_CASE("overlap moves collectives beside products and keeps what they carry") {
+  const Model model = model_from(llama);
+  const auto with = [&](TensorOverlap overlap) {
+    return parallel_model(model, {.tensor = 4, .sequence_parallel = true, .tensor_overlap = overlap});
+  };
+  const auto waiting = [](const std::vector<Exchange>& exchanges) {
+    std::int64_t elements = 0;
+    for (const Exchange& exchange : exchanges) elements += exchange.beside_kernel ? 0 : exchange.elements;
+    return elements;
+  };
+  constexpr std::int64_t stream = 128 * 256;
+  for (const TensorOverlap overlap : {TensorOverlap::none, TensorOverlap::backward, TensorOverlap::pieces}) {
+    const ParallelModel rank = with(overlap);
+    const std::vector<Exchange> forward = exchanges_of(rank, 1, forward_lists);
+    const std::vector<Exchange> backward = exchanges_of(rank, 1, backward_lists);
+    CHECK(elements_of(forward, CollectiveOp::all_gather) == 2 * stream);
+    CHECK(elements_of(forward, CollectiveOp::reduce_scatter) == 2 * stream);
+    const bool is_none = overlap == TensorOverlap::none;
+    const bool is_in_pieces = overlap == TensorOverlap::pieces;
+    CHECK(waiting(forward) == (is_in_pieces ? 2 * stream / 4 : 4 * stream));
+    CHECK(waiting(backward) == (is_none ? 6 * stream : is_in_pieces ? 0 : 2 * stream));
+    CHECK_FALSE(exchanges_of(rank, -1, forward_lists).front().beside_kernel);
+  }
+}
+
 // Korthikanti, table 2: s b h (10 + 24 / t + 5 a s / (h t)) bytes, and everything by t with sequence
 // parallelism.
 TEST_CASE("a rank's kept bytes are Korthikanti's") {
@@ -198,6 +233,7 @@ TEST_CASE("a rank's products are thinner and move what their sides say") {
   CHECK(up.forward_elements == 128 * (256 + 256));
   CHECK(up.weight_elements == 256 * 256 + 256);
   CHECK(up.backward_elements == 2 * 128 * (256 + 256) + 128 * 256);  // and once for the bias
+  CHECK(up.backward_pass_elements == 128 * 256);
   const Layer& down = layer_named(rank.model, "transformer.h.1.mlp.c_proj");
   CHECK(std::get<GemmShape>(*down.product) == GemmShape{.m = 128, .n = 256, .k = 256});
   CHECK(down.weight_elements == 256 * 256 + 256);
@@ -265,6 +301,32 @@ TEST_CASE("fewer heads of keys than ranks are gathered, and their weights stay d
   CHECK(problems(model, {.tensor = 8}).empty());
 }
 
+// Padded words and what is replicated are done more than once (the patches of a vision transformer most of
+// all); nothing is done less than once.
+TEST_CASE("ranks of every shipped transformer do and hold all of it, or are told why they cannot") {
+  std::size_t divided = 0;
+  for (const std::string& name : shipped_model_names()) {
+    const Model model = shipped_model(name);
+    for (const ParallelDegrees& degrees :
+         {ParallelDegrees{.tensor = 4},
+          ParallelDegrees{.tensor = 4, .context = 2, .sequence_parallel = true}}) {
+      if (!problems(model, degrees).empty())
+        continue;
+      CAPTURE(name);
+      ++divided;
+      const ParallelModel rank = parallel_model(model, degrees);
+      CHECK(rank.exchanges.size() == rank.model.layers.size());
+      const std::int64_t flops = degrees.tensor * degrees.context * flops_of(rank.model);
+      CHECK(flops >= flops_of(model));
+      CHECK(100 * flops < 103 * flops_of(model));
+      const std::int64_t parameters = parameters_of_all(rank, 4);
+      CHECK(parameters >= parameter_count(model));
+      CHECK(100 * parameters < 103 * parameter_count(model));
+    }
+  }
+  CHECK(divided >= 30);
+}
+
 TEST_CASE("degrees that do not divide are told with the nearest that do") {
   const Model model = model_from(llama);
   CHECK(problems(model, {.tensor = 4, .context = 4, .sequence_parallel = true}).empty());
@@ -277,6 +339,226 @@ TEST_CASE("degrees that do not divide are told with the nearest that do") {
   CHECK(problems(model, {.expert = 2}).front().find("has no experts") != std::string::npos);
   CHECK(problems(shipped_model("resnet50"), {.tensor = 2}).front().find("no layer") != std::string::npos);
   CHECK(problems(model_from(gpt), {.context = 2}).front().find("fused") != std::string::npos);
+}
+
+// Liu et al., and Transformer Engine: of S / c tokens' keys and values (2 x 4 heads of 32), c - 1 sends
+// forward; and backward, of them and of their gradients, c - 1 each. No other layer exchanges anything.
+TEST_CASE("a ring of context-parallel ranks sends keys and values on, and their gradients") {
+  const Model model = model_from(llama);
+  for (const std::int64_t c : {2, 4, 8}) {
+    const ParallelModel rank = parallel_model(model, {.context = c});
+    const std::int64_t block = 128 / c * 2 * 4 * 32;
+    const std::vector<Exchange> forward = exchanges_of(rank, 1, forward_lists);
+    CHECK(forward.size() == static_cast<std::size_t>(c - 1));
+    CHECK(elements_of(forward, CollectiveOp::send_recv) == (c - 1) * block);
+    CHECK(elements_of(exchanges_of(rank, 1, backward_lists), CollectiveOp::send_recv) == 2 * (c - 1) * block);
+    for (const Exchange& exchange : forward) {
+      CHECK(exchange.beside_kernel);
+      CHECK(exchange.axis == ParallelAxis::context);
+    }
+    CHECK(c * flops_of(rank.model) == flops_of(model));
+    CHECK(parameter_count(rank.model) == parameter_count(model));
+  }
+}
+
+// A causal rank's own block is masked by half; of each other it needs half, whichever half that is.
+TEST_CASE("every step of a ring does half of a square, causal or not masked at all") {
+  const ParallelModel rank = parallel_model(model_from(llama), {.context = 4});
+  const auto shape_of = [&](const char* name) {
+    return std::get<AttentionShape>(*layer_named(rank.model, name).product);
+  };
+  const AttentionShape own = shape_of("model.layers.1.attention.ring_0");
+  CHECK(own.sequence == 32);
+  CHECK(own.is_causal);
+  CHECK(own.keys == 0);
+  const AttentionShape other = shape_of("model.layers.1.attention.ring_3");
+  CHECK(other.sequence == 32);
+  CHECK(other.keys == 16);
+  CHECK_FALSE(other.is_causal);
+  const Layer& last = layer_named(rank.model, "model.layers.1.attention.ring_3");
+  CHECK(last.saved_elements == 0);
+}
+
+// Grattafiori et al., section 3.3.2: all keys and values before, their gradients after; gathered again for
+// backward.
+TEST_CASE("gathering context parallelism moves all keys and values twice and their gradients once") {
+  const Model model = model_from(llama);
+  const ParallelModel rank = parallel_model(model, {.context = 4, .context_kind = ContextKind::all_gather});
+  constexpr std::int64_t keys_values = 128 * 2 * 4 * 32;
+  CHECK(elements_of(exchanges_of(rank, 1, forward_lists), CollectiveOp::all_gather) == keys_values);
+  const std::vector<Exchange> backward = exchanges_of(rank, 1, backward_lists);
+  CHECK(elements_of(backward, CollectiveOp::all_gather) == keys_values);
+  CHECK(elements_of(backward, CollectiveOp::reduce_scatter) == keys_values);
+  const auto shape = std::get<AttentionShape>(*layer_named(rank.model, "model.layers.1.attention").product);
+  CHECK(shape.sequence == 32);
+  CHECK(shape.keys == 128);
+  CHECK(4 * flops_of(rank.model) == flops_of(model));
+}
+
+// Jacobs et al., section 3.2: queries, keys, values and outputs, each once forward and once backward: of
+// multi-head attention 4 N h / P a rank each way.
+TEST_CASE("Ulysses exchanges four times a rank's tokens forward and four times backward") {
+  std::string text(llama);
+  text.replace(text.find(R"("kv_heads": 4)"), 13, R"("kv_heads": 8)");
+  const Model model = model_from(text);
+  const ParallelModel rank = parallel_model(model, {.context = 4, .context_kind = ContextKind::ulysses});
+  for (const Lists& lists : {forward_lists, backward_lists})
+    CHECK(elements_of(exchanges_of(rank, 1, lists), CollectiveOp::all_to_all) == 4 * 128 * 256 / 4);
+  const auto shape = std::get<AttentionShape>(*layer_named(rank.model, "model.layers.1.attention").product);
+  CHECK(shape.sequence == 128);
+  CHECK(shape.heads == 2);
+  CHECK(4 * flops_of(rank.model) == flops_of(model));
+  CHECK(problems(model, {.context = 8, .context_kind = ContextKind::ulysses}).empty());
+  CHECK(problems(model, {.context = 16, .context_kind = ContextKind::ulysses}).size() == 1);
+}
+
+// Each rank sends its tokens' copies out and gets them back: S top_k h forward, twice, and backward as often.
+TEST_CASE("expert parallelism dispatches and combines every token's copies, forward and backward") {
+  const Model model = model_from(mixture);
+  const ParallelModel rank = parallel_model(model, {.expert = 4});
+  constexpr std::int64_t copies = 128 * 4 * 256;
+  for (const Lists& lists : {forward_lists, backward_lists}) {
+    const std::vector<Exchange> found = exchanges_of(rank, 1, lists);
+    CHECK(count_of(found, CollectiveOp::all_to_all) == 2);
+    CHECK(elements_of(found, CollectiveOp::all_to_all) == 2 * copies);
+    for (const Exchange& exchange : found) CHECK(exchange.axis == ParallelAxis::expert);
+    CHECK(exchanges_of(rank, 0, lists).empty());  // the first layer is dense
+  }
+}
+
+TEST_CASE("ranks tell each other how many tokens come, unless every expert computes its capacity") {
+  const ParallelModel rank = parallel_model(model_from(mixture), {.expert = 4});
+  CHECK(elements_of(exchanges_of(rank, 1, forward_lists), CollectiveOp::all_gather) == 4 * 16);
+  std::string text(mixture);
+  text.replace(text.rfind('}'), 1, R"(, "capacity_factor": 1})");
+  const ParallelModel padded = parallel_model(model_from(text), {.expert = 4});
+  CHECK(count_of(exchanges_of(padded, 1, forward_lists), CollectiveOp::all_gather) == 0);
+}
+
+// A quarter of the experts, each with the tokens of four ranks.
+TEST_CASE("a rank of an expert-parallel group holds some experts and computes as much as before") {
+  const Model model = model_from(mixture);
+  const ParallelModel rank = parallel_model(model, {.expert = 4});
+  CHECK(flops_of(rank.model) == flops_of(model));
+  const std::string name = "model.layers.1.experts.mlp.up_proj";
+  CHECK(std::get<GemmShape>(*layer_named(rank.model, name).product) ==
+        GemmShape{.batch = 4, .m = 4 * 128 * 4 / 16, .n = 96, .k = 256});
+  std::int64_t experts = 0;
+  for (std::size_t index = 0; index < rank.parameters.size(); ++index)
+    experts += rank.parameters[index].is_expert ? rank.model.parameters[index].elements : 0;
+  constexpr std::int64_t all_experts = 2 * 16 * 3 * 256 * 96;
+  CHECK(4 * experts == all_experts);
+  CHECK(parameter_count(model) - parameter_count(rank.model) == all_experts - all_experts / 4);
+}
+
+TEST_CASE("the busiest rank's experts get and compute as much more as the imbalance says") {
+  const Model model = model_from(mixture);
+  const ParallelModel even = parallel_model(model, {.expert = 4});
+  const ParallelModel busy = parallel_model(model, {.expert = 4, .expert_imbalance_ppm = 1'250'000});
+  for (std::size_t layer = 0; layer < even.model.layers.size(); ++layer) {
+    const Layer& same = even.model.layers[layer];
+    CHECK(4 * busy.model.layers[layer].forward_flops == (same.is_expert ? 5 : 4) * same.forward_flops);
+  }
+  CHECK(4 * elements_of(exchanges_of(busy, 1, forward_lists), CollectiveOp::all_to_all) ==
+        5 * elements_of(exchanges_of(even, 1, forward_lists), CollectiveOp::all_to_all));
+}
+
+// Tokens are divided by sequence parallelism, routed, and gathered over the ranks that share each expert.
+TEST_CASE("experts shared by tensor-parallel ranks gather their tokens, whole ones do not") {
+  const Model model = model_from(mixture);
+  constexpr std::int64_t copies = 128 * 4 * 256;
+  for (const std::int64_t shared : {0, 1}) {
+    CAPTURE(shared);
+    const ParallelModel rank =
+        parallel_model(model, {.tensor = 4, .expert = 4, .expert_tensor = shared, .sequence_parallel = true});
+    CHECK(4 * flops_of(rank.model) == flops_of(model));
+    const auto at = [&](const std::string& name) {
+      const auto found = std::ranges::find(rank.model.layers, name, &Layer::name);
+      return rank.exchanges[static_cast<std::size_t>(found - rank.model.layers.begin())];
+    };
+    const std::string gate = "model.layers.1.experts.mlp.gate_proj";
+    const std::string down = "model.layers.1.experts.mlp.down_proj";
+    REQUIRE(at(gate).before_forward.size() == (shared == 1 ? 2 : 3));  // the first: counts
+    CHECK(at(gate).before_forward[1].op == CollectiveOp::all_to_all);
+    CHECK(at(gate).before_forward[1].elements == copies / 4);
+    CHECK(at(down).after_forward.back().elements == copies / 4);
+    if (shared == 0) {
+      CHECK(at(gate).before_forward.back().op == CollectiveOp::all_gather);
+      CHECK(at(gate).before_forward.back().elements == copies);
+      CHECK(at(down).after_forward.front().op == CollectiveOp::reduce_scatter);
+    }
+    const std::int64_t experts_of_rank = 4 * 3 * 256 * 96 / (shared == 1 ? 1 : 4);
+    CHECK(layer_named(rank.model, gate).weight_elements * 3 == experts_of_rank);
+  }
+  CHECK(problems(model, {.tensor = 4, .expert = 4}).front().find("sequence_parallel") != std::string::npos);
+  CHECK(problems(model, {.expert = 3}).front() ==
+        "expert_parallel 3 does not divide the 16 experts; nearest that does: 2 and 4");
+}
+
+// Queries and keys are widened from two narrow vectors of 96 and 64, which all ranks hold: backward sums a
+// gradient of each, beside that of the feed-forward part.
+TEST_CASE("latent attention's columns are two groups, each with its own input") {
+  const Model model = model_from(latent);
+  const ParallelModel rank = parallel_model(model, {.tensor = 4});
+  CHECK(exchanges_of(rank, 1, forward_lists).size() == 2);
+  const std::vector<Exchange> backward = exchanges_of(rank, 1, backward_lists);
+  CHECK(backward.size() == 3);
+  CHECK(elements_of(backward, CollectiveOp::all_reduce) == 128 * (96 + 64 + 256));
+  CHECK(parameters_of_all(rank, 4) == parameter_count(model));
+}
+
+// One weight of a head's width for all heads: each rank's gradient is of its heads alone.
+TEST_CASE("norms of heads are replicated and their gradients partial") {
+  std::string text(llama);
+  text.replace(text.rfind('}'), 1, R"(, "query_key_norm": true})");
+  const ParallelModel rank = parallel_model(model_from(text), {.tensor = 4});
+  std::int64_t partial = 0;
+  for (std::size_t index = 0; index < rank.parameters.size(); ++index)
+    partial += rank.parameters[index].is_partial ? rank.model.parameters[index].elements : 0;
+  CHECK(partial == 3 * 2 * 32);
+}
+
+// [1024, 1024] as four [1024, 256], and the parts side by side again. No gradient of the data is summed.
+TEST_CASE("a plain product is divided by columns and its output gathered") {
+  const Model model = model_from(R"({"family": "perceptron", "inputs": 1024, "widths": [1024, 1024]})");
+  REQUIRE(problems(model, {.tensor = 4}).empty());
+  const ParallelModel rank = parallel_model(model, {.tensor = 4});
+  CHECK(rank.model.parameters[0].shape == std::vector<std::int64_t>{256, 1024});
+  for (std::size_t layer = 0; layer < 2; ++layer) {
+    CHECK(std::get<GemmShape>(*rank.model.layers[layer].product) == GemmShape{.m = 1, .n = 256, .k = 1024});
+    const LayerExchanges& exchanges = rank.exchanges[layer];
+    REQUIRE(exchanges.after_forward.size() == 1);
+    CHECK(exchanges.after_forward[0].op == CollectiveOp::all_gather);
+    CHECK(exchanges.after_forward[0].elements == 1024);
+    CHECK(exchanges.after_backward_input.size() == layer);
+  }
+  CHECK(rank.exchanges[1].after_backward_input[0].op == CollectiveOp::all_reduce);
+  CHECK(rank.exchanges[1].after_backward_input[0].elements == 1024);
+  CHECK(problems(model, {.tensor = 3}).size() == 2);
+}
+
+// What columns leave divided, rows read as it is: only their sums are exchanged.
+TEST_CASE("columns before rows exchange nothing in between") {
+  const Model model = model_from(R"({"family": "perceptron", "inputs": 64, "widths": [256, 64], "rows": 8,
+      "splits": ["column", "row"], "activation": true})");
+  const ParallelModel rank = parallel_model(model, {.tensor = 4});
+  CHECK(is_empty(rank.exchanges[0]));
+  CHECK(is_empty(rank.exchanges[1]));
+  REQUIRE(rank.exchanges[2].after_forward.size() == 1);
+  CHECK(rank.exchanges[2].after_forward[0].op == CollectiveOp::all_reduce);
+  CHECK(rank.exchanges[2].after_forward[0].elements == 8 * 64);
+  CHECK(4 * flops_of(rank.model) == flops_of(model));
+}
+
+// Each rank reads its part of a whole input; what it hands back is a part too, gathered unless nobody asks.
+TEST_CASE("rows of a whole input gather its gradient, but not the data's") {
+  const Model model = model_from(R"({"family": "perceptron", "inputs": 64, "widths": [256, 32], "rows": 8,
+      "splits": ["row", "row"]})");
+  const ParallelModel rank = parallel_model(model, {.tensor = 4});
+  CHECK(rank.exchanges[0].after_backward.empty());
+  REQUIRE(rank.exchanges[1].after_backward.size() == 1);
+  CHECK(rank.exchanges[1].after_backward[0].op == CollectiveOp::all_gather);
+  CHECK(rank.exchanges[1].after_backward[0].elements == 8 * 256);
 }
 
 }  // namespace lockstep::parallel_model_test

@@ -126,8 +126,9 @@ std::string why_whole(const Strategy& strategy, const Layout& layout) {
     return "whose workers wait for nobody";
   if (layout.pipeline > 1 && strategy.fuse != nullptr)
     return "which decides while it runs what it sends together, the same on all ranks";
-  if (strategy.groups != nullptr && layout.degrees.expert > 1)
-    return "which cuts up the ranks that experts are dealt among";
+  if (strategy.partition == Partition::every_weight_in_groups &&
+      (layout.degrees.expert > 1 || layout.degrees.context > 1))
+    return "which cuts up the ranks that sequences and experts are dealt among";
   return "";
 }
 
