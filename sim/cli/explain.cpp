@@ -10,6 +10,7 @@
 #include "sim/cli/output.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/anchor.h"
+#include "sim/report/held_clock.h"
 #include "sim/report/kernel_account.h"
 #include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
@@ -81,6 +82,7 @@ ordered_json to_json(const Explanation& explanation) {
             {"communicating_s", cost.communicating.in_seconds()},
             {"exposed_s", cost.exposed.in_seconds()},
             {"kernels_beside", tell_interference(explanation.scenario)},
+            {"clock", clock_json(explanation.scenario)},
             {"sensitivities", to_json(cost.sensitivities, cost.iteration)}}},
           {"what_if", to_json(explanation.what_if, cost.iteration)},
           {"warnings", explanation.warnings}};
@@ -113,6 +115,7 @@ std::string cost_text(const StrategyCost& cost, const Scenario& scenario) {
       {"communicating", fmt::format("{}, of which {} with nothing to compute",
                                     format_duration(cost.communicating), format_duration(cost.exposed))});
   table.add_row({"kernels beside it", tell_interference(scenario)});
+  table.add_row({"clock of products", tell_clock(scenario)});
   return table.text(2);
 }
 
@@ -189,14 +192,16 @@ int explain_kernels(const ExplainArguments& arguments, const LoadedScenario& sce
   const std::vector<KernelGroup> groups = kernel_account(scenario);
   const ordered_json residuals = residuals_of(scenario.cluster.gpu, store);
   ordered_json json = to_json(scenario, groups);
+  json["clock"] = clock_json(scenario);
   json["residuals"] = residuals;
   if (arguments.wants_json)
     print_json(json);
   else
     print(fmt::format(
-        "{}\n\nThe kernels of one GPU's step, before any measured step corrects them\n{}\n  {}: {}{}\n",
+        "{}\n\nThe kernels of one GPU's step, before any measured step corrects them\n{}\n  {}: {}\n"
+        "  clock of products: {}{}\n",
         summary_of(scenario), to_text(groups), scenario.cluster.gpu.name, constants_text(scenario),
-        residuals_text(residuals)));
+        tell_clock(scenario), residuals_text(residuals)));
   return 0;
 }
 

@@ -7,7 +7,7 @@
 // Idea:      constants of what an SM does with a tile and of how memory is reached, fitted to timed kernels of
 //            the architecture; the data sheet's figures scale them to a GPU.
 // Invariant: ratios are parts per million; nothing belongs to a model, a shape or a row.
-// Reference: compute/product_time.h says what each is for.
+// Reference: compute/product_time.h and clock.h say what each is for.
 
 #include <cstdint>
 #include <string>
@@ -15,6 +15,11 @@
 #include "sim/base/units.h"
 
 namespace lockstep {
+
+struct Milliwatts {
+  std::int64_t count = 0;
+  auto operator<=>(const Milliwatts&) const = default;
+};
 
 // Products on one kind of unit: tensor cores, or the vector lanes.
 struct ProductConstants {
@@ -29,6 +34,8 @@ struct ProductConstants {
   std::int64_t split_traffic_ppm = 500'000;       // of the partial sums, that reaches memory
   Duration split = Duration::nanoseconds(1'000);  // to add partial sums up
   Duration start = Duration::microseconds(2);
+  std::int64_t across_ppm = million;  // of that efficiency, where an operand lies across the depth
+  Milliwatts draw;  // of the board, for each TFLOP/s that is made at the boost clock; 0: nobody knows
   auto operator<=>(const ProductConstants&) const = default;
 };
 

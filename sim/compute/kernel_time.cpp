@@ -87,13 +87,21 @@ WorkTime shapeless_time(const Pricing& pricing, const KernelWork& work) {
                                                           .launch = run.starts * products};
 }
 
+// Forward, rows of the input meet rows of the weights: both lie along the depth. By data the weights lie across it,
+// by weights both operands do.
+Duration time_across(const ProductUnit& unit, GemmShape shape) {
+  const std::int64_t elements = shape.batch * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
+  shape.k = arithmetic::product_divided_up(shape.k, million, unit.constants.across_ppm);
+  return product_time(unit, shape, elements);
+}
+
 Duration time_of_shape(const ProductUnit& unit, const KernelConstants&, const GemmShape& shape,
                        KernelDirection direction) {
   switch (direction) {
     case KernelDirection::by_data:
-      return product_time(unit, {.batch = shape.batch, .m = shape.m, .n = shape.k, .k = shape.n});
+      return time_across(unit, {.batch = shape.batch, .m = shape.m, .n = shape.k, .k = shape.n});
     case KernelDirection::by_weights:
-      return product_time(unit, {.batch = shape.batch, .m = shape.k, .n = shape.n, .k = shape.m});
+      return time_across(unit, {.batch = shape.batch, .m = shape.k, .n = shape.n, .k = shape.m});
     case KernelDirection::forward:
     case KernelDirection::backward:
     case KernelDirection::step:
@@ -116,6 +124,22 @@ Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants
 
 bool is_attention(const ProductShape& shape) {
   return std::holds_alternative<AttentionShape>(shape);
+}
+
+std::int64_t flops_of(const GemmShape& shape, KernelDirection) {
+  return 2 * shape.batch * shape.m * shape.n * shape.k;
+}
+
+std::int64_t flops_of(const ConvolutionShape& shape, KernelDirection) {
+  const std::int64_t taps = shape.in_channels / shape.groups * shape.filter_height * shape.filter_width;
+  return 2 * shape.batch * shape.out_height() * shape.out_width() * shape.out_channels * taps;
+}
+
+// Forward multiplies twice, backward five times; of what is causal half.
+std::int64_t flops_of(const AttentionShape& shape, KernelDirection direction) {
+  const std::int64_t squares = shape.batch * shape.heads * shape.sequence * shape.sequence;
+  const std::int64_t both = 2 * squares * (shape.query_width + shape.value_width) / (shape.is_causal ? 2 : 1);
+  return direction == KernelDirection::forward ? both : both / 2 * 5;
 }
 
 // Of what a kernel takes, that depends on nothing it does.
@@ -168,9 +192,27 @@ Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel
                          .has_tensor_cores = has_tensor_cores,
                          .constants = has_tensor_cores ? gpu.kernels->tensor : gpu.kernels->vector,
                          .lanes = gpu.vector_peak};
-  return std::visit(
+  const Duration boost = std::visit(
       [&](const auto& shape) { return time_of_shape(unit, *gpu.kernels, shape, kernel.direction); },
       kernel.shape);
+  if (operands.clock == Clock::boost)
+    return boost;
+  const Flops flops{
+      std::visit([&](const auto& shape) { return flops_of(shape, kernel.direction); }, kernel.shape)};
+  const Duration start = start_of(gpu, operands, kernel);
+  return start + within_limit(boost - start, flops, power_limit(gpu, operands.precision));
+}
+
+PowerLimit power_limit(const GpuSpec& gpu, Precision precision) {
+  if (!gpu.kernels)
+    return {};
+  if (!uses_tensor_cores(gpu, precision))
+    return {.board = {gpu.tdp_milliwatts}, .draw = gpu.kernels->vector.draw};
+  // Tensor cores draw as much whatever they multiply, and make fewer FLOPs of wider numbers.
+  const FlopRate half = std::max(matmul_peak(gpu, Precision::fp16), matmul_peak(gpu, Precision::bf16));
+  const std::int64_t draw = gpu.kernels->tensor.draw.count;
+  return {.board = {gpu.tdp_milliwatts},
+          .draw = {arithmetic::product_divided_up(draw, half.count(), matmul_peak(gpu, precision).count())}};
 }
 
 bool uses_tensor_cores(const GpuSpec& gpu, Precision precision) {

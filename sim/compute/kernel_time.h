@@ -8,15 +8,16 @@
 //            after a start. A processor whose constants nobody knows takes the longer of its FLOPs, at the share
 //            of its peak that its profile states for so many, and of its bytes.
 // Invariant: integers only; durations round up. A kernel that states its duration takes exactly that; more
-//            FLOPs or bytes never take less.
+//            FLOPs or bytes never take less, nor do more watts take more.
 // Cost:      a microsecond a product, a few nanoseconds anything else.
-// Reference: product_time.h; Williams, Waterman, Patterson, "Roofline" (2009).
+// Reference: product_time.h, clock.h; Williams, Waterman, Patterson, "Roofline" (2009).
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/compute/clock.h"
 #include "sim/compute/gpu.h"
 #include "sim/compute/work_time.h"
 #include "sim/plan/kernel.h"
@@ -30,12 +31,17 @@ struct CopyCost {
   Bandwidth bandwidth;  // gradient bytes per second, each read once and written once
 };
 
+// What is left of it once the board's limit has acted, or as a kernel meets it that is run for some
+// milliseconds.
+enum class Clock : std::uint8_t { held, boost };
+
 // How operands are stored and multiplied.
 struct Operands {
   Precision precision = Precision::fp32;
   std::int64_t bytes = 4;  // of an element
+  Clock clock = Clock::held;
 
-  static Operands of(Precision precision) { return {precision, operand_bytes(precision)}; }
+  static Operands of(Precision precision) { return {precision, operand_bytes(precision), Clock::held}; }
 };
 
 struct Pricing {
@@ -53,6 +59,9 @@ Duration kernel_time(const Pricing& pricing, const KernelWork& work);
 Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel& kernel);
 
 RunTime product_run(const GpuSpec& gpu, const Operands& operands, std::span<const Kernel> kernels);
+
+// What bounds the clock while this precision is multiplied.
+PowerLimit power_limit(const GpuSpec& gpu, Precision precision);
 
 // Whether products of this precision run on tensor cores (matrix cores, as AMD says).
 bool uses_tensor_cores(const GpuSpec& gpu, Precision precision);

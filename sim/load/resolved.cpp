@@ -71,7 +71,8 @@ ordered_json write_gpu(const GpuSpec& gpu) {
     json["l2"] = exact_text(gpu.l2);
   }
   json["sms"] = gpu.sms;
-  json["tdp"] = exact_power_text(gpu.tdp_milliwatts);
+  if (gpu.tdp_milliwatts > 0)
+    json["tdp"] = exact_power_text(gpu.tdp_milliwatts);
   json["kernel_launch"] = exact_text(gpu.kernel_launch);
   json["host_launch"] = exact_text(gpu.host_launch);
   for (const auto& [precision, curve] : gpu.matmul_efficiency) {
@@ -301,6 +302,7 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
   json["expert_parallel"] = layout.degrees.expert;
   json["placement"] = fmt::format("{}", fmt::join(layout.placement, "-"));
   json["sequence_parallel"] = layout.degrees.sequence_parallel;
+  json["tensor_parallel_overlap"] = name_of(layout.degrees.tensor_overlap, tensor_overlap_spellings);
   json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;
   if (layout.degrees.context > 1)
     json["context_parallel_kind"] = name_of(layout.degrees.context_kind, context_kind_spellings);

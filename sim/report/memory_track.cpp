@@ -39,13 +39,30 @@ void follow(const Run& run, const MemoryUse& standing, std::size_t representativ
   }
 }
 
-MemoryUse standing_memory_of(const Scenario& scenario, const Simulation& simulation, const Job& job) {
+MemoryUse standing_memory_of(const Scenario& scenario, const Simulation& simulation, const Job& job,
+                             std::int64_t ranks) {
   const bool has_half_copies = is_mixed(scenario.model.precision) && !scenario.model.measured;
   return standing_memory({.job = job,
                           .world = simulation.cluster->world,
                           .groups = simulation.cluster->groups,
-                          .ranks = scenario.synchronised_ranks(),
+                          .ranks = ranks,
                           .half_copies = Bytes{has_half_copies ? element_count(job.gradients) * 2 : 0}});
+}
+
+// Experts are divided between fewer ranks; what a process holds besides it holds once.
+MemoryUse standing_memory_of(const Scenario& scenario, const Simulation& simulation, const Job& job) {
+  const std::int64_t ranks = scenario.synchronised_ranks();
+  if (job.kinds == nullptr)
+    return standing_memory_of(scenario, simulation, job, ranks);
+  MemoryUse use = standing_memory_of(scenario, simulation, job.kinds->dense.front(), ranks);
+  const MemoryUse experts =
+      standing_memory_of(scenario, simulation, job.kinds->experts.front(),
+                         ranks / scenario.training.layout.degrees.expert);
+  use.parameters += experts.parameters;
+  use.gradients += experts.gradients;
+  use.optimizer_states += experts.optimizer_states;
+  use.communication_buffers += experts.communication_buffers - experts.library;
+  return with_allowance(use);
 }
 
 }  // namespace

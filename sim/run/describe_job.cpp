@@ -1,8 +1,10 @@
 #include "sim/run/describe_job.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -462,6 +464,49 @@ Duration control_round(const ClusterSpec& cluster) {
          between_hosts * doublings(cluster.nodes);
 }
 
+// The job with the gradients of one kind alone.
+Job job_of_kind(const Job& whole, const ParallelModel& slice, const ParameterKinds& kinds, bool wants_experts,
+                const Scenario& scenario) {
+  Job job = whole;
+  Model own;  // of its parameters, which is all that an optimizer looks at
+  job.gradients.clear();
+  job.buffers.clear();
+  job.partial_gradients = {};
+  for (std::size_t gradient = 0; gradient < whole.gradients.size(); ++gradient)
+    if (kinds.is_expert[gradient] == wants_experts) {
+      job.gradients.push_back(whole.gradients[gradient]);
+      own.parameters.push_back(slice.model.parameters[gradient]);
+    }
+  for (LayerWork& layer : job.layers) {
+    std::erase_if(layer.gradients,
+                  [&](std::uint32_t gradient) { return kinds.is_expert[gradient] != wants_experts; });
+    for (std::uint32_t& gradient : layer.gradients) gradient = kinds.number[gradient];
+  }
+  job.optimizer = optimizer_work(own, scenario.model.precision, scenario.training.optimizer,
+                                 scenario.compute.kernels);
+  if (!wants_experts)
+    job.buffers = whole.buffers;
+  return job;
+}
+
+// Null: every rank that holds a dense parameter holds all experts too.
+std::shared_ptr<const ParameterKinds> parameter_kinds(const Job& whole, const ParallelModel& slice,
+                                                      const Scenario& scenario) {
+  if (scenario.training.layout.degrees.expert == 1)
+    return nullptr;
+  auto kinds = std::make_shared<ParameterKinds>();
+  std::array<std::uint32_t, 2> counts{};
+  for (const ParameterRole& role : slice.parameters) {
+    kinds->is_expert.push_back(role.is_expert);
+    kinds->number.push_back(counts[role.is_expert ? 1 : 0]++);
+  }
+  if (counts[1] == 0)
+    return nullptr;
+  kinds->dense.push_back(job_of_kind(whole, slice, *kinds, false, scenario));
+  kinds->experts.push_back(job_of_kind(whole, slice, *kinds, true, scenario));
+  return kinds;
+}
+
 // All but the model.
 Job describe_settings(const Scenario& scenario) {
   Job job;
@@ -497,8 +542,10 @@ void describe_cut_model(Job& job, const Scenario& scenario) {
               runs);
   };
   add(job, sliced, {});
-  if (layout.pipeline == 1)
+  if (layout.pipeline == 1) {
+    job.kinds = parameter_kinds(job, sliced, scenario);
     return;
+  }
   for (ModelStage& stage : stages_of(sliced, layout)) {
     Job& own = job.stages.emplace_back(describe_settings(scenario));
     add(own, stage.slice, stage.origin);
@@ -506,6 +553,7 @@ void describe_cut_model(Job& job, const Scenario& scenario) {
     for (Bytes& handed : own.stage->handed_on)
       handed = handed * scenario.model.batch_per_gpu * activation_bytes(scenario.model.precision);
     own.process = describe_process(scenario, own);
+    own.kinds = parameter_kinds(own, stage.slice, scenario);
   }
 }
 

@@ -11,17 +11,12 @@
 //            ranks none but that. Without a layout the groups are the strategy's alone.
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "sim/plan/group.h"
 #include "sim/scenario/scenario.h"
 
 namespace lockstep {
-
-inline constexpr std::string_view data_group = "data";
-inline constexpr std::string_view expert_data_group = "expert data";
-inline constexpr std::string_view pipeline_group = "pipeline";
 
 MeshGroups groups_wanted(const Scenario& scenario);
 

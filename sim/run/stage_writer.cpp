@@ -6,6 +6,7 @@
 
 #include "sim/base/check.h"
 #include "sim/run/layout_groups.h"
+#include "sim/training/expert_synchroniser.h"
 
 namespace lockstep {
 namespace {
@@ -107,7 +108,7 @@ void StageWriter::write(const IterationNumber& number, IterationOps& ops) {
                         .is_first_iteration = number.is_first,
                         .input = index == 0 ? number.input : nullptr,
                         .memory = number.is_last ? &written[index].memory : nullptr}));
-    synchronisers.push_back(strategy.synchroniser(*contexts.back()));
+    synchronisers.push_back(synchroniser_of(strategy, *contexts.back()));
     const std::size_t sets = cluster_.groups.size();
     pipeline.push_back({.context = contexts.back().get(),
                         .synchroniser = synchronisers.back().get(),

@@ -19,7 +19,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "sim/training/compression.h"
 #include "sim/training/shared_options.h"
@@ -264,25 +263,16 @@ TrafficBound traffic(const TrafficInput& input) {
   return traffic;
 }
 
-Strategy reducing_buckets(std::string description, std::optional<Dimension> takes_all = {}) {
-  return {.synchroniser = make_synchroniser<DdpReducer>,
-          .description = std::move(description),
-          .accepts = {.options = ddp_options,
-                      .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16,
-                                       CompressionKind::powersgd, CompressionKind::topk},
-                      .gradient_clipping = true},
-          .sends = {.at_most = traffic},
-          .memory = memory,
-          .takes_all = takes_all};
-}
-
 const Registration<Strategy> registration{
-    "ddp", reducing_buckets("PyTorch DistributedDataParallel: buckets reduced while backward runs")};
-
-// Every rank has all parameters and a part of each sequence.
-const Registration<Strategy> along_sequences{
-    "cp",
-    reducing_buckets("sequences cut over all ranks, gradients reduced as DDP does", Dimension::context)};
+    "ddp",
+    {.synchroniser = make_synchroniser<DdpReducer>,
+     .description = "PyTorch DistributedDataParallel: buckets reduced while backward runs",
+     .accepts = {.options = ddp_options,
+                 .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16,
+                                  CompressionKind::powersgd, CompressionKind::topk},
+                 .gradient_clipping = true},
+     .sends = {.at_most = traffic},
+     .memory = memory}};
 
 }  // namespace
 }  // namespace lockstep

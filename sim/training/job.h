@@ -7,6 +7,7 @@
 // looks at it. Layers stand in forward order; backward walks them from the last.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -111,6 +112,16 @@ struct ProcessMemory {
   std::int64_t allocated_per_lost = 0;  // an allowance: the framework's allocator loses one byte of so many
 };
 
+struct Job;
+
+// Parameters that all copies of the model hold, and experts that fewer ranks do: the job of each kind alone.
+struct ParameterKinds {
+  std::vector<Job> dense;    // one
+  std::vector<Job> experts;  // one
+  std::vector<bool> is_expert;         // by gradient of the whole
+  std::vector<std::uint32_t> number;  // likewise: among those of its kind
+};
+
 struct Job {
   std::vector<LayerWork> layers;
   // Runs of products whose shapes are known, each once, and what each takes on one GPU.
@@ -127,6 +138,7 @@ struct Job {
   Duration control_round;          // a few bytes from all ranks to all, by the hosts
   Bytes partial_gradients = {};    // that each rank of a tensor group found for its own tokens: added up once
   std::optional<StageWork> stage;  // left out: there is one, of all layers
+  std::shared_ptr<const ParameterKinds> kinds;  // null: all parameters are dense, or all ranks hold all experts
   std::vector<Job> stages;         // of a pipeline, one after another: what each holds of this
   std::vector<FusedGroup> fused;   // what a rehearsal decided to send together; empty: nothing rehearsed yet
   std::optional<InputWork> input;  // left out: batches are always there

@@ -37,6 +37,11 @@ struct Layout {
   std::int64_t ranks_of_a_copy() const { return degrees.tensor * degrees.context * pipeline; }
 };
 
+// Groups of ranks that hold the same parameters, and the same experts; and of those with one copy of the model.
+inline constexpr std::string_view data_group = "data";
+inline constexpr std::string_view expert_data_group = "expert data";
+inline constexpr std::string_view pipeline_group = "pipeline";
+
 // Of the dimension, and of the group that its ranks form.
 std::string_view name_of(ParallelAxis axis);
 

@@ -89,6 +89,7 @@ struct Rehearsal {
 struct Carried {
   std::vector<LaneId> lanes;
   std::vector<OpId> ops;
+  std::vector<Carried> of_kinds = {};  // of dense parameters and experts apart
 };
 
 // What is of the whole cluster, whatever group a strategy is told: all GPUs, and the hosts that it asked for.
@@ -130,9 +131,6 @@ struct MemoryShares {
   Bytes buffers = {};       // buckets, and gradients on their way
   Bytes gathered = {};      // weights that every rank keeps whole beside its part
 };
-
-// Along which dimension of a layout ranks lie.
-enum class Dimension : std::uint8_t { tensor, context, pipeline };
 
 // What the ranks divide between them, and with it all that stands before it.
 enum class Partition : std::uint8_t {
@@ -207,8 +205,6 @@ struct Strategy {
   // ---- what a GPU holds ----
   MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole
   Partition partition = Partition::nothing;
-  // The dimension that all ranks lie along where no degree is stated: there are no copies. None: they are copies.
-  std::optional<Dimension> takes_all = {};
 
   // ---- who takes part ----
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others

@@ -172,7 +172,12 @@ TEST_CASE(
   for (const json& group : document["kernels"]) CHECK(group["of_peak"].get<double>() > 0);
   CHECK(document["residuals"].at(0)["section"] == "tensor");
   CHECK(document["residuals"].at(0)["rows"] == "kept aside");
+  CHECK(document["clock"]["board_w"] == 400);
+  CHECK(document["clock"]["share"].get<double>() < 1);
+  const json less = only_document(command + " --json --set cluster.machine.gpu.tdp='\"250 W\"'");
+  CHECK(less["clock"]["share"].get<double>() < document["clock"]["share"].get<double>());
   const std::string text = run_program(command).out;
+  CHECK(contains(text, "of 400 W"));
   CHECK(contains(text, "of peak"));
   CHECK(contains(text, "kept aside from their fit are missed by"));
 }

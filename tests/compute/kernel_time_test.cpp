@@ -190,6 +190,38 @@ TEST_CASE("A backward of a product is that by data and that by weights") {
         time(shape, KernelDirection::by_data) + time(shape, KernelDirection::by_weights));
 }
 
+// At half the efficiency a product is as one of twice the depth, less the operands that are not there.
+TEST_CASE("A product of operands across its depth takes longer, a forward one does not") {
+  GpuSpec gpu = gpu_with_constants();
+  const Operands half = Operands::of(Precision::fp16);
+  const auto time = [&](KernelDirection direction) {
+    return product_time(gpu, half, {GemmShape{.m = 4096, .n = 4096, .k = 4096}, direction});
+  };
+  const Duration along = time(KernelDirection::forward);
+  REQUIRE(time(KernelDirection::by_data) == along);
+  gpu.kernels->tensor.across_ppm = million / 2;
+  CHECK(time(KernelDirection::forward) == along);
+  CHECK(time(KernelDirection::by_data) * 2 > along * 3);
+  CHECK(time(KernelDirection::by_weights) == time(KernelDirection::by_data));
+}
+
+// The same wires multiply half numbers at 100 TFLOP/s and fp8 at 200: as many watts.
+TEST_CASE("Tensor cores draw as much whatever they multiply") {
+  GpuSpec gpu = gpu_with_constants();
+  gpu.tdp_milliwatts = 300'000;
+  gpu.peak = {{Precision::fp16, FlopRate{100 * tera}},
+              {Precision::tf32, FlopRate{50 * tera}},
+              {Precision::fp8, FlopRate{200 * tera}},
+              {Precision::fp32, FlopRate{10 * tera}}};
+  gpu.kernels->tensor.draw = {2'000};
+  gpu.kernels->vector.draw = {20'000};
+  CHECK(power_limit(gpu, Precision::amp_fp16).draw == Milliwatts{2'000});
+  CHECK(power_limit(gpu, Precision::tf32).draw == Milliwatts{4'000});
+  CHECK(power_limit(gpu, Precision::fp8).draw == Milliwatts{1'000});
+  CHECK(power_limit(gpu, Precision::fp32).draw == Milliwatts{20'000});
+  CHECK(power_limit(gpu, Precision::fp32).board == Milliwatts{300'000});
+}
+
 TEST_CASE("Half precisions run on tensor cores from Volta on, fp32 never does") {
   GpuSpec gpu = gpu_with_constants();
   for (const auto& [capability, has_them] : {std::pair{61, false}, {70, true}, {90, true}, {0, true}}) {

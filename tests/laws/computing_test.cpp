@@ -175,6 +175,11 @@ Unit with_memory(Unit unit, std::int64_t percent) {
   return unit;
 }
 
+Unit with_power(Unit unit, std::int64_t percent) {
+  unit.gpu.tdp_milliwatts = unit.gpu.tdp_milliwatts / 100 * percent;
+  return unit;
+}
+
 Kernel drawn_kernel() {
   const KernelDirection direction = drawn_direction();
   switch (*rc::gen::inRange(0, 3)) {
@@ -202,6 +207,34 @@ TEST_CASE("a GPU with a higher peak, quicker memory or more SMs is never slower"
         RC_FAIL(unit.name() + " with more SMs");
     }
   });
+}
+
+TEST_CASE("a GPU that may draw more is never slower, and one that may draw less never quicker") {
+  check_for_all(cases, "more watts never slow a kernel down", [] {
+    const Kernel kernel = drawn_kernel();
+    const auto more_percent = *rc::gen::inRange<std::int64_t>(101, 400);
+    const auto less_percent = *rc::gen::inRange<std::int64_t>(10, 100);
+    for (const Unit& unit : shipped_units()) {
+      const Duration time = unit.time(kernel);
+      if (with_power(unit, more_percent).time(kernel) > time)
+        RC_FAIL(unit.name() + " with more watts");
+      if (with_power(unit, less_percent).time(kernel) < time)
+        RC_FAIL(unit.name() + " with fewer watts");
+    }
+  });
+}
+
+// A large product of a GPU whose units are known to draw more than the half of what it may.
+TEST_CASE("a GPU of half the watts multiplies slower, and moves bytes as before") {
+  const GpuSpec whole = load_gpu("h100_sxm_80gb", shipped_profiles());
+  GpuSpec half = whole;
+  half.tdp_milliwatts /= 2;
+  const Operands operands = Operands::of(Precision::bf16);
+  const Kernel large{.shape = GemmShape{.m = 8192, .n = 8192, .k = 8192}};
+  const Kernel thin{.shape = GemmShape{.m = 1, .n = 8192, .k = 8192}};
+  CHECK(product_time(half, operands, large) * 4 > product_time(whole, operands, large) * 5);
+  CHECK(product_time(half, operands, thin) == product_time(whole, operands, thin));
+  CHECK(achieved_memory_bandwidth(half) == achieved_memory_bandwidth(whole));
 }
 
 }  // namespace lockstep::computing_test

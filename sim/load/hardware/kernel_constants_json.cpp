@@ -2,6 +2,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "sim/load/reading/exact_text.h"
@@ -18,6 +19,7 @@ constexpr RatioRange rate_ratio{0.001, 100};
 constexpr Bandwidth slowest{1'000'000};
 constexpr Bandwidth fastest{1'000'000'000'000'000};
 constexpr Duration longest = Duration::seconds(1);
+constexpr std::int64_t most_draw = million;  // milliwatts
 
 std::int64_t count_of(std::int64_t value) {
   return value;
@@ -27,6 +29,9 @@ std::int64_t count_of(Duration value) {
 }
 std::int64_t count_of(Bandwidth value) {
   return value.count();
+}
+std::int64_t count_of(Milliwatts value) {
+  return value.count;
 }
 
 void assign(std::int64_t& place, std::int64_t count) {
@@ -38,6 +43,9 @@ void assign(Duration& place, std::int64_t count) {
 void assign(Bandwidth& place, std::int64_t count) {
   place = Bandwidth{count};
 }
+void assign(Milliwatts& place, std::int64_t count) {
+  place = Milliwatts{count};
+}
 
 constexpr ConstantUnit unit_of(const std::int64_t*) {
   return ConstantUnit::ratio;
@@ -47,6 +55,9 @@ constexpr ConstantUnit unit_of(const Duration*) {
 }
 constexpr ConstantUnit unit_of(const Bandwidth*) {
   return ConstantUnit::bandwidth;
+}
+constexpr ConstantUnit unit_of(const Milliwatts*) {
+  return ConstantUnit::power;
 }
 
 template <auto part, auto member>
@@ -70,7 +81,9 @@ constexpr auto product_fields(std::string_view section) {
                     field<part, &P::overlap_loss_ppm>(section, "overlap_loss"),
                     field<part, &P::split_traffic_ppm>(section, "split_traffic"),
                     field<part, &P::split>(section, "split"),
-                    field<part, &P::start>(section, "start")};
+                    field<part, &P::start>(section, "start"),
+                    field<part, &P::across_ppm>(section, "across"),
+                    field<part, &P::draw>(section, "draw")};
 }
 
 template <auto part>
@@ -123,8 +136,8 @@ constexpr auto fields = joined(
     convolution_fields<&KernelConstants::vector_convolution>("vector_convolution"), memory_fields());
 
 bool divides(const KernelConstantField& field) {
-  return field.key.ends_with("efficiency") || field.key == "forward" || field.key == "alone" ||
-         field.key == "transform" || field.key.starts_with("by_");
+  return field.key.ends_with("efficiency") || field.key == "across" || field.key == "forward" ||
+         field.key == "alone" || field.key == "transform" || field.key.starts_with("by_");
 }
 
 std::int64_t read_time(const JsonReader& json) {
@@ -141,6 +154,13 @@ std::int64_t read_rate(const JsonReader& json) {
   return rate.count();
 }
 
+std::int64_t read_power(const JsonReader& json) {
+  const std::int64_t power = json.milliwatts();
+  if (power > most_draw)
+    json.expected("at most 1 kW");
+  return power;
+}
+
 std::int64_t read_constant(const KernelConstantField& field, const JsonReader& json) {
   switch (field.unit) {
     case ConstantUnit::ratio:
@@ -149,8 +169,17 @@ std::int64_t read_constant(const KernelConstantField& field, const JsonReader& j
       return read_time(json);
     case ConstantUnit::bandwidth:
       return read_rate(json);
+    case ConstantUnit::power:
+      return read_power(json);
   }
   return 0;
+}
+
+std::optional<JsonReader> value_of(const KernelConstantField& field, const JsonReader& section) {
+  if (shows_in_few_tables(field))
+    return section.optional(field.key);
+  const JsonReader value = section.required(field.key);
+  return value.is_missing() ? std::nullopt : std::optional(value);
 }
 
 Json text_of(const KernelConstantField& field, std::int64_t count) {
@@ -161,6 +190,8 @@ Json text_of(const KernelConstantField& field, std::int64_t count) {
       return exact_text(Duration::picoseconds(count));
     case ConstantUnit::bandwidth:
       return exact_text(Bandwidth{count});
+    case ConstantUnit::power:
+      return exact_power_text(count);
   }
   return {};
 }
@@ -171,17 +202,19 @@ std::span<const KernelConstantField> kernel_constant_fields() {
   return fields;
 }
 
+bool shows_in_few_tables(const KernelConstantField& field) {
+  return field.unit == ConstantUnit::power || field.key == "across";
+}
+
 KernelConstants read_kernel_constants(const JsonReader& json, const Place&) {
   KernelConstants constants;
   constants.name = json.required("name").text();
   constants.source = text_or(json, "source", "");
   json.optional("sources");
   json.optional("residuals");
-  for (const KernelConstantField& field : fields) {
-    const JsonReader value = json.required(field.section).required(field.key);
-    if (!value.is_missing())
-      field.set(constants, read_constant(field, value));
-  }
+  for (const KernelConstantField& field : fields)
+    if (const auto value = value_of(field, json.required(field.section)))
+      field.set(constants, read_constant(field, *value));
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (i == 0 || fields[i].section != fields[i - 1].section)
       if (const auto section = json.optional(fields[i].section))

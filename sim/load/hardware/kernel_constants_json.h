@@ -16,18 +16,22 @@
 
 namespace lockstep {
 
-enum class ConstantUnit : std::uint8_t { ratio, time, bandwidth };
+enum class ConstantUnit : std::uint8_t { ratio, time, bandwidth, power };
 
 struct KernelConstantField {
   std::string_view section;
   std::string_view key;
   ConstantUnit unit;
-  // In parts per million, picoseconds or bytes a second.
+  // In parts per million, picoseconds, bytes a second or milliwatts.
   std::int64_t (*get)(const KernelConstants&);
   void (*set)(KernelConstants&, std::int64_t);
 };
 
 std::span<const KernelConstantField> kernel_constant_fields();
+
+// What units draw, where no limit acts, and how operands lie, where no table says so: may be left out, and a
+// fit leaves it as it was known.
+bool shows_in_few_tables(const KernelConstantField& field);
 
 KernelConstants read_kernel_constants(const JsonReader& json, const Place& place);
 nlohmann::ordered_json write_kernel_constants(const KernelConstants& constants);

@@ -26,6 +26,7 @@ using Curves = std::map<Precision, Curve>;
 
 constexpr RatioRange efficiency_range{0.001, 1};
 // Far from any device, and far enough from the ends of 64 bits that no efficiency takes a rate out of them.
+constexpr std::int64_t least_tdp_milliwatts = 1'000;
 constexpr FlopRate slowest_peak{1'000'000};
 constexpr FlopRate fastest_peak{1'000'000'000'000'000'000};
 constexpr Bandwidth slowest_memory{1'000'000};
@@ -206,6 +207,8 @@ GpuSpec read_gpu(const JsonReader& json, const Place& place) {
   gpu.sms = json.required("sms").integer(1, 100'000);
   if (const auto power = json.optional("tdp")) {
     gpu.tdp_milliwatts = power->milliwatts();
+    if (is_readable(*power, parse_power) && gpu.tdp_milliwatts < least_tdp_milliwatts)
+      power->expected("at least 1 W");
   }
   gpu.kernel_launch = duration_or(json, "kernel_launch", Duration::nanoseconds(4'500));
   gpu.host_launch = duration_or(json, "host_launch", Duration::microseconds(5));

@@ -69,6 +69,10 @@ inline constexpr auto context_kind_spellings =
     std::to_array<Spelling<ContextKind>>({{"ring", ContextKind::ring},
                                           {"all_gather", ContextKind::all_gather},
                                           {"ulysses", ContextKind::ulysses}});
+inline constexpr auto tensor_overlap_spellings =
+    std::to_array<Spelling<TensorOverlap>>({{"none", TensorOverlap::none},
+                                            {"backward", TensorOverlap::backward},
+                                            {"pieces", TensorOverlap::pieces}});
 inline constexpr auto kernel_style_spellings = std::to_array<Spelling<KernelStyle>>(
     {{"eager", KernelStyle::eager}, {"compiled", KernelStyle::compiled}, {"fused", KernelStyle::fused}});
 inline constexpr auto memory_format_spellings = std::to_array<Spelling<MemoryFormat>>(

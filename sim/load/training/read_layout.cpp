@@ -14,6 +14,13 @@
 namespace lockstep {
 namespace {
 
+// A gradient that no other rank has is reduced by nobody; along sequences every rank has all of them.
+constexpr std::array whole_dimensions{
+    WholeDimension{.name = "mp", .degree = "pipeline_parallel", .reduces = false},
+    WholeDimension{.name = "pp", .degree = "pipeline_parallel", .reduces = false},
+    WholeDimension{.name = "tp", .degree = "tensor_parallel", .reduces = false},
+    WholeDimension{.name = "cp", .degree = "context_parallel", .reduces = true}};
+
 constexpr std::int64_t most_samples = 1'000'000;  // of a micro-batch
 
 std::vector<std::string> dimensions_of(std::string_view text) {
@@ -49,7 +56,7 @@ constexpr std::array layout_keys{"tensor_parallel",     "pipeline_parallel", "co
                                  "expert_parallel",     "data_parallel",     "placement",
                                  "sequence_parallel",   "virtual_stages",    "context_parallel_kind",
                                  "vocabulary_multiple", "expert_imbalance",  "stage_layers",
-                                 "pipeline_schedule"};
+                                 "pipeline_schedule",   "tensor_parallel_overlap"};
 
 // The largest that divides `whole` and is no more than `wanted`.
 std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
@@ -139,8 +146,7 @@ void check_strategy(const JsonReader& json, std::string_view name, Layout& layou
     return;
   std::vector<std::string> valid = strategies_in_order();
   std::erase_if(valid, [&](const std::string& other) {
-    return !why_whole(strategy_named(other), layout).empty() || strategy_named(other).takes_all ||
-           strategy_named(other).accepts.one_gpu_only;
+    return !why_whole(strategy_named(other), layout).empty() || strategy_named(other).accepts.one_gpu_only;
   });
   json.required("strategy")
       .problem(fmt::format("found \"{}\", {}, with a model that is cut; valid here: {}", name, why,
@@ -204,16 +210,27 @@ void read_pipeline(const JsonReader& json, const TrainingFacts& facts, Layout& l
   read_stages(json, facts, layout);
 }
 
-// Some strategies are named after the dimension that has all ranks.
-std::int64_t whole(const TrainingFacts& facts, std::string_view strategy, Dimension dimension) {
-  const Strategy* entry = Registry<Strategy>::find(strategy);
-  return entry != nullptr && entry->takes_all == dimension ? facts.ranks() : 1;
+std::int64_t degree_of(const JsonReader& json, std::string_view key, const TrainingFacts& facts,
+                       const WholeDimension* whole) {
+  return read_degree(json, key, whole != nullptr && whole->degree == key ? facts.ranks() : 1);
 }
 
 }  // namespace
 
+const WholeDimension* find_whole_dimension(std::string_view name) {
+  const auto found = std::find_if(whole_dimensions.begin(), whole_dimensions.end(),
+                                  [&](const WholeDimension& whole) { return whole.name == name; });
+  return found == whole_dimensions.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> names_of_whole_dimensions() {
+  std::vector<std::string> names;
+  for (const WholeDimension& whole : whole_dimensions) names.emplace_back(whole.name);
+  return names;
+}
+
 Layout read_layout(const JsonReader& json, const Place& place, const TrainingFacts& facts,
-                   std::string_view strategy) {
+                   const std::string& strategy, const WholeDimension* whole) {
   if (!facts.is_cluster_known) {
     for (const char* key : layout_keys) json.optional(key);
     return {};
@@ -221,13 +238,14 @@ Layout read_layout(const JsonReader& json, const Place& place, const TrainingFac
   Layout layout;
   read_placement(json, layout);
   ParallelDegrees& degrees = layout.degrees;
-  degrees.tensor = read_degree(json, "tensor_parallel", whole(facts, strategy, Dimension::tensor));
-  degrees.context = read_degree(json, "context_parallel", whole(facts, strategy, Dimension::context));
+  degrees.tensor = degree_of(json, "tensor_parallel", facts, whole);
+  degrees.context = degree_of(json, "context_parallel", facts, whole);
   degrees.expert = read_degree(json, "expert_parallel", 1);
-  layout.pipeline = read_degree(json, "pipeline_parallel", whole(facts, strategy, Dimension::pipeline));
+  layout.pipeline = degree_of(json, "pipeline_parallel", facts, whole);
   degrees.sequence_parallel = boolean_or(json, "sequence_parallel", false);
   degrees.context_kind =
       spelled_or(json, "context_parallel_kind", degrees.context_kind, context_kind_spellings);
+  degrees.tensor_overlap = spelled_or(json, "tensor_parallel_overlap", degrees.tensor_overlap, tensor_overlap_spellings);
   if (const auto multiple = json.optional("vocabulary_multiple"))
     degrees.vocabulary_multiple = multiple->integer(1, million);
   degrees.expert_imbalance_ppm =

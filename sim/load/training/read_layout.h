@@ -9,7 +9,9 @@
 // Invariant: what is accepted can be built: degrees multiply to the ranks and divide what they cut, and a schedule
 //            runs its shape.
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/json_reader.h"
 #include "sim/load/reading/load_context.h"
@@ -18,9 +20,19 @@
 
 namespace lockstep {
 
-// `strategy`: some are named after the dimension that has all ranks.
+// What `training.strategy` may name instead: the dimension that all ranks lie along, so that there is one copy of the
+// model.
+struct WholeDimension {
+  std::string_view name;
+  std::string_view degree;  // its key
+  bool reduces = false;     // its ranks have gradients of the same parameters
+};
+const WholeDimension* find_whole_dimension(std::string_view name);
+std::vector<std::string> names_of_whole_dimensions();
+
+// `whole`: null where the strategy is named itself.
 Layout read_layout(const JsonReader& json, const Place& place, const TrainingFacts& facts,
-                   std::string_view strategy);
+                   const std::string& strategy, const WholeDimension* whole);
 
 struct BatchSizes {
   std::int64_t micro_batch = 1;

@@ -54,6 +54,23 @@ void check_framework(const JsonReader& json, const FrameworkPreset& preset, cons
                            listed(preset.strategies), strategy, strategy, listed(valid)));
 }
 
+// Strategies, and the dimensions that a model may be cut along by all ranks.
+std::vector<std::string> stated_strategies() {
+  std::vector<std::string> names = valid_strategies();
+  const std::vector<std::string> dimensions = names_of_whole_dimensions();
+  names.insert(names.end(), dimensions.begin(), dimensions.end());
+  return names;
+}
+
+std::string strategy_along(const WholeDimension& whole) {
+  return whole.reduces ? first_simulated(framework_presets().front()) : one_gpu_strategy();
+}
+
+const WholeDimension* stated_dimension(const JsonReader& json) {
+  const auto strategy = json.optional("strategy");
+  return strategy && strategy->is_string() ? find_whole_dimension(strategy->text()) : nullptr;
+}
+
 // Either of the two may be left out: each has a usual counterpart. False: there is no such strategy.
 bool read_strategy(const JsonReader& json, const Place& place, TrainingSpec& training) {
   const auto strategy = json.optional("strategy");
@@ -61,9 +78,11 @@ bool read_strategy(const JsonReader& json, const Place& place, TrainingSpec& tra
   training.framework = framework_presets().front().name;
   training.strategy = first_simulated(framework_presets().front());
   if (strategy) {
-    training.strategy = strategy->one_of(valid_strategies());
+    const std::string stated = strategy->one_of(stated_strategies());
+    const WholeDimension* whole = find_whole_dimension(stated);
+    training.strategy = whole == nullptr ? stated : strategy_along(*whole);
     training.framework = usual_framework(training.strategy);
-    if (strategy->value() != training.strategy) {
+    if (strategy->value() != stated) {
       return false;
     }
   }
@@ -247,7 +266,7 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   }
   read_version(json, place, training);
   read_recompute(json, facts, training);
-  training.layout = read_layout(json, place, facts, training.strategy);
+  training.layout = read_layout(json, place, facts, training.strategy, stated_dimension(json));
   const TrainingFacts of_copies = facts_of_copies(facts, training.layout);
   apply_defaults(place, of_copies, training);
   read_compression(json, of_copies, training);

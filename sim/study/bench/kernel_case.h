@@ -43,6 +43,8 @@ struct KernelCase {
   Precision multiplied = Precision::fp32;  // what that is to a multiplication unit
   std::int64_t element_bytes = 4;
   KernelDirection direction = KernelDirection::forward;
+  // A product that is timed as such: its operands lie as in this pass of a linear layer.
+  KernelDirection operands = KernelDirection::forward;
   KernelShape shape = {};
   Duration time = {};
   std::string source = {};

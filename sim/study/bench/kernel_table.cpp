@@ -109,12 +109,27 @@ KernelCase read_directed(const CsvRow& row) {
   return kernel;
 }
 
+// By cuBLAS's letters, whose matrices lie column by column: "T" of the first and "N" of the second lie along
+// the depth. Others' letters are of rows, and their directions say as much.
+constexpr std::string_view column_by_column = "baidu-research/DeepBench";
+constexpr std::array layouts{
+    TableDirection{"TN", KernelDirection::forward}, TableDirection{"NN", KernelDirection::by_data},
+    TableDirection{"TT", KernelDirection::by_data}, TableDirection{"NT", KernelDirection::by_weights}};
+
+KernelDirection operands_of(const CsvRow& row) {
+  const std::string& letters = row.text("layout");
+  if (letters.empty() || row.text("source") != column_by_column)
+    return KernelDirection::forward;
+  return find_or_expect(layouts, row, "layout", letters).direction;
+}
+
 void read_gemm(const CsvRow& row, Cases& cases) {
   const GemmShape shape{
       .batch = side(row, "batch"), .m = side(row, "m"), .n = side(row, "n"), .k = side(row, "k")};
   check_size(row, "m", 4 * product(shape.batch, shape.m, shape.n, shape.k), most_work);
   cases.push_back(read_directed(row));
   cases.back().shape = shape;
+  cases.back().operands = operands_of(row);
 }
 
 // "128", or "192/128" where queries and keys are wider than values.

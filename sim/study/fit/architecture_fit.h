@@ -5,7 +5,8 @@
 // Problem:   products, attention, convolutions and passes over memory have a few constants each, and no kernel
 //            shows one of them alone.
 // Idea:      section by section, Ceres moves the constants while the model of computing itself prices every
-//            kernel, each on its own GPU's data sheet; Cauchy's loss on logarithms, since libraries have slow
+//            kernel, each on its own GPU's data sheet; then each constant alone takes small steps, since tiles
+//            make the floor of a valley uneven. Cauchy's loss on logarithms, since libraries have slow
 //            kernels for some shapes. A shape in five is kept aside, on all GPUs alike.
 // Invariant: rows that are kept aside decide nothing; a section without rows stays as it was; the priors are
 //            the same for every architecture.

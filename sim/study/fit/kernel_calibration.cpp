@@ -225,6 +225,8 @@ class KernelFitter {
         return {name, value / 1e6, "us"};
       case ConstantUnit::bandwidth:
         return {name, value / 1e9, "GB/s"};
+      case ConstantUnit::power:
+        return {name, value / 1e3, "W"};
       case ConstantUnit::ratio:
         break;
     }

@@ -139,6 +139,8 @@ TEST_CASE("constants that are missing, out of range or of no architecture are er
   CHECK(contains(problems_with(".tensor", "{}"), place + "/tensor: found no"));
   CHECK(contains(problems_with(".tensor.efficiency", "0"), place + "/tensor/efficiency: "));
   CHECK(contains(problems_with(".tensor.tile", "2 s"), place + "/tensor/tile: "));
+  CHECK(contains(problems_with(".tensor.draw", "2 kW"), place + "/tensor/draw: "));
+  CHECK(contains(problems_with(".tensor.across", "0"), place + "/tensor/across: "));
   CHECK(contains(problems_with(".vector.operands", "1 B/s"), place + "/vector/operands: "));
   CHECK(contains(problems_with(".attention.alone", "-1"), place + "/attention/alone: "));
   CHECK(contains(problems_with(".memory.starts", "1 us"), place + "/memory/starts: "));
@@ -155,6 +157,8 @@ TEST_CASE("a mistake inside an inline GPU is an error where it stands") {
   CHECK(contains(problems_of_lab({{machine, inline_gpu}, {machine + ".memory_efficiency", "1.5"}}),
                  "/cluster/machine/gpu/memory_efficiency: "));
   CHECK(contains(problems_of_lab({{machine, inline_gpu}, {machine + ".tdp", "300 J"}}),
+                 "/cluster/machine/gpu/tdp: "));
+  CHECK(contains(problems_of_lab({{machine, inline_gpu}, {machine + ".tdp", "0 W"}}),
                  "/cluster/machine/gpu/tdp: "));
   CHECK(
       contains(problems_of_lab({{machine, inline_gpu}, {machine + ".matmul_efficiency", R"({"fp16": []})"}}),

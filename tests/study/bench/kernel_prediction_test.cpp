@@ -89,9 +89,38 @@ TEST_CASE("with constants a product is priced by its shape, whatever its FLOPs")
   const GpuSpec gpu = load_gpu("l40s", shipped_profiles());
   const KernelCase square = kernel_of(GemmShape{.m = 4096, .n = 4096, .k = 4096});
   const KernelCase thin = kernel_of(GemmShape{.m = 64, .n = 64, .k = 4096 * 4096});
-  CHECK(predict_kernel(gpu, square) == product_time(gpu, Operands::of(Precision::bf16),
+  CHECK(predict_kernel(gpu, square) == product_time(gpu, {Precision::bf16, 2, Clock::boost},
                                                     {.shape = GemmShape{.m = 4096, .n = 4096, .k = 4096}}));
   CHECK(*predict_kernel(gpu, thin) > *predict_kernel(gpu, square) * 2);
+}
+
+// The first millisecond of each is at boost; of eight, seven eighths are at the clock that is held.
+TEST_CASE("kernels in a row are slowed once the limit has seen them") {
+  const GpuSpec gpu = load_gpu("h100_sxm_80gb", shipped_profiles());
+  const auto time = [&](std::int64_t batch, Clock clock) {
+    return product_time(gpu, {Precision::bf16, 2, clock},
+                        {.shape = GemmShape{.batch = batch, .m = 4096, .n = 4096, .k = 4096}});
+  };
+  const auto predicted = [&](std::int64_t batch) {
+    return *predict_kernel(gpu, kernel_of(GemmShape{.batch = batch, .m = 4096, .n = 4096, .k = 4096}));
+  };
+  REQUIRE(time(1, Clock::boost) < Duration::milliseconds(1));
+  REQUIRE(time(1, Clock::held) > time(1, Clock::boost));
+  CHECK(predicted(1) == time(1, Clock::boost));
+  const Duration boost = time(64, Clock::boost);
+  REQUIRE(boost > Duration::milliseconds(8));
+  const double late = 1 - 1e-3 / boost.in_seconds();
+  CHECK(predicted(64).in_seconds() == doctest::Approx(1e-3 + late * time(64, Clock::held).in_seconds()));
+}
+
+// By data of a layer from k to n: m x n by n x k; by weights: k x m by m x n.
+TEST_CASE("a timed product is the pass of a linear layer whose operands lie as its own") {
+  KernelCase kernel = kernel_of(GemmShape{.m = 3, .n = 5, .k = 7});
+  CHECK(product_of(kernel) == Kernel{.shape = GemmShape{.m = 3, .n = 5, .k = 7}});
+  kernel.operands = KernelDirection::by_data;
+  CHECK(product_of(kernel) == Kernel{GemmShape{.m = 3, .n = 7, .k = 5}, KernelDirection::by_data});
+  kernel.operands = KernelDirection::by_weights;
+  CHECK(product_of(kernel) == Kernel{GemmShape{.m = 7, .n = 5, .k = 3}, KernelDirection::by_weights});
 }
 
 TEST_CASE("a memory-bound operator takes its passes over memory") {

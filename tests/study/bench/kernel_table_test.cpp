@@ -37,6 +37,21 @@ void check_refused(const std::string& name, const std::string& text, const std::
   CHECK(problem.find(name + ":" + place_and_reason) != std::string::npos);
 }
 
+// Column by column "T" of m x k and "N" of k x n lie along k.
+TEST_CASE("cuBLAS's letters say how operands lie, and nobody else's") {
+  const auto operands = [](const std::string& letters, const std::string& source) {
+    return read("gemm.csv", gemm_header + "v100,fp32,1,3,5,7," + letters + ",fwd,1.5," + source + "\n")
+        .at(0)
+        .operands;
+  };
+  const std::string bench = "baidu-research/DeepBench";
+  CHECK(operands("TN", bench) == KernelDirection::forward);
+  CHECK(operands("NN", bench) == KernelDirection::by_data);
+  CHECK(operands("NT", bench) == KernelDirection::by_weights);
+  CHECK(operands("", bench) == KernelDirection::forward);
+  CHECK(operands("NT", "us") == KernelDirection::forward);
+}
+
 TEST_CASE("a matrix product is read with its shape, precision, direction, time and source") {
   const KernelCase kernel =
       read("gemm.csv", gemm_header + "l40s,fp16_pseudo,2,3,5,7,NT,bwd_data,1.5,us\n").at(0);

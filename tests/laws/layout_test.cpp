@@ -1,0 +1,202 @@
+// Layouts: degrees of one change nothing, bubbles are the published ones, folding is exact, and what cannot be cut
+// is refused with what can.
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/run/cluster.h"
+#include "tests/support/property.h"
+#include "tests/support/same_report.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep::layout_test {
+
+using Json = nlohmann::ordered_json;
+
+// Eight layers of equal length, whose activations take no time worth mentioning: a bottleneck of one element.
+Json equal_layers(std::int64_t ranks, const Json& training) {
+  Json layers = Json::array();
+  for (int layer = 0; layer < 8; ++layer)
+    layers.push_back({{"name", "layer" + std::to_string(layer)},
+                      {"parameters", {1}},
+                      {"forward_time", "10 ms"},
+                      {"backward_time", "20 ms"}});
+  Json machine{{"name", "ideal"},
+               {"source", "a law"},
+               {"gpu", "a100_sxm_80gb"},
+               {"gpus", ranks},
+               {"gpu_links", {{"kind", "nvswitch"}, {"link", {{"bandwidth", "1 TB/s"}, {"latency", "0 s"}}}}},
+               {"calibration", {{"name", "none"}, {"source", "a law"}}}};
+  Json all = training;
+  all["optimizer"] = "none";
+  return {{"name", "equal layers"},
+          {"cluster", {{"machine", machine}}},
+          {"model", {{"layers", layers}}},
+          {"training", all}};
+}
+
+Json transformer(const std::string& machine, std::int64_t nodes, const Json& training) {
+  Json all = training;
+  all["optimizer"] = "adam";
+  return {{"name", "layout"},
+          {"cluster", {{"machine", machine}, {"nodes", nodes}}},
+          {"model",
+           {{"family", "transformer"},
+            {"style", "gpt2"},
+            {"layers", 8},
+            {"hidden", 1024},
+            {"heads", 16},
+            {"vocabulary", 8192},
+            {"sequence_length", 512},
+            {"precision", "bf16"}}},
+          {"training", all}};
+}
+
+Report report_of(const Json& given) {
+  const LoadedScenario scenario = scenario_from(given);
+  return summarise(scenario, simulate(scenario));
+}
+
+double share(Duration part, Duration whole) {
+  return part.in_seconds() / whole.in_seconds();
+}
+
+TEST_CASE("Degrees of one are plain data parallelism to the picosecond") {
+  Json plain = transformer("dgx_a100_80gb", 2, {{"strategy", "ddp"}, {"gradient_accumulation", 2}});
+  plain["model"]["batch_per_gpu"] = 1;
+  Json stated = plain;
+  for (const char* key : {"tensor_parallel", "context_parallel", "expert_parallel", "pipeline_parallel"})
+    stated["training"][key] = 1;
+  stated["training"]["data_parallel"] = 16;
+  CHECK(first_difference(report_of(plain), report_of(stated)) == "");
+}
+
+// Of the first stage, whose passes reach from the begin of an iteration to its end.
+double bubble_of(std::int64_t stages, std::int64_t micro_batches, const Json& schedule) {
+  Json training{{"strategy", "pp"}, {"micro_batch", 1}, {"gradient_accumulation", micro_batches}};
+  training.update(schedule);
+  const Report report = report_of(equal_layers(stages, training));
+  return share(report.breakdown.pipeline_bubble + report.breakdown.exposed_communication, report.iteration);
+}
+
+TEST_CASE("GPipe and 1F1B idle p - 1 of m + p - 1, interleaved ones a part of that") {
+  constexpr double messages = 1e-3;  // what sending one element takes, of 30 ms
+  for (const std::int64_t p : {2, 4, 8})
+    for (const std::int64_t m : {std::int64_t{1} * p, std::int64_t{2} * p, std::int64_t{4} * p}) {
+      INFO(p, " stages, ", m, " micro-batches");
+      const double expected = static_cast<double>(p - 1) / static_cast<double>(m + p - 1);
+      CHECK(std::abs(bubble_of(p, m, {{"pipeline_schedule", "gpipe"}}) - expected) < messages);
+      CHECK(std::abs(bubble_of(p, m, {{"pipeline_schedule", "1f1b"}}) - expected) < messages);
+      for (const std::int64_t v : {2, 4})
+        if (p * v <= 8)
+          CHECK(std::abs(bubble_of(p, m, {{"virtual_stages", v}}) -
+                         static_cast<double>(p - 1) / static_cast<double>(v * m + p - 1)) < messages);
+    }
+}
+
+TEST_CASE("GPipe keeps the activations of every micro-batch, 1F1B of as many as there are stages") {
+  const auto activations = [](const char* schedule, std::int64_t micro_batches) {
+    return report_of(transformer("dgx_a100_80gb", 1,
+                                 {{"strategy", "ddp"},
+                                  {"pipeline_parallel", 4},
+                                  {"tensor_parallel", 2},
+                                  {"micro_batch", 1},
+                                  {"gradient_accumulation", micro_batches},
+                                  {"pipeline_schedule", schedule}}))
+        .memory.peak.activations;
+  };
+  CHECK(activations("1f1b", 16) == activations("1f1b", 8));
+  CHECK(activations("gpipe", 16).count() > activations("gpipe", 8).count() * 19 / 10);
+  CHECK(activations("gpipe", 16) > activations("1f1b", 16) * 3);
+}
+
+std::vector<Json> layouts() {
+  std::vector<Json> all;
+  const auto add = [&](std::int64_t t, std::int64_t p, std::int64_t c, Json more) {
+    Json training{{"strategy", "ddp"}, {"tensor_parallel", t}, {"pipeline_parallel", p},
+                  {"context_parallel", c}, {"micro_batch", 1}, {"gradient_accumulation", 4}};
+    training.update(more);
+    all.push_back(training);
+  };
+  add(2, 1, 1, {});
+  add(8, 1, 1, {{"sequence_parallel", true}});
+  add(1, 2, 1, {});
+  add(1, 4, 1, {{"strategy", "zero1"}, {"framework", "megatron"}});
+  add(2, 2, 1, {{"pipeline_schedule", "gpipe"}});
+  add(2, 2, 1, {{"placement", "pp-dp-tp-cp-ep"}});
+  add(4, 2, 1, {{"virtual_stages", 2}, {"sequence_parallel", true}});
+  add(2, 4, 1, {{"pipeline_schedule", "zb_h1"}});
+  add(1, 2, 2, {{"context_parallel_kind", "ring"}});
+  add(2, 1, 4, {{"context_parallel_kind", "all_gather"}});
+  add(1, 1, 2, {{"context_parallel_kind", "ulysses"}});
+  add(2, 1, 1, {{"strategy", "fsdp"}});
+  add(1, 2, 1, {{"strategy", "zero2"}});
+  return all;
+}
+
+TEST_CASE("Folding changes nothing on any mesh") {
+  for (const std::int64_t nodes : {1, 2, 4})
+    for (const Json& training : layouts()) {
+      LoadedScenario scenario = scenario_from(transformer("dgx_a100_80gb", nodes, training));
+      INFO(nodes, " nodes, ", training.dump());
+      scenario.simulation.fold = true;
+      const Json folded = to_json(summarise(scenario, simulate(scenario)), scenario);
+      scenario.simulation.fold = false;
+      CHECK(first_difference(folded, to_json(summarise(scenario, simulate(scenario)), scenario)) == "");
+    }
+}
+
+TEST_CASE("Alike ranks of a layout are simulated once") {
+  const auto classes = [](const Json& training) {
+    const LoadedScenario scenario = scenario_from(transformer("dgx_a100_80gb", 8, training));
+    return build_cluster(scenario)->symmetry.roles.representatives.size();
+  };
+  CHECK(classes({{"strategy", "ddp"}, {"tensor_parallel", 8}, {"micro_batch", 1}}) <= 8);
+  CHECK(classes({{"strategy", "ddp"}, {"tensor_parallel", 8}, {"pipeline_parallel", 4}, {"micro_batch", 1}}) <= 32);
+}
+
+TEST_CASE("The accounts of a layout add up, and more bandwidth never makes it slower") {
+  for (const Json& training : layouts()) {
+    Json given = transformer("dgx_a100_80gb", 2, training);
+    INFO(training.dump());
+    const Report report = report_of(given);
+    CHECK(sum(report.breakdown) == report.iteration);
+    LoadedScenario faster = scenario_from(given);
+    for (NicSpec& nic : faster.cluster.machine.nics)
+      nic.link.bandwidth = Bandwidth{nic.link.bandwidth.count() * 2};
+    CHECK(summarise(faster, simulate(faster)).iteration <= report.iteration);
+  }
+}
+
+std::string problem_of(const Json& given) {
+  try {
+    scenario_from(given);
+  } catch (const ConfigError& error) {
+    return error.problems.front();
+  }
+  return "";
+}
+
+TEST_CASE("A layout that cannot be is refused with one that can") {
+  const auto refused = [](const Json& training, const char* why) {
+    const std::string problem = problem_of(transformer("dgx_a100_80gb", 2, training));
+    INFO(training.dump(), ": ", problem);
+    CHECK(problem.find(why) != std::string::npos);
+  };
+  refused({{"strategy", "ddp"}, {"tensor_parallel", 3}, {"micro_batch", 1}}, "nearest that works: tensor_parallel 2");
+  refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"data_parallel", 4}, {"micro_batch", 1}}, "leave 8");
+  refused({{"strategy", "ddp"}, {"pipeline_parallel", 16}, {"micro_batch", 1}}, "8 layers to deal");
+  refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"micro_batch", 1}, {"global_batch", 20}}, "no multiple of 8");
+  refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"virtual_stages", 2}, {"micro_batch", 1},
+           {"gradient_accumulation", 3}},
+          "gradient_accumulation");
+  refused({{"strategy", "dp"}, {"tensor_parallel", 2}, {"micro_batch", 1}}, "valid here");
+  refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"placement", "tp-pp"}, {"micro_batch", 1}}, "tp-cp-ep-dp-pp");
+  Json with_batch = transformer("dgx_a100_80gb", 2, {{"strategy", "ddp"}, {"tensor_parallel", 2}});
+  with_batch["model"]["batch_per_gpu"] = 4;
+  CHECK(problem_of(with_batch).find("training.micro_batch") != std::string::npos);
+}
+
+}  // namespace lockstep::layout_test
