@@ -178,7 +178,7 @@ double compute_seconds(const Scenario& scenario) {
   // A forward is less than a step. No stage does more than all layers.
   const double repeated = scenario.training.recompute.kind != RecomputeKind::none ? 2 : 1;
   const ParallelDegrees& degrees = scenario.training.layout.degrees;
-  constexpr double replicated = 4;  // norms and what else is not cut, and products that are thinner
+  constexpr double replicated = 2;  // norms and what else is not cut, and products that are thinner
   const double sharing = std::max(1.0, as_double(degrees.tensor * degrees.context) / replicated);
   return repeated * micro_batches * priced_seconds(scenario) / sharing;
 }

@@ -300,7 +300,7 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
   const Layout& layout = scenario.training.layout;
   json["micro_batch"] = scenario.model.batch_per_gpu;
   json["expert_parallel"] = layout.degrees.expert;
-  json["placement"] = fmt::format("{}", fmt::join(layout.placement, "-"));
+  json["placement"] = text_of(layout.placement);
   json["sequence_parallel"] = layout.degrees.sequence_parallel;
   json["tensor_parallel_overlap"] = name_of(layout.degrees.tensor_overlap, tensor_overlap_spellings);
   json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;

@@ -76,7 +76,8 @@ void add_time(Report& report, const Simulation& simulation, const RankView& crit
     add_accounts(report, account.totals, critical.representative(), roles,
                  static_cast<std::int64_t>(critical.iterations()));
   }
-  report.times.first = simulation.first.timeline.finish().since_start();
+  report.times.first = simulation.first.plan.size() > 0 ? simulation.first.timeline.finish().since_start()
+                                                        : critical.end_of(0).since_start();
 }
 
 // Where nodes fail, training stops now and then to save itself: every iteration pays its part.

@@ -133,6 +133,7 @@ ClusterFacts facts_of(const Scenario& scenario) {
           .compute_capability = cluster.gpu.compute_capability,
           .reduces_on_hosts = reduces_on_hosts(scenario),
           .acts_alike = acts_alike(scenario),
+          .loads_unlike = scenario.simulation.loads_unlike,
           .calibration = cluster.calibration,
           .machine = cluster.machine,
           .fabric = cluster.fabric,

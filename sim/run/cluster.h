@@ -49,6 +49,7 @@ struct ClusterFacts {
   std::int64_t compute_capability = 0;
   bool reduces_on_hosts = false;
   bool acts_alike = true;  // folding.h
+  bool loads_unlike = false;
   Calibration calibration;
   MachineSpec machine;
   FabricSpec fabric;

@@ -37,7 +37,7 @@ bool may_fold_groups(const Scenario& scenario) {
 
 // Of the algorithms that may be chosen for messages of any size, those in which not all nodes do alike.
 std::set<std::string> unlike_algorithms(const Scenario& scenario, const Communicator& shape) {
-  if (does_alike(scenario, shape))
+  if (!scenario.simulation.loads_unlike || does_alike(scenario, shape))
     return {};
   constexpr int most_doublings = 40;
   constexpr std::array ops{CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter};
@@ -118,6 +118,24 @@ bool folds(const std::string& algorithm) {
 bool acts_alike(const Scenario& scenario) {
   return scenario.simulation.fold && !strategy_of(scenario).has_leader && !has_jitter(scenario) &&
          !has_work_of_its_own(scenario);
+}
+
+bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> groups,
+                       std::span<const IterationOps> iterations) {
+  if (scenario.simulation.loads_unlike || groups.empty() || !may_fold_groups(scenario))
+    return false;
+  const auto spans_nodes = [](const GroupSet& set) {
+    return std::any_of(set.shapes.begin(), set.shapes.end(),
+                       [](const Communicator& shape) { return shape.nodes > 1; });
+  };
+  if (std::none_of(groups.begin(), groups.end(), spans_nodes))
+    return false;
+  for (const IterationOps& iteration : iterations)
+    for (const Communication& communication : iteration.communications)
+      if (communication.op != CollectiveOp::send_recv && !folds(communication.algorithm) &&
+          !is_point_to_point(communication.op))
+        return true;
+  return false;
 }
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,

@@ -12,6 +12,7 @@
 #include "sim/plan/group.h"
 #include "sim/run/symmetry.h"
 #include "sim/scenario/scenario.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 
@@ -20,6 +21,11 @@ bool folds(const std::string& algorithm);
 
 // What is known before there is a cluster: nobody leads, draws or works for himself, and it is not forbidden.
 bool acts_alike(const Scenario& scenario);
+
+// Whether some collective of groups that span nodes went another way than their rings, though alike ranks were found
+// by their rings alone: they are then to be found anew with `loads_unlike`.
+bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> groups,
+                       std::span<const IterationOps> iterations);
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
                     std::span<const GroupSet> groups);

@@ -21,7 +21,7 @@ class LayoutMesh {
  public:
   explicit LayoutMesh(const Scenario& scenario)
       : layout_(scenario.training.layout), of_strategy_(of_strategy(scenario, scenario.synchronised_ranks())) {
-    for (const std::string& axis : layout_.placement) add(axis);
+    for (const LayoutAxis axis : layout_.placement) add(axis);
   }
 
   Mesh mesh() const { return Mesh(axes_); }
@@ -34,36 +34,39 @@ class LayoutMesh {
       if (degree > 1)
         sets.push_back({std::string(name), std::move(along)});
     };
-    add(degrees.tensor, name_of(ParallelAxis::tensor), {"tp"});
-    add(degrees.context, name_of(ParallelAxis::context), {"cp"});
-    add(degrees.expert, name_of(ParallelAxis::expert), {"ep"});
-    add(degrees.expert, expert_data_group, {"cp", "dp"});
-    add(layout_.pipeline, pipeline_group, {"pp"});
+    add(degrees.tensor, name_of(ParallelAxis::tensor), {"tensor"});
+    add(degrees.context, name_of(ParallelAxis::context), {"context"});
+    add(degrees.expert, name_of(ParallelAxis::expert), {"expert"});
+    add(degrees.expert, expert_data_group, {"context", "data"});
+    add(layout_.pipeline, pipeline_group, {"pipeline"});
     return sets;
   }
 
  private:
-  void add(const std::string& axis) {
+  void add(LayoutAxis axis) {
     const ParallelDegrees& degrees = layout_.degrees;
-    if (axis == "dp" && !of_strategy_.sets.empty())
-      for (const MeshAxis& own : of_strategy_.mesh.axes()) axes_.push_back({own.name, own.size});
-    else if (axis == "dp")
-      axes_.push_back({axis, narrow(layout_.data / degrees.expert)});
-    else if (axis == "tp")
-      axes_.push_back({axis, narrow(degrees.tensor)});
-    else if (axis == "cp")
-      axes_.push_back({axis, narrow(degrees.context)});
-    else if (axis == "ep")
-      axes_.push_back({axis, narrow(degrees.expert)});
-    else
-      axes_.push_back({axis, narrow(layout_.pipeline)});
+    switch (axis) {
+      case LayoutAxis::tensor:
+        return axes_.push_back({"tensor", narrow(degrees.tensor)});
+      case LayoutAxis::context:
+        return axes_.push_back({"context", narrow(degrees.context)});
+      case LayoutAxis::expert:
+        return axes_.push_back({"expert", narrow(degrees.expert)});
+      case LayoutAxis::pipeline:
+        return axes_.push_back({"pipeline", narrow(layout_.pipeline)});
+      case LayoutAxis::data:
+        break;
+    }
+    if (of_strategy_.sets.empty())
+      return axes_.push_back({"data", narrow(layout_.data / degrees.expert)});
+    for (const MeshAxis& own : of_strategy_.mesh.axes()) axes_.push_back({own.name, own.size});
   }
 
   // A sequence that is cut is one sample of several ranks: all of them have gradients of the same parameters.
   std::vector<std::string> along_data() const {
-    std::vector<std::string> along{"cp", "ep"};
+    std::vector<std::string> along{"context", "expert"};
     if (of_strategy_.sets.empty())
-      along.push_back("dp");
+      along.push_back("data");
     for (const MeshAxis& own : of_strategy_.sets.empty() ? std::vector<MeshAxis>{} : of_strategy_.mesh.axes())
       along.push_back(own.name);
     return along;
@@ -88,7 +91,7 @@ std::vector<std::uint32_t> stages_of_ranks(const Scenario& scenario) {
   if (scenario.training.layout.pipeline == 1)
     return std::vector<std::uint32_t>(ranks, 0);
   const Mesh mesh = LayoutMesh(scenario).mesh();
-  const MeshAxis& axis = mesh.axis("pp");
+  const MeshAxis& axis = mesh.axis("pipeline");
   std::vector<std::uint32_t> stages;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) stages.push_back(mesh.coordinate(Rank{rank}, axis));
   return stages;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/run/describe_job.h"
+#include "sim/run/folding.h"
 #include "sim/run/plan_sizes.h"
 #include "sim/run/rehearsal.h"
 #include "sim/run/run_extent.h"
@@ -30,9 +31,15 @@ Simulation run_scenario(const Scenario& scenario, const SimulationOptions& optio
   simulation.cluster = find_cluster(scenario, options.clusters);
   const Cluster& cluster = *simulation.cluster;
   simulation.notes = rehearse_within_limits(scenario, cluster, simulation.job);
-  WrittenRun written = write_run(scenario, simulation.job, cluster, options.with_first);
+  const bool with_first = options.with_first && has_first_iteration(scenario);
+  WrittenRun written = write_run(scenario, simulation.job, cluster, with_first);
+  if (needs_finer_roles(scenario, cluster.groups, written.steady.iterations)) {
+    Scenario finer = scenario;
+    finer.simulation.loads_unlike = true;
+    return run_scenario(finer, options);
+  }
   simulation.size = written.size;
-  if (options.with_first)
+  if (with_first)
     simulation.first = run_plan(std::move(written.first), scenario, simulation.job, cluster);
   simulation.steady = run_plan(std::move(written.steady), scenario, simulation.job, cluster);
   simulation.timed_out = end_at_timeout(simulation.steady, scenario);
@@ -102,6 +109,10 @@ void run_all_iterations(Simulation& simulation, const Scenario& scenario, std::i
 }
 
 }  // namespace
+
+bool has_first_iteration(const Scenario& scenario) {
+  return !scenario.training.layout.is_cut();
+}
 
 Simulation simulate(const Scenario& scenario, const SimulationOptions& options) {
   return with_file(scenario, [&] { return run_scenario(scenario, options); });

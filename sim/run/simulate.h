@@ -25,7 +25,7 @@ namespace lockstep {
 struct Simulation {
   Job job;
   LentCluster cluster;  // routes and reports look things up in it
-  Run first;            // iteration 1, before buckets are rebuilt
+  Run first;            // iteration 1, before buckets are rebuilt; empty: it is the warm-up
   Run steady;           // one warm-up, then `simulation.iterations`
   std::optional<LongRun> long_run;
   std::optional<TimedOut> timed_out;  // ended the run; what is reported are the iterations before
@@ -39,6 +39,10 @@ struct SimulationOptions {
   bool with_first = true;
   ClusterStore* clusters = nullptr;  // which outlives the simulation; none: it builds its own
 };
+
+// Whether iteration 1 has a plan of its own. That of a model that is cut is the warm-up, without the weights that
+// copies send each other before it.
+bool has_first_iteration(const Scenario& scenario);
 
 Simulation simulate(const Scenario& scenario, const SimulationOptions& options = {});
 

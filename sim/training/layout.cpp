@@ -1,6 +1,37 @@
 #include "sim/training/layout.h"
 
+#include <algorithm>
+
 namespace lockstep {
+namespace {
+
+constexpr std::size_t axes = 5;
+constexpr std::size_t letters = 2;  // of an axis
+
+std::string_view short_name(LayoutAxis axis) {
+  return usual_placement.substr(static_cast<std::size_t>(axis) * (letters + 1), letters);
+}
+
+}  // namespace
+
+std::string text_of(const std::vector<LayoutAxis>& placement) {
+  std::string text;
+  for (const LayoutAxis axis : placement) text += (text.empty() ? "" : "-") + std::string(short_name(axis));
+  return text;
+}
+
+std::optional<std::vector<LayoutAxis>> parse_placement(std::string_view text) {
+  std::vector<LayoutAxis> placement;
+  for (std::size_t at = 0; at < text.size(); at += letters + 1)
+    for (std::size_t number = 0; number < axes; ++number)
+      if (text.substr(at, letters) == short_name(LayoutAxis{static_cast<std::uint8_t>(number)}))
+        placement.push_back(LayoutAxis{static_cast<std::uint8_t>(number)});
+  std::vector<LayoutAxis> sorted = placement;
+  std::sort(sorted.begin(), sorted.end());
+  const bool has_each_once =
+      sorted.size() == axes && std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  return has_each_once && text == text_of(placement) ? std::optional(placement) : std::nullopt;
+}
 
 std::string_view name_of(ParallelAxis axis) {
   switch (axis) {

@@ -13,6 +13,7 @@
 // Reference: NVIDIA/Megatron-LM megatron/core/parallel_state.py (RankGenerator, its default order).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +22,17 @@
 
 namespace lockstep {
 
+// In the order of their usual placement.
+enum class LayoutAxis : std::uint8_t { tensor, context, expert, data, pipeline };
+inline constexpr std::string_view usual_placement = "tp-cp-ep-dp-pp";
+
 struct Layout {
   ParallelDegrees degrees = {};  // inside a stage: tensor, context, expert
   std::int64_t data = 1;
   std::int64_t pipeline = 1;
-  std::vector<std::string> placement = {"tp", "cp", "ep", "dp", "pp"};  // the first: neighbours
+  // The first: neighbours.
+  std::vector<LayoutAxis> placement = {LayoutAxis::tensor, LayoutAxis::context, LayoutAxis::expert,
+                                       LayoutAxis::data, LayoutAxis::pipeline};
   std::string schedule = "1f1b";                // an entry of Registry<PipelineSchedule>
   std::int64_t chunks = 1;                      // parts of the model that a rank of the pipeline holds
   std::vector<std::int64_t> stage_blocks = {};  // by part, as stated; empty: evenly
@@ -44,5 +51,8 @@ inline constexpr std::string_view pipeline_group = "pipeline";
 
 // Of the dimension, and of the group that its ranks form.
 std::string_view name_of(ParallelAxis axis);
+// "tp-cp-ep-dp-pp", and back; nothing where an axis is missing, or there twice.
+std::string text_of(const std::vector<LayoutAxis>& placement);
+std::optional<std::vector<LayoutAxis>> parse_placement(std::string_view text);
 
 }  // namespace lockstep

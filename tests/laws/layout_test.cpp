@@ -27,7 +27,7 @@ Json equal_layers(std::int64_t ranks, const Json& training) {
                {"source", "a law"},
                {"gpu", "a100_sxm_80gb"},
                {"gpus", ranks},
-               {"gpu_links", {{"kind", "nvswitch"}, {"link", {{"bandwidth", "1 TB/s"}, {"latency", "0 s"}}}}},
+               {"gpu_links", {{"kind", "nvswitch"}, {"link", {{"bandwidth", "1 TB/s"}, {"latency", "0 s"}}}, {"links_per_gpu", 1}}},
                {"calibration", {{"name", "none"}, {"source", "a law"}}}};
   Json all = training;
   all["optimizer"] = "none";
@@ -120,9 +120,9 @@ std::vector<Json> layouts() {
     training.update(more);
     all.push_back(training);
   };
-  add(2, 1, 1, {});
+  add(2, 1, 1, Json::object());
   add(8, 1, 1, {{"sequence_parallel", true}});
-  add(1, 2, 1, {});
+  add(1, 2, 1, Json::object());
   add(1, 4, 1, {{"strategy", "zero1"}, {"framework", "megatron"}});
   add(2, 2, 1, {{"pipeline_schedule", "gpipe"}});
   add(2, 2, 1, {{"placement", "pp-dp-tp-cp-ep"}});

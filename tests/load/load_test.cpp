@@ -202,10 +202,8 @@ TEST_CASE("a value of the wrong type is an error where it stands") {
                 problems_of_lab);
 }
 
-TEST_CASE("what is not simulated yet is refused by name") {
-  check_refused(
-      {{"training.tensor_parallel", "2", {"/training/tensor_parallel: ", "not supported yet"}}},
-      problems_of_lab);
+TEST_CASE("what cannot be cut is refused by name") {
+  check_refused({{"training.tensor_parallel", "2", {"tensor parallelism can split"}}}, problems_of_lab);
 }
 
 TEST_CASE("counts that do not fit the machine are errors that name both") {

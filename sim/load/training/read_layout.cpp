@@ -23,29 +23,14 @@ constexpr std::array whole_dimensions{
 
 constexpr std::int64_t most_samples = 1'000'000;  // of a micro-batch
 
-std::vector<std::string> dimensions_of(std::string_view text) {
-  std::vector<std::string> names(1);
-  for (const char letter : text)
-    if (letter == '-')
-      names.emplace_back();
-    else
-      names.back() += letter;
-  return names;
-}
-
 void read_placement(const JsonReader& json, Layout& layout) {
   const auto found = json.optional("placement");
   if (!found)
     return;
-  std::vector<std::string> names = dimensions_of(found->text());
-  std::vector<std::string> sorted = names;
-  std::vector<std::string> known = layout.placement;
-  std::sort(sorted.begin(), sorted.end());
-  std::sort(known.begin(), known.end());
-  if (sorted == known)
-    layout.placement = std::move(names);
+  if (auto placement = parse_placement(found->text()))
+    layout.placement = *std::move(placement);
   else
-    found->expected("each of tp, cp, ep, dp and pp once, those that share a node first: \"tp-cp-ep-dp-pp\"");
+    found->expected("each dimension once, those that share a node first: \"" + std::string(usual_placement) + "\"");
 }
 
 std::int64_t read_degree(const JsonReader& json, std::string_view key, std::int64_t fallback) {
@@ -318,18 +303,34 @@ void check_pipeline(const JsonReader& json, const Layout& layout, std::int64_t m
                    layout.schedule);
 }
 
+namespace {
+
+std::int64_t size_of(const Layout& layout, LayoutAxis axis) {
+  switch (axis) {
+    case LayoutAxis::tensor:
+      return layout.degrees.tensor;
+    case LayoutAxis::context:
+      return layout.degrees.context;
+    case LayoutAxis::expert:
+      return layout.degrees.expert;
+    case LayoutAxis::data:
+      return layout.data / layout.degrees.expert;
+    case LayoutAxis::pipeline:
+      break;
+  }
+  return layout.pipeline;
+}
+
+}  // namespace
+
 TrainingFacts facts_of_copies(const TrainingFacts& facts, const Layout& layout) {
   if (!layout.is_cut() || !facts.is_cluster_known)
     return facts;
   std::int64_t stride = 1;
   std::int64_t in_node = 1;  // ranks of one node that hold the same parameters
-  for (const std::string& axis : layout.placement) {
-    const bool is_copy = axis == "cp" || axis == "ep" || axis == "dp";
-    const std::int64_t size = axis == "tp"   ? layout.degrees.tensor
-                              : axis == "cp" ? layout.degrees.context
-                              : axis == "ep" ? layout.degrees.expert
-                              : axis == "dp" ? layout.data / layout.degrees.expert
-                                             : layout.pipeline;
+  for (const LayoutAxis axis : layout.placement) {
+    const bool is_copy = axis != LayoutAxis::tensor && axis != LayoutAxis::pipeline;
+    const std::int64_t size = size_of(layout, axis);
     if (is_copy && stride < facts.gpus_per_node)
       in_node *= std::min(size, std::max<std::int64_t>(facts.gpus_per_node / stride, 1));
     stride *= size;
