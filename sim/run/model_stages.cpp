@@ -66,13 +66,22 @@ std::int64_t handed_on(const ParallelModel& model, const LayerRange& part, const
   return degrees.sequence_parallel ? divided_up(whole, degrees.tensor) : whole;
 }
 
-// The last layer whose weights are another layer's, if there is one.
+// Layers that multiply by weights they do not have, outside of all blocks.
+std::vector<const Layer*> users_of_others(const Model& model) {
+  std::vector<const Layer*> users;
+  for (const Layer& layer : model.layers)
+    if (layer.product && layer.parameters.empty() && layer.weight_elements > 0 && layer.block < 0)
+      users.push_back(&layer);
+  return users;
+}
+
+// The first whose weights are another layer's as well, if there is one.
 std::optional<std::uint32_t> tied_parameter(const Model& model) {
+  const std::vector<const Layer*> users = users_of_others(model);
   for (const Layer& layer : model.layers)
     for (const std::uint32_t parameter : layer.parameters)
-      for (const Layer& user : model.layers)
-        if (&user != &layer && user.product && user.parameters.empty() && user.weight_elements > 0 &&
-            user.weight_elements == model.parameters[parameter].elements && user.block < 0)
+      for (const Layer* user : users)
+        if (user->weight_elements == model.parameters[parameter].elements)
           return parameter;
   return std::nullopt;
 }

@@ -148,9 +148,13 @@ void write_recomputed(const StrategyContext& context, const LayerWork& layer) {
   }
 }
 
-}  // namespace
+bool has_backward_exchanges(const LayerExchangeWork& exchanges) {
+  return !exchanges.before_backward.empty() || !exchanges.after_backward_input.empty() ||
+         !exchanges.after_backward.empty();
+}
 
-std::vector<OpId> write_backward_input(const StrategyContext& context, const LayerWork& layer) {
+// Its kernels, and what they wait for.
+std::vector<OpId> write_input_gradient(const StrategyContext& context, const LayerWork& layer) {
   write_recomputed(context, layer);
   const Begun before = begin_exchanges(context, layer.exchanges.before_backward);
   hold_for_host(context);
@@ -161,6 +165,8 @@ std::vector<OpId> write_backward_input(const StrategyContext& context, const Lay
   return kernels;
 }
 
+}  // namespace
+
 std::vector<OpId> write_backward_weights(const StrategyContext& context, const LayerWork& layer) {
   context.writer.section("weights of " + layer.name, Category::backward);
   std::vector<OpId> kernels =
@@ -169,9 +175,17 @@ std::vector<OpId> write_backward_weights(const StrategyContext& context, const L
   return kernels;
 }
 
+std::vector<OpId> write_backward_input(const StrategyContext& context, const LayerWork& layer) {
+  const LayerExchangeWork& exchanges = layer.exchanges;
+  std::vector<OpId> done = write_input_gradient(context, layer);
+  for (const auto* after : {&exchanges.after_backward_input, &exchanges.after_backward})
+    end_exchanges(context, *after, begin_exchanges(context, *after));
+  return last_of(context, has_backward_exchanges(exchanges), std::move(done));
+}
+
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
   const LayerExchangeWork& exchanges = layer.exchanges;
-  std::vector<OpId> done = write_backward_input(context, layer);
+  std::vector<OpId> done = write_input_gradient(context, layer);
   const Begun beside = begin_exchanges(context, exchanges.after_backward_input);
   if (layer.backward_weights)
     done = write_backward_weights(context, layer);
@@ -179,9 +193,7 @@ std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork
     release_at_end(context, MemoryCategory::activations, layer.activations, done);
   end_exchanges(context, exchanges.after_backward_input, beside);
   end_exchanges(context, exchanges.after_backward, begin_exchanges(context, exchanges.after_backward));
-  const bool has_exchanges = !exchanges.before_backward.empty() || !exchanges.after_backward_input.empty() ||
-                             !exchanges.after_backward.empty();
-  return last_of(context, has_exchanges, std::move(done));
+  return last_of(context, has_backward_exchanges(exchanges), std::move(done));
 }
 
 void write_partial_sums(const StrategyContext& context) {

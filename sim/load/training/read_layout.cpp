@@ -188,6 +188,8 @@ void read_pipeline(const JsonReader& json, const TrainingFacts& facts, Layout& l
   if (layout.pipeline == 1) {
     if (chunks && chunks->integer(1, million) > 1)
       chunks->problem("found more than 1 without a pipeline; expected pipeline_parallel above 1");
+    if (const auto stages = json.optional("stage_layers"))
+      stages->problem("found the stages of a pipeline without one; expected pipeline_parallel above 1");
     return;
   }
   const ChunkRange range = pipeline_schedule_named(layout.schedule).chunks;

@@ -1,0 +1,312 @@
+#include "sim/study/answers/layout_bound.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/base/check.h"
+#include "sim/run/cluster.h"
+#include "sim/run/describe_job.h"
+#include "sim/run/pricing.h"
+#include "sim/training/memory.h"
+#include "sim/training/schedules/pipeline_schedule.h"
+#include "sim/training/strategy.h"
+
+namespace lockstep {
+namespace {
+
+// What the kernels of one micro-batch take in a chunk of a stage.
+struct PassTime {
+  Duration forward;
+  Duration backward_input;
+  Duration backward_weights;
+
+  Duration of(PassKind kind) const {
+    switch (kind) {
+      case PassKind::forward:
+        return forward;
+      case PassKind::backward:
+        return backward_input + backward_weights;
+      case PassKind::backward_input:
+        return backward_input;
+      case PassKind::backward_weights:
+        break;
+    }
+    return backward_weights;
+  }
+};
+
+// What a library gets out of some wires, of one class and in one direction.
+Bandwidth carried(const ClusterSpec& cluster, const LinkSpec& link, std::int64_t count) {
+  const auto& efficiency = cluster.calibration.efficiency_ppm;
+  const auto found = efficiency.find(link.link_class);
+  const std::int64_t ppm = found == efficiency.end() ? million : found->second;
+  return Bandwidth{arithmetic::product_divided_up(link.bandwidth.count() * count, ppm, million)};
+}
+
+// All that reaches a GPU inside its node: no more of a collective of the node's GPUs arrives.
+Bandwidth wires_inside(const ClusterSpec& cluster) {
+  const GpuLinks& links = cluster.machine.gpu_links;
+  std::int64_t count = links.links_per_gpu;
+  for (const std::vector<std::int64_t>& row : links.matrix)
+    count = std::max(count, std::accumulate(row.begin(), row.end(), std::int64_t{0}));
+  Bandwidth all = carried(cluster, links.link, count);
+  if (cluster.machine.host.pcie)
+    all = Bandwidth{all.count() + carried(cluster, *cluster.machine.host.pcie, 1).count()};
+  return all;
+}
+
+// And through every NIC.
+Bandwidth all_wires(const ClusterSpec& cluster) {
+  Bandwidth all = wires_inside(cluster);
+  for (const NicSpec& nic : cluster.machine.nics)
+    all = Bandwidth{all.count() + carried(cluster, nic.link, 1).count()};
+  return all;
+}
+
+class PassPricer {
+ public:
+  PassPricer(const Scenario& scenario, const Job& job)
+      : pricing_(pricing_of(scenario, job)),
+        scale_(single_gpu_scale(scenario, job)),
+        degrees_(scenario.training.layout.degrees),
+        inside_(wires_inside(scenario.cluster)),
+        all_(all_wires(scenario.cluster)) {}
+
+  PassTime price(const Job& job, const LayerRange& layers) const {
+    PassTime time;
+    PassTime waits;
+    for (std::size_t index = layers.first; index < layers.last; ++index) {
+      const LayerWork& layer = job.layers[index];
+      time.forward += weigh(layer.forward);
+      time.backward_input += weigh(layer.backward);
+      for (const std::uint32_t again : layer.recomputed)
+        time.backward_input += weigh(job.layers[again].forward);
+      if (layer.backward_weights)
+        time.backward_weights += weigh(*layer.backward_weights);
+      const LayerExchangeWork& exchanges = layer.exchanges;
+      waits.forward += waiting(exchanges.before_forward) + waiting(exchanges.after_forward);
+      waits.backward_input += waiting(exchanges.before_backward) + waiting(exchanges.after_backward_input) +
+                              waiting(exchanges.after_backward);
+    }
+    return {whole(time.forward) + waits.forward, whole(time.backward_input) + waits.backward_input,
+            whole(time.backward_weights)};
+  }
+
+  // Of a rank that has so many others to share it with.
+  Duration optimizer(const Job& job, std::int64_t parts) const {
+    return whole(scaled(weigh(job.optimizer), 1, parts));
+  }
+
+ private:
+  Duration weigh(const KernelWork& work) const { return scale_.weigh(work_time(pricing_, work)); }
+
+  // Prices are rounded along their running sum, so that a pass may come to a picosecond less.
+  Duration whole(Duration weighed) const {
+    constexpr Duration rounding = Duration::picoseconds(1);
+    return std::max(scaled(weighed, scale_.whole), rounding) - rounding;
+  }
+
+  std::int64_t members(ParallelAxis axis) const {
+    switch (axis) {
+      case ParallelAxis::tensor:
+        return degrees_.tensor;
+      case ParallelAxis::context:
+        return degrees_.context;
+      case ParallelAxis::expert:
+        break;
+    }
+    return degrees_.expert;
+  }
+
+  // What each rank must receive of the others, or send them; a reduction inside a switch sends no more.
+  Duration waiting(const std::vector<ExchangeWork>& exchanges) const {
+    Duration waited;
+    for (const ExchangeWork& work : exchanges) {
+      const std::int64_t ranks = members(work.axis);
+      const bool is_whole = work.op == CollectiveOp::all_gather || work.op == CollectiveOp::reduce_scatter ||
+                            work.op == CollectiveOp::all_reduce;
+      const Bandwidth wires = work.axis == ParallelAxis::tensor ? inside_ : all_;
+      if (is_whole && !work.is_beside_kernel && ranks > 1 && wires > Bandwidth{0})
+        waited += time_to_move(Bytes{work.bytes.count() / ranks * (ranks - 1)}, wires);
+    }
+    return waited;
+  }
+
+  Pricing pricing_;
+  WorkScale scale_;
+  ParallelDegrees degrees_;
+  Bandwidth inside_;
+  Bandwidth all_;
+};
+
+// A pipeline whose messages take no time.
+class FreePipeline {
+ public:
+  FreePipeline(const PipelineSchedule& schedule, const PipelineShape& shape,
+               std::vector<std::vector<PassTime>> times)
+      : schedule_(schedule),
+        shape_(shape),
+        times_(std::move(times)),
+        forward_ends_(static_cast<std::size_t>(shape.parts() * shape.micro_batches)),
+        backward_ends_(forward_ends_.size()),
+        ends_(times_.size()),
+        next_(times_.size()) {
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage)
+      passes_.push_back(schedule.passes(shape, stage));
+  }
+
+  // When the first stage has run its passes.
+  Duration run() {
+    for (bool has_moved = true; has_moved;) {
+      has_moved = false;
+      for (std::size_t stage = 0; stage < passes_.size(); ++stage)
+        while (next_[stage] < passes_[stage].size() && run_pass(stage, passes_[stage][next_[stage]])) {
+          ++next_[stage];
+          has_moved = true;
+        }
+    }
+    LOCKSTEP_CHECK(next_.front() == passes_.front().size(), "a schedule waits for nothing that never comes");
+    return ends_.front();
+  }
+
+  // What the passes of a stage take without any wait.
+  Duration busy(std::size_t stage) const {
+    Duration busy;
+    for (const Pass& pass : passes_[stage]) busy += time_of(stage, pass);
+    return busy;
+  }
+
+ private:
+  using End = std::optional<Duration>;
+
+  Duration time_of(std::size_t stage, const Pass& pass) const {
+    return times_[stage][static_cast<std::size_t>(pass.chunk)].of(pass.kind);
+  }
+  End& end_of(std::vector<End>& ends, std::int64_t part, const Pass& pass) const {
+    return ends[static_cast<std::size_t>(part * shape_.micro_batches + pass.micro_batch)];
+  }
+
+  // False: what it waits for has not run yet.
+  bool run_pass(std::size_t stage, const Pass& pass) {
+    const std::int64_t part = schedule_.part(shape_, static_cast<std::int64_t>(stage), pass.chunk);
+    const bool goes_forward = pass.kind == PassKind::forward;
+    End ready = Duration::zero();
+    if (goes_forward && part > 0)
+      ready = end_of(forward_ends_, part - 1, pass);
+    if (!goes_forward && pass.kind != PassKind::backward_weights && part + 1 < shape_.parts())
+      ready = end_of(backward_ends_, part + 1, pass);
+    if (!ready)
+      return false;
+    ends_[stage] = std::max(ends_[stage], *ready) + time_of(stage, pass);
+    if (pass.kind != PassKind::backward_weights)
+      end_of(goes_forward ? forward_ends_ : backward_ends_, part, pass) = ends_[stage];
+    return true;
+  }
+
+  const PipelineSchedule& schedule_;
+  PipelineShape shape_;
+  std::vector<std::vector<PassTime>> times_;  // by stage and chunk
+  std::vector<End> forward_ends_;             // by part and micro-batch; none: has not run yet
+  std::vector<End> backward_ends_;
+  std::vector<Duration> ends_;  // by stage, of what has run so far
+  std::vector<std::size_t> next_;
+  std::vector<std::vector<Pass>> passes_;  // by stage
+};
+
+bool may_take_less_than_priced(const Scenario& scenario) {
+  const bool has_lengths = scenario.input && scenario.input->lengths;
+  const auto is_faster = [](const Straggler& straggler) { return straggler.slowdown_ppm < million; };
+  const std::vector<Straggler>& stragglers = scenario.cluster.stragglers;
+  return has_jitter(scenario) || has_lengths || strategy_of(scenario).is_asynchronous ||
+         std::any_of(stragglers.begin(), stragglers.end(), is_faster);
+}
+
+PipelineShape shape_of(const Scenario& scenario) {
+  const Layout& layout = scenario.training.layout;
+  return {.stages = layout.pipeline,
+          .chunks = layout.chunks,
+          .micro_batches = scenario.training.gradient_accumulation};
+}
+
+// Ranks that update between them what all of them hold; none: servers do.
+Duration least_optimizer(const Scenario& scenario, const Job& job, const PassPricer& pricer) {
+  const std::int64_t parts = memory_shares(job, scenario.synchronised_ranks()).states;
+  return parts == 0 ? Duration::zero() : pricer.optimizer(job, parts);
+}
+
+Duration time_of_pipeline(const Scenario& scenario, const Job& job, const PassPricer& pricer) {
+  std::vector<std::vector<PassTime>> times(job.stages.size());
+  for (std::size_t stage = 0; stage < times.size(); ++stage)
+    for (const LayerRange& chunk : job.stages[stage].stage->chunks)
+      times[stage].push_back(pricer.price(job.stages[stage], chunk));
+  FreePipeline pipeline(pipeline_schedule_named(scenario.training.layout.schedule), shape_of(scenario),
+                        std::move(times));
+  Duration least = pipeline.run() + least_optimizer(scenario, job.stages.front(), pricer);
+  for (std::size_t stage = 1; stage < job.stages.size(); ++stage)
+    least = std::max(least, pipeline.busy(stage) + least_optimizer(scenario, job.stages[stage], pricer));
+  return least;
+}
+
+Duration least_time(const Scenario& scenario, const Job& job) {
+  if (may_take_less_than_priced(scenario))
+    return Duration::zero();
+  const PassPricer pricer(scenario, job);
+  if (!job.stages.empty())
+    return time_of_pipeline(scenario, job, pricer);
+  const PassTime time = pricer.price(job, {0, job.layers.size()});
+  return (time.of(PassKind::forward) + time.of(PassKind::backward)) *
+             scenario.training.gradient_accumulation +
+         least_optimizer(scenario, job, pricer);
+}
+
+Bytes kept_by(const Job& job, const LayerRange& layers) {
+  Bytes kept;
+  for (std::size_t index = layers.first; index < layers.last; ++index) kept += job.layers[index].kept;
+  return kept;
+}
+
+Bytes standing_with(const Scenario& scenario, const Job& job, Bytes activations) {
+  MemoryUse use = standing_memory(
+      {.job = job, .world = Communicator(), .ranks = scenario.synchronised_ranks(), .half_copies = {}});
+  use.activations += activations;
+  return with_allowance(use).total();
+}
+
+Bytes least_memory_of_stage(const Scenario& scenario, const Job& stage, std::int64_t number) {
+  const PipelineSchedule& schedule = pipeline_schedule_named(scenario.training.layout.schedule);
+  const std::vector<Pass> passes = schedule.passes(shape_of(scenario), number);
+  std::vector<KeptActivations> kept;
+  for (const LayerRange& chunk : stage.stage->chunks)
+    kept.push_back({.by_forward = kept_by(stage, chunk), .for_weights = {}});
+  return standing_with(scenario, stage, most_kept(passes, kept));
+}
+
+Bytes least_memory(const Scenario& scenario, const Job& job) {
+  if (job.stages.empty())
+    return standing_with(scenario, job, kept_by(job, {0, job.layers.size()}));
+  Bytes most;
+  for (std::size_t stage = 0; stage < job.stages.size(); ++stage)
+    most =
+        std::max(most, least_memory_of_stage(scenario, job.stages[stage], static_cast<std::int64_t>(stage)));
+  return most;
+}
+
+// What a job says of a micro-batch is the same of each; where a measured step has all of them, they are part of
+// what its kernels are scaled by.
+Scenario with_one_micro_batch(Scenario scenario) {
+  if (!scenario.compute.single_gpu_iteration)
+    scenario.training.gradient_accumulation = 1;
+  return scenario;
+}
+
+}  // namespace
+
+LayoutBound bound_layout(const Scenario& scenario) {
+  const Job job = describe_job(with_one_micro_batch(scenario));
+  return {.iteration = least_time(scenario, job), .memory = least_memory(scenario, job)};
+}
+
+}  // namespace lockstep

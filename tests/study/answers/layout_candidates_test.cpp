@@ -1,0 +1,131 @@
+#include "sim/study/answers/layout_candidates.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/scenarios.h"
+
+namespace lockstep::layout_candidates_test {
+
+using nlohmann::ordered_json;
+
+ordered_json scenario_on(std::int64_t nodes, std::int64_t layers) {
+  ordered_json scenario;
+  scenario["cluster"] = {{"machine", "dgx_a100_80gb"}, {"nodes", nodes}};
+  scenario["model"] = {
+      {"family", "transformer"}, {"layers", layers}, {"hidden", 1024},      {"heads", 8},
+      {"kv_heads", 8},           {"ffn", 4096},      {"vocabulary", 32000}, {"precision", "bf16"},
+      {"sequence_length", 1024}};
+  scenario["training"] = {{"strategy", "ddp"}, {"micro_batch", 1}, {"global_batch", 64}};
+  return scenario;
+}
+
+std::vector<LayoutCandidate> candidates_of(const ordered_json& scenario) {
+  const LoadedScenario base = scenario_from(scenario);
+  return layout_candidates(base, {.nodes = base.cluster.nodes, .gpus_per_node = base.cluster.gpus_per_node});
+}
+
+std::set<std::string> values_of(const std::vector<LayoutCandidate>& candidates, const std::string& path) {
+  std::set<std::string> values;
+  for (const LayoutCandidate& candidate : candidates)
+    for (const auto& [changed, value] : candidate.overrides())
+      if (changed == path)
+        values.insert(value);
+  return values;
+}
+
+TEST_CASE("degrees multiply to the GPUs, and batches to the scenario's") {
+  for (const LayoutCandidate& candidate : candidates_of(scenario_on(2, 8))) {
+    CHECK(candidate.tensor * candidate.context * candidate.pipeline * candidate.data == 16);
+    CHECK(candidate.micro_batch * candidate.micro_batches * candidate.data == 64);
+    CHECK(candidate.tensor <= 8);
+    CHECK(candidate.pipeline * candidate.virtual_stages <= 8);
+    CHECK(candidate.expert == 1);
+  }
+}
+
+TEST_CASE("every candidate is a scenario that loads, and is what it says") {
+  ordered_json scenario = scenario_on(2, 4);
+  scenario["training"].update({{"tensor_parallel", 2},
+                               {"pipeline_parallel", 4},
+                               {"data_parallel", 2},
+                               {"pipeline_schedule", "1f1b"},
+                               {"stage_layers", {1, 1, 1, 1}},
+                               {"gradient_accumulation", 32}});
+  const std::vector<LayoutCandidate> candidates = candidates_of(scenario);
+  REQUIRE(candidates.size() > 100);
+  for (const LayoutCandidate& candidate : candidates) {
+    const LoadedScenario loaded = scenario_from(scenario, {.overrides = candidate.overrides()});
+    const Layout& layout = loaded.training.layout;
+    CHECK(layout.degrees.tensor == candidate.tensor);
+    CHECK(layout.degrees.context == candidate.context);
+    CHECK(layout.pipeline == candidate.pipeline);
+    CHECK(layout.data == candidate.data);
+    CHECK(layout.chunks == candidate.virtual_stages);
+    CHECK(loaded.model.batch_per_gpu == candidate.micro_batch);
+    CHECK(loaded.training.gradient_accumulation == candidate.micro_batches);
+  }
+}
+
+TEST_CASE("candidates come once each") {
+  const std::vector<LayoutCandidate> candidates = candidates_of(scenario_on(2, 8));
+  std::set<Overrides> seen;
+  for (const LayoutCandidate& candidate : candidates) CHECK(seen.insert(candidate.overrides()).second);
+}
+
+TEST_CASE("a twin differs by its order of dimensions, a lighter one by its recomputation") {
+  const std::vector<LayoutCandidate> candidates = candidates_of(scenario_on(2, 4));
+  const auto differences = [&](const LayoutCandidate& one, const LayoutCandidate& other) {
+    std::set<std::string> paths;
+    for (std::size_t i = 0; i < one.set.size(); ++i)
+      if (one.set[i] != other.set.at(i))
+        paths.insert(one.set[i].first);
+    return paths;
+  };
+  std::size_t twins = 0;
+  for (const LayoutCandidate& candidate : candidates) {
+    if (candidate.twin)
+      CHECK(differences(candidate, candidates.at(*candidate.twin)) ==
+            std::set<std::string>{"training.placement"});
+    if (candidate.lighter)
+      CHECK(differences(candidate, candidates.at(*candidate.lighter)) ==
+            std::set<std::string>{"training.recompute"});
+    twins += candidate.twin ? 1 : 0;
+  }
+  CHECK(twins > 0);
+}
+
+TEST_CASE("orders of dimensions are told where copies and stages compete for a node") {
+  CHECK(values_of(candidates_of(scenario_on(1, 8)), "training.placement").empty());
+  CHECK(values_of(candidates_of(scenario_on(2, 8)), "training.placement") ==
+        std::set<std::string>{"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"});
+}
+
+TEST_CASE("a model of images is copied and cut into stages, and its layers stay whole") {
+  ordered_json scenario;
+  scenario["cluster"] = {{"machine", "dgx_a100_80gb"}, {"nodes", 1}};
+  scenario["model"] = {{"name", "resnet50"}, {"batch_per_gpu", 32}, {"precision", "amp_fp16"}};
+  scenario["training"] = {{"strategy", "ddp"}};
+  const std::vector<LayoutCandidate> candidates = candidates_of(scenario);
+  CHECK(values_of(candidates, "training.tensor_parallel") == std::set<std::string>{"1"});
+  CHECK(values_of(candidates, "training.pipeline_parallel").size() > 1);
+  // Whole models keep batches of their own, beside 1 to 8 the scenario's and half of it; cut ones have none.
+  CHECK(values_of(candidates, "model.batch_per_gpu") ==
+        std::set<std::string>{"1", "16", "2", "32", "4", "8", "null"});
+  CHECK(values_of(candidates, "training.micro_batch") ==
+        std::set<std::string>{"1", "16", "2", "32", "4", "8"});
+  CHECK(values_of(candidates, "training.global_batch") == std::set<std::string>{"256"});
+}
+
+TEST_CASE("experts are dealt among copies by divisors of both") {
+  LoadedScenario base = scenario_from(scenario_on(1, 4));
+  base.model.model.transformer->mixture = {.experts = 6, .experts_per_token = 2, .ffn = 1024};
+  CHECK(values_of(layout_candidates(base, {.nodes = 1, .gpus_per_node = 8}), "training.expert_parallel") ==
+        std::set<std::string>{"1", "2"});
+}
+
+}  // namespace lockstep::layout_candidates_test
