@@ -7,12 +7,6 @@
 namespace lockstep {
 namespace {
 
-std::vector<Flow> flows_of(const MessageRequest& request) {
-  MessageList list(request.world);
-  list.add(request.from, request.to);
-  return std::move(list).flows();
-}
-
 std::int64_t wire_bytes_of_channel(const MessageRequest& request) {
   const Communicator& world = request.world;
   const std::int64_t payload_ppm =
@@ -39,7 +33,7 @@ OpId move_at_flow(PlanWriter& writer, const MessageRequest& request, OpId starte
   const std::string key =
       "message " + std::to_string(request.from.index) + " to " + std::to_string(request.to.index);
   const TrafficId traffic = writer.traffic(key, [&] {
-    const std::vector<Flow> flows = flows_of(request);
+    const std::vector<Flow> flows = message_flows(request.world, request.from, request.to);
     return Traffic{.flows = flows, .rounds = {flows}};
   });
   const std::int64_t bytes = wire_bytes_of_channel(request);
@@ -54,7 +48,7 @@ OpId move_at_flow(PlanWriter& writer, const MessageRequest& request, OpId starte
 std::vector<OpId> move_by_steps(PlanWriter& writer, const MessageRequest& request, OpId started) {
   std::vector<OpId> moved;
   const Bytes bytes{wire_bytes_of_channel(request)};
-  for (const Flow& flow : flows_of(request)) {
+  for (const Flow& flow : message_flows(request.world, request.from, request.to)) {
     const PathId path = writer.hop_path({.source = flow.source,
                                          .destination = flow.destination,
                                          .channel = flow.channel,
@@ -73,6 +67,12 @@ PathId held_path(PlanWriter& writer, const MessageRequest& request) {
 }
 
 }  // namespace
+
+std::vector<Flow> message_flows(const Communicator& world, Rank from, Rank to) {
+  MessageList list(world);
+  list.add(from, to);
+  return std::move(list).flows();
+}
 
 MessageOps write_message(PlanWriter& writer, const MessageRequest& request) {
   const PathId held = held_path(writer, request);

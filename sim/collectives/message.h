@@ -10,7 +10,7 @@
 // Cost:      four ops.
 // Reference: NVIDIA NCCL user guide, "Point-to-point communication".
 
-#include <string>
+#include <vector>
 
 #include "sim/collectives/collective.h"
 
@@ -30,6 +30,9 @@ struct MessageOps {
   OpId begin = no_op;
   OpId end = no_op;  // it is there
 };
+
+// The links that it loads are those of these flows.
+std::vector<Flow> message_flows(const Communicator& world, Rank from, Rank to);
 
 MessageOps write_message(PlanWriter& writer, const MessageRequest& request);
 

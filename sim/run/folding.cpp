@@ -7,6 +7,7 @@
 
 #include "sim/collectives/choice.h"
 #include "sim/collectives/collective.h"
+#include "sim/collectives/message.h"
 #include "sim/run/cluster.h"
 #include "sim/run/disturbance.h"
 #include "sim/run/layout_groups.h"
@@ -74,8 +75,25 @@ std::vector<std::vector<Flow>> flows_of(const Collective& collective, const Comm
   return flows;
 }
 
+// Stages send to the next and the one before, the last to the first as well, each at a time of its own: links that
+// two of them cross are not alike.
+std::vector<std::vector<Flow>> flows_of_stages(const Communicator& line) {
+  std::vector<std::vector<Flow>> flows;
+  for (std::uint32_t stage = 0; stage < line.ranks(); ++stage) {
+    const Rank here{stage};
+    const Rank next{(stage + 1) % line.ranks()};
+    flows.push_back(message_flows(line, here, next));
+    flows.push_back(message_flows(line, next, here));
+  }
+  return flows;
+}
+
 OtherFlows other_flows(const Scenario& scenario, const GroupSet& set) {
   OtherFlows others;
+  if (set.name == pipeline_group) {
+    for (const Communicator& shape : set.shapes) others.push_back(flows_of_stages(shape));
+    return others;
+  }
   for (const Communicator& shape : set.shapes) {
     std::vector<std::vector<Flow>>& of_shape = others.emplace_back();
     for (const std::string& name : unlike_algorithms(scenario, shape)) {
