@@ -55,9 +55,8 @@ MemoryUse standing_memory_of(const Scenario& scenario, const Simulation& simulat
   if (job.kinds == nullptr)
     return standing_memory_of(scenario, simulation, job, ranks);
   MemoryUse use = standing_memory_of(scenario, simulation, job.kinds->dense.front(), ranks);
-  const MemoryUse experts =
-      standing_memory_of(scenario, simulation, job.kinds->experts.front(),
-                         ranks / scenario.training.layout.degrees.expert);
+  const MemoryUse experts = standing_memory_of(scenario, simulation, job.kinds->experts.front(),
+                                               ranks / scenario.training.layout.degrees.expert);
   use.parameters += experts.parameters;
   use.gradients += experts.gradients;
   use.optimizer_states += experts.optimizer_states;

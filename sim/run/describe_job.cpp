@@ -482,8 +482,8 @@ Job job_of_kind(const Job& whole, const ParallelModel& slice, const ParameterKin
                   [&](std::uint32_t gradient) { return kinds.is_expert[gradient] != wants_experts; });
     for (std::uint32_t& gradient : layer.gradients) gradient = kinds.number[gradient];
   }
-  job.optimizer = optimizer_work(own, scenario.model.precision, scenario.training.optimizer,
-                                 scenario.compute.kernels);
+  job.optimizer =
+      optimizer_work(own, scenario.model.precision, scenario.training.optimizer, scenario.compute.kernels);
   if (!wants_experts)
     job.buffers = whole.buffers;
   return job;

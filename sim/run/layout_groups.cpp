@@ -20,7 +20,8 @@ MeshGroups of_strategy(const Scenario& scenario, std::int64_t ranks) {
 class LayoutMesh {
  public:
   explicit LayoutMesh(const Scenario& scenario)
-      : layout_(scenario.training.layout), of_strategy_(of_strategy(scenario, scenario.synchronised_ranks())) {
+      : layout_(scenario.training.layout),
+        of_strategy_(of_strategy(scenario, scenario.synchronised_ranks())) {
     for (const LayoutAxis axis : layout_.placement) add(axis);
   }
 

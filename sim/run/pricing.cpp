@@ -117,6 +117,8 @@ void for_each_kernel(const Job& job, const Visit& visit) {
   for (const LayerWork& layer : job.layers) {
     visit(layer.forward, micro_batches);
     visit(layer.backward, micro_batches);
+    if (layer.backward_weights)
+      visit(*layer.backward_weights, micro_batches);
     for (const std::uint32_t again : layer.recomputed) visit(job.layers[again].forward, micro_batches);
   }
   visit(job.optimizer, 1);
@@ -234,7 +236,8 @@ std::vector<LayerTime> layer_times(const Scenario& scenario, const Job& job) {
   };
   std::vector<LayerTime> times;
   for (const LayerWork& layer : job.layers) {
-    times.push_back({time(layer.forward), time(layer.backward), {}});
+    const Duration weights = layer.backward_weights ? time(*layer.backward_weights) : Duration::zero();
+    times.push_back({time(layer.forward), time(layer.backward) + weights, {}});
     for (const std::uint32_t again : layer.recomputed)
       times.back().recompute += time(job.layers[again].forward);
   }

@@ -27,7 +27,8 @@ StrategyContext told_of(const StrategyContext& context, const Job& job, const Pr
 // What both do every micro-batch or what neither does: they are of one strategy.
 class ExpertSynchroniser : public Synchroniser {
  public:
-  ExpertSynchroniser(const Strategy& strategy, const StrategyContext& context, const ProcessGroup& expert_group)
+  ExpertSynchroniser(const Strategy& strategy, const StrategyContext& context,
+                     const ProcessGroup& expert_group)
       : Synchroniser(context), kinds_(*job_.kinds) {
     context.carried.of_kinds.resize(2);
     dense_context_ = std::make_unique<StrategyContext>(

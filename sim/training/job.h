@@ -116,9 +116,9 @@ struct Job;
 
 // Parameters that all copies of the model hold, and experts that fewer ranks do: the job of each kind alone.
 struct ParameterKinds {
-  std::vector<Job> dense;    // one
-  std::vector<Job> experts;  // one
-  std::vector<bool> is_expert;         // by gradient of the whole
+  std::vector<Job> dense;             // one
+  std::vector<Job> experts;           // one
+  std::vector<bool> is_expert;        // by gradient of the whole
   std::vector<std::uint32_t> number;  // likewise: among those of its kind
 };
 
@@ -138,7 +138,8 @@ struct Job {
   Duration control_round;          // a few bytes from all ranks to all, by the hosts
   Bytes partial_gradients = {};    // that each rank of a tensor group found for its own tokens: added up once
   std::optional<StageWork> stage;  // left out: there is one, of all layers
-  std::shared_ptr<const ParameterKinds> kinds;  // null: all parameters are dense, or all ranks hold all experts
+  std::shared_ptr<const ParameterKinds>
+      kinds;                       // null: all parameters are dense, or all ranks hold all experts
   std::vector<Job> stages;         // of a pipeline, one after another: what each holds of this
   std::vector<FusedGroup> fused;   // what a rehearsal decided to send together; empty: nothing rehearsed yet
   std::optional<InputWork> input;  // left out: batches are always there

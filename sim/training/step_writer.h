@@ -24,8 +24,8 @@ std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWo
 void write_batch(const StrategyContext& context);
 // The layer's backward, after the forwards that it needs again.
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer);
-// Its two parts: what the layer before waits for, exchanges included, and the gradients of its weights, which may
-// come later.
+// Its two parts: what the layer before waits for, exchanges included, and the gradients of its weights, which
+// may come later.
 std::vector<OpId> write_backward_input(const StrategyContext& context, const LayerWork& layer);
 std::vector<OpId> write_backward_weights(const StrategyContext& context, const LayerWork& layer);
 // Of parameters that every rank of a tensor group has whole and saw some tokens of; once an iteration.

@@ -78,7 +78,7 @@ TEST_CASE("more GPUs are asked for in whole nodes, and train the same batch") {
   check_refused("layouts " + file + " --top 0", {"--top"});
 }
 
-// ResNet-50 as measured with its batch: what the file itself says is among the candidates, at the measured time.
+// ResNet-50 as measured with its batch: what the file says is among the candidates, at the measured time.
 TEST_CASE("the scenario's own micro-batch is tried, and a measured step is met by it") {
   const Folder folder;
   const std::string file = folder.write("resnet.json", testing::resnet_text);

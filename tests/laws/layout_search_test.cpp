@@ -28,7 +28,7 @@ ordered_json small_transformer(const std::string& strategy) {
   return scenario;
 }
 
-// Two nodes far apart: what is cut inside layers across them loses by communication, of which bounds know nothing.
+// Two nodes far apart: what communicates between them loses by what bounds know nothing of.
 ordered_json on_slow_links() {
   ordered_json scenario = small_transformer("zero1");
   scenario["cluster"]["slow_links"] = ordered_json::array({{{"node", 1}, {"slowdown", 20}}});

@@ -110,8 +110,8 @@ TEST_CASE("GPipe keeps the activations of every micro-batch, 1F1B of as many as 
 std::vector<Json> layouts() {
   std::vector<Json> all;
   const auto add = [&](std::int64_t t, std::int64_t p, std::int64_t c, Json more) {
-    Json training{{"strategy", "ddp"}, {"tensor_parallel", t}, {"pipeline_parallel", p},
-                  {"context_parallel", c}, {"micro_batch", 1}, {"gradient_accumulation", 4}};
+    Json training{{"strategy", "ddp"},     {"tensor_parallel", t}, {"pipeline_parallel", p},
+                  {"context_parallel", c}, {"micro_batch", 1},     {"gradient_accumulation", 4}};
     training.update(more);
     all.push_back(training);
   };
@@ -149,10 +149,13 @@ TEST_CASE("Alike ranks of a layout are simulated once") {
     return build_cluster(scenario)->symmetry.roles.representatives.size();
   };
   CHECK(classes({{"strategy", "ddp"}, {"tensor_parallel", 8}, {"micro_batch", 1}}) <= 8);
-  CHECK(classes({{"strategy", "ddp"}, {"tensor_parallel", 8}, {"pipeline_parallel", 4}, {"micro_batch", 1}}) <= 32);
+  CHECK(
+      classes({{"strategy", "ddp"}, {"tensor_parallel", 8}, {"pipeline_parallel", 4}, {"micro_batch", 1}}) <=
+      32);
 }
 
-TEST_CASE("The accounts of a layout add up, and more bandwidth never makes it slower by more than it plans with") {
+TEST_CASE(
+    "The accounts of a layout add up, and more bandwidth never makes it slower by more than it plans with") {
   for (const Json& training : layouts()) {
     Json given = transformer("dgx_a100_80gb", 2, training);
     INFO(training.dump());
@@ -181,15 +184,21 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
     INFO(training.dump(), ": ", problem);
     CHECK(problem.find(why) != std::string::npos);
   };
-  refused({{"strategy", "ddp"}, {"tensor_parallel", 3}, {"micro_batch", 1}}, "nearest that works: tensor_parallel 2");
+  refused({{"strategy", "ddp"}, {"tensor_parallel", 3}, {"micro_batch", 1}},
+          "nearest that works: tensor_parallel 2");
   refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"data_parallel", 4}, {"micro_batch", 1}}, "leave 8");
   refused({{"strategy", "ddp"}, {"pipeline_parallel", 16}, {"micro_batch", 1}}, "8 layers to deal");
-  refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"micro_batch", 1}, {"global_batch", 20}}, "no multiple of 8");
-  refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"virtual_stages", 2}, {"micro_batch", 1},
+  refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"micro_batch", 1}, {"global_batch", 20}},
+          "no multiple of 8");
+  refused({{"strategy", "ddp"},
+           {"pipeline_parallel", 2},
+           {"virtual_stages", 2},
+           {"micro_batch", 1},
            {"gradient_accumulation", 3}},
           "gradient_accumulation");
   refused({{"strategy", "dp"}, {"tensor_parallel", 2}, {"micro_batch", 1}}, "valid here");
-  refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"placement", "tp-pp"}, {"micro_batch", 1}}, "tp-cp-ep-dp-pp");
+  refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"placement", "tp-pp"}, {"micro_batch", 1}},
+          "tp-cp-ep-dp-pp");
   Json with_batch = transformer("dgx_a100_80gb", 2, {{"strategy", "ddp"}, {"tensor_parallel", 2}});
   with_batch["model"]["batch_per_gpu"] = 4;
   CHECK(problem_of(with_batch).find("training.micro_batch") != std::string::npos);

@@ -30,17 +30,18 @@ void read_placement(const JsonReader& json, Layout& layout) {
   if (auto placement = parse_placement(found->text()))
     layout.placement = *std::move(placement);
   else
-    found->expected("each dimension once, those that share a node first: \"" + std::string(usual_placement) + "\"");
+    found->expected("each dimension once, those that share a node first: \"" + std::string(usual_placement) +
+                    "\"");
 }
 
 std::int64_t read_degree(const JsonReader& json, std::string_view key, std::int64_t fallback) {
   return integer_or(json, key, fallback, {1, million});
 }
 
-constexpr std::array layout_keys{"tensor_parallel",     "pipeline_parallel", "context_parallel",
-                                 "expert_parallel",     "data_parallel",     "placement",
-                                 "sequence_parallel",   "virtual_stages",    "context_parallel_kind",
-                                 "vocabulary_multiple", "expert_imbalance",  "stage_layers",
+constexpr std::array layout_keys{"tensor_parallel",     "pipeline_parallel",      "context_parallel",
+                                 "expert_parallel",     "data_parallel",          "placement",
+                                 "sequence_parallel",   "virtual_stages",         "context_parallel_kind",
+                                 "vocabulary_multiple", "expert_imbalance",       "stage_layers",
                                  "pipeline_schedule",   "tensor_parallel_overlap"};
 
 // The largest that divides `whole` and is no more than `wanted`.
@@ -232,7 +233,8 @@ Layout read_layout(const JsonReader& json, const Place& place, const TrainingFac
   degrees.sequence_parallel = boolean_or(json, "sequence_parallel", false);
   degrees.context_kind =
       spelled_or(json, "context_parallel_kind", degrees.context_kind, context_kind_spellings);
-  degrees.tensor_overlap = spelled_or(json, "tensor_parallel_overlap", degrees.tensor_overlap, tensor_overlap_spellings);
+  degrees.tensor_overlap =
+      spelled_or(json, "tensor_parallel_overlap", degrees.tensor_overlap, tensor_overlap_spellings);
   if (const auto multiple = json.optional("vocabulary_multiple"))
     degrees.vocabulary_multiple = multiple->integer(1, million);
   degrees.expert_imbalance_ppm =

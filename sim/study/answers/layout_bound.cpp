@@ -294,8 +294,8 @@ Bytes least_memory(const Scenario& scenario, const Job& job) {
   return most;
 }
 
-// What a job says of a micro-batch is the same of each; where a measured step has all of them, they are part of
-// what its kernels are scaled by.
+// What a job says of a micro-batch is the same of each; where a measured step has all of them, they are part
+// of what its kernels are scaled by.
 Scenario with_one_micro_batch(Scenario scenario) {
   if (!scenario.compute.single_gpu_iteration)
     scenario.training.gradient_accumulation = 1;

@@ -5,8 +5,8 @@
 // Problem:   degrees, batch sizes, orders and schedules multiply to thousands of combinations, of which most
 //            cannot be built.
 // Idea:      degrees are divisors of what they cut: tensor of the GPUs of a node, context of the ranks left,
-//            pipeline of those left again; data is the rest. What a model, a batch or a schedule says against a
-//            shape is asked of the same functions that a scenario's reader asks, before anything is loaded.
+//            pipeline of those left again; data is the rest. What a model, a batch or a schedule says against
+//            a shape is asked of the same functions that a scenario's reader asks, before anything is loaded.
 // Invariant: all candidates train the same global batch. Their changes are complete: what the scenario states
 //            of a layout and a candidate does not is set to null. The order is the same on every machine,
 //            plain layouts first.

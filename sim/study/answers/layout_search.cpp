@@ -163,7 +163,7 @@ class LayoutSearch {
     }
   }
 
-  // With less recomputation the same layout fits, and its bound is no larger: it came before, or in this batch.
+  // With less recomputation the same layout fits; its bound is no larger: it came before, or in this batch.
   bool is_needless(std::size_t index) {
     const std::optional<std::size_t> lighter = candidates_[index].lighter;
     const bool is_needless = lighter && (trials_[*lighter].outcome == Outcome::simulated ||
@@ -239,6 +239,7 @@ class LayoutSearch {
                         .global_batch = find_throughput(base_, Duration::zero()).samples_per_iteration,
                         .capacity = base_.cluster.gpu.memory,
                         .given = question_.base.overrides,
+                        .is_anchored = anchored_.has_value(),
                         .candidates = candidates_.size()};
     for (const std::size_t index : best_) answer.layouts.push_back(trials_[index].found);
     for (std::size_t index = 0; index < trials_.size(); ++index) count(answer, index);

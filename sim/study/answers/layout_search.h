@@ -64,7 +64,8 @@ struct LayoutAnswer {
   std::string machine;
   std::int64_t global_batch = 0;
   Bytes capacity;
-  Overrides given = {};  // what the scenario was changed by to begin with
+  Overrides given = {};      // what the scenario was changed by to begin with
+  bool is_anchored = false;  // compute.anchor was solved once, for the scenario as it stands
   std::size_t candidates = 0;
   std::size_t simulated = 0;  // that fit
   RejectedLayouts rejected = {};

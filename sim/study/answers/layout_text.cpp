@@ -15,6 +15,9 @@ using nlohmann::ordered_json;
 
 constexpr double least_told = 0.1;  // percent of the best's iteration
 constexpr std::size_t most_reasons = 2;
+constexpr const char* about_anchor =
+    "compute.anchor was solved once, for the layout of the scenario; predict solves it for the one it is "
+    "given\n";
 
 std::string schedule_of(const LayoutCandidate& candidate) {
   if (candidate.schedule.empty())
@@ -188,7 +191,7 @@ std::string describe_nothing_fits(const LayoutAnswer& answer) {
   if (!answer.nearest)
     return all + (answer.first_problem.empty() ? "" : ": " + answer.first_problem);
   const std::string nearest =
-      fmt::format("{}: the nearest needs {} of a GPU's {}, {} more than there is: {}", all,
+      fmt::format("{}: the nearest needs at least {} of a GPU's {}, {} more than there is: {}", all,
                   format_bytes(answer.nearest->memory), format_bytes(answer.capacity),
                   lacking(answer, *answer.nearest), short_of(answer.nearest->candidate));
   if (answer.remedies.empty())
@@ -203,7 +206,8 @@ std::string to_text(const LayoutAnswer& answer) {
   if (answer.layouts.empty())
     return text + counts_of(answer);
   return text + table_of(answer) + "\n" + counts_of(answer) + promise_of(answer) +
-         "The best again: predict " + set_arguments(all_changes(answer)) + "\n";
+         "The best again: predict " + set_arguments(all_changes(answer)) + "\n" +
+         (answer.is_anchored ? about_anchor : "");
 }
 
 ordered_json to_json(const LayoutAnswer& answer) {
@@ -215,6 +219,7 @@ ordered_json to_json(const LayoutAnswer& answer) {
                         {"gpus", answer.cluster.gpus()},
                         {"global_batch", answer.global_batch},
                         {"memory_bytes_capacity", answer.capacity.count()},
+                        {"is_anchored", answer.is_anchored},
                         {"candidates", answer.candidates},
                         {"simulated", answer.simulated},
                         {"rejected",

@@ -2,8 +2,8 @@
 
 // The answer of a search for layouts, for people and for programs.
 //
-// Invariant: both depend on the answer alone. What a layout loses against the best is told by the parts of the
-//            breakdown that grew most, in percent of the best's iteration.
+// Invariant: both depend on the answer alone. What a layout loses against the best is told by the parts of
+//            the breakdown that grew most, in percent of the best's iteration.
 
 #include <nlohmann/json.hpp>
 #include <string>
