@@ -166,6 +166,19 @@ double priced_seconds(const Scenario& scenario) {
              seconds(gpu.kernel_launch + gpu.host_launch + operator_time(scenario.cluster.machine.host));
 }
 
+// How much of a model's work an iteration takes one after another, where ranks share it. m micro-batches pass p stages
+// within m + p of the longest stage's passes, which is no more than twice as long as the others are on average: the
+// ends of a model weigh less than half of it, or it has as many stages as it is worth.
+double share_of_rank(const Layout& layout, double micro_batches) {
+  constexpr double replicated = 2;  // norms and what else is not cut, and products that are thinner
+  const double inside = std::min(1.0, replicated / as_double(layout.degrees.tensor * layout.degrees.context));
+  if (layout.pipeline == 1 || !layout.stage_blocks.empty())
+    return inside;
+  constexpr double longest_stage = 2;
+  const double stages = as_double(layout.pipeline);
+  return inside * std::min(1.0, longest_stage * (micro_batches + stages) / (micro_batches * stages));
+}
+
 double compute_seconds(const Scenario& scenario) {
   const double micro_batches = as_double(scenario.training.gradient_accumulation);
   if (scenario.compute.single_gpu_iteration)
@@ -175,12 +188,10 @@ double compute_seconds(const Scenario& scenario) {
     return micro_batches * (seconds(measured.forward) + seconds(measured.backward)) +
            seconds(measured.optimizer);
   }
-  // A forward is less than a step. No stage does more than all layers.
-  const double repeated = scenario.training.recompute.kind != RecomputeKind::none ? 2 : 1;
-  const ParallelDegrees& degrees = scenario.training.layout.degrees;
-  constexpr double replicated = 2;  // norms and what else is not cut, and products that are thinner
-  const double sharing = std::max(1.0, as_double(degrees.tensor * degrees.context) / replicated);
-  return repeated * micro_batches * priced_seconds(scenario) / sharing;
+  // A forward is no more than half of a step, for its backward multiplies and moves at least as much.
+  const double repeated = scenario.training.recompute.kind != RecomputeKind::none ? 1.5 : 1;
+  return repeated * micro_batches * priced_seconds(scenario) *
+         share_of_rank(scenario.training.layout, micro_batches);
 }
 
 // What one batch takes from storage to the device, one step after another.
