@@ -42,9 +42,11 @@ MemoryUse peak_before_update(const Run& run, std::span<const MemoryUse> standing
 }
 
 Held held_by(Scenario scenario) {
-  // A third micro-batch holds nothing that the second does not, and neither does a second iteration.
-  scenario.training.gradient_accumulation =
-      std::min<std::int64_t>(scenario.training.gradient_accumulation, 2);
+  // A third micro-batch holds nothing that the second does not, but in a pipeline, which holds several at a time;
+  // nor does a second iteration.
+  if (scenario.training.layout.pipeline == 1)
+    scenario.training.gradient_accumulation =
+        std::min<std::int64_t>(scenario.training.gradient_accumulation, 2);
   scenario.simulation.iterations = 1;
   scenario.simulation.fidelity = Fidelity::flow;
   const Simulation simulation = simulate(scenario, {.with_first = false});

@@ -78,11 +78,11 @@ std::vector<Cohort> find_cohorts(const Scenario& scenario, const Roles& roles) {
   return cohorts_of(roles, stages_of_ranks(scenario), static_cast<std::uint32_t>(stages));
 }
 
-std::unique_ptr<Cluster> connect(const Scenario& scenario) {
+std::unique_ptr<Cluster> connect(const Scenario& scenario, RoleDetail detail) {
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
   Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   std::vector<GroupSet> groups = find_group_sets(scenario, topology);
-  Symmetry symmetry = find_roles(scenario, topology, world, groups);
+  Symmetry symmetry = find_roles(scenario, topology, world, groups, detail);
   std::vector<Cohort> cohorts = find_cohorts(scenario, symmetry.roles);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry),
                                    std::move(groups), std::move(cohorts));
@@ -122,7 +122,7 @@ RunSize expected_size(const Scenario& scenario) {
           .plans = {.flows = times * ring_hops}};
 }
 
-ClusterFacts facts_of(const Scenario& scenario) {
+ClusterFacts facts_of(const Scenario& scenario, RoleDetail detail) {
   const ClusterSpec& cluster = scenario.cluster;
   return {.nodes = cluster.nodes,
           .gpus_per_node = cluster.gpus_per_node,
@@ -133,20 +133,19 @@ ClusterFacts facts_of(const Scenario& scenario) {
           .compute_capability = cluster.gpu.compute_capability,
           .reduces_on_hosts = reduces_on_hosts(scenario),
           .acts_alike = acts_alike(scenario),
-          .loads_unlike = scenario.simulation.loads_unlike,
+          .detail = detail,
           .calibration = cluster.calibration,
           .machine = cluster.machine,
           .fabric = cluster.fabric,
           .hosts = hosts_of(scenario),
           .groups = groups_wanted(scenario),
-          .stages = stages_of_ranks(scenario),
           .slowdown_by_rank = slowdown_by_rank(scenario),
           .slowdown_by_nic = slowdown_by_nic(scenario)};
 }
 
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario) {
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, RoleDetail detail) {
   refuse_if_large(scenario, expected_size(scenario));
-  return with_file(scenario, [&] { return connect(scenario); });
+  return with_file(scenario, [&] { return connect(scenario, detail); });
 }
 
 }  // namespace lockstep

@@ -19,6 +19,7 @@
 #include "sim/plan/cohort.h"
 #include "sim/plan/group.h"
 #include "sim/plan/traffic_library.h"
+#include "sim/run/folding.h"
 #include "sim/run/run_size.h"
 #include "sim/scenario/scenario.h"
 #include "sim/training/strategy.h"
@@ -49,18 +50,17 @@ struct ClusterFacts {
   std::int64_t compute_capability = 0;
   bool reduces_on_hosts = false;
   bool acts_alike = true;  // folding.h
-  bool loads_unlike = false;
+  RoleDetail detail = RoleDetail::rings;
   Calibration calibration;
   MachineSpec machine;
   FabricSpec fabric;
   std::vector<Host> hosts;
   MeshGroups groups;
-  std::vector<std::uint32_t> stages;
   std::vector<std::int64_t> slowdown_by_rank;
   std::vector<std::int64_t> slowdown_by_nic;
   bool operator==(const ClusterFacts&) const = default;
 };
-ClusterFacts facts_of(const Scenario& scenario);
+ClusterFacts facts_of(const Scenario& scenario, RoleDetail detail);
 
 class ClusterStore;
 
@@ -75,7 +75,7 @@ using LentCluster = std::unique_ptr<const Cluster, ReturnCluster>;
 // are their parts of a ring. Nothing where clusters are small.
 RunSize expected_size(const Scenario& scenario);
 
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario);
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, RoleDetail detail = RoleDetail::rings);
 
 const Strategy& strategy_of(const Scenario& scenario);
 

@@ -546,7 +546,7 @@ void describe_cut_model(Job& job, const Scenario& scenario) {
     job.kinds = parameter_kinds(job, sliced, scenario);
     return;
   }
-  for (ModelStage& stage : stages_of(sliced, layout)) {
+  for (ModelStage& stage : stages_of(sliced, layout, job.training.gradient_accumulation)) {
     Job& own = job.stages.emplace_back(describe_settings(scenario));
     add(own, stage.slice, stage.origin);
     own.stage = std::move(stage.work);

@@ -38,7 +38,7 @@ bool may_fold_groups(const Scenario& scenario) {
 
 // Of the algorithms that may be chosen for messages of any size, those in which not all nodes do alike.
 std::set<std::string> unlike_algorithms(const Scenario& scenario, const Communicator& shape) {
-  if (!scenario.simulation.loads_unlike || does_alike(scenario, shape))
+  if (does_alike(scenario, shape))
     return {};
   constexpr int most_doublings = 40;
   constexpr std::array ops{CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter};
@@ -88,7 +88,7 @@ std::vector<std::vector<Flow>> flows_of_stages(const Communicator& line) {
   return flows;
 }
 
-OtherFlows other_flows(const Scenario& scenario, const GroupSet& set) {
+OtherFlows other_flows(const Scenario& scenario, const GroupSet& set, RoleDetail detail) {
   OtherFlows others;
   if (set.name == pipeline_group) {
     for (const Communicator& shape : set.shapes) others.push_back(flows_of_stages(shape));
@@ -96,6 +96,8 @@ OtherFlows other_flows(const Scenario& scenario, const GroupSet& set) {
   }
   for (const Communicator& shape : set.shapes) {
     std::vector<std::vector<Flow>>& of_shape = others.emplace_back();
+    if (detail == RoleDetail::rings)
+      continue;
     for (const std::string& name : unlike_algorithms(scenario, shape)) {
       std::vector<std::vector<Flow>> flows = flows_of(*Registry<Collective>::find(name), shape);
       of_shape.insert(of_shape.end(), flows.begin(), flows.end());
@@ -107,6 +109,8 @@ OtherFlows other_flows(const Scenario& scenario, const GroupSet& set) {
 // What tells ranks apart before anything moves: how fast they are, and which part of the model they hold.
 std::vector<std::int64_t> attributes_of(const Scenario& scenario) {
   std::vector<std::int64_t> attributes = slowdown_by_rank(scenario);
+  if (scenario.training.layout.pipeline == 1)
+    return attributes;
   const std::vector<std::uint32_t> stages = stages_of_ranks(scenario);
   constexpr std::int64_t beyond_any_slowdown = std::int64_t{1} << 40;
   for (std::size_t rank = 0; rank < attributes.size(); ++rank)
@@ -114,9 +118,10 @@ std::vector<std::int64_t> attributes_of(const Scenario& scenario) {
   return attributes;
 }
 
-Symmetry fold_groups(const Scenario& scenario, const Topology& topology, std::span<const GroupSet> groups) {
+Symmetry fold_groups(const Scenario& scenario, const Topology& topology, std::span<const GroupSet> groups,
+                     RoleDetail detail) {
   std::vector<OtherFlows> others;
-  for (const GroupSet& set : groups) others.push_back(other_flows(scenario, set));
+  for (const GroupSet& set : groups) others.push_back(other_flows(scenario, set, detail));
   return find_symmetry(topology, groups, others, attributes_of(scenario));
 }
 
@@ -140,7 +145,7 @@ bool acts_alike(const Scenario& scenario) {
 
 bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> groups,
                        std::span<const IterationOps> iterations) {
-  if (scenario.simulation.loads_unlike || groups.empty() || !may_fold_groups(scenario))
+  if (groups.empty() || !may_fold_groups(scenario))
     return false;
   const auto spans_nodes = [](const GroupSet& set) {
     return std::any_of(set.shapes.begin(), set.shapes.end(),
@@ -157,11 +162,12 @@ bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> group
 }
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
-                    std::span<const GroupSet> groups) {
+                    std::span<const GroupSet> groups, RoleDetail detail) {
   if (!acts_alike(scenario) || !topology.hosts().empty())
     return no_symmetry(topology);
   if (!groups.empty())
-    return may_fold_groups(scenario) ? fold_groups(scenario, topology, groups) : no_symmetry(topology);
+    return may_fold_groups(scenario) ? fold_groups(scenario, topology, groups, detail)
+                                     : no_symmetry(topology);
   if (!may_fold(scenario, world))
     return no_symmetry(topology);
   return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));

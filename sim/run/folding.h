@@ -6,6 +6,7 @@
 //            alike depends on the strategy, the algorithms, the fidelity and what disturbs.
 // Invariant: where in doubt everybody stands for himself.
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -16,6 +17,12 @@
 
 namespace lockstep {
 
+// By what ranks that may stand for each other are told to be alike.
+enum class RoleDetail : std::uint8_t {
+  rings,     // of the groups that they are in
+  all_flows  // and what other algorithms send between nodes
+};
+
 // Whether all ranks do alike in this algorithm; one that is not known is none of ours to doubt.
 bool folds(const std::string& algorithm);
 
@@ -23,11 +30,11 @@ bool folds(const std::string& algorithm);
 bool acts_alike(const Scenario& scenario);
 
 // Whether some collective of groups that span nodes went another way than their rings, though alike ranks were found
-// by their rings alone: they are then to be found anew with `loads_unlike`.
+// by their rings alone: they are then to be found anew by all flows.
 bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> groups,
                        std::span<const IterationOps> iterations);
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
-                    std::span<const GroupSet> groups);
+                    std::span<const GroupSet> groups, RoleDetail detail);
 
 }  // namespace lockstep

@@ -142,28 +142,23 @@ Layer* user_of_tied(Model& model, std::int64_t elements) {
 
 class StageCutter {
  public:
-  StageCutter(const ParallelModel& model, const Layout& layout)
+  StageCutter(const ParallelModel& model, const Layout& layout, std::int64_t micro_batches)
       : model_(model),
         layout_(layout),
         schedule_(pipeline_schedule_named(layout.schedule)),
-        shape_{.stages = layout.pipeline, .chunks = layout.chunks},
+        shape_{.stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = micro_batches},
         parts_(parts_of(model.model, layout)),
         tied_(tied_parameter(model.model)) {}
 
   ModelStage cut(std::int64_t number) const {
     Slicer slicer(model_);
     ModelStage stage;
-    for (std::int64_t chunk = 0; chunk < layout_.chunks; ++chunk) {
-      const std::int64_t number_of_part = schedule_.part(shape_, number, chunk);
-      const LayerRange& part = parts_[static_cast<std::size_t>(number_of_part)];
-      stage.work.chunks.push_back(slicer.add(part));
-      for (std::size_t layer = part.first; layer < part.last; ++layer) stage.origin.push_back(layer);
-      stage.work.handed_on.push_back(Bytes{handed_on(model_, part, layout_.degrees)});
-      if (number_of_part == 0)
-        slicer.model().input_bytes = model_.model.input_bytes;
-      if (number_of_part + 1 == shape_.parts())
-        slicer.model().output_elements = model_.model.output_elements;
-    }
+    stage.work.chunks.resize(static_cast<std::size_t>(layout_.chunks));
+    stage.work.handed_on.resize(stage.work.chunks.size());
+    const std::vector<std::int64_t> first_done =
+        chunks_by_completion(schedule_.passes(shape_, number), layout_.chunks);
+    for (auto chunk = first_done.rbegin(); chunk != first_done.rend(); ++chunk)
+      add_chunk(number, *chunk, slicer, stage);
     if (tied_)
       share_tied(slicer, stage);
     stage.slice = slicer.take();
@@ -171,6 +166,19 @@ class StageCutter {
   }
 
  private:
+  void add_chunk(std::int64_t number, std::int64_t chunk, Slicer& slicer, ModelStage& stage) const {
+    const std::int64_t number_of_part = schedule_.part(shape_, number, chunk);
+    const LayerRange& part = parts_[static_cast<std::size_t>(number_of_part)];
+    const auto index = static_cast<std::size_t>(chunk);
+    stage.work.chunks[index] = slicer.add(part);
+    for (std::size_t layer = part.first; layer < part.last; ++layer) stage.origin.push_back(layer);
+    stage.work.handed_on[index] = Bytes{handed_on(model_, part, layout_.degrees)};
+    if (number_of_part == 0)
+      slicer.model().input_bytes = model_.model.input_bytes;
+    if (number_of_part + 1 == shape_.parts())
+      slicer.model().output_elements = model_.model.output_elements;
+  }
+
   void share_tied(Slicer& slicer, ModelStage& stage) const {
     Layer* user = user_of_tied(slicer.model(), model_.model.parameters[*tied_].elements);
     const bool has = slicer.has(*tied_);
@@ -190,8 +198,9 @@ class StageCutter {
 
 }  // namespace
 
-std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layout) {
-  const StageCutter cutter(model, layout);
+std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layout,
+                                  std::int64_t micro_batches) {
+  const StageCutter cutter(model, layout, micro_batches);
   std::vector<ModelStage> stages;
   for (std::int64_t stage = 0; stage < layout.pipeline; ++stage) stages.push_back(cutter.cut(stage));
   return stages;

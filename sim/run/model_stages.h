@@ -6,7 +6,9 @@
 //            stand at its ends.
 // Idea:      blocks (transformer layers, residual blocks) are dealt as stated or evenly, earlier parts one more
 //            where they do not come out even; what stands before the first block goes with it, what stands
-//            behind the last goes with that. A model without blocks is dealt layer by layer.
+//            behind the last goes with that. A model without blocks is dealt layer by layer. The chunks of a
+//            stage lie so that the one whose gradients are there first lies last: a synchroniser may go by
+//            the order of the layers.
 // Invariant: every layer is in one part; parts keep the order of the layers. Weights that the first and the last
 //            part both use are held by both.
 // Cost:      a copy of the layers.
@@ -21,7 +23,7 @@
 
 namespace lockstep {
 
-// What a stage holds of a model: its chunks one after another.
+// What a stage holds of a model.
 struct ModelStage {
   ParallelModel slice;
   std::vector<std::size_t> origin;  // by layer: which of the model's it is
@@ -29,7 +31,8 @@ struct ModelStage {
 };
 
 // `layout` has as many parts as the model has blocks, or fewer.
-std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layout);
+std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layout,
+                                  std::int64_t micro_batches);
 
 // How many parts a model can be cut into.
 std::int64_t most_parts(const Model& model);

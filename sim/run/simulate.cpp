@@ -20,7 +20,7 @@ struct WrittenRun {
   RunSize size;
 };
 
-LentCluster find_cluster(const Scenario& scenario, ClusterStore* clusters);
+LentCluster find_cluster(const Scenario& scenario, RoleDetail detail, ClusterStore* clusters);
 std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job);
 WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster, bool with_first);
 void run_all_iterations(Simulation& simulation, const Scenario& scenario, std::int64_t window);
@@ -28,16 +28,16 @@ void run_all_iterations(Simulation& simulation, const Scenario& scenario, std::i
 Simulation run_scenario(const Scenario& scenario, const SimulationOptions& options) {
   Simulation simulation;
   simulation.job = describe_job(scenario);
-  simulation.cluster = find_cluster(scenario, options.clusters);
-  const Cluster& cluster = *simulation.cluster;
-  simulation.notes = rehearse_within_limits(scenario, cluster, simulation.job);
+  simulation.cluster = find_cluster(scenario, RoleDetail::rings, options.clusters);
+  simulation.notes = rehearse_within_limits(scenario, *simulation.cluster, simulation.job);
   const bool with_first = options.with_first && has_first_iteration(scenario);
-  WrittenRun written = write_run(scenario, simulation.job, cluster, with_first);
-  if (needs_finer_roles(scenario, cluster.groups, written.steady.iterations)) {
-    Scenario finer = scenario;
-    finer.simulation.loads_unlike = true;
-    return run_scenario(finer, options);
+  WrittenRun written = write_run(scenario, simulation.job, *simulation.cluster, with_first);
+  if (needs_finer_roles(scenario, simulation.cluster->groups, written.steady.iterations)) {
+    written = {};
+    simulation.cluster = find_cluster(scenario, RoleDetail::all_flows, options.clusters);
+    written = write_run(scenario, simulation.job, *simulation.cluster, with_first);
   }
+  const Cluster& cluster = *simulation.cluster;
   simulation.size = written.size;
   if (with_first)
     simulation.first = run_plan(std::move(written.first), scenario, simulation.job, cluster);
@@ -47,8 +47,9 @@ Simulation run_scenario(const Scenario& scenario, const SimulationOptions& optio
   return simulation;
 }
 
-LentCluster find_cluster(const Scenario& scenario, ClusterStore* clusters) {
-  return clusters != nullptr ? clusters->lend(scenario) : LentCluster(build_cluster(scenario).release());
+LentCluster find_cluster(const Scenario& scenario, RoleDetail detail, ClusterStore* clusters) {
+  return clusters != nullptr ? clusters->lend(scenario, detail)
+                             : LentCluster(build_cluster(scenario, detail).release());
 }
 
 std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job) {

@@ -45,13 +45,6 @@ RankLanes lanes_of(const RankLanes& lanes, const Cohort& cohort) {
   return own;
 }
 
-// What a stage writes in one iteration, by place in its cohort.
-struct StageIteration {
-  std::vector<Communication> communications;
-  std::vector<MemoryChange> memory;
-  WatchedOps watched;
-};
-
 // Their order is that in which they were written.
 void sort_by_begin(std::vector<Communication>& communications) {
   const auto first_op = [](const Communication& communication) {
@@ -85,48 +78,64 @@ StageWriter::StageWriter(PlanWriter& writer, const Job& job, const Cluster& clus
   }
 }
 
-void StageWriter::write(const IterationNumber& number, IterationOps& ops) {
-  const Strategy& strategy = strategy_named(job_.training.strategy);
-  std::vector<StageIteration> written(stages_.size());
-  std::vector<std::unique_ptr<StrategyContext>> contexts;
-  std::vector<std::unique_ptr<Synchroniser>> synchronisers;
-  std::vector<PipelineStage> pipeline;
-  for (std::size_t index = 0; index < stages_.size(); ++index) {
-    Stage& stage = stages_[index];
-    const CohortScope scope(writer_, stage.cohort);
-    contexts.push_back(std::make_unique<StrategyContext>(
-        StrategyContext{.writer = writer_,
-                        .job = *stage.job,
-                        .group = stage.group,
-                        .subgroups = stage.subgroups,
-                        .compute = stage.lanes.compute,
-                        .cluster = {cluster_.topology.nodes(), cluster_.topology.gpus_per_node()},
-                        .communications = written[index].communications,
-                        .carried = stage.carried,
-                        .watched = written[index].watched,
-                        .iteration = number.index,
-                        .is_first_iteration = number.is_first,
-                        .input = index == 0 ? number.input : nullptr,
-                        .memory = number.is_last ? &written[index].memory : nullptr}));
-    synchronisers.push_back(synchroniser_of(strategy, *contexts.back()));
-    const std::size_t sets = cluster_.groups.size();
-    pipeline.push_back({.context = contexts.back().get(),
-                        .synchroniser = synchronisers.back().get(),
-                        .cohort = stage.cohort,
-                        .forward_sends = stage.lanes.of_groups[sets - 1],
-                        .backward_sends = stage.lanes.of_groups[sets]});
-  }
-  write_pipeline(pipeline_schedule_named(job_.training.layout.schedule), writer_, pipeline,
-                 {.lines = lines_, .communications = &ops.communications});
-  for (std::size_t index = 0; index < stages_.size(); ++index) {
-    const Cohort& cohort = *stages_[index].cohort;
-    for (Communication& communication : written[index].communications)
+// By place in its cohort.
+struct StageWriter::Written {
+  std::vector<Communication> communications = {};
+  std::vector<MemoryChange> memory = {};
+  WatchedOps watched = {};
+  std::optional<StrategyContext> context = {};
+  std::unique_ptr<Synchroniser> synchroniser = {};
+
+  void add_to(IterationOps& ops, const Cohort& cohort) {
+    for (Communication& communication : communications)
       ops.communications.push_back(of_all(std::move(communication), cohort));
-    for (MemoryChange& change : written[index].memory) {
+    for (MemoryChange& change : memory) {
       change.at = of_all(change.at, cohort, no_op);
       ops.memory.push_back(std::move(change));
     }
   }
+};
+
+// Batches are drawn for the ranks of the first stage.
+StrategyContext StageWriter::context_of(Stage& stage, const IterationNumber& number, Written& written) const {
+  return {.writer = writer_,
+          .job = *stage.job,
+          .group = stage.group,
+          .subgroups = stage.subgroups,
+          .compute = stage.lanes.compute,
+          .cluster = {cluster_.topology.nodes(), cluster_.topology.gpus_per_node()},
+          .communications = written.communications,
+          .carried = stage.carried,
+          .watched = written.watched,
+          .iteration = number.index,
+          .is_first_iteration = number.is_first,
+          .input = &stage == &stages_.front() ? number.input : nullptr,
+          .memory = number.is_last ? &written.memory : nullptr};
+}
+
+PipelineStage StageWriter::pipeline_stage(const Stage& stage, const Written& written) const {
+  const std::size_t sets = cluster_.groups.size();
+  return {.context = &*written.context,
+          .synchroniser = written.synchroniser.get(),
+          .cohort = stage.cohort,
+          .forward_sends = stage.lanes.of_groups[sets - 1],
+          .backward_sends = stage.lanes.of_groups[sets]};
+}
+
+void StageWriter::write(const IterationNumber& number, IterationOps& ops) {
+  const Strategy& strategy = strategy_named(job_.training.strategy);
+  std::vector<Written> written(stages_.size());
+  std::vector<PipelineStage> pipeline;
+  for (std::size_t index = 0; index < stages_.size(); ++index) {
+    const CohortScope scope(writer_, stages_[index].cohort);
+    written[index].context.emplace(context_of(stages_[index], number, written[index]));
+    written[index].synchroniser = synchroniser_of(strategy, *written[index].context);
+    pipeline.push_back(pipeline_stage(stages_[index], written[index]));
+  }
+  write_pipeline(pipeline_schedule_named(job_.training.layout.schedule), writer_, pipeline,
+                 {.lines = lines_, .communications = &ops.communications});
+  for (std::size_t index = 0; index < stages_.size(); ++index)
+    written[index].add_to(ops, *stages_[index].cohort);
   sort_by_begin(ops.communications);
 }
 

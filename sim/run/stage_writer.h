@@ -50,7 +50,11 @@ class StageWriter {
     Carried carried = {};
   };
 
-  Stage make_stage(std::size_t number) const;
+  // Where what a stage writes in one iteration goes.
+  struct Written;
+
+  StrategyContext context_of(Stage& stage, const IterationNumber& number, Written& written) const;
+  PipelineStage pipeline_stage(const Stage& stage, const Written& written) const;
 
   PlanWriter& writer_;
   const Job& job_;

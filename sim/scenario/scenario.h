@@ -159,7 +159,6 @@ struct ComputeSpec {
 struct SimulationSpec {
   Fidelity fidelity = Fidelity::flow;
   bool fold = true;
-  bool loads_unlike = false;      // groups were found to send what does not go round their rings (folding.h)
   bool accepts_any_size = false;  // --yes: nothing is too large
   std::int64_t iterations = 1;
   std::int64_t seed = 0;

@@ -266,8 +266,9 @@ void wait_unless_overlapped(const StrategyContext& context, std::span<const OpId
     write_wait(context, "wait for " + context.communications.back().name, arrived);
 }
 
-void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until) {
-  context.writer.section(reason, Category::communication);
+void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until,
+                Category category) {
+  context.writer.section(reason, category);
   for (std::size_t i = 0; i < context.compute.size(); ++i)
     context.writer.join(context.compute[i], until.subspan(i, 1));
 }

@@ -47,8 +47,10 @@ std::vector<OpId> write_delays(const StrategyContext& context, Duration duration
 std::vector<OpId> write_mark(const StrategyContext& context);
 // Without communication.overlap: holds every compute lane until what has just been sent has arrived.
 void wait_unless_overlapped(const StrategyContext& context, std::span<const OpId> arrived);
-// Holds every compute lane until the op of its representative has ended: exposed communication, for `reason`.
-void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until);
+// Holds every compute lane until the op of its representative has ended, for `reason`: exposed communication, or what
+// else `category` says.
+void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until,
+                Category category = Category::communication);
 
 // So many bytes are held from the start, or from the end, of each representative's op on, or until its end.
 void allocate_at_start(const StrategyContext& context, MemoryCategory category, Bytes bytes,

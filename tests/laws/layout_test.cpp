@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "sim/run/cluster.h"
+#include "sim/run/describe_job.h"
+#include "sim/training/schedules/pipeline_schedule.h"
 #include "tests/support/property.h"
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
@@ -89,6 +91,46 @@ TEST_CASE("GPipe and 1F1B idle p - 1 of m + p - 1, interleaved ones a part of th
           CHECK(std::abs(bubble_of(p, m, {{"virtual_stages", v}}) -
                          static_cast<double>(p - 1) / static_cast<double>(v * m + p - 1)) < messages);
     }
+}
+
+// Gradients of the last micro-batch of each chunk, as the passes of a stage find them.
+std::vector<std::uint32_t> gradients_found(const Job& stage, std::span<const Pass> passes) {
+  std::vector<std::uint32_t> found;
+  for (std::size_t at = 0; at < passes.size(); ++at) {
+    const auto comes_again = [&](const Pass& later) {
+      return completes_gradients(later) && later.chunk == passes[at].chunk;
+    };
+    const auto later = passes.subspan(at + 1);
+    if (!completes_gradients(passes[at]) || std::any_of(later.begin(), later.end(), comes_again))
+      continue;
+    const LayerRange& layers = stage.stage->chunks[static_cast<std::size_t>(passes[at].chunk)];
+    for (std::size_t layer = layers.last; layer-- > layers.first;)
+      found.insert(found.end(), stage.layers[layer].gradients.begin(), stage.layers[layer].gradients.end());
+  }
+  return found;
+}
+
+TEST_CASE("Every stage of every schedule finds its gradients in the order that synchronisers go by") {
+  for (const auto& [name, schedule] : Registry<PipelineSchedule>::all())
+    for (std::int64_t chunks = schedule.chunks.least;
+         chunks <= std::min<std::int64_t>(schedule.chunks.most, 3); ++chunks)
+      for (std::int64_t micro_batches = 1; micro_batches <= 8; ++micro_batches) {
+        const PipelineShape shape{.stages = 2, .chunks = chunks, .micro_batches = micro_batches};
+        if (!problems_of_shape(name, shape).empty())
+          continue;
+        INFO(name, ", ", chunks, " chunks, ", micro_batches, " micro-batches");
+        Json training{{"strategy", "zero1"},         {"pipeline_parallel", 2},
+                      {"pipeline_schedule", name},   {"micro_batch", 1},
+                      {"virtual_stages", chunks},    {"gradient_accumulation", micro_batches},
+                      {"reduce_bucket_size", 100000}};
+        const LoadedScenario scenario = scenario_from(transformer("dgx_a100_80gb", 1, training));
+        const Job job = describe_job(scenario);
+        for (std::int64_t stage = 0; stage < 2; ++stage) {
+          const Job& own = job.stages[static_cast<std::size_t>(stage)];
+          CHECK(gradients_found(own, schedule.passes(shape, stage)) == gradient_order(own));
+        }
+        CHECK(sum(summarise(scenario, simulate(scenario)).breakdown) > Duration::zero());
+      }
 }
 
 TEST_CASE("GPipe keeps the activations of every micro-batch, 1F1B of as many as there are stages") {

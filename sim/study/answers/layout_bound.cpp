@@ -295,9 +295,9 @@ Bytes least_memory(const Scenario& scenario, const Job& job) {
 }
 
 // What a job says of a micro-batch is the same of each; where a measured step has all of them, they are part
-// of what its kernels are scaled by.
+// of what its kernels are scaled by. A pipeline's schedule goes by how many there are.
 Scenario with_one_micro_batch(Scenario scenario) {
-  if (!scenario.compute.single_gpu_iteration)
+  if (!scenario.compute.single_gpu_iteration && scenario.training.layout.pipeline == 1)
     scenario.training.gradient_accumulation = 1;
   return scenario;
 }

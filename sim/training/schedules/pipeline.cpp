@@ -44,11 +44,6 @@ bool is_forward(const Pass& pass) {
   return pass.kind == PassKind::forward;
 }
 
-// After which the gradients of a micro-batch's weights are there.
-bool completes_gradients(const Pass& pass) {
-  return pass.kind == PassKind::backward || pass.kind == PassKind::backward_weights;
-}
-
 class PipelineWriter {
  public:
   PipelineWriter(const PipelineSchedule& schedule, PlanWriter& writer, std::span<const PipelineStage> stages,
@@ -70,6 +65,8 @@ class PipelineWriter {
 
   void write() {
     for (const PipelineStage& stage : stages_) {
+      LOCKSTEP_CHECK(shape_.chunks == 1 || !stage.synchroniser->reduces_every_micro_batch(),
+                     "chunks are at different micro-batches: load refuses strategies that reduce each");
       const CohortScope scope(writer_, stage.cohort);
       stage.synchroniser->begin();
     }
@@ -160,7 +157,7 @@ class PipelineWriter {
       if (part == 0)
         write_batch(*stage.context);
       else
-        wait_for(stage, "wait for activations", activations_.arrived(part - 1, pass.micro_batch));
+        wait_for_neighbour(stage, "wait for activations", activations_.arrived(part - 1, pass.micro_batch));
       const LayerRange& layers = layers_of(stage, pass);
       for (std::size_t layer = layers.first; layer < layers.last; ++layer) {
         stage.synchroniser->pre_forward(micro, layer);
@@ -182,7 +179,7 @@ class PipelineWriter {
     {
       const CohortScope scope(writer_, stage.cohort);
       if (part + 1 < shape_.parts())
-        wait_for(stage, "wait for gradients", gradients_.arrived(part + 1, pass.micro_batch));
+        wait_for_neighbour(stage, "wait for gradients", gradients_.arrived(part + 1, pass.micro_batch));
       const LayerRange& layers = layers_of(stage, pass);
       for (std::size_t layer = layers.last; layer-- > layers.first;) {
         const LayerWork& work = stage.context->job.layers[layer];
@@ -222,7 +219,7 @@ class PipelineWriter {
     stage.synchroniser->post_backward(micro, layer, done);
   }
 
-  // A micro-batch's gradients are all there once each chunk has done with it.
+  // The gradients of a reduced micro-batch are all there once each chunk has done with its last.
   void end_backward(std::int64_t number, const MicroBatch& micro) {
     if (!micro.is_reduced)
       return;
@@ -231,12 +228,10 @@ class PipelineWriter {
       stage_at(number).synchroniser->finish();
   }
 
-  void wait_for(const PipelineStage& stage, std::string_view what, const std::vector<OpId>& arrived) {
-    if (arrived.empty())
-      return;  // it is its own
-    writer_.section(what, Category::pipeline_bubble);
-    for (std::size_t i = 0; i < arrived.size(); ++i)
-      writer_.join(stage.context->compute[i], std::span(&arrived[i], 1));
+  static void wait_for_neighbour(const PipelineStage& stage, std::string_view what,
+                                 const std::vector<OpId>& arrived) {
+    if (!arrived.empty())  // else it is its own
+      write_wait(*stage.context, what, arrived, Category::pipeline_bubble);
   }
 
   const PartPlace& place_of(std::int64_t part) const { return places_[static_cast<std::size_t>(part)]; }
@@ -356,7 +351,7 @@ class PipelineWriter {
 
   void wait_for_tied(const PipelineStage& stage, const std::vector<OpId>& arrived) {
     const CohortScope scope(writer_, stage.cohort);
-    wait_for(stage, "wait for the tied gradient", arrived);
+    wait_for_neighbour(stage, "wait for the tied gradient", arrived);
   }
 
   const PipelineSchedule& schedule_;

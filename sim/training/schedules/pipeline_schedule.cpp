@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "sim/base/check.h"
@@ -109,6 +110,23 @@ std::vector<PartPlace> places_of_parts(const PipelineSchedule& schedule, const P
     for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk)
       places[static_cast<std::size_t>(schedule.part(shape, stage, chunk))] = {stage, chunk};
   return places;
+}
+
+bool completes_gradients(const Pass& pass) {
+  return pass.kind == PassKind::backward || pass.kind == PassKind::backward_weights;
+}
+
+std::vector<std::int64_t> chunks_by_completion(std::span<const Pass> passes, std::int64_t chunks) {
+  std::vector<std::size_t> last(static_cast<std::size_t>(chunks));
+  for (std::size_t at = 0; at < passes.size(); ++at)
+    if (completes_gradients(passes[at]))
+      last[static_cast<std::size_t>(passes[at].chunk)] = at;
+  std::vector<std::int64_t> order(last.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return last[static_cast<std::size_t>(a)] < last[static_cast<std::size_t>(b)];
+  });
+  return order;
 }
 
 std::int64_t most_in_flight(std::span<const Pass> passes) {

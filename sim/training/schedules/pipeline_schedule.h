@@ -102,6 +102,12 @@ struct PartPlace {
 // Who holds which part, by part: the inverse of PipelineSchedule::part.
 std::vector<PartPlace> places_of_parts(const PipelineSchedule& schedule, const PipelineShape& shape);
 
+// After which the gradients of a micro-batch's weights are there.
+bool completes_gradients(const Pass& pass);
+
+// The chunks of a stage in the order in which the last of their gradients come.
+std::vector<std::int64_t> chunks_by_completion(std::span<const Pass> passes, std::int64_t chunks);
+
 // Micro-batches that a stage holds at most, each chunk counted by itself: from the end of a forward until its
 // backward, or its backward_weights, is done.
 std::int64_t most_in_flight(std::span<const Pass> passes);
