@@ -1,6 +1,14 @@
 #include "sim/collectives/collective_frame.h"
 
 namespace lockstep {
+
+Bytes bytes_on_the_wire(std::int64_t data, const Communicator& world, std::uint8_t protocol,
+                        std::int64_t efficiency_ppm) {
+  const std::int64_t of_protocol = world.protocols.empty() ? million : world.protocols[protocol].payload_ppm;
+  const std::int64_t payload_ppm = std::max<std::int64_t>(of_protocol * efficiency_ppm / million, 1);
+  return Bytes{data / payload_ppm * million + divided_up(data % payload_ppm * million, payload_ppm)};
+}
+
 CollectiveFrame::CollectiveFrame(PlanWriter& writer, const CollectiveRequest& request,
                                  std::string_view algorithm)
     : writer_(writer),
@@ -49,10 +57,7 @@ std::int64_t CollectiveFrame::efficiency_ppm() const {
 }
 
 Bytes CollectiveFrame::on_the_wire(std::int64_t data) const {
-  const std::int64_t of_protocol =
-      world().protocols.empty() ? million : world().protocols[request_.protocol].payload_ppm;
-  const std::int64_t payload_ppm = std::max<std::int64_t>(of_protocol * efficiency_ppm() / million, 1);
-  return Bytes{data / payload_ppm * million + divided_up(data % payload_ppm * million, payload_ppm)};
+  return bytes_on_the_wire(data, world(), request_.protocol, efficiency_ppm());
 }
 
 PathId CollectiveFrame::hop(const Flow& flow, Bytes message) {

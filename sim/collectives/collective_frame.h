@@ -22,6 +22,10 @@ struct CoupledMove {
   CoupledShape shape;
 };
 
+// `data` with the protocol's flags, and what an algorithm cannot use of a link.
+Bytes bytes_on_the_wire(std::int64_t data, const Communicator& world, std::uint8_t protocol,
+                        std::int64_t efficiency_ppm = million);
+
 class CollectiveFrame {
  public:
   CollectiveFrame(PlanWriter& writer, const CollectiveRequest& request, std::string_view algorithm);
@@ -32,7 +36,6 @@ class CollectiveFrame {
   std::uint8_t algorithm() const { return algorithm_; }
   // The part of a link that the algorithm can use.
   std::int64_t efficiency_ppm() const;
-  // `data` with the protocol's flags, and what the algorithm cannot use of a link.
   Bytes on_the_wire(std::int64_t data) const;
 
   // When representative i may send.

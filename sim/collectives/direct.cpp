@@ -80,14 +80,6 @@ std::vector<std::string> rounds(CollectiveOp op) {
   return std::vector<std::string>(op == CollectiveOp::all_reduce ? 2 : 1, "direct");
 }
 
-// How long a message would take if its channel stayed alone.
-Duration time_alone(const CollectiveRequest& request) {
-  const PeerFacts& peer = request.world.peer;
-  if (peer.channel_bandwidth == Bandwidth{0})
-    return Duration::zero();
-  return std::min(time_to_move(message_bytes(request), peer.channel_bandwidth), peer.ramp);
-}
-
 // Each peer costs the rank a start, one after another; the transfers follow, and beside them runs the time
 // that the channels take.
 std::vector<OpId> start_peers(PlanWriter& writer, const CollectiveRequest& request, CollectiveFrame& frame) {
@@ -97,7 +89,8 @@ std::vector<OpId> start_peers(PlanWriter& writer, const CollectiveRequest& reque
     const Duration starting = request.world.peer.start * peers(request);
     started.push_back(
         writer.delay(writer.new_channel_lane(frame.ranks()[i]), starting, std::span(&launched, 1)));
-    frame.wait_for(i, writer.delay(writer.new_channel_lane(frame.ranks()[i]), time_alone(request),
+    frame.wait_for(i, writer.delay(writer.new_channel_lane(frame.ranks()[i]),
+                                   time_alone(request.world.peer, message_bytes(request)),
                                    std::span(&started.back(), 1)));
   }
   return started;

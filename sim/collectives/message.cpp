@@ -1,25 +1,13 @@
 #include "sim/collectives/message.h"
 
-#include <array>
-
 #include "sim/collectives/pairwise.h"
 
 namespace lockstep {
 namespace {
 
-std::int64_t wire_bytes_of_channel(const MessageRequest& request) {
-  const Communicator& world = request.world;
-  const std::int64_t payload_ppm =
-      world.protocols.empty() ? million : world.protocols[request.protocol].payload_ppm;
-  const std::int64_t data = divided_up(request.bytes.count(), channels_per_gpu(world));
-  return arithmetic::product_divided_up(data, million, payload_ppm);
-}
-
-Duration time_alone(const MessageRequest& request) {
-  const PeerFacts& peer = request.world.peer;
-  if (peer.channel_bandwidth == Bandwidth{0})
-    return Duration::zero();
-  return std::min(time_to_move(request.bytes, peer.channel_bandwidth), peer.ramp);
+Bytes wire_bytes_of_channel(const MessageRequest& request) {
+  const std::int64_t data = divided_up(request.bytes.count(), channels_per_gpu(request.world));
+  return bytes_on_the_wire(data, request.world, request.protocol);
 }
 
 Duration start_time(const MessageRequest& request) {
@@ -36,18 +24,18 @@ OpId move_at_flow(PlanWriter& writer, const MessageRequest& request, OpId starte
     const std::vector<Flow> flows = message_flows(request.world, request.from, request.to);
     return Traffic{.flows = flows, .rounds = {flows}};
   });
-  const std::int64_t bytes = wire_bytes_of_channel(request);
-  const PathId path =
-      writer.coupled_path({.kind = PathKind::coupled,
-                           .traffic = traffic,
-                           .shape = {.bytes_per_hop = bytes, .bytes_per_step = bytes, .chain_steps = 1},
-                           .protocol = request.protocol});
-  return writer.transfer(writer.new_channel_lane(request.from), path, Bytes{bytes}, std::span(&started, 1));
+  const Bytes bytes = wire_bytes_of_channel(request);
+  const PathId path = writer.coupled_path(
+      {.kind = PathKind::coupled,
+       .traffic = traffic,
+       .shape = {.bytes_per_hop = bytes.count(), .bytes_per_step = bytes.count(), .chain_steps = 1},
+       .protocol = request.protocol});
+  return writer.transfer(writer.new_channel_lane(request.from), path, bytes, std::span(&started, 1));
 }
 
 std::vector<OpId> move_by_steps(PlanWriter& writer, const MessageRequest& request, OpId started) {
   std::vector<OpId> moved;
-  const Bytes bytes{wire_bytes_of_channel(request)};
+  const Bytes bytes = wire_bytes_of_channel(request);
   for (const Flow& flow : message_flows(request.world, request.from, request.to)) {
     const PathId path = writer.hop_path({.source = flow.source,
                                          .destination = flow.destination,
@@ -82,8 +70,8 @@ MessageOps write_message(PlanWriter& writer, const MessageRequest& request) {
   std::vector<OpId> moved = request.fidelity == Fidelity::flow
                                 ? std::vector{move_at_flow(writer, request, started)}
                                 : move_by_steps(writer, request, started);
-  moved.push_back(
-      writer.delay(writer.new_channel_lane(request.from), time_alone(request), std::span(&started, 1)));
+  moved.push_back(writer.delay(writer.new_channel_lane(request.from),
+                               time_alone(request.world.peer, request.bytes), std::span(&started, 1)));
   ops.end = writer.give_back(request.lane, held, moved);
   return ops;
 }

@@ -102,6 +102,12 @@ std::vector<std::uint32_t> channels_beside(const Communicator& world, std::uint3
   return channels;
 }
 
+Duration time_alone(const PeerFacts& peer, Bytes message) {
+  if (peer.channel_bandwidth == Bandwidth{0})
+    return Duration::zero();
+  return std::min(time_to_move(message, peer.channel_bandwidth), peer.ramp);
+}
+
 std::int64_t bytes_per_block(const CollectiveRequest& request, std::int64_t parts) {
   return divided_up(divided_up(request.bytes.count(), channels_per_gpu(request.world)), parts);
 }

@@ -40,6 +40,9 @@ std::uint32_t channels_per_gpu(const Communicator& world);
 // do is dealt its share of all rings.
 std::vector<std::uint32_t> channels_beside(const Communicator& world, std::uint32_t local);
 
+// How long a message would take if its channel stayed alone.
+Duration time_alone(const PeerFacts& peer, Bytes message);
+
 // A request's bytes in `parts` blocks on each of these channels, rounded up.
 std::int64_t bytes_per_block(const CollectiveRequest& request, std::int64_t parts);
 

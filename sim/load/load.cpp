@@ -153,10 +153,11 @@ bool has_matrix(const ModelUse& use) {
                      [](const ParameterTensor& tensor) { return tensor.shape.size() > 1; });
 }
 
-std::optional<std::int64_t> stated_batch(const JsonReader& json) {
+// As the model's reader has it; a mistake there is not told again.
+std::optional<std::int64_t> stated_batch(const JsonReader& json, const ModelUse& use) {
   const JsonReader model = json.required("model");
   const auto batch = model.is_object() ? model.optional("batch_per_gpu") : std::nullopt;
-  return batch && batch->is_number() ? std::optional(batch->integer(1, INT64_MAX)) : std::nullopt;
+  return batch && batch->value() == use.batch_per_gpu ? std::optional(use.batch_per_gpu) : std::nullopt;
 }
 
 // `training` says how many samples a copy of the model has at a time, or leads there.
@@ -175,7 +176,7 @@ TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
   const bool is_model_known = !use.model.layers.empty() || use.measured;
   return {.nodes = cluster.nodes,
           .gpus_per_node = cluster.gpus_per_node,
-          .stated_batch = stated_batch(json),
+          .stated_batch = stated_batch(json, use),
           .model = is_model_known && !use.model.layers.empty() ? &use.model : nullptr,
           .precision = use.precision,
           .sockets = cluster.machine.host.sockets,

@@ -44,23 +44,12 @@ class LayoutMesh {
   }
 
  private:
+  // A strategy that cuts its ranks up has axes of its own in the place of `data`.
   void add(LayoutAxis axis) {
-    const ParallelDegrees& degrees = layout_.degrees;
-    switch (axis) {
-      case LayoutAxis::tensor:
-        return axes_.push_back({"tensor", narrow(degrees.tensor)});
-      case LayoutAxis::context:
-        return axes_.push_back({"context", narrow(degrees.context)});
-      case LayoutAxis::expert:
-        return axes_.push_back({"expert", narrow(degrees.expert)});
-      case LayoutAxis::pipeline:
-        return axes_.push_back({"pipeline", narrow(layout_.pipeline)});
-      case LayoutAxis::data:
-        break;
-    }
-    if (of_strategy_.sets.empty())
-      return axes_.push_back({"data", narrow(layout_.data / degrees.expert)});
-    for (const MeshAxis& own : of_strategy_.mesh.axes()) axes_.push_back({own.name, own.size});
+    if (axis == LayoutAxis::data && !of_strategy_.sets.empty())
+      for (const MeshAxis& own : of_strategy_.mesh.axes()) axes_.push_back({own.name, own.size});
+    else
+      axes_.push_back({std::string(name_of(axis)), narrow(size_of(layout_, axis))});
   }
 
   // A sequence that is cut is one sample of several ranks: all of them have gradients of the same parameters.

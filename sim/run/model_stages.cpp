@@ -4,7 +4,6 @@
 #include <map>
 #include <variant>
 
-#include "sim/training/layout.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
@@ -30,22 +29,6 @@ std::int64_t blocks_of_part(std::int64_t blocks, const Layout& layout, std::int6
   return blocks / parts + (part < blocks % parts ? 1 : 0);
 }
 
-// The layers of each part.
-std::vector<LayerRange> parts_of(const Model& model, const Layout& layout) {
-  const std::vector<std::size_t> begins = block_begins(model);
-  const std::int64_t parts = layout.pipeline * layout.chunks;
-  std::vector<LayerRange> ranges;
-  std::size_t block = 0;
-  std::size_t first = 0;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    block += static_cast<std::size_t>(blocks_of_part(std::ssize(begins), layout, part));
-    const std::size_t last = part + 1 == parts ? model.layers.size() : begins[block];
-    ranges.push_back({first, last});
-    first = last;
-  }
-  return ranges;
-}
-
 // Of one sample, as far as a layer tells: what its product makes, or what it writes of as much as it reads.
 std::int64_t output_elements(const Layer& layer) {
   if (!layer.product)
@@ -56,14 +39,6 @@ std::int64_t output_elements(const Layer& layer) {
     return convolution->out_channels * convolution->out_height() * convolution->out_width();
   const auto& attention = std::get<AttentionShape>(*layer.product);
   return attention.sequence * attention.heads * attention.value_width;
-}
-
-// A transformer hands on its hidden states, whatever its last layer is; cut along the sequence as they lie.
-std::int64_t handed_on(const ParallelModel& model, const LayerRange& part, const ParallelDegrees& degrees) {
-  if (!model.model.transformer)
-    return output_elements(model.model.layers[part.last - 1]);
-  const std::int64_t whole = model.model.tokens_per_sample * model.model.transformer->hidden;
-  return degrees.sequence_parallel ? divided_up(whole, degrees.tensor) : whole;
 }
 
 // Layers that multiply by weights they do not have, outside of all blocks.
@@ -172,7 +147,7 @@ class StageCutter {
     const auto index = static_cast<std::size_t>(chunk);
     stage.work.chunks[index] = slicer.add(part);
     for (std::size_t layer = part.first; layer < part.last; ++layer) stage.origin.push_back(layer);
-    stage.work.handed_on[index] = Bytes{handed_on(model_, part, layout_.degrees)};
+    stage.work.handed_on[index] = Bytes{elements_handed_on(model_, part, layout_.degrees)};
     if (number_of_part == 0)
       slicer.model().input_bytes = model_.model.input_bytes;
     if (number_of_part + 1 == shape_.parts())
@@ -197,6 +172,29 @@ class StageCutter {
 };
 
 }  // namespace
+
+std::vector<LayerRange> parts_of(const Model& model, const Layout& layout) {
+  const std::vector<std::size_t> begins = block_begins(model);
+  const std::int64_t parts = layout.pipeline * layout.chunks;
+  std::vector<LayerRange> ranges;
+  std::size_t block = 0;
+  std::size_t first = 0;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    block += static_cast<std::size_t>(blocks_of_part(std::ssize(begins), layout, part));
+    const std::size_t last = part + 1 == parts ? model.layers.size() : begins[block];
+    ranges.push_back({first, last});
+    first = last;
+  }
+  return ranges;
+}
+
+std::int64_t elements_handed_on(const ParallelModel& model, const LayerRange& part,
+                                const ParallelDegrees& degrees) {
+  if (!model.model.transformer)
+    return output_elements(model.model.layers[part.last - 1]);
+  const std::int64_t whole = model.model.tokens_per_sample * model.model.transformer->hidden;
+  return degrees.sequence_parallel ? divided_up(whole, degrees.tensor) : whole;
+}
 
 std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layout,
                                   std::int64_t micro_batches) {

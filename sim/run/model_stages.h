@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sim/training/job.h"
+#include "sim/training/layout.h"
 #include "sim/training/parallel_model.h"
 
 namespace lockstep {
@@ -33,6 +34,14 @@ struct ModelStage {
 // `layout` has as many parts as the model has blocks, or fewer.
 std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layout,
                                   std::int64_t micro_batches);
+
+// The layers of each part, in forward order.
+std::vector<LayerRange> parts_of(const Model& model, const Layout& layout);
+
+// What a part hands on of one sample. A transformer hands on its hidden states, whatever its last layer is; cut along
+// the sequence as they lie.
+std::int64_t elements_handed_on(const ParallelModel& model, const LayerRange& part,
+                                const ParallelDegrees& degrees);
 
 // How many parts a model can be cut into.
 std::int64_t most_parts(const Model& model);

@@ -36,10 +36,10 @@ class ExpertSynchroniser : public Synchroniser {
     expert_context_ = std::make_unique<StrategyContext>(
         told_of(context, kinds_.experts.front(), expert_group, context.carried.of_kinds[1]));
     dense_ = strategy.synchroniser(*dense_context_);
+    expert_context_->host = nullptr;  // it issues one step of the optimizer, which begins with the dense
     experts_ = strategy.synchroniser(*expert_context_);
   }
 
-  bool reduces_every_micro_batch() const override { return dense_->reduces_every_micro_batch(); }
   void begin() override {
     dense_->begin();
     experts_->begin();

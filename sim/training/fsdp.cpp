@@ -83,8 +83,6 @@ class ShardedUnits : public Synchroniser {
         holds_gradients_(units_.units.size()),
         last_backward_(units_.units.size()) {}
 
-  bool reduces_every_micro_batch() const override { return !options_.no_sync; }
-
   void begin() override { start_ = write_mark(context_); }
 
   void pre_forward(const MicroBatch&, std::size_t layer) override {
@@ -461,6 +459,12 @@ TrafficBound traffic(const TrafficInput& input) {
           .volume = 5 * input.micro_batches()};
 }
 
+bool reduces_each(const TrainingSpec& training) {
+  return !training.sharded.no_sync;
+}
+
+constexpr Sending sends{.at_most = traffic, .every_micro_batch = reduces_each, .once_by = "no_sync"};
+
 Accepted accepted(OptionList (*options)(TrainingSpec&)) {
   return {.options = options,
           .instead_of_compression = "reduce_dtype",
@@ -473,7 +477,7 @@ const Registration<Strategy> fsdp{
     {.synchroniser = make_synchroniser<ShardedUnits>,
      .description = "PyTorch FSDP: parameters, gradients and optimizer states sharded",
      .accepts = accepted(fsdp_options),
-     .sends = {.at_most = traffic},
+     .sends = sends,
      .memory = memory,
      .partition = Partition::every_weight,
      .groups = groups,
@@ -483,7 +487,7 @@ const Registration<Strategy> hsdp{
     {.synchroniser = make_synchroniser<ShardedUnits>,
      .description = "PyTorch FSDP, hybrid: sharded within groups of ranks, replicated between them",
      .accepts = accepted(hsdp_options),
-     .sends = {.at_most = traffic},
+     .sends = sends,
      .memory = memory,
      .partition = Partition::every_weight_in_groups,
      .groups = groups,

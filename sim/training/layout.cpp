@@ -45,4 +45,36 @@ std::string_view name_of(ParallelAxis axis) {
   return "expert";
 }
 
+std::string_view name_of(LayoutAxis axis) {
+  switch (axis) {
+    case LayoutAxis::tensor:
+      return name_of(ParallelAxis::tensor);
+    case LayoutAxis::context:
+      return name_of(ParallelAxis::context);
+    case LayoutAxis::expert:
+      return name_of(ParallelAxis::expert);
+    case LayoutAxis::data:
+      return data_group;
+    case LayoutAxis::pipeline:
+      break;
+  }
+  return pipeline_group;
+}
+
+std::int64_t size_of(const Layout& layout, LayoutAxis axis) {
+  switch (axis) {
+    case LayoutAxis::tensor:
+      return layout.degrees.tensor;
+    case LayoutAxis::context:
+      return layout.degrees.context;
+    case LayoutAxis::expert:
+      return layout.degrees.expert;
+    case LayoutAxis::data:
+      return layout.data / layout.degrees.expert;
+    case LayoutAxis::pipeline:
+      break;
+  }
+  return layout.pipeline;
+}
+
 }  // namespace lockstep

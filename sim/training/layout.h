@@ -51,6 +51,9 @@ inline constexpr std::string_view pipeline_group = "pipeline";
 
 // Of the dimension, and of the group that its ranks form.
 std::string_view name_of(ParallelAxis axis);
+std::string_view name_of(LayoutAxis axis);
+// Ranks along a dimension of the mesh: experts are the inner part of `data`, whose axis is what is left of it.
+std::int64_t size_of(const Layout& layout, LayoutAxis axis);
 // "tp-cp-ep-dp-pp", and back; nothing where an axis is missing, or there twice.
 std::string text_of(const std::vector<LayoutAxis>& placement);
 std::optional<std::vector<LayoutAxis>> parse_placement(std::string_view text);

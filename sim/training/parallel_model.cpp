@@ -48,20 +48,8 @@ class ModelSlicer {
   }
 
  private:
-  std::int64_t ranks_of(ParallelAxis axis) const {
-    switch (axis) {
-      case ParallelAxis::tensor:
-        return degrees_.tensor;
-      case ParallelAxis::context:
-        return degrees_.context;
-      case ParallelAxis::expert:
-        break;
-    }
-    return degrees_.expert;
-  }
-
   void exchange(std::vector<Exchange>& list, Exchange exchange) const {
-    if (ranks_of(exchange.axis) > 1)
+    if (degree_of(degrees_, exchange.axis) > 1)
       list.push_back(std::move(exchange));
   }
 
@@ -451,6 +439,18 @@ bool are_all_one(const ParallelDegrees& degrees) {
 }
 
 }  // namespace
+
+std::int64_t degree_of(const ParallelDegrees& degrees, ParallelAxis axis) {
+  switch (axis) {
+    case ParallelAxis::tensor:
+      return degrees.tensor;
+    case ParallelAxis::context:
+      return degrees.context;
+    case ParallelAxis::expert:
+      break;
+  }
+  return degrees.expert;
+}
 
 ParallelModel parallel_model(const Model& model, const ParallelDegrees& degrees) {
   if (are_all_one(degrees))

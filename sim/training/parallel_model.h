@@ -52,6 +52,9 @@ struct ParallelDegrees {
   std::int64_t expert_imbalance_ppm = 1'000'000;  // the busiest rank's tokens by an even share
 };
 
+// Ranks along an axis.
+std::int64_t degree_of(const ParallelDegrees& degrees, ParallelAxis axis);
+
 // Elements as nccl-tests counts them, of one sample: the gathered buffer of gathers and scatters, what one
 // rank sends to all in all_to_all and to the next in send_recv.
 struct Exchange {

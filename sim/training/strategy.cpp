@@ -37,6 +37,11 @@ std::int64_t period_of(const TrainingSpec& training) {
   return sends.period != nullptr ? sends.period(training) : 1;
 }
 
+bool reduces_every_micro_batch(const TrainingSpec& training) {
+  const Sending& sends = strategy_named(training.strategy).sends;
+  return sends.every_micro_batch != nullptr && sends.every_micro_batch(training);
+}
+
 bool reduces_on_hosts(const TrainingSpec& training) {
   const Strategy& strategy = strategy_named(training.strategy);
   return strategy.host_reduction != nullptr && strategy.host_reduction(training).has_value();

@@ -194,6 +194,9 @@ struct Sending {
   TrafficBound (*at_most)(const TrafficInput& input) = nullptr;
   // Iterations from one average of the weights to the next. Null: every iteration reduces its gradients.
   std::int64_t (*period)(const TrainingSpec& training) = nullptr;
+  // Whether gradients of every micro-batch are reduced. Null: their sums in the last alone.
+  bool (*every_micro_batch)(const TrainingSpec& training) = nullptr;
+  std::string_view once_by = {};  // the option by which they are not, if there is one
 };
 
 struct Strategy {
@@ -242,6 +245,7 @@ std::vector<std::string> strategies_in_order();
 const std::string& one_gpu_strategy();
 
 std::int64_t period_of(const TrainingSpec& training);
+bool reduces_every_micro_batch(const TrainingSpec& training);
 bool reduces_on_hosts(const TrainingSpec& training);
 
 }  // namespace lockstep

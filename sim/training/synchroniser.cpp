@@ -4,6 +4,10 @@
 
 namespace lockstep {
 
+bool Synchroniser::reduces_every_micro_batch() const {
+  return lockstep::reduces_every_micro_batch(job_.training);
+}
+
 void Synchroniser::update() {
   write_clipping(context_, gradient_bytes(job_));
   write_optimizer(context_);

@@ -39,8 +39,8 @@ class Synchroniser {
   Synchroniser(const Synchroniser&) = delete;
   Synchroniser& operator=(const Synchroniser&) = delete;
 
-  // Else only what the last micro-batch of an iteration has summed up.
-  virtual bool reduces_every_micro_batch() const { return false; }
+  // As its strategy states it (Sending).
+  virtual bool reduces_every_micro_batch() const;
 
   virtual void begin() {}
   virtual void pre_forward(const MicroBatch&, std::size_t /*layer*/) {}

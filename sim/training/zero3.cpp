@@ -71,8 +71,6 @@ class PartitionedParameters : public Synchroniser {
         arrived_(modules_.elements.size()),
         is_in_pieces_(modules_.elements.size()) {}
 
-  bool reduces_every_micro_batch() const override { return true; }
-
   void begin() override {
     start_ = write_mark(context_);
     plan_uses();
@@ -270,7 +268,7 @@ const Registration<Strategy> registration{
      .accepts = {.options = options,
                  .instead_of_compression = "communication_data_type",
                  .gradient_clipping = true},
-     .sends = {.at_most = traffic},
+     .sends = {.at_most = traffic, .every_micro_batch = [](const TrainingSpec&) { return true; }},
      .memory = memory,
      .partition = Partition::weights,
      .coupling = coupling}};

@@ -26,8 +26,6 @@ class PartitionedOptimizer : public Synchroniser {
   explicit PartitionedOptimizer(const StrategyContext& context)
       : Synchroniser(context), options_(job_.training.zero), reduction_(context) {}
 
-  bool reduces_every_micro_batch() const override { return stage == Stage::gradients; }
-
   void begin() override { pieces_ = gather_weights(); }
 
   // A layer waits for the piece that ends with its last weight.
@@ -126,7 +124,8 @@ const Registration<Strategy> zero2{"zero2",
                                    {.synchroniser = make_synchroniser<PartitionedOptimizer<Stage::gradients>>,
                                     .description = "ZeRO stage 2: gradients and optimizer states partitioned",
                                     .accepts = accepted,
-                                    .sends = {.at_most = traffic<Stage::gradients>},
+                                    .sends = {.at_most = traffic<Stage::gradients>,
+                                              .every_micro_batch = [](const TrainingSpec&) { return true; }},
                                     .memory = memory<Stage::gradients>,
                                     .partition = Partition::gradients}};
 

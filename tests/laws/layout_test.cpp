@@ -9,6 +9,7 @@
 #include "sim/run/cluster.h"
 #include "sim/run/describe_job.h"
 #include "sim/training/schedules/pipeline_schedule.h"
+#include "sim/training/strategy.h"
 #include "tests/support/property.h"
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
@@ -241,9 +242,50 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
   refused({{"strategy", "dp"}, {"tensor_parallel", 2}, {"micro_batch", 1}}, "valid here");
   refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"placement", "tp-pp"}, {"micro_batch", 1}},
           "tp-cp-ep-dp-pp");
+  refused({{"strategy", "zero2"},
+           {"pipeline_parallel", 2},
+           {"virtual_stages", 2},
+           {"micro_batch", 1},
+           {"gradient_accumulation", 4}},
+          "found \"zero2\", which reduces the gradients of every micro-batch, with 2 parts of the model on a "
+          "stage (interleaved)");
   Json with_batch = transformer("dgx_a100_80gb", 2, {{"strategy", "ddp"}, {"tensor_parallel", 2}});
   with_batch["model"]["batch_per_gpu"] = 4;
   CHECK(problem_of(with_batch).find("training.micro_batch") != std::string::npos);
+}
+
+// Eight layers of a narrow mixture keep the host for longer than the GPU.
+TEST_CASE("A host that is behind issues the optimizer of dense parameters and experts once") {
+  for (const char* strategy : {"ddp", "zero1", "fsdp"}) {
+    Json given =
+        transformer("dgx_a100_80gb", 1, {{"strategy", strategy}, {"expert_parallel", 4}, {"micro_batch", 1}});
+    given["model"].update(
+        {{"style", "llama"}, {"hidden", 256}, {"heads", 8}, {"experts", 8}, {"experts_per_token", 2}});
+    INFO(given.dump());
+    const Report report = report_of(given);
+    CHECK(report.breakdown.host_overhead > Duration::zero());
+    CHECK(sum(report.breakdown) == report.iteration);
+  }
+}
+
+TEST_CASE(
+    "Stages of several parts take strategies that reduce once an iteration, and others by their option") {
+  for (const std::string schedule : {"interleaved", "zb_v"})
+    for (const std::string& strategy : strategies_in_order()) {
+      Json training{{"strategy", strategy},          {"pipeline_parallel", 2}, {"virtual_stages", 2},
+                    {"pipeline_schedule", schedule}, {"micro_batch", 1},       {"gradient_accumulation", 4}};
+      INFO(training.dump());
+      const Sending& sends = strategy_named(strategy).sends;
+      const auto is_refused = [&] {
+        return problem_of(transformer("dgx_a100_80gb", 2, training)).find("every micro-batch") !=
+               std::string::npos;
+      };
+      CHECK(is_refused() == (sends.every_micro_batch != nullptr));
+      if (!sends.once_by.empty()) {
+        training[std::string(sends.once_by)] = true;
+        CHECK(!is_refused());
+      }
+    }
 }
 
 }  // namespace lockstep::layout_test

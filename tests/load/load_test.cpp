@@ -257,6 +257,8 @@ TEST_CASE("one mistake is one line") {
                                                         {"cluster.machine", "dgx_a100", {}},
                                                         {"cluster.machine.gpu", "a101", {}},
                                                         {"cluster.nodes", "0", {}},
+                                                        {"model.batch_per_gpu", "0", {}},
+                                                        {"model.batch_per_gpu", "9000000000000", {}},
                                                         {"model.layers.0.parameters", "7", {}}}) {
     const std::string found = problems_of_lab({{change.path, change.value}});
     CAPTURE(found);

@@ -301,31 +301,44 @@ BatchSizes read_batch_sizes(const JsonReader& json, const Layout& layout, const 
   return sizes;
 }
 
-void check_pipeline(const JsonReader& json, const Layout& layout, std::int64_t micro_batches) {
-  if (layout.pipeline > 1)
-    check_schedule(json, {.stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = micro_batches},
-                   layout.schedule);
-}
-
 namespace {
 
-std::int64_t size_of(const Layout& layout, LayoutAxis axis) {
-  switch (axis) {
-    case LayoutAxis::tensor:
-      return layout.degrees.tensor;
-    case LayoutAxis::context:
-      return layout.degrees.context;
-    case LayoutAxis::expert:
-      return layout.degrees.expert;
-    case LayoutAxis::data:
-      return layout.data / layout.degrees.expert;
-    case LayoutAxis::pipeline:
-      break;
-  }
-  return layout.pipeline;
+bool runs_chunks(const std::string& name, const Layout& layout) {
+  const Strategy& strategy = strategy_named(name);
+  return strategy.sends.every_micro_batch == nullptr && why_whole(strategy, layout).empty() &&
+         !strategy.accepts.one_gpu_only;
+}
+
+// Each chunk of a stage ends its micro-batches in an order of its own: reductions of every micro-batch would mix
+// them. torch.distributed.pipelining puts them off to the last (stage.py, backward_maybe_with_nosync), as no_sync does.
+void check_chunks(const JsonReader& json, const TrainingSpec& training) {
+  const Layout& layout = training.layout;
+  if (layout.chunks == 1 || !reduces_every_micro_batch(training))
+    return;
+  std::vector<std::string> valid = strategies_in_order();
+  std::erase_if(valid, [&](const std::string& other) { return !runs_chunks(other, layout); });
+  const std::string_view option = strategy_named(training.strategy).sends.once_by;
+  const std::string once = option.empty() ? "" : fmt::format("training.{} true, ", option);
+  json.optional("strategy")
+      .value_or(json)
+      .problem(fmt::format(
+          "found \"{}\", which reduces the gradients of every micro-batch, with {} parts of the model on a "
+          "stage ({}): that is not modelled; valid here: {}one part a stage (1f1b), {}",
+          training.strategy, layout.chunks, layout.schedule, once, fmt::join(valid, ", ")));
 }
 
 }  // namespace
+
+void check_pipeline(const JsonReader& json, const TrainingSpec& training) {
+  const Layout& layout = training.layout;
+  if (layout.pipeline == 1)
+    return;
+  check_chunks(json, training);
+  check_schedule(
+      json,
+      {.stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = training.gradient_accumulation},
+      layout.schedule);
+}
 
 TrainingFacts facts_of_copies(const TrainingFacts& facts, const Layout& layout) {
   if (!layout.is_cut() || !facts.is_cluster_known)

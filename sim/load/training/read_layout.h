@@ -40,8 +40,8 @@ struct BatchSizes {
 };
 BatchSizes read_batch_sizes(const JsonReader& json, const Layout& layout, const TrainingFacts& facts);
 
-// Of what has been read: whether the schedule runs it.
-void check_pipeline(const JsonReader& json, const Layout& layout, std::int64_t micro_batches);
+// Of what has been read: whether the schedule runs it, and the strategy under it.
+void check_pipeline(const JsonReader& json, const TrainingSpec& training);
 
 // What a strategy sees of the cluster: the ranks that hold the same parameters.
 TrainingFacts facts_of_copies(const TrainingFacts& facts, const Layout& layout);

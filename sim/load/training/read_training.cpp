@@ -274,7 +274,7 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   const BatchSizes sizes = read_batch_sizes(json, training.layout, facts);
   training.gradient_accumulation = sizes.micro_batches;
   reading.micro_batch = sizes.micro_batch;
-  check_pipeline(json, training.layout, sizes.micro_batches);
+  check_pipeline(json, training);
   training.optimizer = spelled_or(json, "optimizer", training.optimizer, optimizer_spellings);
   check_span(json, training, facts);
   json.finish();

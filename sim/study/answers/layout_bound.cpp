@@ -109,23 +109,11 @@ class PassPricer {
     return std::max(scaled(weighed, scale_.whole), rounding) - rounding;
   }
 
-  std::int64_t members(ParallelAxis axis) const {
-    switch (axis) {
-      case ParallelAxis::tensor:
-        return degrees_.tensor;
-      case ParallelAxis::context:
-        return degrees_.context;
-      case ParallelAxis::expert:
-        break;
-    }
-    return degrees_.expert;
-  }
-
   // What each rank must receive of the others, or send them; a reduction inside a switch sends no more.
   Duration waiting(const std::vector<ExchangeWork>& exchanges) const {
     Duration waited;
     for (const ExchangeWork& work : exchanges) {
-      const std::int64_t ranks = members(work.axis);
+      const std::int64_t ranks = degree_of(degrees_, work.axis);
       const bool is_whole = work.op == CollectiveOp::all_gather || work.op == CollectiveOp::reduce_scatter ||
                             work.op == CollectiveOp::all_reduce;
       const Bandwidth wires = work.axis == ParallelAxis::tensor ? inside_ : all_;

@@ -140,6 +140,18 @@ TEST_CASE("No stages wait for one another for ever, whatever their passes take")
 }
 
 // The last stage would run its first backward before the forward to which it belongs.
+// What passes take enters a way through them in proportion, so that it is enough to count each kind alone.
+TEST_CASE("No way through a pipeline has more than m + 2 p passes of a kind for each part of a stage") {
+  for_every_schedule([](const PipelineSchedule& schedule, const PipelineShape& shape) {
+    for (const PassTimes& one : {PassTimes{1, 0, 0}, PassTimes{0, 1, 0}, PassTimes{0, 0, 1}}) {
+      const auto spans = IdealPipeline(schedule, shape, one).run(passes_by_stage(schedule, shape));
+      REQUIRE(spans.has_value());
+      for (const StageSpan& span : *spans)
+        CHECK(span.end <= shape.chunks * (shape.micro_batches + 2 * shape.stages));
+    }
+  });
+}
+
 TEST_CASE("A stage that waits for what comes behind stands still, and is seen to") {
   const PipelineSchedule& schedule = pipeline_schedule_named("1f1b");
   const PipelineShape shape{.stages = 2, .micro_batches = 2};

@@ -25,6 +25,7 @@ Job three_layers(std::int64_t micro_batches) {
                           .gradients = gradients[layer],
                           .recomputed = {}});
   job.optimizer = work(3);
+  job.training.strategy = one_gpu_strategy();
   job.training.gradient_accumulation = micro_batches;
   return job;
 }

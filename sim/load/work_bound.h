@@ -1,0 +1,37 @@
+#pragma once
+
+// What the kernels of layers compute and move at most.
+//
+// Problem:   whether a scenario can be simulated must be known before its kernels are described and priced.
+// Idea:      layers' own counts, every element as wide as any is, and all that a framework, an optimizer or a
+//            library may add to them.
+// Invariant: no kernel that `describe_job` makes of the layers has more of anything.
+
+#include <cstddef>
+#include <span>
+
+#include "sim/scenario/scenario.h"
+
+namespace lockstep {
+
+struct Work {
+  double flops = 0;
+  double bytes = 0;
+  double kernels = 0;
+  double stated_seconds = 0;
+  double parameters = 0;  // tensors
+  double elements = 0;    // of them
+
+  Work& operator+=(const Work& other);
+};
+
+// Of one micro-batch; `model` is the scenario's or a rank's part of it. Forward so many times.
+Work work_bound(const ModelUse& use, const Model& model, std::size_t layer, double forwards);
+Work work_bound(const ModelUse& use);
+
+// As many as stand in the model, whether layers have them or not.
+double element_count(const Model& model);
+
+inline constexpr double widest_element = 8;  // bytes
+
+}  // namespace lockstep
