@@ -118,15 +118,17 @@ Tokens TokenNetwork::residual(const std::string& name, const Tokens& path, const
 }
 
 Tokens TokenNetwork::activation(const std::string& name, const Tokens& input, TensorSplit split) {
+  return add_activation({.name = name, .split = split}, input);
+}
+
+Tokens TokenNetwork::add_activation(Layer layer, const Tokens& input) {
   const std::int64_t elements = input.activation.elements;
-  builder_.add_layer({.name = name,
-                      .split = split,
-                      .forward_elements = 2 * elements,
-                      .backward_elements = 3 * elements,
-                      .saved_elements = builder_.keep(input.activation),
-                      .gelu_elements = elements,
-                      .pointwise_elements = elements},
-                     {input.activation});
+  layer.forward_elements = 2 * elements;
+  layer.backward_elements = 3 * elements;
+  layer.saved_elements = builder_.keep(input.activation);
+  layer.gelu_elements = elements;
+  layer.pointwise_elements = elements;
+  builder_.add_layer(std::move(layer), {input.activation});
   return repeatable(tokens(input.count, input.width));
 }
 
@@ -135,8 +137,12 @@ Tokens TokenNetwork::gated_activation(const std::string& name, const std::vector
   return add_gated_activation({.name = name}, gate_and_up, width);
 }
 
-Tokens TokenNetwork::expert_activation(const std::string& name, const std::vector<Tokens>& inputs,
-                                       std::int64_t width) {
+Tokens TokenNetwork::expert_activation(const std::string& name, const Tokens& input) {
+  return add_activation({.name = name, .split = TensorSplit::local, .is_expert = true}, input);
+}
+
+Tokens TokenNetwork::gated_expert_activation(const std::string& name, const std::vector<Tokens>& inputs,
+                                             std::int64_t width) {
   return add_gated_activation({.name = name, .is_expert = true}, inputs, width);
 }
 

@@ -86,7 +86,9 @@ class TokenNetwork {
   // Copies of tokens sorted by expert, and each token's copies added up again.
   Tokens sort_by_expert(const std::string& name, const Tokens& input, const Routing& routing);
   Tokens expert_linear(const Linear& linear, const Tokens& input, const Routing& routing);
-  Tokens expert_activation(const std::string& name, const std::vector<Tokens>& inputs, std::int64_t width);
+  Tokens expert_activation(const std::string& name, const Tokens& input);
+  Tokens gated_expert_activation(const std::string& name, const std::vector<Tokens>& inputs,
+                                 std::int64_t width);
   Tokens add_copies(const std::string& name, const Tokens& copies, const Tokens& shape);
   // Inputs hold queries, keys and values, joined or apart.
   Tokens attention(const Attention& attention, const std::vector<Tokens>& inputs);
@@ -99,6 +101,7 @@ class TokenNetwork {
                            std::int64_t count);
   Tokens masked_softmax(const Attention& attention, const Tokens& scores);
   Tokens repeatable(const Tokens& tokens);
+  Tokens add_activation(Layer layer, const Tokens& input);
   Tokens add_gated_activation(Layer layer, const std::vector<Tokens>& inputs, std::int64_t width);
   std::int64_t keep_all(const std::vector<Activation>& activations);
   std::string bias_of(const Linear& linear) const;

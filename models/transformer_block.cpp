@@ -262,7 +262,9 @@ class BlockWriter {
         inner.push_back(visit(names.gate, sorted, width, TensorSplit::column));
       inner.push_back(visit(names.up, sorted, width, TensorSplit::column));
     }
-    const Tokens activated = network_.expert_activation(expert_name(prefix_, "activation"), inner, width);
+    const std::string activation = expert_name(prefix_, "activation");
+    const Tokens activated = style_.is_gated() ? network_.gated_expert_activation(activation, inner, width)
+                                               : network_.expert_activation(activation, inner.front());
     return visit(names.down, activated, sizes_.hidden, TensorSplit::row);
   }
 

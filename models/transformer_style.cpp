@@ -157,8 +157,6 @@ TransformerStyle read_style(const JsonReader& json, const TransformerSizes& size
     const std::array<std::string, 2> kinds = {"fused", "unfused"};
     style.fuses_attention = attention->one_of(kinds) == "fused";
   }
-  if (sizes.mixture.experts > 0 && !style.block.is_gated())
-    json.problem("a mixture's experts have a gate: \"gated_ffn\" cannot be false");
   if (sizes.latent.kv_rank > 0 && !style.fuses_attention)
     json.problem("latent attention is fused");
   read_llama_switches(json, style, sizes);

@@ -13,7 +13,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int most_threads = 4096;
 constexpr std::int64_t most_gpus = 1'000'000;
 constexpr std::size_t most_layouts = 1000;
 
@@ -50,9 +49,7 @@ void add_layouts_options(CLI::App& command, LayoutsArguments& arguments) {
   command.add_option("--top", arguments.top, "how many to tell (10)")
       ->type_name("K")
       ->check(CLI::Range(std::size_t{1}, most_layouts));
-  command.add_option("--jobs", arguments.jobs, "threads (one a core)")
-      ->type_name("J")
-      ->check(CLI::Range(1, most_threads));
+  add_jobs_option(command, arguments.jobs);
   command.add_flag("--json", arguments.wants_json, "print one JSON document (lockstep.layouts/1)");
 }
 

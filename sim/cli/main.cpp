@@ -21,6 +21,7 @@ void add_commands(CLI::App& app, CommandContext& context) {
   add_collective_command(app, context);
   add_sweep_command(app, context);
   add_layouts_command(app, context);
+  add_plan_command(app, context);
   add_validate_command(app, context);
   add_calibrate_command(app, context);
   add_list_command(app, context);

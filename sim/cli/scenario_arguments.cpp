@@ -66,6 +66,13 @@ void add_library_options(CLI::App& command, LibraryChoice& choice) {
       ->check(not_empty());
 }
 
+void add_jobs_option(CLI::App& command, int& jobs) {
+  constexpr int most_threads = 4096;
+  command.add_option("--jobs", jobs, "threads (one a core)")
+      ->type_name("J")
+      ->check(CLI::Range(1, most_threads));
+}
+
 void refuse_said_twice(const LibraryChoice& choice, std::string_view path, std::string_view option) {
   const auto refuse = [&](const std::string& given, std::string_view flag, std::string_view its_path) {
     const bool is_same =

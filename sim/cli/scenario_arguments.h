@@ -36,6 +36,9 @@ struct ScenarioArguments {
 // As every verb that asks a library spells them.
 void add_library_options(CLI::App& command, LibraryChoice& choice);
 
+// --jobs, for verbs that run on several threads; 0: one a core.
+void add_jobs_option(CLI::App& command, int& jobs);
+
 // Throws ConfigError when a change of `path` by `option` is one that `choice` makes as well.
 void refuse_said_twice(const LibraryChoice& choice, std::string_view path, std::string_view option);
 

@@ -18,8 +18,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int most_jobs = 4096;
-
 struct SweepArguments {
   ScenarioArguments scenario;
   std::vector<std::string> varied;
@@ -151,9 +149,7 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
                    "what does not fit in memory may be the best, too");
   command.add_option("--plot", arguments.picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
-  command.add_option("--jobs", arguments.jobs, "threads (one a core)")
-      ->type_name("J")
-      ->check(CLI::Range(1, most_jobs));
+  add_jobs_option(command, arguments.jobs);
   command.add_option("--shard", arguments.shard, "run only each n-th cell, from the i-th")->type_name("i/n");
   command.add_flag("--resume", arguments.is_resumed,
                    "go on with FILE.csv.partial of a sweep that was stopped");

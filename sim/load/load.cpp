@@ -411,7 +411,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
 }
 
 std::string file_name_of(const LoadRequest& request) {
-  return request.text ? "scenario" : request.path;
+  return request.path.empty() ? "scenario" : request.path;
 }
 
 ordered_json read_document(const LoadRequest& request) {
@@ -423,7 +423,7 @@ ordered_json read_document(const LoadRequest& request) {
 LoadOptions options_of(const LoadRequest& request, const ProfileStore& store) {
   return {.store = store,
           .file_name = file_name_of(request),
-          .folder = request.text ? "" : std::filesystem::path(request.path).parent_path().string(),
+          .folder = std::filesystem::path(request.path).parent_path().string(),
           .overrides = request.overrides,
           .fold = request.fold,
           .fidelity = request.fidelity,
@@ -433,7 +433,7 @@ LoadOptions options_of(const LoadRequest& request, const ProfileStore& store) {
 std::vector<std::string> files_read(const LoadRequest& request, const ProfileStore& store) {
   std::vector<std::string> files;
   for (const ReadFile& read : store.files_read()) files.push_back(read.file);
-  if (!request.text)
+  if (!request.path.empty())
     files.push_back(request.path);
   return files;
 }

@@ -22,8 +22,8 @@
 namespace lockstep {
 
 struct LoadRequest {
-  std::string path = {};  // of the scenario, or
-  std::optional<std::string> text = {};
+  std::string path = {};                 // of the scenario's file; empty: it has none
+  std::optional<std::string> text = {};  // what is read instead of the file
   Overrides overrides = {};
   std::string data_directory = {};  // --data
   bool fold = true;

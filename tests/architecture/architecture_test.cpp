@@ -68,7 +68,8 @@ const std::map<std::string, Rooms>& allowed_includes() {
     table["study/fit"] = fit;
     table["study/validation"] = fit + Rooms{"study/fit"};
     table["study/answers"] = study + Rooms{"study"};
-    table["cli"] = fit + Rooms{"study/fit", "study/validation", "study/answers"};
+    table["study/capacity"] = study + Rooms{"study", "study/answers"};
+    table["cli"] = fit + Rooms{"study/fit", "study/validation", "study/answers", "study/capacity"};
     return table;
   }();
   return allowed;

@@ -69,8 +69,8 @@ void check_bounds(const LayoutQuestion& question, const LayoutAnswer& all) {
     CAPTURE(set_arguments(changes_of(layout)));
     const LayoutBound bound = bound_layout(variants.load({.changes = changes_of(layout)}));
     CHECK(bound.iteration > Duration::zero());
-    CHECK(bound.iteration <= layout.iteration);
-    CHECK(bound.memory <= layout.memory);
+    CHECK(bound.iteration <= layout.brief.iteration);
+    CHECK(bound.memory <= layout.brief.memory);
   }
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("a search tells what the simulation of every layout tells, no layout b
     REQUIRE(all.layouts.size() == all.simulated);
     REQUIRE(best.layouts.size() == 5);
     for (std::size_t rank = 0; rank < best.layouts.size(); ++rank) {
-      CHECK(best.layouts[rank].iteration == all.layouts[rank].iteration);
+      CHECK(best.layouts[rank].brief.iteration == all.layouts[rank].brief.iteration);
       CHECK(changes_of(best.layouts[rank]) == changes_of(all.layouts[rank]));
     }
     cut += best.rejected.cut_by_bound;
@@ -103,12 +103,12 @@ TEST_CASE("what a search tells of a layout is what a prediction with its changes
   for (const FoundLayout& layout : search_layouts(question).layouts) {
     CAPTURE(set_arguments(changes_of(layout)));
     const Prediction prediction = variants.predict(variants.load({.changes = changes_of(layout)}), false);
-    CHECK(layout.iteration == prediction.report.iteration);
-    CHECK(layout.memory == prediction.report.memory.peak.total());
-    CHECK(sum(layout.breakdown) == prediction.report.iteration);
-    CHECK(layout.breakdown.pipeline_bubble == prediction.report.breakdown.pipeline_bubble);
-    CHECK(layout.throughput.samples_per_iteration == 8);
-    CHECK(layout.throughput.mfu == prediction.report.throughput.mfu);
+    CHECK(layout.brief.iteration == prediction.report.iteration);
+    CHECK(layout.brief.memory == prediction.report.memory.peak.total());
+    CHECK(sum(layout.brief.breakdown) == prediction.report.iteration);
+    CHECK(layout.brief.breakdown.pipeline_bubble == prediction.report.breakdown.pipeline_bubble);
+    CHECK(layout.brief.throughput.samples_per_iteration == 8);
+    CHECK(layout.brief.throughput.mfu == prediction.report.throughput.mfu);
   }
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("the answer is the same text on one thread and on three") {
 TEST_CASE("what does not fit is left out, and the nearest of it told") {
   const LayoutAnswer answer = search_layouts(question_about(in_little_memory()));
   CHECK(answer.rejected.out_of_memory > 0);
-  for (const FoundLayout& layout : answer.layouts) CHECK(layout.memory <= answer.capacity);
+  for (const FoundLayout& layout : answer.layouts) CHECK(layout.brief.memory <= answer.capacity);
   REQUIRE(answer.nearest.has_value());
   CHECK(answer.nearest->memory > answer.capacity);
 }

@@ -11,8 +11,6 @@
 #include "sim/report/anchor.h"
 #include "sim/report/memory_track.h"
 #include "sim/report/prediction.h"
-#include "sim/report/rank_view.h"
-#include "sim/report/run_account.h"
 #include "sim/study/answers/layout_bound.h"
 #include "sim/study/parallel.h"
 
@@ -44,27 +42,6 @@ LayoutCluster cluster_of(const LoadedScenario& base, const std::optional<std::in
   cluster.nodes = *gpus / a_node;
   cluster.is_stated = true;
   return cluster;
-}
-
-// As a report adds them up, without what a list of layouts does not tell.
-FoundLayout describe(const LoadedScenario& scenario, const Simulation& simulation) {
-  const std::vector<MemoryUse> standing = standing_memory(scenario, simulation);
-  FoundLayout found{.candidate = {},
-                    .iteration = reported_iteration(scenario, simulation),
-                    .breakdown = {},
-                    .throughput = {},
-                    .memory = find_memory_peak(simulation.steady, standing).moment.use.total()};
-  found.throughput = find_throughput(scenario, found.iteration);
-  if (simulation.long_run) {
-    found.breakdown = mean_breakdown(simulation.long_run->accounts[simulation.long_run->critical],
-                                     simulation.long_run->iterations);
-    return found;
-  }
-  const Run& run = simulation.steady;
-  found.breakdown =
-      mean_breakdown(account_of(run, run.iterations.size()).totals[critical_representative(run)],
-                     static_cast<std::int64_t>(run.iterations.size()) - 1);
-  return found;
 }
 
 // More of them hold no more at once: every stage has reached its most, and the passes of one more round.
@@ -175,7 +152,7 @@ class LayoutSearch {
 
   bool is_worth_simulating(std::size_t index) const {
     return !question_.cuts || best_.size() < question_.top ||
-           trials_[index].bound.iteration <= trials_[best_.back()].found.iteration;
+           trials_[index].bound.iteration <= trials_[best_.back()].found.brief.iteration;
   }
 
   void simulate_one(std::size_t index) {
@@ -203,13 +180,14 @@ class LayoutSearch {
   }
 
   void simulate_whole(Trial& trial, const LoadedScenario& scenario) {
-    trial.found = describe(scenario, simulate(scenario, {.with_first = false, .clusters = &clusters_}));
-    trial.bound.memory = trial.found.memory;
+    trial.found.brief =
+        summarise_briefly(scenario, simulate(scenario, {.with_first = false, .clusters = &clusters_}));
+    trial.bound.memory = trial.found.brief.memory;
     trial.outcome =
-        trial.found.memory > scenario.cluster.gpu.memory ? Outcome::out_of_memory : Outcome::simulated;
+        trial.found.brief.memory > scenario.cluster.gpu.memory ? Outcome::out_of_memory : Outcome::simulated;
   }
 
-  auto rank_of(std::size_t index) const { return std::tuple(trials_[index].found.iteration, index); }
+  auto rank_of(std::size_t index) const { return std::tuple(trials_[index].found.brief.iteration, index); }
 
   void insert(std::size_t index) {
     const auto place =
@@ -306,7 +284,7 @@ class LayoutSearch {
         answer.remedies = remedies_of(answer.nearest->candidate);
       return;
     }
-    const Duration best = answer.layouts.front().iteration;
+    const Duration best = answer.layouts.front().brief.iteration;
     answer.promising = least_oversized(
         [best](const Trial& trial) { return std::tuple(trial.bound.iteration >= best, trial.bound.memory); });
     if (answer.promising && answer.promising->fastest >= best)

@@ -19,9 +19,8 @@
 #include <vector>
 
 #include "sim/load/load.h"
-#include "sim/report/breakdown.h"
+#include "sim/report/brief.h"
 #include "sim/report/memory_remedies.h"
-#include "sim/report/throughput.h"
 #include "sim/study/answers/layout_candidates.h"
 
 namespace lockstep {
@@ -37,10 +36,7 @@ struct LayoutQuestion {
 
 struct FoundLayout {
   LayoutCandidate candidate;
-  Duration iteration;
-  Breakdown breakdown;
-  Throughput throughput;
-  Bytes memory;  // of the GPU that holds most
+  Brief brief;
 };
 
 // One that does not fit.

@@ -43,20 +43,20 @@ std::string rate_cell(std::optional<double> per_second) {
 }
 
 std::optional<double> tokens_per_second(const FoundLayout& layout) {
-  const auto& tokens = layout.throughput.tokens_per_iteration;
-  return tokens ? per_second(*tokens, layout.iteration) : std::nullopt;
+  const auto& tokens = layout.brief.throughput.tokens_per_iteration;
+  return tokens ? per_second(*tokens, layout.brief.iteration) : std::nullopt;
 }
 
 std::optional<double> samples_per_second(const FoundLayout& layout) {
-  return per_second(layout.throughput.samples_per_iteration, layout.iteration);
+  return per_second(layout.brief.throughput.samples_per_iteration, layout.brief.iteration);
 }
 
 std::string part_of_iteration(Duration part, const FoundLayout& layout) {
-  return percentage(part.in_seconds(), layout.iteration.in_seconds());
+  return percentage(part.in_seconds(), layout.brief.iteration.in_seconds());
 }
 
 bool counts_tokens(const LayoutAnswer& answer) {
-  return answer.layouts.front().throughput.tokens_per_iteration.has_value();
+  return answer.layouts.front().brief.throughput.tokens_per_iteration.has_value();
 }
 
 std::vector<std::string> cells_of(const LayoutAnswer& answer, std::size_t rank) {
@@ -68,12 +68,12 @@ std::vector<std::string> cells_of(const LayoutAnswer& answer, std::size_t rank) 
           schedule_of(candidate),
           fmt::format("{} x {}", candidate.micro_batch, candidate.micro_batches),
           std::string(candidate.recompute),
-          format_duration(layout.iteration),
+          format_duration(layout.brief.iteration),
           rate_cell(counts_tokens(answer) ? tokens_per_second(layout) : samples_per_second(layout)),
-          layout.throughput.mfu ? percentage(*layout.throughput.mfu, 1) : "-",
-          format_bytes(layout.memory),
-          part_of_iteration(layout.breakdown.pipeline_bubble, layout),
-          part_of_iteration(layout.breakdown.exposed_communication, layout),
+          layout.brief.throughput.mfu ? percentage(*layout.brief.throughput.mfu, 1) : "-",
+          format_bytes(layout.brief.memory),
+          part_of_iteration(layout.brief.breakdown.pipeline_bubble, layout),
+          part_of_iteration(layout.brief.breakdown.exposed_communication, layout),
           rank == 0 ? "" : losses_against(answer.layouts.front(), layout)};
 }
 
@@ -140,15 +140,15 @@ ordered_json set_of(const LayoutCandidate& candidate) {
 ordered_json to_json(const FoundLayout& layout, const FoundLayout& best) {
   ordered_json breakdown;
   for (const TimePart& part : time_parts)
-    breakdown[std::string(part.key)] = (layout.breakdown.*part.time).in_seconds();
+    breakdown[std::string(part.key)] = (layout.brief.breakdown.*part.time).in_seconds();
   return {{"set", set_of(layout.candidate)},
           {"data_parallel", layout.candidate.data},
           {"gradient_accumulation", layout.candidate.micro_batches},
-          {"iteration_time_s", layout.iteration.in_seconds()},
+          {"iteration_time_s", layout.brief.iteration.in_seconds()},
           {"samples_per_s", or_null(samples_per_second(layout))},
           {"tokens_per_s", or_null(tokens_per_second(layout))},
-          {"mfu", or_null(layout.throughput.mfu)},
-          {"memory_bytes", layout.memory.count()},
+          {"mfu", or_null(layout.brief.throughput.mfu)},
+          {"memory_bytes", layout.brief.memory.count()},
           {"breakdown_s", std::move(breakdown)},
           {"against_best", losses_against(best, layout)}};
 }
@@ -165,8 +165,8 @@ ordered_json to_json(const OversizedLayout& layout, Bytes capacity) {
 std::string losses_against(const FoundLayout& best, const FoundLayout& other) {
   std::vector<std::pair<double, std::string>> losses;
   for (const TimePart& part : time_parts) {
-    const double lost = (other.breakdown.*part.time - best.breakdown.*part.time).in_seconds();
-    const double percent = 100 * lost / best.iteration.in_seconds();
+    const double lost = (other.brief.breakdown.*part.time - best.brief.breakdown.*part.time).in_seconds();
+    const double percent = 100 * lost / best.brief.iteration.in_seconds();
     if (percent >= least_told)
       losses.emplace_back(percent, fmt::format("{} +{:.1f} %", words(part.key), percent));
   }

@@ -64,6 +64,10 @@ void halve_compute(Scenario& scenario) {
   scenario.compute.scale_ppm /= 2;
 }
 
+void double_memory_bandwidth(Scenario& scenario) {
+  scenario.cluster.gpu.memory_bandwidth = scenario.cluster.gpu.memory_bandwidth * 2;
+}
+
 Duration iteration_after(Scenario scenario, const std::function<void(Scenario&)>& change) {
   change(scenario);
   return predict_iteration(scenario);
@@ -83,6 +87,7 @@ std::vector<Sensitivity> find_sensitivities(const Scenario& scenario) {
   if (cluster.ranks() > 1) {
     result.push_back({"every latency / 2", iteration_after(scenario, halve_latencies)});
   }
+  result.push_back({"bandwidth of the GPU's memory x 2", iteration_after(scenario, double_memory_bandwidth)});
   result.push_back({"computation x 2 as fast", iteration_after(scenario, halve_compute)});
   return result;
 }

@@ -1,0 +1,248 @@
+#include "sim/study/capacity/plan_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "sim/base/error.h"
+#include "sim/study/parallel.h"
+
+namespace lockstep {
+namespace {
+
+void add_once(std::string line, std::vector<std::string>& lines) {
+  if (std::find(lines.begin(), lines.end(), line) == lines.end())
+    lines.push_back(std::move(line));
+}
+
+// What to know before the first is taken for the best.
+std::vector<std::string> warnings_about(const std::vector<CapacityPlan>& plans) {
+  if (plans.empty())
+    return {};
+  std::vector<std::string> warnings = plans.front().warnings;
+  const auto batch = [](const CapacityPlan& plan) { return plan.brief.throughput.samples_per_iteration; };
+  const auto [least, most] =
+      std::minmax_element(plans.begin(), plans.end(),
+                          [&](const CapacityPlan& a, const CapacityPlan& b) { return batch(a) < batch(b); });
+  if (batch(*least) < batch(*most))
+    warnings.push_back(
+        fmt::format("global batches differ, from {} to {} samples: each sample is taken to teach as "
+                    "much in all of them; training.global_batch states one for all",
+                    batch(*least), batch(*most)));
+  for (const CapacityPlan& plan : plans)
+    if (plan.price && plan.price->date.empty())
+      add_once("the price of " + plan.machine + " has no date: state price_date", warnings);
+  return warnings;
+}
+
+// Simulated before the next are chosen. A constant, so that what is cut does not depend on the cores.
+constexpr std::size_t batch_size = 16;
+
+class PlanSearch {
+ public:
+  explicit PlanSearch(const PlanQuestion& question) : question_(question), trials_(question) {}
+
+  PlanAnswer run() {
+    run_in_parallel(question_.jobs, trials_.size(), [this](std::size_t index) {
+      trials_.bound(index);
+      show_progress();
+    });
+    refuse_if_none_loads();
+    simulate_in_order(order_of_bounds());
+    return answer();
+  }
+
+ private:
+  void refuse_if_none_loads() const {
+    for (std::size_t index = 0; index < trials_.size(); ++index)
+      if (trials_[index].outcome != TrialOutcome::rejected ||
+          trials_[index].rejection != Rejection::not_loadable)
+        return;
+    throw ConfigError(trials_[0].reason);
+  }
+
+  // By the objective, then by the other figure, then as they come.
+  std::tuple<double, double, std::size_t> rank_of(std::size_t index) const {
+    const TrainingRun& run = trials_[index].least;
+    const double usd = run.usd.value_or(0);
+    return trials_.objective() == PlanObjective::cost ? std::tuple(usd, run.seconds, index)
+                                                      : std::tuple(run.seconds, usd, index);
+  }
+
+  void sort_by_rank(std::vector<std::size_t>& options) const {
+    std::sort(options.begin(), options.end(),
+              [this](std::size_t a, std::size_t b) { return rank_of(a) < rank_of(b); });
+  }
+
+  std::vector<std::size_t> order_of_bounds() const {
+    std::vector<std::size_t> order;
+    for (std::size_t index = 0; index < trials_.size(); ++index)
+      if (trials_[index].outcome == TrialOutcome::bounded)
+        order.push_back(index);
+    sort_by_rank(order);
+    return order;
+  }
+
+  void simulate_in_order(const std::vector<std::size_t>& order) {
+    for (std::size_t first = 0; first < order.size(); first += batch_size) {
+      std::vector<std::size_t> batch;
+      for (std::size_t place = first; place < std::min(first + batch_size, order.size()); ++place)
+        if (!question_.cuts || may_be_told(order[place]))
+          batch.push_back(order[place]);
+      simulate_all(batch);
+      for (const std::size_t index : batch)
+        if (trials_[index].outcome == TrialOutcome::feasible)
+          feasible_.push_back(index);
+      sort_by_rank(feasible_);
+    }
+  }
+
+  // Those that search layouts one by one, each of them on all cores.
+  void simulate_all(const std::vector<std::size_t>& batch) {
+    std::vector<std::size_t> given;
+    for (const std::size_t index : batch)
+      if (!trials_.candidate(index).searches_layouts)
+        given.push_back(index);
+    run_in_parallel(question_.jobs, given.size(), [&](std::size_t place) { simulate(given[place]); });
+    for (const std::size_t index : batch)
+      if (trials_.candidate(index).searches_layouts)
+        simulate(index);
+  }
+
+  void simulate(std::size_t index) {
+    trials_.simulate(index);
+    show_progress();
+  }
+
+  bool may_be_told(std::size_t index) const {
+    const auto value = [this](std::size_t option) { return std::get<0>(rank_of(option)); };
+    return feasible_.size() < question_.top || value(index) <= value(feasible_[question_.top - 1]) ||
+           is_on_front(index);
+  }
+
+  // Whether nothing that was simulated is as fast and as cheap; of what ties in both, the first is.
+  bool is_on_front(std::size_t index) const {
+    const TrainingRun& run = trials_[index].least;
+    const double usd = run.usd.value_or(0);
+    return std::none_of(feasible_.begin(), feasible_.end(), [&](std::size_t other) {
+      const TrainingRun& rival = trials_[other].least;
+      const double rival_usd = rival.usd.value_or(0);
+      const bool ties = rival.seconds == run.seconds && rival_usd == usd;
+      return rival.seconds <= run.seconds && rival_usd <= usd && (!ties || other < index);
+    });
+  }
+
+  PlanAnswer answer() {
+    PlanAnswer answer{.name = question_.request.name,
+                      .goal = question_.request.goal,
+                      .objective = trials_.objective(),
+                      .options = trials_.size()};
+    std::vector<std::size_t> told;
+    for (std::size_t place = 0; place < feasible_.size(); ++place)
+      if (place < question_.top || is_on_front(feasible_[place]))
+        told.push_back(feasible_[place]);
+    answer.plans.resize(told.size());
+    run_in_parallel(question_.jobs, told.size(),
+                    [&](std::size_t place) { answer.plans[place] = describe(told[place]); });
+    count_others(answer);
+    answer.warnings = warnings_about(answer.plans);
+    if (told.empty())
+      answer.nearest = find_nearest();
+    else
+      answer.outlook = find_outlook(trials_, told.front(), answer.plans, question_);
+    return answer;
+  }
+
+  CapacityPlan describe(std::size_t index) const {
+    const Prediction prediction = trials_.predict(index);
+    const LoadedScenario& scenario = prediction.scenario;
+    const PlanTrial& trial = trials_[index];
+    const PlanCandidate& candidate = trials_.candidate(index);
+    return {.option = trials_.option(index),
+            .machine = scenario.cluster.machine.name,
+            .gpus = scenario.cluster.ranks(),
+            .layout = layout_text(scenario),
+            .layout_changes = trial.layout,
+            .scenario = scenario.given,
+            .brief = trial.brief,
+            .capacity = scenario.cluster.gpu.memory,
+            .run = trial.least,
+            .price = candidate.price ? candidate.price : scenario.cluster.machine.price,
+            .low = prediction.report.times.low,
+            .high = prediction.report.times.high,
+            .is_on_front = is_on_front(index),
+            .warnings = prediction.report.warnings};
+  }
+
+  // How many times the deadline or the budget it takes.
+  double excess_of(std::size_t index) const {
+    const PlanGoal& goal = question_.request.goal;
+    const TrainingRun& run = trials_[index].least;
+    double excess = goal.deadline ? run.seconds / static_cast<double>(goal.deadline->count()) : 0;
+    if (goal.budget_usd && run.usd)
+      excess = std::max(excess, *run.usd / *goal.budget_usd);
+    return excess;
+  }
+
+  // Simulated in the order of their bounds, until the next can be no nearer.
+  std::optional<NearestPlan> find_nearest() {
+    const auto by_excess = [this](std::size_t a, std::size_t b) {
+      return std::pair(excess_of(a), a) < std::pair(excess_of(b), b);
+    };
+    std::vector<std::size_t> order;
+    for (std::size_t index = 0; index < trials_.size(); ++index)
+      if (!trials_[index].is_hopeless())
+        order.push_back(index);
+    std::sort(order.begin(), order.end(), by_excess);
+    std::optional<std::size_t> nearest;
+    for (const std::size_t index : order) {
+      if (nearest && excess_of(*nearest) < excess_of(index))
+        break;
+      if (!trials_[index].is_simulated)
+        simulate(index);
+      if (!trials_[index].is_hopeless() && (!nearest || by_excess(index, *nearest)))
+        nearest = index;
+    }
+    if (!nearest)
+      return std::nullopt;
+    return NearestPlan{.plan = describe(*nearest), .lacking = trials_[*nearest].reason};
+  }
+
+  void count_others(PlanAnswer& answer) const {
+    for (std::size_t index = 0; index < trials_.size(); ++index) {
+      const PlanTrial& trial = trials_[index];
+      answer.simulated += trial.is_simulated ? 1 : 0;
+      answer.cut_by_bound += trial.outcome == TrialOutcome::bounded ? 1 : 0;
+      if (trial.outcome == TrialOutcome::rejected)
+        answer.rejected.push_back({.option = trials_.option(index),
+                                   .machine = trials_.candidate(index).machine,
+                                   .kind = trial.rejection,
+                                   .reason = trial.reason});
+    }
+  }
+
+  void show_progress() {
+    const std::scoped_lock lock(mutex_);
+    const std::size_t all = 2 * trials_.size();
+    finished_ = std::min(finished_ + 1, all);
+    if (question_.on_progress)
+      question_.on_progress(finished_, all);
+  }
+
+  const PlanQuestion& question_;
+  PlanTrials trials_;
+  std::vector<std::size_t> feasible_;  // options, best first
+  std::mutex mutex_;                   // guards what is below
+  std::size_t finished_ = 0;
+};
+
+}  // namespace
+
+PlanAnswer search_plans(const PlanQuestion& question) {
+  return PlanSearch(question).run();
+}
+
+}  // namespace lockstep
