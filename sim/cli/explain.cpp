@@ -68,6 +68,28 @@ ordered_json to_json(const std::vector<Sensitivity>& changes, Duration iteration
   return json;
 }
 
+ordered_json to_json(const std::vector<DimensionCost>& dimensions) {
+  ordered_json json = ordered_json::array();
+  for (const DimensionCost& cost : dimensions)
+    json.push_back(
+        {{"dimension", cost.dimension},
+         {"payload", name_of(cost.payload)},
+         {"ranks", cost.ranks},
+         {"messages_per_iteration", cost.messages},
+         {"smallest_message_bytes", cost.smallest.count()},
+         {"largest_message_bytes", cost.largest.count()},
+         {"sent_bytes", cost.sent.count()},
+         {"links", cost.links},
+         {"link_bandwidth_gbs", static_cast<double>(cost.link_bandwidth.count()) / 1e9},
+         {"computing_beside_s", cost.computing.in_seconds()},
+         {"bandwidth_to_hide_gbs",
+          cost.needs ? ordered_json(static_cast<double>(cost.needs->count()) / 1e9) : ordered_json(nullptr)},
+         {"latency_it_stands_s",
+          cost.stands ? ordered_json(cost.stands->in_seconds()) : ordered_json(nullptr)},
+         {"exposed_s", cost.exposed.in_seconds()}});
+  return json;
+}
+
 ordered_json to_json(const Explanation& explanation) {
   const StrategyCost& cost = explanation.cost;
   return {{"schema", "lockstep.explanation/1"},
@@ -81,6 +103,7 @@ ordered_json to_json(const Explanation& explanation) {
             {"bytes_per_gpu", cost.bytes_per_gpu.count()},
             {"communicating_s", cost.communicating.in_seconds()},
             {"exposed_s", cost.exposed.in_seconds()},
+            {"dimensions", to_json(cost.dimensions)},
             {"kernels_beside", tell_interference(explanation.scenario)},
             {"clock", clock_json(explanation.scenario)},
             {"sensitivities", to_json(cost.sensitivities, cost.iteration)}}},
@@ -119,10 +142,35 @@ std::string cost_text(const StrategyCost& cost, const Scenario& scenario) {
   return table.text(2);
 }
 
+std::string sizes_text(const DimensionCost& cost) {
+  const std::string largest = format_bytes(cost.largest);
+  return cost.smallest == cost.largest ? largest : format_bytes(cost.smallest) + " to " + largest;
+}
+
+std::string dimensions_text(const std::vector<DimensionCost>& dimensions) {
+  TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right,
+                   Align::left, Align::right, Align::right, Align::right, Align::right});
+  table.add_row({"dimension", "carries", "ranks", "messages", "of", "sent", "over", "which gives",
+                 "hidden from", "stands latency", "exposed"});
+  for (const DimensionCost& cost : dimensions)
+    table.add_row({cost.dimension, std::string(name_of(cost.payload)), std::to_string(cost.ranks),
+                   std::to_string(cost.messages), sizes_text(cost), format_bytes(cost.sent), cost.links,
+                   cost.link_bandwidth.count() > 0 ? format_bandwidth(cost.link_bandwidth) : "unknown",
+                   cost.needs ? format_bandwidth(*cost.needs) : "never",
+                   cost.stands ? format_duration(*cost.stands) : "none", time_cell(cost.exposed)});
+  return table.text(2) +
+         "  hidden from: the bandwidth at which its bytes take no longer than what is computed from its "
+         "first message to "
+         "its last\n  stands latency: what a message may take beyond its bytes until that no longer holds\n";
+}
+
 std::string to_text(const Explanation& explanation) {
   const StrategyCost& cost = explanation.cost;
   std::string text = summary_of(explanation.scenario) + "\n\n" + listing_of(explanation.scenario);
   text += "\nWhat the strategy costs in one iteration\n" + cost_text(cost, explanation.scenario);
+  if (!cost.dimensions.empty())
+    text += "\nWhat each dimension asks of the network, in one iteration of one rank\n" +
+            dimensions_text(cost.dimensions);
   if (!cost.listed.empty()) {
     text += "\nIts collectives\n" + to_text(grouped_alike(cost.listed), 2);
   }

@@ -19,6 +19,7 @@
 #include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
+#include "sim/report/schedule_picture.h"
 #include "sim/report/trace.h"
 #include "sim/study/answers/strategy_comparison.h"
 #include "sim/study/picture.h"
@@ -70,15 +71,32 @@ void print_report(const PredictArguments& arguments, const Prediction& predictio
   }
 }
 
-// The curves of the strategies that the scenario compares.
+bool has_pipeline(const Scenario& scenario) {
+  return scenario.training.layout.pipeline > 1;
+}
+
+// The curves of the strategies that the scenario compares, else the schedule of its pipeline.
 void check_plot(const PredictArguments& arguments, const Scenario& scenario) {
   if (arguments.picture.empty()) {
     return;
   }
   check_picture_file(arguments.picture);
-  if (!scenario.comparison) {
-    throw ConfigError("--plot: found a scenario without `compare`; expected strategies to draw");
+  if (!scenario.comparison && !has_pipeline(scenario)) {
+    throw ConfigError(
+        "--plot: found a scenario without `compare` and without a pipeline; expected strategies or stages to "
+        "draw");
   }
+}
+
+void draw_prediction(const PredictArguments& arguments, const Prediction& prediction,
+                     const std::optional<Comparison>& comparison, const std::string& data_directory) {
+  const nlohmann::ordered_json document =
+      comparison ? with_comparison(to_json(prediction.report, prediction.scenario), comparison)
+                 : schedule_picture(prediction.scenario, prediction.simulation);
+  draw({.script = comparison ? "loss" : "schedule",
+        .document = document.dump(),
+        .output = arguments.picture,
+        .data_directory = data_directory});
 }
 
 int run_predict(const PredictArguments& arguments, const CommandContext& context) {
@@ -106,10 +124,7 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
     write_trace_file(*trace, prediction, arguments.trace_extent);
   print_report(arguments, prediction, comparison);
   if (!arguments.picture.empty())
-    draw({.script = "loss",
-          .document = with_comparison(to_json(prediction.report, prediction.scenario), comparison).dump(),
-          .output = arguments.picture,
-          .data_directory = context.data_directory});
+    draw_prediction(arguments, prediction, comparison, context.data_directory);
   if (arguments.wants_statistics) {
     const Stopwatch simulating;
     const Report again = summarise(prediction.scenario, simulate(prediction.scenario));
@@ -140,7 +155,7 @@ void add_predict_command(CLI::App& app, CommandContext& context) {
       ->type_name("FILE.html");
   command
       ->add_option("--plot", arguments->picture,
-                   "draw what `compare` compares (needs python3 with matplotlib)")
+                   "draw what `compare` compares, else a pipeline's schedule (needs python3 with matplotlib)")
       ->type_name("FILE.svg|FILE.png");
   arguments->scenario.add_library_options(*command);
   arguments->scenario.add_simulation_options(*command);

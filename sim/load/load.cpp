@@ -25,6 +25,7 @@
 #include "sim/load/reading/load_context.h"
 #include "sim/load/resolved.h"
 #include "sim/load/training/read_training.h"
+#include "sim/run/stage_balance.h"
 
 namespace lockstep {
 namespace {
@@ -237,8 +238,13 @@ Calibration choose_calibration(const Place& root, std::optional<Calibration> sta
   return found;
 }
 
-void read_sections(const JsonReader& json, const Place& root, Scenario& scenario,
-                   std::vector<StatedStep>& measured) {
+// What stands beside a scenario until all of it is read.
+struct ReadLater {
+  std::vector<StatedStep> measured;
+  std::optional<StageBalance> balance;
+};
+
+void read_sections(const JsonReader& json, const Place& root, Scenario& scenario, ReadLater& later) {
   scenario.name = text_or(json, "name", "scenario");
   text_or(json, "description", "");
   text_or(json, "source", "");
@@ -259,10 +265,11 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
       read_training(json.required("training"), root / "training", training_facts(json, scenario));
   scenario.training = std::move(reading.training);
   scenario.model.batch_per_gpu = reading.micro_batch;
+  later.balance = reading.balance;
   const MachineSpec& machine = scenario.cluster.machine;
   scenario.communication =
       read_communication(json.required("communication"), root / "communication", machine.library);
-  measured = read_measured_steps(json.required("compute"), root / "compute");
+  later.measured = read_measured_steps(json.required("compute"), root / "compute");
   scenario.compute =
       read_compute(json.required("compute"), scenario.training.framework, scenario.model.precision);
   scenario.simulation = read_simulation(json.required("simulation"));
@@ -333,6 +340,11 @@ ordered_json document_of_measured(const ordered_json& file, const LoadOptions& o
   return document.value();
 }
 
+// Prices are known only now.
+void balance_stages(Scenario& scenario, StageBalance by) {
+  scenario.training.layout.stage_blocks = balanced_blocks(scenario, by);
+}
+
 // The anchor's own scenario must load as well, or solving it would fail later.
 void load_anchor(LoadedScenario& scenario, const LoadOptions& options, std::vector<std::string>& warnings) {
   if (!scenario.compute.anchor) {
@@ -380,9 +392,9 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   scenario.given = document.value();
   add_empty_sections(document);
   LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
-  std::vector<StatedStep> measured;
+  ReadLater later;
   if (const JsonReader json = document.root(); json.is_object()) {
-    read_sections(json, {context, ""}, scenario, measured);
+    read_sections(json, {context, ""}, scenario, later);
   } else {
     json.expected("a scenario: an object with cluster and model");
   }
@@ -394,9 +406,12 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   scenario.errors = find_error_model(options.store);
   check_possible(scenario);
   warn_of_unchanged_times(changes, scenario, context);
-  if (!measured.empty())
-    transfer_measured_steps(scenario, {measured, document_of_measured(value, options, scenario), options},
+  if (!later.measured.empty())
+    transfer_measured_steps(scenario,
+                            {later.measured, document_of_measured(value, options, scenario), options},
                             context.warnings);
+  if (later.balance)
+    balance_stages(scenario, *later.balance);
   throw_if_any_of(scenario, find_time_problems(scenario));
   load_anchor(scenario, options, context.warnings);
   load_compared(scenario, options, context.warnings);

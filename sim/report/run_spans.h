@@ -43,6 +43,7 @@ class RunSpans {
   // What the rank's rings move, by channel, in order of start.
   std::map<std::uint32_t, std::vector<Span>> transfers(Rank rank) const;
 
+  std::size_t first_iteration() const { return first_iteration_; }
   // Of a rank, in the order of the plan's.
   const std::vector<LaneId>& lanes(Rank rank) const { return lanes_by_rank_.at(rank.index); }
 

@@ -10,6 +10,7 @@
 
 #include "sim/collectives/collective.h"
 #include "sim/report/memory_track.h"
+#include "sim/report/rank_view.h"
 #include "sim/report/run_spans.h"
 
 namespace lockstep {
@@ -48,9 +49,9 @@ class TraceStream {
     write_metadata("process_name", 0, fmt::format(R"("name":{})", ordered_json(name).dump()));
   }
 
-  // On the first thread of the row that is free again by then. Events of a row come in order of start.
-  void write_event(std::uint32_t row, const std::string& row_name, const Span& event,
-                   const ordered_json& arguments = nullptr) {
+  // On the first thread of the row that is free again by then, which it returns. Events of a row come in order of start.
+  std::uint32_t write_event(std::uint32_t row, const std::string& row_name, const Span& event,
+                            const ordered_json& arguments = nullptr) {
     const std::uint32_t thread = free_thread(row, row_name, event.start);
     last_end_[thread] = event.end;
     std::string line =
@@ -60,6 +61,16 @@ class TraceStream {
     if (!arguments.is_null())
       line += ",\"args\":" + arguments.dump();
     write_line(line + "}");
+    return thread;
+  }
+
+  // One end of an arrow between processes: it leaves the event that a thread runs then, or leads to it.
+  enum class ArrowEnd : std::uint8_t { tail, head };
+  void write_arrow(ArrowEnd end, std::uint32_t id, std::uint32_t thread, const std::string& name, Time time) {
+    write_line(fmt::format(R"({{"ph":"{}","id":{},"pid":{},"tid":{},"ts":{},"cat":"message",{}"name":{}}})",
+                           end == ArrowEnd::tail ? "s" : "f", id, process_, thread,
+                           microseconds(time.since_start()), end == ArrowEnd::tail ? "" : R"("bp":"e",)",
+                           ordered_json(name).dump()));
   }
 
   // A track of the process with one band for each part.
@@ -150,14 +161,37 @@ class RunTrace {
       if (run_.plan.lanes[lane].kind == LaneKind::compute) {
         write_row(iteration_row, "iteration", spans_.iterations(representative));
         write_row(compute_row, "compute", spans_.computing(representative));
+        write_heads(representative);
       } else if (run_.plan.lanes[lane].kind == LaneKind::communication) {
         for (const Span& span : spans_.collectives(lane, representative))
-          stream_.write_event(communication_row, "communication", span, arguments_of(span, representative));
+          write_collective(span, representative);
       } else if (run_.plan.lanes[lane].kind == LaneKind::issue) {
         write_row(host_row, "host", spans_.issuing(lane));
       }
     }
   }
+
+  // Both ends of a message between stages know the op that it begins with.
+  void write_collective(const Span& span, std::size_t representative) {
+    const std::uint32_t thread =
+        stream_.write_event(communication_row, "communication", span, arguments_of(span, representative));
+    if (span.communication != nullptr && goes_to_stage(*span.communication))
+      stream_.write_arrow(TraceStream::ArrowEnd::tail,
+                          span.communication->collective.begin[representative].index, thread, span.name,
+                          span.start);
+  }
+
+  // To what the compute lane does when a message from another stage arrives.
+  void write_heads(std::size_t representative) {
+    for (std::size_t iteration = spans_.first_iteration(); iteration < run_.iterations.size(); ++iteration)
+      for (const Communication& sent : run_.iterations[iteration].communications)
+        if (goes_to_stage(sent) && sent.has(representative) && sent.ready[representative] == no_op)
+          stream_.write_arrow(TraceStream::ArrowEnd::head, sent.collective.begin[representative].index,
+                              compute_row * threads_per_row, sent.name,
+                              span_of(run_, sent, representative).end);
+  }
+
+  static bool goes_to_stage(const Communication& sent) { return sent.dimension == "pipeline"; }
 
   void write_row(std::uint32_t row, const std::string& row_name, const std::vector<Span>& spans) {
     for (const Span& span : spans) stream_.write_event(row, row_name, span);

@@ -6,7 +6,8 @@
 // Idea:      a process per simulated rank and a thread per lane. Kernels are events named after their section
 //            of the plan; a collective is one event on the communication lane, from taking the lane to giving
 //            it back; what a compute lane waits for while it stands still is what the report charges that time
-//            to. At fidelity `step` the transfers of each ring are added while the whole plan stays small. All of
+//            to. A message between stages of a pipeline is an arrow to what its receiver does when it arrives. At
+//            fidelity `step` the transfers of each ring are added while the whole plan stays small. All of
 //            these are spans of run_spans.h, read where the report reads its own times.
 // Invariant: timestamps are exact (microseconds with picosecond decimals); events of one thread never
 //            overlap: what would is moved to another thread of the same name. Streamed, never held whole.

@@ -9,17 +9,10 @@
 namespace lockstep {
 namespace {
 
-// Where each block begins; a model without blocks has as many as it has layers.
-std::vector<std::size_t> block_begins(const Model& model) {
-  std::vector<std::size_t> begins;
-  for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
-    const int block = model.layers[layer].block;
-    if (block >= 0 && (layer == 0 || model.layers[layer - 1].block != block))
-      begins.push_back(layer);
-  }
-  if (begins.empty())
-    for (std::size_t layer = 0; layer < model.layers.size(); ++layer) begins.push_back(layer);
-  return begins;
+std::vector<std::int64_t> block_of_layers(const Model& model) {
+  std::vector<std::int64_t> blocks;
+  for (const Layer& layer : model.layers) blocks.push_back(layer.block);
+  return blocks;
 }
 
 std::int64_t blocks_of_part(std::int64_t blocks, const Layout& layout, std::int64_t part) {
@@ -174,18 +167,15 @@ class StageCutter {
 }  // namespace
 
 std::vector<LayerRange> parts_of(const Model& model, const Layout& layout) {
-  const std::vector<std::size_t> begins = block_begins(model);
-  const std::int64_t parts = layout.pipeline * layout.chunks;
-  std::vector<LayerRange> ranges;
-  std::size_t block = 0;
-  std::size_t first = 0;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    block += static_cast<std::size_t>(blocks_of_part(std::ssize(begins), layout, part));
-    const std::size_t last = part + 1 == parts ? model.layers.size() : begins[block];
-    ranges.push_back({first, last});
-    first = last;
+  const std::vector<LayerRange> blocks = layers_of_blocks(block_of_layers(model));
+  std::vector<LayerRange> parts;
+  std::size_t next = 0;
+  for (std::int64_t part = 0; part < layout.pipeline * layout.chunks; ++part) {
+    const std::size_t first = next;
+    next += static_cast<std::size_t>(blocks_of_part(std::ssize(blocks), layout, part));
+    parts.push_back({blocks[first].first, blocks[next - 1].last});
   }
-  return ranges;
+  return parts;
 }
 
 std::int64_t elements_handed_on(const ParallelModel& model, const LayerRange& part,
@@ -204,8 +194,23 @@ std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layo
   return stages;
 }
 
+std::vector<LayerRange> layers_of_blocks(std::span<const std::int64_t> block_of_layer) {
+  const bool has_blocks = std::any_of(block_of_layer.begin(), block_of_layer.end(),
+                                      [](std::int64_t block) { return block >= 0; });
+  std::vector<LayerRange> ranges;
+  for (std::size_t layer = 0; layer < block_of_layer.size(); ++layer) {
+    const std::int64_t block = block_of_layer[layer];
+    const bool begins = !has_blocks || (block >= 0 && (layer == 0 || block_of_layer[layer - 1] != block));
+    if (begins)
+      ranges.push_back({ranges.empty() ? 0 : layer, layer});
+    if (!ranges.empty())
+      ranges.back().last = layer + 1;
+  }
+  return ranges;
+}
+
 std::int64_t most_parts(const Model& model) {
-  return std::ssize(block_begins(model));
+  return std::ssize(layers_of_blocks(block_of_layers(model)));
 }
 
 }  // namespace lockstep

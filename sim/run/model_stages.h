@@ -4,17 +4,18 @@
 //
 // Problem:   stages are to take equally long, and a model's layers are not alike: embeddings, heads and losses
 //            stand at its ends.
-// Idea:      blocks (transformer layers, residual blocks) are dealt as stated or evenly, earlier parts one more
-//            where they do not come out even; what stands before the first block goes with it, what stands
-//            behind the last goes with that. A model without blocks is dealt layer by layer. The chunks of a
-//            stage lie so that the one whose gradients are there first lies last: a synchroniser may go by
-//            the order of the layers.
+// Idea:      blocks (transformer layers, residual blocks) are dealt as stated (or balanced: stage_balance.h) or
+//            evenly, earlier parts one more where they do not come out even; what stands before the first block
+//            goes with it, what stands behind the last goes with that. A model without blocks is dealt layer by
+//            layer. The chunks of a stage lie so that the one whose gradients are there first lies last: a
+//            synchroniser may go by the order of the layers.
 // Invariant: every layer is in one part; parts keep the order of the layers. Weights that the first and the last
 //            part both use are held by both.
 // Cost:      a copy of the layers.
 // Reference: NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py (get_num_layers_to_build).
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ std::vector<LayerRange> parts_of(const Model& model, const Layout& layout);
 // the sequence as they lie.
 std::int64_t elements_handed_on(const ParallelModel& model, const LayerRange& part,
                                 const ParallelDegrees& degrees);
+
+// The layers of each block, by the block that each layer says it is in (-1: none); what stands before the first and
+// behind the last goes with those. Without blocks every layer is one.
+std::vector<LayerRange> layers_of_blocks(std::span<const std::int64_t> block_of_layer);
 
 // How many parts a model can be cut into.
 std::int64_t most_parts(const Model& model);

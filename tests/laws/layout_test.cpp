@@ -212,6 +212,23 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Fewer micro-batches than stages are warned of with their bubble") {
+  const auto warning = [](const char* strategy, const char* schedule, std::int64_t micro_batches) {
+    const LoadedScenario scenario = scenario_from(equal_layers(4, {{"strategy", strategy},
+                                                                   {"micro_batch", 1},
+                                                                   {"pipeline_schedule", schedule},
+                                                                   {"gradient_accumulation", micro_batches}}));
+    for (const std::string& found : scenario.warnings)
+      if (found.find("micro-batches are fewer than the 4 stages") != std::string::npos)
+        return found;
+    return std::string();
+  };
+  CHECK(warning("pp", "1f1b", 2).find("idles 60 %") != std::string::npos);  // 3 of 2 + 3
+  CHECK(warning("pp", "gpipe", 1).find("idles 75 %") != std::string::npos);
+  CHECK(warning("pp", "1f1b", 4) == "");
+  CHECK(warning("mp", "1f1b", 1) == "");
+}
+
 std::string problem_of(const Json& given) {
   try {
     scenario_from(given);
@@ -239,6 +256,10 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
            {"micro_batch", 1},
            {"gradient_accumulation", 3}},
           "gradient_accumulation");
+  refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"context_parallel", 3}, {"micro_batch", 1}},
+          "nearest that works: context_parallel 2");
+  refused({{"strategy", "pp"}, {"micro_batch", 1}}, "nearest that works: 8 stages");
+  refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"micro_batch", 1}, {"global_batch", 20}}, "16 and 24");
   refused({{"strategy", "dp"}, {"tensor_parallel", 2}, {"micro_batch", 1}}, "valid here");
   refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"placement", "tp-pp"}, {"micro_batch", 1}},
           "tp-cp-ep-dp-pp");
@@ -249,6 +270,10 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
            {"gradient_accumulation", 4}},
           "found \"zero2\", which reduces the gradients of every micro-batch, with 2 parts of the model on a "
           "stage (interleaved)");
+  Json twelve_heads = transformer("dgx_a100_80gb", 2, {{"tensor_parallel", 8}, {"micro_batch", 1}});
+  twelve_heads["model"]["heads"] = 12;
+  twelve_heads["model"]["hidden"] = 768;
+  CHECK(problem_of(twelve_heads).find("on these 16 ranks tensor_parallel 4 works") != std::string::npos);
   Json with_batch = transformer("dgx_a100_80gb", 2, {{"strategy", "ddp"}, {"tensor_parallel", 2}});
   with_batch["model"]["batch_per_gpu"] = 4;
   CHECK(problem_of(with_batch).find("training.micro_batch") != std::string::npos);

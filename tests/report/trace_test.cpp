@@ -139,4 +139,29 @@ TEST_CASE("kernels and waiting fill the iteration on the compute lane") {
   CHECK(length["compute"] == doctest::Approx(length["iterations"]));
 }
 
+// GPipe with four micro-batches through four stages: three messages forward and three back for each, and two that add
+// up the embedding's gradient.
+TEST_CASE("an arrow leads from each message between stages to what its receiver does then") {
+  const LoadedScenario scenario = load({.path = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/pipeline_four_stages.json"});
+  const json events = trace_of(scenario);
+  std::map<int, json> tails;
+  std::map<int, json> heads;
+  std::set<int> processes;
+  for (const json& event : events) {
+    if (event["ph"] == "s")
+      CHECK(tails.emplace(event["id"], event).second);
+    if (event["ph"] == "f")
+      CHECK(heads.emplace(event["id"], event).second);
+    if (event["name"] == "process_name")
+      processes.insert(event["pid"].get<int>());
+  }
+  CHECK(processes.size() == 4);
+  CHECK(tails.size() % (2 * 3 * 4 + 2) == 0);
+  REQUIRE(tails.size() == heads.size());
+  for (const auto& [id, tail] : tails) {
+    CHECK(tail["pid"] != heads.at(id)["pid"]);
+    CHECK(tail["ts"].get<double>() < heads.at(id)["ts"].get<double>());
+  }
+}
+
 }  // namespace lockstep::trace_test

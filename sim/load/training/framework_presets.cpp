@@ -262,10 +262,10 @@ void set_tensorflow_ps(Input& input) {
             "tf_cnn_benchmarks, variable_mgr.py: towers are averaged on the worker when distributed");
 }
 
-// ---- Megatron-LM, ColossalAI, Hugging Face ----
+// ---- Megatron-LM and NeMo ----
 
-void set_megatron(Input& input) {
-  const bool overlaps = input.facts.overlap.value_or(false);
+// Megatron Core's buckets, for whoever runs it; `overlaps`: gradients are reduced beside backward.
+void set_megatron_core(Input& input, bool overlaps, std::string_view whose) {
   const std::int64_t elements =
       overlaps ? std::max<std::int64_t>(40'000'000, 1'000'000 * input.facts.ranks()) : no_limit;
   const std::string_view why = overlaps
@@ -286,9 +286,7 @@ void set_megatron(Input& input) {
   ZeroOptions& zero = input.spec.zero;
   input.set("reduce_bucket_size", zero.reduce_bucket_size, elements, why);
   input.set("allgather_bucket_size", zero.allgather_bucket_size, elements, why);
-  input.set("overlap_comm", zero.overlap_comm, overlaps, "Megatron-LM: overlap_grad_reduce false");
-  input.set("overlap_param_gather", zero.overlap_param_gather, false,
-            "Megatron-LM: overlap_param_gather false");
+  input.set("overlap_comm", zero.overlap_comm, overlaps, whose);
   input.set("reduce_scatter", zero.reduce_scatter, true, "Megatron-LM: the distributed optimizer");
   input.set("use_multi_rank_bucket_allreduce", zero.use_multi_rank_bucket_allreduce, false,
             "Megatron-LM has none: it reduce-scatters");
@@ -297,6 +295,59 @@ void set_megatron(Input& input) {
   input.set("communication_data_type", zero.communication_data_type, Precision::fp32,
             "Megatron-LM: gradients are accumulated and reduced in fp32");
 }
+
+void set_megatron(Input& input) {
+  set_megatron_core(input, input.facts.overlap.value_or(false), "Megatron-LM: overlap_grad_reduce false");
+  input.set("overlap_param_gather", input.spec.zero.overlap_param_gather, false,
+            "Megatron-LM: overlap_param_gather false");
+}
+
+// NeMo runs Megatron Core with the options of its recipes; its optimizer is the distributed one.
+void set_nemo(Input& input) {
+  constexpr std::string_view recipes = "NeMo, collections/llm/recipes: overlap_grad_reduce true";
+  set_megatron_core(input, input.facts.overlap.value_or(true), recipes);
+  input.set("overlap_param_gather", input.spec.zero.overlap_param_gather, true,
+            "NeMo, collections/llm/recipes: overlap_param_gather true");
+  input.set("communication_data_type", input.spec.zero.communication_data_type, Precision::fp32,
+            "NeMo, collections/llm/recipes: grad_reduce_in_fp32 true");
+  input.set("optimizer", input.spec.optimizer, Optimizer::adam,
+            "NeMo, collections/llm/recipes/optim/adam.py: distributed_fused_adam_with_cosine_annealing");
+  if (strategy_named(input.spec.strategy).accepts.gradient_clipping)
+    input.set("gradient_clipping", input.spec.gradient_clipping, true,
+              "NeMo, collections/llm/recipes/optim/adam.py: clip_grad 1.0");
+}
+
+// ---- torchtitan ----
+
+void set_torchtitan(Input& input) {
+  set_torch_fsdp(input);
+  ShardedOptions& sharded = input.spec.sharded;
+  constexpr std::string_view apply_fsdp = "torchtitan, models/llama3/infra/parallelize.py, apply_fsdp";
+  input.set("fsdp_version", sharded.version, 2, apply_fsdp);
+  input.set("auto_wrap", sharded.auto_wrap, AutoWrap{}, "torchtitan, apply_fsdp: a unit for each block");
+  const bool has_stages = input.spec.layout.pipeline > 1;
+  input.set("reshard_after_forward", sharded.reshard_group, has_stages ? 1 : sharded.shard_group,
+            has_stages ? "torchtitan, apply_fsdp: not resharded in a pipeline" : apply_fsdp);
+  input.set("param_dtype", sharded.param_dtype, half_or_full(input.facts.precision),
+            "torchtitan, config/job_config.py: mixed_precision_param, the type of model.precision");
+  input.set("reduce_dtype", sharded.reduce_dtype, Precision::fp32,
+            "torchtitan, config/job_config.py: mixed_precision_reduce float32");
+  input.set("no_sync", sharded.no_sync, has_stages,
+            has_stages
+                ? "torch.distributed.pipelining, stage.py: gradients are reduced after the last micro-batch"
+                : "torchtitan, train.py: every micro-batch reduces its gradients");
+  constexpr std::string_view apply_ddp =
+      "torchtitan, models/llama3/infra/parallelize.py, apply_ddp: bucket_cap_mb 100";
+  input.set("bucket_cap_mb", input.spec.ddp.bucket_cap_mb, 100, apply_ddp);
+  input.set("first_bucket_mb", input.spec.ddp.first_bucket_mb, 100,
+            "PyTorch 2.4 and later: the cap, because the cap is set");
+  input.set("optimizer", input.spec.optimizer, Optimizer::adamw, "torchtitan, config/job_config.py: AdamW");
+  if (strategy_named(input.spec.strategy).accepts.gradient_clipping)
+    input.set("gradient_clipping", input.spec.gradient_clipping, true,
+              "torchtitan, config/job_config.py: max_norm 1.0");
+}
+
+// ---- ColossalAI, Hugging Face ----
 
 void set_colossalai(Input& input) {
   set_zero_groups(input);
@@ -383,8 +434,10 @@ const std::vector<FrameworkPreset>& framework_presets() {
       {"tensorflow_ps", "2.15", {"ps_sync", "ps_async"}, set_tensorflow_ps},
       {"byteps", "0.2", {"ps_sync", "ps_async"}, set_byteps},
       {"megatron", "0.13", {"ddp", "zero1"}, set_megatron},
-      {"colossalai", "0.4", {"zero1", "zero2", "zero3"}, set_colossalai},
-      {"hf_trainer", "4.50", {"ddp", "fsdp", "hsdp", "zero1", "zero2", "zero3"}, set_hf_trainer}};
+      {"colossalai", "0.4", {"zero1", "zero2", "zero3", "ddp"}, set_colossalai},
+      {"hf_trainer", "4.50", {"ddp", "fsdp", "hsdp", "zero1", "zero2", "zero3"}, set_hf_trainer},
+      {"nemo", "2.5", {"zero1", "ddp"}, set_nemo},
+      {"torchtitan", "0.2", {"fsdp", "hsdp", "ddp"}, set_torchtitan}};
   return presets;
 }
 

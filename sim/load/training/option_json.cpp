@@ -118,9 +118,9 @@ struct OptionWriter {
   }
 };
 
-// Left out, a unit is spread over the group as it was read.
+// Left out, a unit is spread over the group as it was read, unless it stays whole.
 void follow_group(const Option& option) {
-  if (const auto* spread = std::get_if<SpreadOption>(&option.kind))
+  if (const auto* spread = std::get_if<SpreadOption>(&option.kind); spread != nullptr && spread->ranks != 1)
     spread->ranks = spread->group;
 }
 

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
+#include <utility>
 
 #include "sim/load/reading/fields.h"
 #include "sim/load/reading/spelling.h"
+#include "sim/load/training/layout_presets.h"
 #include "sim/run/model_stages.h"
+#include "sim/training/schedules/ideal_bubble.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/strategy.h"
 
@@ -38,11 +42,11 @@ std::int64_t read_degree(const JsonReader& json, std::string_view key, std::int6
   return integer_or(json, key, fallback, {1, million});
 }
 
-constexpr std::array layout_keys{"tensor_parallel",     "pipeline_parallel",      "context_parallel",
-                                 "expert_parallel",     "data_parallel",          "placement",
-                                 "sequence_parallel",   "virtual_stages",         "context_parallel_kind",
-                                 "vocabulary_multiple", "expert_imbalance",       "stage_layers",
-                                 "pipeline_schedule",   "tensor_parallel_overlap"};
+constexpr std::array layout_keys{"tensor_parallel",     "pipeline_parallel",       "context_parallel",
+                                 "expert_parallel",     "data_parallel",           "placement",
+                                 "sequence_parallel",   "virtual_stages",          "context_parallel_kind",
+                                 "vocabulary_multiple", "expert_imbalance",        "stage_layers",
+                                 "pipeline_schedule",   "tensor_parallel_overlap", "keeps_gathered_inputs"};
 
 // The largest that divides `whole` and is no more than `wanted`.
 std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
@@ -51,35 +55,58 @@ std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
   return divisor;
 }
 
+struct StatedDegree {
+  const char* key;
+  std::int64_t* degree;
+};
+
+// The dimension whose degree, made smaller, lets the others stay; else the first that is cut.
+StatedDegree degree_at_fault(std::int64_t ranks, Layout& layout) {
+  const std::array<StatedDegree, 3> all{{{"pipeline_parallel", &layout.pipeline},
+                                         {"tensor_parallel", &layout.degrees.tensor},
+                                         {"context_parallel", &layout.degrees.context}}};
+  const std::int64_t copy = layout.ranks_of_a_copy();
+  const auto leaves_others = [&](const StatedDegree& stated) {
+    return *stated.degree > 1 && ranks % (copy / *stated.degree) == 0;
+  };
+  const auto found = std::find_if(all.begin(), all.end(), leaves_others);
+  return found != all.end() ? *found : *std::find_if(all.begin(), all.end(), [](const StatedDegree& stated) {
+    return *stated.degree > 1;
+  });
+}
+
+void report_degrees(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
+  const StatedDegree fault = degree_at_fault(facts.ranks(), layout);
+  const std::int64_t copy = layout.ranks_of_a_copy();
+  const std::int64_t others = copy / *fault.degree;
+  const std::string nearest = facts.ranks() % others == 0
+                                  ? fmt::format("; nearest that works: {} {}", fault.key,
+                                                nearest_divisor(facts.ranks() / others, *fault.degree))
+                                  : "";
+  json.required(fault.key).problem(
+      fmt::format("found {}, but tensor {} x context {} x pipeline {} = {} ranks do not divide the cluster's "
+                  "{}{}",
+                  *fault.degree, layout.degrees.tensor, layout.degrees.context, layout.pipeline, copy,
+                  facts.ranks(), nearest));
+  *fault.degree = 1;
+}
+
 // What is left of the ranks once the model is cut.
 void find_data_degree(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
   const std::int64_t copy = layout.ranks_of_a_copy();
   const auto stated = json.optional("data_parallel");
   layout.data = std::max<std::int64_t>(facts.ranks() / copy, 1);
-  const std::string product = fmt::format("tensor {} x context {} x pipeline {}", layout.degrees.tensor,
-                                          layout.degrees.context, layout.pipeline);
   if (layout.data * copy != facts.ranks()) {
-    const char* key = layout.pipeline > 1         ? "pipeline_parallel"
-                      : layout.degrees.tensor > 1 ? "tensor_parallel"
-                                                  : "context_parallel";
-    std::int64_t& degree = layout.pipeline > 1         ? layout.pipeline
-                           : layout.degrees.tensor > 1 ? layout.degrees.tensor
-                                                       : layout.degrees.context;
-    const std::int64_t others = copy / degree;
-    const std::string nearest =
-        facts.ranks() % others == 0
-            ? fmt::format("; nearest that works: {} {}", key, nearest_divisor(facts.ranks() / others, degree))
-            : "";
-    json.required(key).problem(fmt::format("found {}, but {} = {} ranks do not divide the cluster's {}{}",
-                                           degree, product, copy, facts.ranks(), nearest));
-    degree = 1;
-    layout.data = facts.ranks() / layout.ranks_of_a_copy();
+    report_degrees(json, facts, layout);
+    layout.data = std::max<std::int64_t>(facts.ranks() / layout.ranks_of_a_copy(), 1);
   } else if (stated && stated->integer(1, million) != layout.data) {
-    stated->problem(layout.is_cut()
-                        ? fmt::format("found {}, but {} ranks by {} leave {}", stated->value().dump(),
-                                      facts.ranks(), product, layout.data)
-                        : fmt::format("found {}, but the cluster has {} ranks and every other degree is 1",
-                                      stated->value().dump(), facts.ranks()));
+    stated->problem(
+        layout.is_cut()
+            ? fmt::format("found {}, but {} ranks by tensor {} x context {} x pipeline {} leave {}",
+                          stated->value().dump(), facts.ranks(), layout.degrees.tensor,
+                          layout.degrees.context, layout.pipeline, layout.data)
+            : fmt::format("found {}, but the cluster has {} ranks and every other degree is 1",
+                          stated->value().dump(), facts.ranks()));
   }
 }
 
@@ -93,7 +120,74 @@ void check_experts(const JsonReader& json, Layout& layout) {
   layout.degrees.expert = 1;
 }
 
-// The key of the degree that a problem of parallel_model is about; its first word names it.
+// Of a product of quotients: how far degrees are from those that were asked for.
+struct Distance {
+  Unsigned128 greater = 1;
+  Unsigned128 smaller = 1;
+
+  void add(std::int64_t one, std::int64_t other) {
+    greater *= static_cast<Unsigned128>(std::max(one, other));
+    smaller *= static_cast<Unsigned128>(std::min(one, other));
+  }
+  bool operator<(const Distance& other) const { return greater * other.smaller < other.greater * smaller; }
+};
+
+std::vector<std::int64_t> divisors_of(std::int64_t whole) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t divisor = 1; divisor <= whole; ++divisor)
+    if (whole % divisor == 0)
+      divisors.push_back(divisor);
+  return divisors;
+}
+
+// The nearest degrees that cut the model and the cluster alike.
+class NearestDegrees {
+ public:
+  NearestDegrees(const TrainingFacts& facts, const Layout& wanted) : facts_(facts), wanted_(wanted) {
+    const std::int64_t ranks = facts.ranks() / wanted.pipeline;
+    for (const std::int64_t tensor : divisors_of(ranks))
+      for (const std::int64_t context : divisors_of(ranks / tensor))
+        for (const std::int64_t expert : divisors_of(ranks / tensor / context))
+          consider(tensor, context, expert);
+  }
+
+  // ""; "; on 16 ranks tensor_parallel 4 works".
+  std::string text() const {
+    if (!best_)
+      return "";
+    const std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 3> degrees{
+        {{"tensor_parallel", best_->tensor, wanted_.degrees.tensor},
+         {"context_parallel", best_->context, wanted_.degrees.context},
+         {"expert_parallel", best_->expert, wanted_.degrees.expert}}};
+    std::vector<std::string> named;
+    for (const auto& [key, degree, wanted] : degrees)
+      if (degree > 1 || wanted > 1)
+        named.push_back(fmt::format("{} {}", key, degree));
+    return fmt::format("; on these {} ranks {} works", facts_.ranks(), fmt::join(named, " with "));
+  }
+
+ private:
+  void consider(std::int64_t tensor, std::int64_t context, std::int64_t expert) {
+    ParallelDegrees degrees = wanted_.degrees;
+    Distance distance;
+    distance.add(tensor, degrees.tensor);
+    distance.add(context, degrees.context);
+    distance.add(expert, degrees.expert);
+    degrees.tensor = tensor;
+    degrees.context = context;
+    degrees.expert = expert;
+    if ((best_ && !(distance < distance_)) || !problems(*facts_.model, degrees).empty())
+      return;
+    best_ = degrees;
+    distance_ = distance;
+  }
+
+  const TrainingFacts& facts_;
+  const Layout& wanted_;
+  std::optional<ParallelDegrees> best_ = {};
+  Distance distance_ = {};
+};
+
 void check_model(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
   if (facts.model == nullptr || !layout.is_cut())
     return;
@@ -104,9 +198,11 @@ void check_model(const JsonReader& json, const TrainingFacts& facts, Layout& lay
     return;
   }
   const std::vector<std::string> found = problems(*facts.model, layout.degrees);
-  for (const std::string& problem : found) json.problem(problem);
-  if (!found.empty())
-    layout.degrees = {};
+  if (found.empty())
+    return;
+  const std::string nearest = NearestDegrees(facts, layout).text();
+  for (const std::string& problem : found) json.problem(problem + nearest);
+  layout.degrees = {};
 }
 
 // Why a strategy's ranks cannot each hold a part of the model; empty: they can.
@@ -147,39 +243,78 @@ void check_schedule(const JsonReader& json, const PipelineShape& shape, std::str
   }
 }
 
-void read_stages(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
+constexpr std::array balances{std::pair{"balanced_time", StageBalance::time},
+                              std::pair{"balanced_memory", StageBalance::memory}};
+
+// In words: how blocks are dealt. Nothing: evenly.
+std::optional<StageBalance> read_balance(const JsonReader& stated) {
+  std::vector<std::string> names{"even"};
+  for (const auto& [name, balance] : balances) names.emplace_back(name);
+  const std::string found = stated.one_of(names);
+  for (const auto& [name, balance] : balances)
+    if (found == name)
+      return balance;
+  return std::nullopt;
+}
+
+// By part, as stated.
+void read_stage_blocks(const JsonReader& stated, std::int64_t blocks, Layout& layout) {
   const std::int64_t parts = layout.pipeline * layout.chunks;
-  const std::int64_t blocks = facts.model == nullptr ? parts : most_parts(*facts.model);
-  const auto stated = json.optional("stage_layers");
-  if (stated) {
-    std::int64_t sum = 0;
-    for (const JsonReader& count : stated->elements()) {
-      layout.stage_blocks.push_back(count.integer(1, million));
-      sum += layout.stage_blocks.back();
-    }
-    if (std::ssize(layout.stage_blocks) == parts && sum == blocks)
-      return;
-    stated->problem(
-        fmt::format("found {} numbers that add up to {}; expected one for each of the {} parts, "
-                    "{} in all",
-                    layout.stage_blocks.size(), sum, parts, blocks));
-    layout.stage_blocks.clear();
+  std::int64_t sum = 0;
+  for (const JsonReader& count : stated.elements()) {
+    layout.stage_blocks.push_back(count.integer(1, million));
+    sum += layout.stage_blocks.back();
   }
-  if (parts > blocks) {
-    json.required("pipeline_parallel")
-        .problem(fmt::format("found {} stages of {} parts each, but the model has {} layers to deal; nearest "
-                             "that works: {}",
-                             layout.pipeline, layout.chunks, blocks,
-                             std::max<std::int64_t>(blocks / layout.chunks, 1)));
-    layout.pipeline = layout.chunks = 1;
+  if (std::ssize(layout.stage_blocks) == parts && sum == blocks)
+    return;
+  stated.problem(fmt::format(
+      "found {} numbers that add up to {}; expected one for each of the {} parts, {} in all, or \"even\", "
+      "\"balanced_time\" or \"balanced_memory\"",
+      layout.stage_blocks.size(), sum, parts, blocks));
+  layout.stage_blocks.clear();
+}
+
+// Named by the strategy, a degree has no key of its own.
+void report_pipeline(const JsonReader& json, const std::string& problem) {
+  const auto degree = json.optional("pipeline_parallel");
+  (degree ? *degree : json.required("strategy")).problem(problem);
+}
+
+void check_parts(const JsonReader& json, const TrainingFacts& facts, std::int64_t blocks, Layout& layout) {
+  if (layout.pipeline * layout.chunks <= blocks)
+    return;
+  const std::int64_t others = layout.degrees.tensor * layout.degrees.context;
+  const std::int64_t nearest =
+      nearest_divisor(facts.ranks() / others, std::max<std::int64_t>(blocks / layout.chunks, 1));
+  const std::string of_each = layout.chunks == 1 ? "" : fmt::format(" of {} parts each", layout.chunks);
+  report_pipeline(
+      json, fmt::format("found {} stages{}, but the model has {} layers to deal; nearest that works: {} "
+                        "stages{}",
+                        layout.pipeline, of_each, blocks, nearest,
+                        layout.chunks > 1 && nearest * layout.chunks > blocks ? " of one part" : ""));
+  layout.pipeline = layout.chunks = 1;
+}
+
+std::optional<StageBalance> read_stages(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
+  const std::int64_t blocks =
+      facts.model == nullptr ? layout.pipeline * layout.chunks : most_parts(*facts.model);
+  std::optional<StageBalance> balance;
+  if (const auto stated = json.optional("stage_layers")) {
+    if (stated->is_string())
+      balance = read_balance(*stated);
+    else
+      read_stage_blocks(*stated, blocks, layout);
   }
+  check_parts(json, facts, blocks, layout);
+  return layout.pipeline > 1 ? balance : std::nullopt;
 }
 
 std::vector<std::string> schedule_names() {
   return Registry<PipelineSchedule>::names();
 }
 
-void read_pipeline(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
+std::optional<StageBalance> read_pipeline(const JsonReader& json, const TrainingFacts& facts,
+                                          Layout& layout) {
   const auto schedule = json.optional("pipeline_schedule");
   const auto chunks = json.optional("virtual_stages");
   if (schedule)
@@ -190,17 +325,41 @@ void read_pipeline(const JsonReader& json, const TrainingFacts& facts, Layout& l
     if (chunks && chunks->integer(1, million) > 1)
       chunks->problem("found more than 1 without a pipeline; expected pipeline_parallel above 1");
     if (const auto stages = json.optional("stage_layers"))
-      stages->problem("found the stages of a pipeline without one; expected pipeline_parallel above 1");
-    return;
+      if (!stages->is_string())
+        stages->problem("found the stages of a pipeline without one; expected pipeline_parallel above 1");
+    return std::nullopt;
   }
   const ChunkRange range = pipeline_schedule_named(layout.schedule).chunks;
   layout.chunks = chunks ? chunks->integer(1, million) : range.least;
-  read_stages(json, facts, layout);
+  return read_stages(json, facts, layout);
 }
 
 std::int64_t degree_of(const JsonReader& json, std::string_view key, const TrainingFacts& facts,
                        const WholeDimension* whole) {
   return read_degree(json, key, whole != nullptr && whole->degree == key ? facts.ranks() : 1);
+}
+
+void read_degrees(const JsonReader& json, const TrainingFacts& facts, const WholeDimension* whole,
+                  Layout& layout) {
+  layout.degrees.tensor = degree_of(json, "tensor_parallel", facts, whole);
+  layout.degrees.context = degree_of(json, "context_parallel", facts, whole);
+  layout.degrees.expert = read_degree(json, "expert_parallel", 1);
+  layout.pipeline = degree_of(json, "pipeline_parallel", facts, whole);
+}
+
+void read_options(const JsonReader& json, Layout& layout) {
+  read_placement(json, layout);
+  ParallelDegrees& degrees = layout.degrees;
+  degrees.sequence_parallel = boolean_or(json, "sequence_parallel", degrees.sequence_parallel);
+  degrees.keeps_gathered_inputs = boolean_or(json, "keeps_gathered_inputs", degrees.keeps_gathered_inputs);
+  degrees.context_kind =
+      spelled_or(json, "context_parallel_kind", degrees.context_kind, context_kind_spellings);
+  degrees.tensor_overlap =
+      spelled_or(json, "tensor_parallel_overlap", degrees.tensor_overlap, tensor_overlap_spellings);
+  if (const auto multiple = json.optional("vocabulary_multiple"))
+    degrees.vocabulary_multiple = multiple->integer(1, million);
+  degrees.expert_imbalance_ppm =
+      parts_per_million_or(json, "expert_imbalance", degrees.expert_imbalance_ppm, {1, 1000});
 }
 
 }  // namespace
@@ -217,44 +376,34 @@ std::vector<std::string> names_of_whole_dimensions() {
   return names;
 }
 
-Layout read_layout(const JsonReader& json, const Place& place, const TrainingFacts& facts,
-                   const std::string& strategy, const WholeDimension* whole) {
+std::optional<StageBalance> read_layout(const JsonReader& json, const Place& place,
+                                        const TrainingFacts& facts, TrainingSpec& training,
+                                        const WholeDimension* whole) {
   if (!facts.is_cluster_known) {
     for (const char* key : layout_keys) json.optional(key);
-    return {};
+    return std::nullopt;
   }
-  Layout layout;
-  read_placement(json, layout);
-  ParallelDegrees& degrees = layout.degrees;
-  degrees.tensor = degree_of(json, "tensor_parallel", facts, whole);
-  degrees.context = degree_of(json, "context_parallel", facts, whole);
-  degrees.expert = read_degree(json, "expert_parallel", 1);
-  layout.pipeline = degree_of(json, "pipeline_parallel", facts, whole);
-  degrees.sequence_parallel = boolean_or(json, "sequence_parallel", false);
-  degrees.context_kind =
-      spelled_or(json, "context_parallel_kind", degrees.context_kind, context_kind_spellings);
-  degrees.tensor_overlap =
-      spelled_or(json, "tensor_parallel_overlap", degrees.tensor_overlap, tensor_overlap_spellings);
-  if (const auto multiple = json.optional("vocabulary_multiple"))
-    degrees.vocabulary_multiple = multiple->integer(1, million);
-  degrees.expert_imbalance_ppm =
-      parts_per_million_or(json, "expert_imbalance", degrees.expert_imbalance_ppm, {1, 1000});
+  Layout& layout = training.layout;
+  read_degrees(json, facts, whole, layout);
+  for (const auto& [key, note] : apply_layout_preset(training, facts)) (place / key).note(note);
+  read_options(json, layout);
   find_data_degree(json, facts, layout);
   check_experts(json, layout);
   check_model(json, facts, layout);
-  check_strategy(json, strategy, layout);
-  read_pipeline(json, facts, layout);
+  check_strategy(json, training.strategy, layout);
+  const std::optional<StageBalance> balance = read_pipeline(json, facts, layout);
   if (!json.optional("data_parallel"))
     (place / "data_parallel").note("derived: the ranks by the other degrees");
-  return layout;
+  return balance;
 }
 
 namespace {
 
 void check_divides(const JsonReader& global, std::int64_t found, std::int64_t of) {
   if (found % of != 0)
-    global.problem(fmt::format("found {}, which is no multiple of {}; nearest that works: {}", found, of,
-                               std::max<std::int64_t>(found / of, 1) * of));
+    global.problem(fmt::format("found {}, which is no multiple of {}; nearest that works: {}{}", found, of,
+                               found > of ? fmt::format("{} and ", found / of * of) : "",
+                               (found / of + 1) * of));
 }
 
 }  // namespace
@@ -301,6 +450,21 @@ BatchSizes read_batch_sizes(const JsonReader& json, const Layout& layout, const 
   return sizes;
 }
 
+std::string few_micro_batches(const TrainingSpec& training) {
+  const Layout& layout = training.layout;
+  const PipelineShape shape{
+      .stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = training.gradient_accumulation};
+  if (shape.stages == 1 || shape.micro_batches >= shape.stages ||
+      !problems_of_shape(layout.schedule, shape).empty())
+    return "";
+  const IdealBubble bubble = ideal_bubble(layout.schedule, shape);
+  return fmt::format(
+      "{} micro-batches are fewer than the {} stages of the pipeline: with {} a stage idles {} % of its "
+      "time even if all take equally long; {} or more keep all stages at work at once",
+      shape.micro_batches, shape.stages, layout.schedule, (100 * bubble.idle + bubble.span / 2) / bubble.span,
+      shape.stages);
+}
+
 namespace {
 
 bool runs_chunks(const std::string& name, const Layout& layout) {
@@ -327,17 +491,29 @@ void check_chunks(const JsonReader& json, const TrainingSpec& training) {
           training.strategy, layout.chunks, layout.schedule, once, fmt::join(valid, ", ")));
 }
 
+// Only where the framework is named: else it is the first that has the strategy.
+void check_framework(const JsonReader& json, const TrainingSpec& training) {
+  const auto framework = json.optional("framework");
+  if (!framework)
+    return;
+  for (const MissingOption& missing : missing_in_framework(training)) {
+    const auto stated = json.optional(missing.key);
+    (stated ? *stated : *framework).problem(missing.text);
+  }
+}
+
 }  // namespace
 
 void check_pipeline(const JsonReader& json, const TrainingSpec& training) {
   const Layout& layout = training.layout;
-  if (layout.pipeline == 1)
-    return;
-  check_chunks(json, training);
-  check_schedule(
-      json,
-      {.stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = training.gradient_accumulation},
-      layout.schedule);
+  if (layout.pipeline > 1) {
+    check_chunks(json, training);
+    check_schedule(
+        json,
+        {.stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = training.gradient_accumulation},
+        layout.schedule);
+  }
+  check_framework(json, training);
 }
 
 TrainingFacts facts_of_copies(const TrainingFacts& facts, const Layout& layout) {

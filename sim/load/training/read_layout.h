@@ -9,6 +9,7 @@
 // Invariant: what is accepted can be built: degrees multiply to the ranks and divide what they cut, and a schedule
 //            runs its shape.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/load/reading/load_context.h"
 #include "sim/load/training/framework_presets.h"
+#include "sim/run/stage_balance.h"
 #include "sim/training/layout.h"
 
 namespace lockstep {
@@ -30,9 +32,11 @@ struct WholeDimension {
 const WholeDimension* find_whole_dimension(std::string_view name);
 std::vector<std::string> names_of_whole_dimensions();
 
-// `whole`: null where the strategy is named itself.
-Layout read_layout(const JsonReader& json, const Place& place, const TrainingFacts& facts,
-                   const std::string& strategy, const WholeDimension* whole);
+// Into `training.layout`, over what its framework does with options that are left out. `whole`: null where the strategy
+// is named itself. Returns how stages are to be balanced, once the scenario is whole.
+std::optional<StageBalance> read_layout(const JsonReader& json, const Place& place,
+                                        const TrainingFacts& facts, TrainingSpec& training,
+                                        const WholeDimension* whole);
 
 struct BatchSizes {
   std::int64_t micro_batch = 1;
@@ -40,8 +44,12 @@ struct BatchSizes {
 };
 BatchSizes read_batch_sizes(const JsonReader& json, const Layout& layout, const TrainingFacts& facts);
 
-// Of what has been read: whether the schedule runs it, and the strategy under it.
+// Of what has been read: whether the schedule runs it, the strategy under it, and whether the framework has it, if it
+// is named.
 void check_pipeline(const JsonReader& json, const TrainingSpec& training);
+
+// What a pipeline of fewer micro-batches than stages idles; empty: it has enough.
+std::string few_micro_batches(const TrainingSpec& training);
 
 // What a strategy sees of the cluster: the ranks that hold the same parameters.
 TrainingFacts facts_of_copies(const TrainingFacts& facts, const Layout& layout);

@@ -204,6 +204,13 @@ void check_span(const JsonReader& json, const TrainingSpec& training, const Trai
   }
 }
 
+// Layer-wise model parallelism is a pipeline without micro-batches: nothing to warn of.
+void warn_of_bubble(const Place& place, const TrainingSpec& training, const WholeDimension* dimension) {
+  const std::string few = few_micro_batches(training);
+  if (!few.empty() && (dimension == nullptr || dimension->name != "mp"))
+    place.context.warnings.push_back(few);
+}
+
 std::optional<Anchor> read_anchor(const std::optional<JsonReader>& json) {
   if (!json) {
     return std::nullopt;
@@ -266,7 +273,8 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   }
   read_version(json, place, training);
   read_recompute(json, facts, training);
-  training.layout = read_layout(json, place, facts, training.strategy, stated_dimension(json));
+  const WholeDimension* dimension = stated_dimension(json);
+  reading.balance = read_layout(json, place, facts, training, dimension);
   const TrainingFacts of_copies = facts_of_copies(facts, training.layout);
   apply_defaults(place, of_copies, training);
   read_compression(json, of_copies, training);
@@ -275,6 +283,7 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   training.gradient_accumulation = sizes.micro_batches;
   reading.micro_batch = sizes.micro_batch;
   check_pipeline(json, training);
+  warn_of_bubble(place, training, dimension);
   training.optimizer = spelled_or(json, "optimizer", training.optimizer, optimizer_spellings);
   check_span(json, training, facts);
   json.finish();

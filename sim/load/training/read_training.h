@@ -8,12 +8,14 @@
 // Invariant: what is accepted is simulated; what is not simulated yet is refused by name.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/base/json_reader.h"
 #include "sim/load/reading/load_context.h"
 #include "sim/load/training/framework_presets.h"
+#include "sim/run/stage_balance.h"
 #include "sim/scenario/scenario.h"
 
 namespace lockstep {
@@ -26,6 +28,7 @@ std::vector<std::string> valid_protocols();
 struct TrainingReading {
   TrainingSpec training;
   std::int64_t micro_batch = 1;  // samples of each copy of the model at a time
+  std::optional<StageBalance> balance = {};  // of its stages, which waits for all else to be known
 };
 TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts);
 CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/load/training/layout_presets.h"
 #include "sim/report/throughput.h"
 #include "sim/run/model_stages.h"
 #include "sim/training/parallel_model.h"
@@ -112,7 +113,8 @@ class CandidateLister {
       const std::int64_t chunks = pipeline_schedule_named(name).chunks.least;
       const PipelineShape pipeline{
           .stages = shape.pipeline, .chunks = chunks, .micro_batches = shape.micro_batches};
-      if (name == "gpipe" || pipeline.parts() > blocks_ || !problems_of_shape(name, pipeline).empty())
+      if (name == "gpipe" || pipeline.parts() > blocks_ || !problems_of_shape(name, pipeline).empty() ||
+          !is_had(name))
         continue;
       shape.schedule = name;
       shape.virtual_stages = chunks;
@@ -143,6 +145,11 @@ class CandidateLister {
   }
 
   using Changes = std::vector<std::pair<std::string, ordered_json>>;
+
+  // By the framework, if the scenario names one.
+  bool is_had(std::string_view schedule) const {
+    return !is_stated("training", "framework") || has_schedule(base_.training, schedule);
+  }
 
   bool is_stated(const std::string& section, const std::string& key) const {
     return base_.given.contains(section) && base_.given[section].is_object() &&

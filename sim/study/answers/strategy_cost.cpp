@@ -13,6 +13,7 @@ StrategyCost find_strategy_cost(const Scenario& scenario) {
           .bytes_per_gpu = report.communication.bytes_per_gpu,
           .communicating = report.communication.total,
           .exposed = report.breakdown.exposed_communication,
+          .dimensions = find_dimension_costs(scenario, simulation),
           .sensitivities = find_sensitivities(scenario)};
 }
 

@@ -11,6 +11,7 @@
 #include "sim/base/units.h"
 #include "sim/report/collective_list.h"
 #include "sim/scenario/scenario.h"
+#include "sim/study/answers/dimension_cost.h"
 #include "sim/study/answers/sensitivity.h"
 
 namespace lockstep {
@@ -22,6 +23,7 @@ struct StrategyCost {
   Bytes bytes_per_gpu;           // sent by one rank, per iteration
   Duration communicating;        // with a collective active
   Duration exposed;              // with nothing to compute meanwhile
+  std::vector<DimensionCost> dimensions;
   std::vector<Sensitivity> sensitivities;
 };
 

@@ -10,6 +10,7 @@
 
 #include <set>
 
+#include "sim/training/schedules/ideal_bubble.h"
 #include "tests/support/ideal_pipeline.h"
 
 namespace lockstep::pipeline_schedule_test {
@@ -260,6 +261,18 @@ TEST_CASE("Interleaving idles (p-1)/(v m+p-1) of the time, whatever forward and 
           const StageSpan span = longest_span("interleaved", {p, v, m}, times);
           CHECK(span.idle() * (v * m + p - 1) == (p - 1) * (span.end - span.begin));
         }
+}
+
+TEST_CASE("The bubble that is told beforehand is that of the schedule") {
+  for_every_schedule([](const PipelineSchedule& schedule, const PipelineShape& shape) {
+    for (const auto& [name, registered] : Registry<PipelineSchedule>::all())
+      if (&registered == &schedule) {
+        const IdealBubble told = ideal_bubble(name, shape);
+        const StageSpan longest = longest_span(name, shape, alike);
+        CHECK(told.span == longest.end - longest.begin);
+        CHECK(told.idle == longest.idle());
+      }
+  });
 }
 
 TEST_CASE("ZB-H1 idles a third of 1F1B if forward and both halves of backward take as long") {
