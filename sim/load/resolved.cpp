@@ -313,6 +313,7 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
     return;
   json["pipeline_schedule"] = layout.schedule;
   json["virtual_stages"] = layout.chunks;
+  json["batch_p2p_sync"] = layout.batch_p2p_sync;
   if (!layout.stage_blocks.empty())
     json["stage_layers"] = layout.stage_blocks;
 }
@@ -333,6 +334,8 @@ ordered_json write_training(const Scenario& scenario) {
   if (layout.is_cut())
     write_layout(scenario, json);
   write_family_options(training, json);
+  if (training.framework == "megatron")
+    json["accumulate_allreduce_grads_in_fp32"] = training.accumulate_allreduce_grads_in_fp32;
   json["optimizer"] = name_of(training.optimizer, optimizer_spellings);
   json["compression"] = text_of(training.compression);
   json["recompute"] = text_of(training.recompute);
@@ -369,7 +372,8 @@ ordered_json write_anchor(const Anchor& anchor) {
 ordered_json write_compute(const LoadedScenario& scenario) {
   const ComputeSpec& compute = scenario.compute;
   ordered_json json{{"kernels", name_of(compute.kernels, kernel_style_spellings)},
-                    {"memory_format", name_of(compute.memory_format, memory_format_spellings)}};
+                    {"memory_format", name_of(compute.memory_format, memory_format_spellings)},
+                    {"attention_backend", name_of(compute.attention_backend, attention_backend_spellings)}};
   write_measured_steps(scenario, json);
   if (compute.anchor) {
     json["anchor"] = write_anchor(*compute.anchor);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/compute/kernel_time.h"
+#include "sim/run/cluster.h"
 #include "sim/run/describe_input.h"
 #include "sim/run/host_issue.h"
 #include "sim/run/model_stages.h"
@@ -91,26 +92,61 @@ KernelWork optimizer_work(const Model& model, Precision precision, Optimizer opt
           .launches = divided_up(tensors, tensors_per_launch) * passes};
 }
 
+// Gradients of whole weights are added up over micro-batches, but where they are reduced after each.
+bool adds_gradients_up(const Scenario& scenario) {
+  return scenario.training.gradient_accumulation > 1 &&
+         strategy_of(scenario).partition < Partition::gradients;
+}
+
+// In fp8 are the products of the blocks' weights: attention, what goes before the blocks and behind them (the head)
+// stay in half precision (Transformer Engine: fp8_dpa false, Megatron's output layer is none of its modules;
+// torchtitan: filter_fqns output).
+Precision multiplied_precision(const Layer& layer, Precision precision) {
+  const bool is_of_block = layer.block >= 0 && layer.weight_elements > 0;
+  return precision == Precision::fp8 && !is_of_block ? Precision::bf16 : precision;
+}
+
+// Linear layers that read one tensor, one after another.
+bool reads_same_input(const Layer& layer, const Layer& before) {
+  const auto shape_of = [](const Layer& of) {
+    return of.product ? std::get_if<GemmShape>(&*of.product) : nullptr;
+  };
+  const GemmShape* shape = shape_of(layer);
+  const GemmShape* other = shape_of(before);
+  return shape != nullptr && other != nullptr && layer.split == TensorSplit::column &&
+         before.split == TensorSplit::column && shape->m == other->m && shape->k == other->k;
+}
+
+// Kernels that only move bytes.
+struct MemoryPasses {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+};
+
 class LayerPricer {
  public:
   explicit LayerPricer(const Scenario& scenario)
       : batch_(scenario.model.batch_per_gpu),
         element_bytes_(activation_bytes(scenario.model.precision)),
         casts_(casts_weights(scenario.model.precision)),
+        precision_(scenario.model.precision),
+        micro_batches_(adds_gradients_up(scenario) ? scenario.training.gradient_accumulation : 1),
         style_(scenario.compute.kernels),
         is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
         has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, scenario.model.precision)) {}
 
-  KernelWork forward(const Layer& layer) const {
+  KernelWork forward(const Layer& layer, bool reads_same_input) const {
     const std::int64_t elements = forward_elements(layer) * batch_ + layer.weight_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.weight_elements * cast_bytes : 0;
-    return {.work_class = work_class(layer.kind),
-            .flops = layer.forward_flops * batch_,
-            .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
-            .launches =
-                (is_merged(layer) ? 0 : layer.forward_kernels) + (casting > 0 ? 1 : 0) + transposes_of(layer),
-            .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
-            .pass_bytes = casting + transposed_bytes(layer)};
+    KernelWork work{
+        .work_class = work_class(layer.kind),
+        .flops = layer.forward_flops * batch_,
+        .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
+        .launches = kernels_of(layer, layer.forward_kernels) + (casting > 0 ? 1 : 0) + transposes_of(layer),
+        .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
+        .pass_bytes = casting + transposed_bytes(layer)};
+    add(scaling_of_operands(layer, reads_same_input), layer, work);
+    return work;
   }
 
   KernelWork backward(const Layer& layer) const {
@@ -118,14 +154,17 @@ class LayerPricer {
         backward_elements(layer) * batch_ + layer.weight_elements + layer.gradient_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.gradient_elements * cast_bytes : 0;
     const std::int64_t products = layer.backward_input_flops > 0 ? 2 : 1;
-    return {.work_class = work_class(layer.kind),
-            .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
-            .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
-            .launches = (is_merged(layer) ? 0 : layer.backward_kernels) + (casting > 0 ? 1 : 0) +
-                        products * transposes_of(layer),
-            .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
-            .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
-                          products * transposed_bytes(layer)};
+    KernelWork work{.work_class = work_class(layer.kind),
+                    .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
+                    .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
+                    .launches = kernels_of(layer, layer.backward_kernels) + (casting > 0 ? 1 : 0) +
+                                products * transposes_of(layer),
+                    .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
+                    .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
+                                  products * transposed_bytes(layer)};
+    add(scaling_of_gradient(layer), layer, work);
+    add(adding_up(layer), layer, work);
+    return work;
   }
 
   // Of that, the gradients of the weights, where they are a product of their own that can wait.
@@ -134,13 +173,15 @@ class LayerPricer {
       return std::nullopt;
     const std::int64_t casting = casts_ ? layer.gradient_elements * cast_bytes : 0;
     const std::int64_t elements = layer.backward_elements / 2 * batch_ + layer.gradient_elements;
-    return KernelWork{.work_class = work_class(layer.kind),
-                      .flops = layer.backward_weight_flops * batch_,
-                      .bytes = elements * element_bytes_,
-                      .launches = 1 + (casting > 0 ? 1 : 0) + transposes_of(layer),
-                      .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + transposes_of(layer),
-                      .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
-                                    transposed_bytes(layer)};
+    KernelWork work{.work_class = work_class(layer.kind),
+                    .flops = layer.backward_weight_flops * batch_,
+                    .bytes = elements * element_bytes_,
+                    .launches = 1 + (casting > 0 ? 1 : 0) + transposes_of(layer),
+                    .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + transposes_of(layer),
+                    .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
+                                  transposed_bytes(layer)};
+    add(adding_up(layer), layer, work);
+    return work;
   }
 
   std::vector<Kernel> forward_products(const Layer& layer) const {
@@ -198,6 +239,13 @@ class LayerPricer {
     return style_ != KernelStyle::eager && layer.pointwise_elements > 0;
   }
 
+  // A compiler has none for a layer that is merged; written by hand it is one kernel (Megatron-LM, core/fusions).
+  std::int64_t kernels_of(const Layer& layer, std::int64_t kernels) const {
+    if (!is_merged(layer))
+      return kernels;
+    return style_ == KernelStyle::fused ? std::min<std::int64_t>(kernels, 1) : 0;
+  }
+
   // Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
   std::int64_t forward_elements(const Layer& layer) const {
     if (is_merged(layer))
@@ -220,24 +268,93 @@ class LayerPricer {
     return batch_ * (casting + layer.forward_elements * (wide - element_bytes_));
   }
 
+  // Into fp8, scaled by the greatest of the tensor: read for that, read again, and written along both dimensions,
+  // as the products of forward and backward read them (Transformer Engine, cast_transpose under current scaling;
+  // torchao, float8 with tensorwise scaling).
+  static constexpr std::int64_t scaling_bytes = 2 + 2 + 1 + 1;
+  static constexpr std::int64_t scaling_passes = 2;
+
+  bool is_scaled(const Layer& layer) const {
+    return precision_ == Precision::fp8 && layer.product &&
+           multiplied_precision(layer, precision_) == Precision::fp8;
+  }
+  const GemmShape& product_in_fp8(const Layer& layer) const { return std::get<GemmShape>(*layer.product); }
+
+  MemoryPasses scaling_of_operands(const Layer& layer, bool reads_same_input) const {
+    if (!is_scaled(layer))
+      return {};
+    const GemmShape& shape = product_in_fp8(layer);
+    const std::int64_t input = reads_same_input ? 0 : shape.batch * shape.m * shape.k * batch_;
+    return {.count = (reads_same_input ? 1 : 2) * scaling_passes,
+            .bytes = (input + layer.weight_elements) * scaling_bytes};
+  }
+  MemoryPasses scaling_of_gradient(const Layer& layer) const {
+    if (!is_scaled(layer))
+      return {};
+    const GemmShape& shape = product_in_fp8(layer);
+    return {.count = scaling_passes, .bytes = shape.batch * shape.m * shape.n * batch_ * scaling_bytes};
+  }
+
+  // The first micro-batch's gradients are nobody's to be added to. Kernels that are written by hand add as they
+  // multiply (Megatron-LM: gradient_accumulation_fusion).
+  MemoryPasses adding_up(const Layer& layer) const {
+    if (micro_batches_ == 1 || layer.gradient_elements == 0)
+      return {};
+    const bool is_fused = style_ == KernelStyle::fused;
+    const std::int64_t bytes = layer.gradient_elements * parameter_bytes(precision_) * (is_fused ? 1 : 3);
+    return {.count = is_fused ? 0 : static_cast<std::int64_t>(layer.parameters.size()),
+            .bytes = arithmetic::product_divided_up(bytes, micro_batches_ - 1, micro_batches_)};
+  }
+
+  // In memory-bound layers' own bytes, beside products as passes.
+  void add(const MemoryPasses& passes, const Layer& layer, KernelWork& work) const {
+    work.launches += passes.count;
+    if (!layer.product) {
+      work.bytes += passes.bytes;
+      return;
+    }
+    work.passes += passes.count;
+    work.pass_bytes += passes.bytes;
+  }
+
   std::int64_t batch_;
   std::int64_t element_bytes_;
   bool casts_;
+  Precision precision_;
+  std::int64_t micro_batches_;
   KernelStyle style_;
   bool is_channels_last_;
   bool has_tensor_cores_;
 };
 
+// FlashAttention-2 uses none of what Hopper brought: cuDNN's kernels, which the constants of that architecture were
+// fitted to, are 1.7 to 2.3 times as fast there, and on none of five other GPUs faster (huggingface/transformers pull
+// request 48163; Shah et al. 2407.08608: 35 % of the peak against 75 %).
+std::int64_t attention_ppm(const Scenario& scenario) {
+  constexpr std::int64_t hopper = 90;
+  const bool is_older = scenario.compute.attention_backend == AttentionBackend::flash_attention &&
+                        scenario.cluster.gpu.compute_capability == hopper;
+  return is_older ? 2 * million : million;
+}
+
+bool is_attention(const std::vector<Kernel>& run) {
+  return std::holds_alternative<AttentionShape>(run.front().shape);
+}
+
 // Runs of products that were seen before are priced once: the blocks of a transformer are alike.
 class ProductRuns {
  public:
-  ProductRuns(Job& job, const GpuSpec& gpu, Precision precision)
-      : job_(job), gpu_(gpu), operands_(Operands::of(precision)) {}
+  ProductRuns(Job& job, const Scenario& scenario)
+      : job_(job), gpu_(scenario.cluster.gpu), attention_ppm_(attention_ppm(scenario)) {}
 
-  std::uint32_t number_of(std::vector<Kernel> run) {
-    const auto [known, is_new] = numbers_.try_emplace(run, static_cast<std::uint32_t>(job_.products.size()));
+  std::uint32_t number_of(std::vector<Kernel> run, Precision precision) {
+    const auto [known, is_new] =
+        numbers_.try_emplace({precision, run}, static_cast<std::uint32_t>(job_.products.size()));
     if (is_new) {
-      job_.product_times.push_back(product_run(gpu_, operands_, run));
+      RunTime time = product_run(gpu_, Operands::of(precision), run);
+      if (is_attention(run))
+        time.whole = time.starts + scaled(time.whole - time.starts, attention_ppm_, million);
+      job_.product_times.push_back(time);
       job_.products.push_back(std::move(run));
     }
     return known->second;
@@ -246,8 +363,8 @@ class ProductRuns {
  private:
   Job& job_;
   const GpuSpec& gpu_;
-  Operands operands_;
-  std::map<std::vector<Kernel>, std::uint32_t> numbers_;
+  std::int64_t attention_ppm_;
+  std::map<std::pair<Precision, std::vector<Kernel>>, std::uint32_t> numbers_;
 };
 
 // What is left of `whole` without `part`.
@@ -302,7 +419,8 @@ class LayerDescriber {
   LayerWork describe(std::size_t index) const {
     const Layer& layer = rank_.model.layers[index];
     LayerWork work{.name = layer.name,
-                   .forward = pricer_.forward(layer),
+                   .forward = pricer_.forward(
+                       layer, index > 0 && reads_same_input(layer, rank_.model.layers[index - 1])),
                    .backward = pricer_.backward(layer),
                    .gradients = layer.parameters,
                    .block = layer.block,
@@ -327,13 +445,14 @@ class LayerDescriber {
 
  private:
   void name_products(const Layer& layer, LayerWork& work) const {
-    work.forward.products = runs_.number_of(pricer_.forward_products(layer));
+    const Precision precision = multiplied_precision(layer, use_.precision);
+    work.forward.products = runs_.number_of(pricer_.forward_products(layer), precision);
     if (!work.backward_weights) {
-      work.backward.products = runs_.number_of(pricer_.backward_products(layer));
+      work.backward.products = runs_.number_of(pricer_.backward_products(layer), precision);
       return;
     }
-    work.backward.products = runs_.number_of({pricer_.input_product(layer)});
-    work.backward_weights->products = runs_.number_of({pricer_.weights_product(layer)});
+    work.backward.products = runs_.number_of({pricer_.input_product(layer)}, precision);
+    work.backward_weights->products = runs_.number_of({pricer_.weights_product(layer)}, precision);
   }
 
   const ModelUse& use_;
@@ -418,9 +537,18 @@ Bytes partial_gradients(const RankModel& rank, std::int64_t element_bytes) {
   return Bytes{elements * element_bytes};
 }
 
+// Sharded optimizers tell themselves how wide what they reduce stands.
+Bytes wider_gradients(const Scenario& scenario, const Model& model) {
+  constexpr std::int64_t wide = 4;
+  const bool is_wider = scenario.training.accumulate_allreduce_grads_in_fp32 &&
+                        strategy_of(scenario).partition == Partition::nothing;
+  return Bytes{is_wider ? parameter_count(model) * (wide - parameter_bytes(scenario.model.precision)) : 0};
+}
+
 void add_model(Job& job, const Scenario& scenario, const RankModel& rank, ProductRuns& runs) {
   const ModelUse& use = scenario.model;
   const std::int64_t bytes = parameter_bytes(use.precision);
+  job.wider_gradients = wider_gradients(scenario, rank.model);
   for (const ParameterTensor& tensor : rank.model.parameters)
     job.gradients.push_back({.name = tensor.name,
                              .bytes = Bytes{tensor.elements * bytes},
@@ -531,7 +659,7 @@ bool splits_backward(const Layout& layout) {
 void describe_cut_model(Job& job, const Scenario& scenario) {
   const Layout& layout = scenario.training.layout;
   const ParallelModel sliced = parallel_model(scenario.model.model, layout.degrees);
-  ProductRuns runs(job, scenario.cluster.gpu, scenario.model.precision);
+  ProductRuns runs(job, scenario);
   const auto add = [&](Job& into, const ParallelModel& slice, std::span<const std::size_t> origin) {
     add_model(into, scenario,
               {.model = slice.model,
@@ -562,8 +690,16 @@ void describe_model(Job& job, const Scenario& scenario) {
     return add_measured(job, *scenario.model.measured);
   if (scenario.training.layout.is_cut())
     return describe_cut_model(job, scenario);
-  ProductRuns runs(job, scenario.cluster.gpu, scenario.model.precision);
+  ProductRuns runs(job, scenario);
   add_model(job, scenario, {.model = scenario.model.model}, runs);
+}
+
+// Of a pipeline each stage's.
+void describe_hosts(Job& job, const Scenario& scenario) {
+  if (job.stages.empty())
+    job.host = describe_host(scenario, job);
+  for (std::size_t stage = 0; stage < job.stages.size(); ++stage)
+    job.stages[stage].host = describe_host_of_stage(scenario, job, stage);
 }
 
 }  // namespace
@@ -571,8 +707,7 @@ void describe_model(Job& job, const Scenario& scenario) {
 Job describe_job(const Scenario& scenario) {
   Job job = describe_settings(scenario);
   describe_model(job, scenario);
-  if (job.stages.empty())
-    job.host = describe_host(scenario, job);
+  describe_hosts(job, scenario);
   job.process = describe_process(scenario, job);
   return job;
 }

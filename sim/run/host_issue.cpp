@@ -1,8 +1,12 @@
 #include "sim/run/host_issue.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "sim/run/cluster.h"
+#include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
 namespace {
@@ -13,10 +17,20 @@ namespace {
 constexpr std::int64_t operators_of_graph = 4;
 constexpr std::int64_t compiled_operator_ppm = 500'000;
 
+// A linear module of Transformer Engine against PyTorch's own, on hosts of GB200 and GH200: 99.7 and 90.5 us where
+// that takes 37.1 and 33.2 (NVIDIA/TransformerEngine issue 2053).
+constexpr std::int64_t transformer_engine_ppm = 2'700'000;
+
 struct IssueCost {
-  Duration graph;   // of a pass, forward or backward
-  Duration kernel;  // with its launch
+  Duration graph;    // of a pass, forward or backward
+  Duration kernel;   // with its launch
+  Duration product;  // the first kernel of a layer that multiplies
 };
+
+// Kernels that are written by hand are Transformer Engine's there.
+bool uses_transformer_engine(const Scenario& scenario) {
+  return scenario.training.framework == "megatron" && scenario.compute.kernels == KernelStyle::fused;
+}
 
 // None: everything is issued at once, or nobody issues kernels.
 std::optional<IssueCost> issue_cost(const Scenario& scenario) {
@@ -24,10 +38,13 @@ std::optional<IssueCost> issue_cost(const Scenario& scenario) {
   const Duration each = operator_time(scenario.cluster.machine.host);
   if (!gpu.kernels || gpu.host_launch == Duration::zero() || each == Duration::zero())
     return std::nullopt;
-  if (scenario.compute.kernels != KernelStyle::compiled)
-    return IssueCost{.graph = {}, .kernel = each + gpu.host_launch};
-  return IssueCost{.graph = each * operators_of_graph,
-                   .kernel = scaled(each, compiled_operator_ppm, million) + gpu.host_launch};
+  if (scenario.compute.kernels == KernelStyle::compiled) {
+    const Duration kernel = scaled(each, compiled_operator_ppm, million) + gpu.host_launch;
+    return IssueCost{.graph = each * operators_of_graph, .kernel = kernel, .product = kernel};
+  }
+  const Duration kernel = each + gpu.host_launch;
+  const std::int64_t product_ppm = uses_transformer_engine(scenario) ? transformer_engine_ppm : million;
+  return IssueCost{.graph = {}, .kernel = kernel, .product = scaled(kernel, product_ppm, million)};
 }
 
 // GradScaler's check of what it has divided.
@@ -35,42 +52,101 @@ bool reads_back(const Scenario& scenario) {
   return scenario.model.precision == Precision::amp_fp16 && scenario.training.optimizer != Optimizer::none;
 }
 
-// The optimizer, and the passes of one micro-batch.
-class ShortStep {
+// Layers that the host issues one after another, one way.
+struct IssuedPass {
+  PassKind kind = PassKind::forward;
+  LayerRange layers;
+  bool meets_neighbour = false;  // a message of its pipeline stands between it and the pass before
+};
+
+// Whether a stage sends what a pass has made, or waits for what it is made of.
+bool is_at_end(const PipelineShape& shape, const Pass& pass, std::int64_t part, bool of_receiving) {
+  const bool is_forward = pass.kind == PassKind::forward;
+  return pass.kind == PassKind::backward_weights ||
+         part == (is_forward == of_receiving ? 0 : shape.parts() - 1);
+}
+
+std::vector<IssuedPass> passes_of_stage(const Layout& layout, const Job& stage, std::int64_t number) {
+  const PipelineSchedule& schedule = pipeline_schedule_named(layout.schedule);
+  const PipelineShape shape{.stages = layout.pipeline,
+                            .chunks = layout.chunks,
+                            .micro_batches = stage.training.gradient_accumulation};
+  std::vector<IssuedPass> passes;
+  bool has_sent = false;
+  for (const Pass& pass : schedule.passes(shape, number)) {
+    const std::int64_t part = schedule.part(shape, number, pass.chunk);
+    passes.push_back({.kind = pass.kind,
+                      .layers = stage.stage->chunks[static_cast<std::size_t>(pass.chunk)],
+                      .meets_neighbour = has_sent || !is_at_end(shape, pass, part, true)});
+    has_sent = !is_at_end(shape, pass, part, false);
+  }
+  return passes;
+}
+
+std::vector<IssuedPass> passes_of(const Job& job) {
+  const LayerRange all{0, job.layers.size()};
+  std::vector<IssuedPass> passes;
+  for (std::int64_t micro = 0; micro < job.training.gradient_accumulation; ++micro)
+    passes.insert(passes.end(), {{.kind = PassKind::forward, .layers = all, .meets_neighbour = false},
+                                 {.kind = PassKind::backward, .layers = all, .meets_neighbour = false}});
+  return passes;
+}
+
+// The kernels of a pass, or of the optimizer (of dense parameters and experts apart, where there are both), in the order in which they are issued.
+class IssuedKernels {
  public:
-  ShortStep(const Scenario& scenario, const Job& job, const WorkScale& scale)
-      : pricing_(pricing_of(scenario, job)), scale_(scale), cost_(issue_cost(scenario)) {
-    add(job.optimizer, Category::optimizer);
-    begin_graph();
-    for (const LayerWork& layer : job.layers) add(layer.forward, Category::forward);
-    begin_graph();
-    for (auto layer = job.layers.rbegin(); layer != job.layers.rend(); ++layer) {
-      for (const std::uint32_t again : layer->recomputed) add(job.layers[again].forward, Category::recompute);
-      add(layer->backward, Category::backward);
+  // Products are the whole job's, also of a stage.
+  IssuedKernels(const Scenario& scenario, const Job& whole, const Job& job, const WorkScale& scale)
+      : job_(job), pricing_(pricing_of(scenario, whole)), scale_(scale), cost_(issue_cost(scenario)) {}
+
+  std::vector<IssuedWork> of_optimizer() {
+    if (job_.kinds) {
+      add(job_.kinds->dense.front().optimizer, Category::optimizer);
+      add(job_.kinds->experts.front().optimizer, Category::optimizer);
+    } else {
+      add(job_.optimizer, Category::optimizer);
     }
+    return std::exchange(works_, {});
   }
 
-  // Whether a step of so many micro-batches keeps the host for longer than the GPU.
-  bool is_behind(std::int64_t micro_batches) const {
-    Duration issuing;
-    Duration on_gpu;
-    for (const IssuedWork& work : works_) {
-      const std::int64_t times = work.category == Category::optimizer ? 1 : micro_batches;
-      issuing += (work.until_first + work.after_first) * times;
-      on_gpu += work.on_gpu * times;
-    }
-    return issuing > on_gpu;
-  }
-
-  std::vector<IssuedWork> repeated(std::int64_t micro_batches) const {
-    std::vector<IssuedWork> step = works_;
-    for (std::int64_t micro = 1; micro < micro_batches; ++micro)
-      step.insert(step.end(), works_.begin() + 1, works_.end());
-    return step;
+  std::vector<IssuedWork> of(const IssuedPass& pass) {
+    spend(cost_ ? cost_->graph : Duration::zero());
+    if (pass.meets_neighbour)
+      issue_messages(1);
+    if (pass.kind == PassKind::forward)
+      for (std::size_t layer = pass.layers.first; layer < pass.layers.last; ++layer)
+        add_forward(job_.layers[layer], Category::forward);
+    else
+      for (std::size_t layer = pass.layers.last; layer-- > pass.layers.first;)
+        add_backward(job_.layers[layer], pass.kind);
+    return std::exchange(works_, {});
   }
 
  private:
-  void begin_graph() { graph_ = cost_ ? cost_->graph : Duration::zero(); }
+  // Before the next kernel.
+  void spend(Duration duration) { (works_.empty() ? pending_ : works_.back().after_first) += duration; }
+
+  void issue_messages(std::size_t count) {
+    if (cost_)
+      spend(cost_->kernel * static_cast<std::int64_t>(count));
+  }
+
+  void add_forward(const LayerWork& layer, Category category) {
+    issue_messages(layer.exchanges.before_forward.size());
+    add(layer.forward, category);
+    issue_messages(layer.exchanges.after_forward.size());
+  }
+
+  void add_backward(const LayerWork& layer, PassKind kind) {
+    if (kind != PassKind::backward_weights) {
+      for (const std::uint32_t again : layer.recomputed) add_forward(job_.layers[again], Category::recompute);
+      issue_messages(layer.exchanges.before_backward.size());
+      add(layer.backward, Category::backward);
+      issue_messages(layer.exchanges.after_backward_input.size() + layer.exchanges.after_backward.size());
+    }
+    if (kind != PassKind::backward_input && layer.backward_weights)
+      add(*layer.backward_weights, Category::backward);
+  }
 
   void add(const KernelWork& work, Category category) {
     IssuedWork issued{.work = &work,
@@ -80,18 +156,86 @@ class ShortStep {
                       .after_first = {},
                       .waiting = {}};
     if (cost_ && work.launches > 0) {
-      issued.until_first = graph_ + cost_->kernel;
+      const bool multiplies = work.products != no_products;
+      issued.until_first = std::exchange(pending_, {}) + (multiplies ? cost_->product : cost_->kernel);
       issued.after_first = cost_->kernel * (work.launches - 1);
-      graph_ = Duration::zero();
     }
     works_.push_back(issued);
   }
 
+  const Job& job_;
   Pricing pricing_;
   WorkScale scale_;
   std::optional<IssueCost> cost_;
-  Duration graph_;  // to be paid by the next kernel
+  Duration pending_;  // to be paid by the next kernel
   std::vector<IssuedWork> works_;
+};
+
+// A step: its optimizer, and then its passes.
+class IssuedStep {
+ public:
+  IssuedStep(IssuedKernels kernels, std::vector<IssuedPass> passes, bool is_read_back, bool synchronises)
+      : passes_(std::move(passes)), synchronises_(synchronises) {
+    optimizer_ = kernels.of_optimizer();
+    for (IssuedWork& work : optimizer_) work.begins_anew = is_read_back;
+    for (const IssuedPass& pass : passes_) {
+      const auto [known, is_new] = alike_.try_emplace(key_of(pass));
+      if (is_new)
+        known->second = kernels.of(pass);
+    }
+  }
+
+  std::size_t optimizers() const { return optimizer_.size(); }
+
+  // Whether the host waits for the GPU anywhere.
+  bool is_read_back() const {
+    const std::vector<bool> passes = synchronised();
+    return optimizer_.front().begins_anew || std::find(passes.begin(), passes.end(), true) != passes.end();
+  }
+
+  // By pass.
+  std::vector<bool> synchronised() const {
+    std::vector<bool> synchronised;
+    for (const IssuedPass& pass : passes_) synchronised.push_back(synchronises_ && pass.meets_neighbour);
+    return synchronised;
+  }
+
+  // Whether a step keeps the host for longer than the GPU.
+  bool is_behind() const {
+    Duration behind = behind_in(optimizer_);
+    std::map<Key, Duration> of_pass;
+    for (const auto& [key, works] : alike_) of_pass[key] = behind_in(works);
+    for (const IssuedPass& pass : passes_) behind += of_pass[key_of(pass)];
+    return behind > Duration::zero();
+  }
+
+  std::vector<IssuedWork> works() const {
+    std::vector<IssuedWork> step = optimizer_;
+    for (const IssuedPass& pass : passes_) {
+      const std::vector<IssuedWork>& works = alike_.at(key_of(pass));
+      const std::size_t first = step.size();
+      step.insert(step.end(), works.begin(), works.end());
+      if (!works.empty())
+        step[first].begins_anew = synchronises_ && pass.meets_neighbour;
+    }
+    return step;
+  }
+
+ private:
+  using Key = std::tuple<PassKind, std::size_t, bool>;
+
+  static Key key_of(const IssuedPass& pass) { return {pass.kind, pass.layers.first, pass.meets_neighbour}; }
+
+  static Duration behind_in(const std::vector<IssuedWork>& works) {
+    Duration behind;
+    for (const IssuedWork& work : works) behind += work.until_first + work.after_first - work.on_gpu;
+    return behind;
+  }
+
+  std::vector<IssuedPass> passes_;
+  bool synchronises_;
+  std::vector<IssuedWork> optimizer_;
+  std::map<Key, std::vector<IssuedWork>> alike_;
 };
 
 // One step after another, from where both sides stand.
@@ -99,6 +243,8 @@ class IssueWalk {
  public:
   void run(std::vector<IssuedWork>& step) {
     for (IssuedWork& next : step) {
+      if (next.begins_anew)
+        issued_ = done_;
       issued_ += next.until_first;
       const bool is_issued = next.until_first > Duration::zero();
       next.waiting = is_issued && issued_ > done_ ? issued_ - done_ : Duration::zero();
@@ -112,43 +258,58 @@ class IssueWalk {
   Duration done_;
 };
 
-// A host that is read back to begins each step anew; one that is behind has been so since some kernel of the step
+// A host that is read back to begins anew there; one that is behind has been so since some kernel of the step
 // before, whatever came before that.
-void find_waiting(std::vector<IssuedWork>& step, bool is_read_back) {
+void find_waiting(std::vector<IssuedWork>& step) {
   IssueWalk walk;
   walk.run(step);
-  if (!is_read_back)
+  if (!step.front().begins_anew)
     walk.run(step);
 }
 
 // Empty where nothing waits.
-std::vector<IssuedWork> waiting_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {
-  const std::int64_t micro_batches = job.training.gradient_accumulation;
-  const bool is_read_back = reads_back(scenario);
-  if (!issue_cost(scenario))
+std::vector<IssuedWork> waiting_step(const IssuedStep& issued) {
+  if (!issued.is_read_back() && !issued.is_behind())
     return {};
-  const ShortStep once(scenario, job, scale);
-  if (!is_read_back && !once.is_behind(micro_batches))
-    return {};
-  std::vector<IssuedWork> step = once.repeated(micro_batches);
-  find_waiting(step, is_read_back);
+  std::vector<IssuedWork> step = issued.works();
+  find_waiting(step);
   return step;
 }
 
+IssuedStep step_of(const Scenario& scenario, const Job& job, const WorkScale& scale) {
+  return {IssuedKernels(scenario, job, job, scale), passes_of(job), reads_back(scenario), false};
+}
+
 // What is spent since the wait before, in the order in which a plan is written: the optimizer last.
-std::vector<Duration> between_waits(const std::vector<IssuedWork>& step, bool is_read_back) {
+std::vector<Duration> between_waits(const std::vector<IssuedWork>& step, std::size_t optimizers) {
   std::vector<Duration> between(step.size());
   Duration since;
   // What is left of a step reaches into the next, unless that begins anew.
-  for (int round = is_read_back ? 1 : 0; round < 2; ++round)
+  for (int round = step.front().begins_anew ? 1 : 0; round < 2; ++round)
     for (std::size_t i = 0; i < step.size(); ++i) {
-      since += step[i].until_first;
+      since = (step[i].begins_anew ? Duration::zero() : since) + step[i].until_first;
       const bool waits = step[i].waiting > Duration::zero();
       between[i] = waits ? since : Duration::zero();
       since = (waits ? Duration::zero() : since) + step[i].after_first;
     }
-  std::rotate(between.begin(), between.begin() + 1, between.end());
+  std::rotate(between.begin(), between.begin() + static_cast<std::ptrdiff_t>(optimizers), between.end());
   return between;
+}
+
+// Steps that were measured have their host in them, and some strategies an order of their own.
+bool is_issued_in_order(const Scenario& scenario) {
+  const bool has_own_order = strategy_of(scenario).write_iteration != nullptr && scenario.cluster.ranks() > 1;
+  return issue_cost(scenario) && !has_host_in_it(scenario) && !has_own_order;
+}
+
+std::optional<HostWork> host_work(const IssuedStep& issued, bool is_read_back) {
+  const std::vector<IssuedWork> step = waiting_step(issued);
+  const auto waits = [](const IssuedWork& work) { return work.waiting > Duration::zero(); };
+  if (std::none_of(step.begin(), step.end(), waits))
+    return std::nullopt;
+  return HostWork{.issuing = between_waits(step, issued.optimizers()),
+                  .reads_back = is_read_back,
+                  .synchronises = issued.synchronised()};
 }
 
 }  // namespace
@@ -162,15 +323,15 @@ Duration operator_time(const HostSpec& host) {
 }
 
 std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {
-  std::vector<IssuedWork> step = waiting_step(scenario, job, scale);
-  if (step.empty())
-    step = ShortStep(scenario, job, scale).repeated(job.training.gradient_accumulation);
-  return step;
+  const IssuedStep issued = step_of(scenario, job, scale);
+  std::vector<IssuedWork> step = waiting_step(issued);
+  return step.empty() ? issued.works() : step;
 }
 
 Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkScale& scale) {
   Duration sum;
-  for (const IssuedWork& work : waiting_step(scenario, job, scale)) sum += work.waiting;
+  if (issue_cost(scenario))
+    for (const IssuedWork& work : waiting_step(step_of(scenario, job, scale))) sum += work.waiting;
   return sum;
 }
 
@@ -179,15 +340,22 @@ bool has_host_in_it(const Scenario& scenario) {
 }
 
 std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job) {
-  const Strategy& strategy = strategy_of(scenario);
-  const bool has_own_order = strategy.write_iteration != nullptr && scenario.cluster.ranks() > 1;
-  if (has_host_in_it(scenario) || has_own_order)
+  if (!is_issued_in_order(scenario))
     return std::nullopt;
-  const std::vector<IssuedWork> step = waiting_step(scenario, job, single_gpu_scale(scenario, job));
-  const auto waits = [](const IssuedWork& work) { return work.waiting > Duration::zero(); };
-  if (std::none_of(step.begin(), step.end(), waits))
+  return host_work(step_of(scenario, job, single_gpu_scale(scenario, job)), reads_back(scenario));
+}
+
+std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const Job& whole,
+                                               std::size_t stage) {
+  if (!is_issued_in_order(scenario))
     return std::nullopt;
-  return HostWork{.issuing = between_waits(step, reads_back(scenario)), .reads_back = reads_back(scenario)};
+  const Job& job = whole.stages[stage];
+  const Layout& layout = scenario.training.layout;
+  const bool is_read_back = reads_back(scenario);
+  return host_work(
+      {IssuedKernels(scenario, whole, job, single_gpu_scale(scenario, whole)),
+       passes_of_stage(layout, job, static_cast<std::int64_t>(stage)), is_read_back, layout.batch_p2p_sync},
+      is_read_back);
 }
 
 }  // namespace lockstep

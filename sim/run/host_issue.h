@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the GPU waits for the host that issues its kernels.
+// Where the GPU waits for the host that issues its kernels and messages.
 //
 // Problem:   an eager framework issues operators one after another. Kernels that are shorter than that leave the
 //            GPU idle: small batches, many small layers, optimizers in many passes.
@@ -8,6 +8,8 @@
 //            runs ahead as far as it likes; the GPU starts no kernel that is not issued. What the training loop
 //            reads back once a step (a GradScaler's check for infinities, before the optimizer) the host waits
 //            for, so a step is walked from there; a loop that reads nothing back is behind for good or never.
+//            A stage of a pipeline is walked pass by pass, from anew where its host has waited for an exchange
+//            with a neighbour (Megatron's batch_p2p_sync).
 //            Messages between ranks only ever delay the GPU: where it does not wait alone it never does, and only
 //            the kernels that it waits for alone become ops of a plan.
 // Invariant: more kernels, a slower framework or a slower launch never make a step shorter. A step that was
@@ -36,6 +38,7 @@ struct IssuedWork {
   Duration until_first;  // on the host
   Duration after_first;  // likewise, for the others
   Duration waiting;      // of the GPU, for the first
+  bool begins_anew = false;  // the host has waited for the GPU before it
 };
 
 // A step of one GPU from its optimizer on, once it is like the step before it.
@@ -49,5 +52,7 @@ bool has_host_in_it(const Scenario& scenario);
 
 // Where a plan has to wait for the host; none: nowhere.
 std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job);
+// The same of a stage of a pipeline, whose host issues passes in the order of its schedule.
+std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const Job& whole, std::size_t stage);
 
 }  // namespace lockstep

@@ -40,6 +40,7 @@ Communication of_all(Communication communication, const Cohort& cohort) {
 RankLanes lanes_of(const RankLanes& lanes, const Cohort& cohort) {
   RankLanes own{.compute = of_cohort(lanes.compute, cohort),
                 .communication = of_cohort(lanes.communication, cohort)};
+  own.issue = of_cohort(lanes.issue, cohort);
   for (const std::vector<LaneId>& of_group : lanes.of_groups)
     own.of_groups.push_back(of_cohort(of_group, cohort));
   return own;
@@ -64,6 +65,9 @@ StageWriter::StageWriter(PlanWriter& writer, const Job& job, const Cluster& clus
     stage.cohort = &cluster.cohorts[number];
     stage.lanes = lanes_of(lanes, *stage.cohort);
   }
+  for (Stage& stage : stages_)
+    if (stage.job->host)
+      stage.host.emplace(writer, stage.lanes.compute, stage.lanes.issue, *stage.job->host);
   const Roles& roles = cluster.symmetry.roles;
   for (std::size_t set = 0; set < cluster.groups.size(); ++set) {
     if (cluster.groups[set].name == pipeline_group)
@@ -110,6 +114,7 @@ StrategyContext StageWriter::context_of(Stage& stage, const IterationNumber& num
           .iteration = number.index,
           .is_first_iteration = number.is_first,
           .input = &stage == &stages_.front() ? number.input : nullptr,
+          .host = stage.host ? &*stage.host : nullptr,
           .memory = number.is_last ? &written.memory : nullptr};
 }
 
@@ -128,6 +133,8 @@ void StageWriter::write(const IterationNumber& number, IterationOps& ops) {
   std::vector<PipelineStage> pipeline;
   for (std::size_t index = 0; index < stages_.size(); ++index) {
     const CohortScope scope(writer_, stages_[index].cohort);
+    if (stages_[index].host)
+      stages_[index].host->begin_iteration();
     written[index].context.emplace(context_of(stages_[index], number, written[index]));
     written[index].synchroniser = synchroniser_of(strategy, *written[index].context);
     pipeline.push_back(pipeline_stage(stages_[index], written[index]));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/run/cluster.h"
+#include "sim/training/host_lane.h"
 #include "sim/training/schedules/pipeline.h"
 #include "sim/training/strategy.h"
 
@@ -48,6 +49,7 @@ class StageWriter {
     ProcessGroup group = {};  // whose gradients are synchronised
     std::vector<ProcessGroup> subgroups = {};
     Carried carried = {};
+    std::optional<HostLane> host = {};
   };
 
   // Where what a stage writes in one iteration goes.

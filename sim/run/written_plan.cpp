@@ -24,6 +24,12 @@ std::vector<LaneId> make_communication_lanes(PlanWriter& writer, const Job& job,
   return lanes;
 }
 
+// Where the GPU may wait for it: of a pipeline of any stage.
+bool has_host(const Job& job) {
+  return job.host ||
+         std::any_of(job.stages.begin(), job.stages.end(), [](const Job& stage) { return stage.host; });
+}
+
 RankLanes make_lanes(PlanWriter& writer, const Job& job, std::size_t group_sets) {
   RankLanes lanes;
   for (const Rank rank : writer.representatives()) {
@@ -35,7 +41,7 @@ RankLanes make_lanes(PlanWriter& writer, const Job& job, std::size_t group_sets)
   }
   for (std::uint32_t set = 0; set < group_sets; ++set)
     lanes.of_groups.push_back(make_communication_lanes(writer, job, set + 1));
-  if (job.host)
+  if (has_host(job))
     for (const Rank rank : writer.representatives())
       lanes.issue.push_back(writer.lane({.rank = rank, .kind = LaneKind::issue}));
   return lanes;

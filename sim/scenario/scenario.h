@@ -140,10 +140,15 @@ struct Anchor {
 // pixel (NHWC), which is what tensor cores read.
 enum class MemoryFormat : std::uint8_t { contiguous, channels_last };
 
+// Who runs attention in one kernel, as PyTorch names it (SDPBackend): FlashAttention-2, which is written for Ampere,
+// or cuDNN, which has kernels of each generation.
+enum class AttentionBackend : std::uint8_t { flash_attention, cudnn_attention };
+
 // How one GPU computes, and what was measured of that as far as it says something here.
 struct ComputeSpec {
   KernelStyle kernels = KernelStyle::eager;
   MemoryFormat memory_format = MemoryFormat::contiguous;
+  AttentionBackend attention_backend = AttentionBackend::cudnn_attention;
   std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions
   WorkFactors factors;                           // of the model's kernels
   std::int64_t transfer_ppm = 0;  // doublings between what was measured and this; 0: measured as it is here

@@ -16,9 +16,17 @@ void HostLane::hold() {
   }
 }
 
+void HostLane::begin_pass() {
+  if (!work_.synchronises.empty() && work_.synchronises[next_pass_++])
+    wait_for_gpu();
+}
+
 void HostLane::read_back() {
-  if (!work_.reads_back)
-    return;
+  if (work_.reads_back)
+    wait_for_gpu();
+}
+
+void HostLane::wait_for_gpu() {
   writer_.section("read back", Category::host_overhead);
   for (std::size_t i = 0; i < compute_.size(); ++i) {
     const OpId done = writer_.join(compute_[i]);

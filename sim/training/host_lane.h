@@ -27,7 +27,9 @@ class HostLane {
            const HostWork& work)
       : writer_(writer), compute_(compute), issue_(issue), work_(work) {}
 
-  void begin_iteration() { next_ = 0; }
+  void begin_iteration() { next_ = next_pass_ = 0; }
+  // Of a stage of a pipeline: its next pass, which the host may have waited for.
+  void begin_pass();
   // Holds the compute lanes until the model's next kernel is issued.
   void hold();
   // Holds the host until all that stands on the compute lanes so far has ended.
@@ -38,7 +40,10 @@ class HostLane {
   const std::vector<LaneId>& compute_;
   const std::vector<LaneId>& issue_;
   const HostWork& work_;
+  void wait_for_gpu();
+
   std::size_t next_ = 0;
+  std::size_t next_pass_ = 0;
 };
 
 }  // namespace lockstep

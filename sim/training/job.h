@@ -102,6 +102,8 @@ struct HostWork {
   // it is issued, since the one before that is not zero. Zero: nothing ever waits for it.
   std::vector<Duration> issuing;
   bool reads_back = false;  // each iteration, before the optimizer steps
+  // By pass of a pipeline's stage: whether the host waits for its GPU before it issues the pass. Empty: for none.
+  std::vector<bool> synchronises = {};
 };
 
 // What a process holds beside the tensors of a step. None of it on a CPU.
@@ -136,6 +138,7 @@ struct Job {
   Duration per_bucket;             // events and flattening around one bucket's launch, on the compute stream
   Duration host_launch;            // what the host spends on launching one kernel
   Duration control_round;          // a few bytes from all ranks to all, by the hosts
+  Bytes wider_gradients = {};      // by which gradients that stand in fp32 are more than their weights
   Bytes partial_gradients = {};    // that each rank of a tensor group found for its own tokens: added up once
   std::optional<StageWork> stage;  // left out: there is one, of all layers
   std::shared_ptr<const ParameterKinds>

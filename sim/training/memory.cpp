@@ -85,7 +85,7 @@ MemoryUse standing_memory(const MemoryInput& input) {
   MemoryUse use;
   use.parameters =
       part(gradient_bytes(job) + input.half_copies, shares.weights) + buffer_bytes(job) + shares.gathered;
-  use.gradients = part(gradient_bytes(job), shares.gradients);
+  use.gradients = part(gradient_bytes(job) + job.wider_gradients, shares.gradients);
   use.optimizer_states = part(state_bytes(job), shares.states);
   use.library = library_buffers(input);
   use.communication_buffers = use.library + shares.buffers;

@@ -170,6 +170,7 @@ struct TrainingSpec {
   Compression compression = {};
   Recompute recompute = {};
   bool master_weights = false;     // half-precision weights have fp32 copies among the optimizer's states
+  bool accumulate_allreduce_grads_in_fp32 = false;  // gradients stand in fp32, whatever the weights are in
   bool gradient_clipping = false;  // by the norm of all gradients, before the optimizer
 
   DdpOptions ddp = {};

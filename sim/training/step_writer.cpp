@@ -138,6 +138,11 @@ void write_batch(const StrategyContext& context) {
     context.input->write_batch();
 }
 
+void write_pass_begin(const StrategyContext& context) {
+  if (context.host != nullptr)
+    context.host->begin_pass();
+}
+
 namespace {
 
 void write_recomputed(const StrategyContext& context, const LayerWork& layer) {
@@ -168,6 +173,8 @@ std::vector<OpId> write_input_gradient(const StrategyContext& context, const Lay
 }  // namespace
 
 std::vector<OpId> write_backward_weights(const StrategyContext& context, const LayerWork& layer) {
+  if (layer.backward_weights)
+    hold_for_host(context);
   context.writer.section("weights of " + layer.name, Category::backward);
   std::vector<OpId> kernels =
       layer.backward_weights ? write_kernels(context, *layer.backward_weights) : write_mark(context);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,81 @@ TEST_CASE("A host that is behind makes no rank faster, and messages hide behind 
       CHECK(iteration >= before);
       before = iteration;
     }
+  }
+}
+
+// Eight blocks on one node, whose host takes 200 us an operator: behind for good.
+Json pipeline_of(std::int64_t stages, std::int64_t micro_batches, const char* schedule = "1f1b",
+                 bool has_sync = false) {
+  Json machine{{"based_on", "dgx_a100_80gb"}};
+  machine["host"]["operator_time"] = "200 us";
+  Json given{{"cluster", {{"machine", machine}, {"gpus_per_node", stages}}},
+             {"model",
+              {{"family", "transformer"},
+               {"style", "gpt2"},
+               {"layers", 8},
+               {"hidden", 512},
+               {"heads", 8},
+               {"vocabulary", 1024},
+               {"sequence_length", 128},
+               {"precision", "bf16"}}},
+             {"training",
+              {{"strategy", "ddp"},
+               {"optimizer", "adamw"},
+               {"pipeline_parallel", stages},
+               {"micro_batch", 1},
+               {"gradient_accumulation", micro_batches},
+               {"pipeline_schedule", schedule}}},
+             {"compute", {{"kernels", "eager"}}}};
+  if (stages > 1)
+    given["training"]["batch_p2p_sync"] = has_sync;
+  return given;
+}
+
+Duration issued_by(const HostWork& work) {
+  return std::accumulate(work.issuing.begin(), work.issuing.end(), Duration::zero());
+}
+
+// A message is an operator on each side; each stage has an optimizer, and the last a copy of tied weights.
+TEST_CASE("The hosts of a pipeline's stages issue together what one host issues of the whole model") {
+  constexpr std::int64_t micro_batches = 4;
+  const Duration whole = issued_by(*describe_job(scenario_from(pipeline_of(1, micro_batches))).host);
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    CAPTURE(schedule);
+    const Job job = describe_job(scenario_from(pipeline_of(2, micro_batches, schedule)));
+    const Duration stages = issued_by(*job.stages[0].host) + issued_by(*job.stages[1].host);
+    CHECK(stages >= whole);
+    CHECK(stages <= whole + Duration::microseconds(205) * (4 * micro_batches + 32));
+  }
+}
+
+TEST_CASE(
+    "A slower host never makes a pipeline faster, nor does one that waits for its GPU after each message") {
+  for (const char* schedule : {"gpipe", "1f1b", "zb_h1"}) {
+    CAPTURE(schedule);
+    Duration before;
+    for (const char* operator_time : {"0 us", "6 us", "60 us", "200 us"}) {
+      CAPTURE(operator_time);
+      Json given = pipeline_of(4, 8, schedule);
+      given["cluster"]["machine"]["host"]["operator_time"] = operator_time;
+      const Duration iteration = predict(scenario_from(given), {.with_band = false}).report.iteration;
+      CHECK(iteration >= before);
+      before = iteration;
+      given["training"]["batch_p2p_sync"] = true;
+      CHECK(predict(scenario_from(given), {.with_band = false}).report.iteration >= iteration);
+    }
+  }
+}
+
+TEST_CASE("Folding changes nothing where the hosts of a pipeline's stages are behind") {
+  for (const bool has_sync : {false, true}) {
+    Json given = pipeline_of(4, 8, "1f1b", has_sync);
+    given["cluster"]["gpus_per_node"] = 8;
+    const LoadedScenario folded = scenario_from(given);
+    const LoadedScenario unfolded = scenario_from(given, {.fold = false});
+    REQUIRE(simulate(folded).job.stages.front().host.has_value());
+    CHECK(first_difference(to_json(summarise(folded, simulate(folded)), folded),
+                           to_json(summarise(unfolded, simulate(unfolded)), unfolded)) == "");
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <variant>
 
 #include "sim/run/describe_job.h"
 #include "sim/run/single_gpu.h"
@@ -137,6 +138,76 @@ TEST_CASE("A step that is transferred to a batch of one sample takes no less tha
   const Duration host = Duration::microseconds(45) * launches_of(describe_job(scenario_from(alone)));
   CHECK(iteration_of(small) >= host);
   CHECK(iteration_of(small) < host * 2);
+}
+
+// Four sequences of 1,024 tokens on one GPU.
+Json one_block(const char* precision, std::int64_t micro_batches = 1) {
+  return {{"cluster", {{"machine", "dgx_h100"}, {"gpus_per_node", 1}}},
+          {"model",
+           {{"family", "transformer"},
+            {"style", "llama"},
+            {"layers", 1},
+            {"hidden", 1024},
+            {"heads", 8},
+            {"ffn", 4096},
+            {"vocabulary", 1024},
+            {"sequence_length", 1024},
+            {"batch_per_gpu", 4},
+            {"precision", precision}}},
+          {"training",
+           {{"strategy", "single"}, {"optimizer", "adamw"}, {"gradient_accumulation", micro_batches}}},
+          {"compute", {{"kernels", "eager"}}}};
+}
+
+TEST_CASE("In fp8 are the linear layers of the blocks; attention and the head take what they take in bf16") {
+  const Job half = describe_job(scenario_from(one_block("bf16")));
+  const Job fp8 = describe_job(scenario_from(one_block("fp8")));
+  for (std::size_t layer = 0; layer < half.layers.size(); ++layer) {
+    const KernelWork& before = half.layers[layer].forward;
+    const KernelWork& after = fp8.layers[layer].forward;
+    if (before.products == no_products)
+      continue;
+    CAPTURE(half.layers[layer].name);
+    const bool is_linear = std::holds_alternative<GemmShape>(half.products[before.products].front().shape);
+    const bool is_in_fp8 = is_linear && half.layers[layer].block >= 0;
+    CHECK((fp8.product_times[after.products].whole < half.product_times[before.products].whole) == is_in_fp8);
+    CHECK((after.pass_bytes > before.pass_bytes) == is_in_fp8);
+  }
+}
+
+// Read, read and written, but for the first of the two micro-batches.
+TEST_CASE("Gradients of more than one micro-batch are added up, tensor by tensor") {
+  const Job once = describe_job(scenario_from(one_block("bf16")));
+  const Job twice = describe_job(scenario_from(one_block("bf16", 2)));
+  const auto bytes_of = [](const KernelWork& work) { return work.bytes + work.pass_bytes; };
+  for (std::size_t layer = 0; layer < once.layers.size(); ++layer) {
+    const LayerWork& work = once.layers[layer];
+    CAPTURE(work.name);
+    std::int64_t gradients = 0;
+    for (const std::uint32_t gradient : work.gradients) gradients += once.gradients[gradient].bytes.count();
+    if (work.forward.products == no_products)
+      continue;
+    CHECK(bytes_of(twice.layers[layer].backward) - bytes_of(work.backward) == gradients * 3 / 2);
+    CHECK(twice.layers[layer].backward.launches - work.backward.launches ==
+          static_cast<std::int64_t>(work.gradients.size()));
+  }
+}
+
+TEST_CASE("FlashAttention-2 takes twice as long as cuDNN's kernels on Hopper, and as long on Ampere") {
+  for (const char* machine : {"dgx_h100", "dgx_a100_80gb"}) {
+    Json given = one_block("bf16");
+    given["cluster"]["machine"] = machine;
+    const auto attention_time = [&](const char* backend) {
+      given["compute"]["attention_backend"] = backend;
+      const Job job = describe_job(scenario_from(given));
+      for (std::size_t run = 0; run < job.products.size(); ++run)
+        if (std::holds_alternative<AttentionShape>(job.products[run].front().shape))
+          return job.product_times[run].whole - job.product_times[run].starts;
+      return Duration::zero();
+    };
+    const bool is_hopper = std::string(machine) == "dgx_h100";
+    CHECK(attention_time("flash_attention") == attention_time("cudnn_attention") * (is_hopper ? 2 : 1));
+  }
 }
 
 }  // namespace lockstep::host_issue_test

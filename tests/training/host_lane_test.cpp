@@ -52,4 +52,23 @@ TEST_CASE("What is read back holds the host until the GPU has ended") {
   CHECK(ends_of({.issuing = {ps(4), ps(4)}, .reads_back = false}, true).gpu == 24);
 }
 
+// Two passes of one kernel, of which the second begins once the GPU has ended the first, at 14.
+TEST_CASE("A host that waits for its GPU before a pass issues it from there") {
+  const HostWork work{.issuing = {ps(4), ps(4)}, .synchronises = {false, true}};
+  const Roles roles = unfolded_roles(1);
+  PlanWriter writer(roles);
+  const std::vector<LaneId> compute{writer.lane({.rank = Rank{0}})};
+  const std::vector<LaneId> issue{writer.lane({.rank = Rank{0}, .kind = LaneKind::issue})};
+  HostLane host(writer, compute, issue, work);
+  OpId last = no_op;
+  for (int pass = 0; pass < 2; ++pass) {
+    host.begin_pass();
+    host.hold();
+    writer.section("kernel", Category::forward);
+    last = writer.delay(compute.front(), ps(10));
+  }
+  const Plan plan = std::move(writer).finish();
+  CHECK(run(plan, {}, {}).end[last.index].since_start() == ps(14 + 4 + 10));
+}
+
 }  // namespace lockstep::host_lane_test

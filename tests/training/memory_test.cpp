@@ -65,4 +65,19 @@ TEST_CASE("ZeRO divides states, then gradients, then weights; FSDP all three") {
   }
 }
 
+// Weights of 2 bytes, gradients of 4, and of the optimizer two states and a copy of the weights, each of 4.
+TEST_CASE("Megatron-LM holds 18 bytes a parameter in bf16, whatever the strategy") {
+  const Scenario scenario =
+      scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}, {"gpus_per_node", 2}}},
+                     {"model", {{"name", "gpt2_xl"}, {"batch_per_gpu", 1}, {"precision", "bf16"}}},
+                     {"training", {{"strategy", "ddp"}, {"framework", "megatron"}, {"optimizer", "adamw"}}}});
+  const std::int64_t parameters = parameter_count(scenario.model.model);
+  const Simulation simulation = simulate(scenario);
+  const MemoryUse use =
+      standing_memory({.job = simulation.job, .world = simulation.cluster->world, .half_copies = {}});
+  CHECK(use.parameters.count() == 2 * parameters);
+  CHECK(use.gradients.count() == 4 * parameters);
+  CHECK(use.optimizer_states.count() == 12 * parameters);
+}
+
 }  // namespace lockstep::training_memory_test

@@ -77,6 +77,9 @@ inline constexpr auto kernel_style_spellings = std::to_array<Spelling<KernelStyl
     {{"eager", KernelStyle::eager}, {"compiled", KernelStyle::compiled}, {"fused", KernelStyle::fused}});
 inline constexpr auto memory_format_spellings = std::to_array<Spelling<MemoryFormat>>(
     {{"contiguous", MemoryFormat::contiguous}, {"channels_last", MemoryFormat::channels_last}});
+inline constexpr auto attention_backend_spellings =
+    std::to_array<Spelling<AttentionBackend>>({{"flash_attention", AttentionBackend::flash_attention},
+                                               {"cudnn_attention", AttentionBackend::cudnn_attention}});
 inline constexpr auto fidelity_spellings =
     std::to_array<Spelling<Fidelity>>({{"flow", Fidelity::flow}, {"step", Fidelity::step}});
 

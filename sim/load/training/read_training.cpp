@@ -238,6 +238,13 @@ MemoryFormat usual_memory_format(std::string_view framework, Precision precision
                                                         : MemoryFormat::contiguous;
 }
 
+// PyTorch takes FlashAttention first (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, order of priority), and so do
+// llm-foundry and DeepSpeed's examples; Transformer Engine takes cuDNN on Hopper and later, which is who runs attention
+// in Megatron-LM (transformer_engine/pytorch/attention, get_attention_backend).
+AttentionBackend usual_attention_backend(std::string_view framework) {
+  return framework == "megatron" ? AttentionBackend::cudnn_attention : AttentionBackend::flash_attention;
+}
+
 }  // namespace
 
 std::vector<std::string> valid_strategies() {
@@ -264,6 +271,40 @@ std::vector<std::string> valid_frameworks() {
   return names;
 }
 
+// Under the interleaved schedule Megatron-LM overlaps its messages; otherwise it batches them, and after each batch
+// its host waits for the GPU (training/arguments.py: overlap_p2p_comm; core/model_parallel_config.py:
+// batch_p2p_sync, core/pipeline_parallel/p2p_communication.py).
+void read_p2p_sync(const JsonReader& json, const Place& place, TrainingSpec& training) {
+  const auto stated = json.optional("batch_p2p_sync");
+  if (training.layout.pipeline == 1)
+    return;
+  const bool usual = training.framework == "megatron" && training.layout.schedule != "interleaved";
+  training.layout.batch_p2p_sync = stated ? stated->boolean() : usual;
+  if (!stated)
+    (place / "batch_p2p_sync")
+        .note("default (Megatron-LM's alone: batch_p2p_sync, but for its interleaved schedule)");
+}
+
+// Sharded optimizers have a default of their own.
+void default_master_weights(const Place& place, const TrainingFacts& facts, TrainingSpec& training) {
+  const bool is_mixed = training.framework == "megatron" || training.framework == "deepspeed";
+  if (!is_mixed || strategy_named(training.strategy).partition != Partition::nothing)
+    return;
+  training.master_weights = type_of_weights(facts.precision) != Precision::fp32;
+  (place / "master_weights")
+      .note("default (Megatron-LM and DeepSpeed update fp32 copies of half-precision weights)");
+}
+
+// Megatron-LM, training/arguments.py: with bf16 set to true.
+void read_gradient_type(const JsonReader& json, const Place& place, const TrainingFacts& facts,
+                        TrainingSpec& training) {
+  const auto stated = json.optional("accumulate_allreduce_grads_in_fp32");
+  const bool usual = training.framework == "megatron" && type_of_weights(facts.precision) == Precision::bf16;
+  training.accumulate_allreduce_grads_in_fp32 = stated ? stated->boolean() : usual;
+  if (!stated && training.framework == "megatron")
+    (place / "accumulate_allreduce_grads_in_fp32").note("default (Megatron-LM: true with bf16)");
+}
+
 TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts) {
   TrainingReading reading{.training = {}, .micro_batch = facts.stated_batch.value_or(1)};
   TrainingSpec& training = reading.training;
@@ -275,8 +316,11 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   read_recompute(json, facts, training);
   const WholeDimension* dimension = stated_dimension(json);
   reading.balance = read_layout(json, place, facts, training, dimension);
+  read_p2p_sync(json, place, training);
   const TrainingFacts of_copies = facts_of_copies(facts, training.layout);
   apply_defaults(place, of_copies, training);
+  default_master_weights(place, facts, training);
+  read_gradient_type(json, place, facts, training);
   read_compression(json, of_copies, training);
   read_family_options(json, place, of_copies, training);
   const BatchSizes sizes = read_batch_sizes(json, training.layout, facts);
@@ -331,6 +375,8 @@ ComputeSpec read_compute(const JsonReader& json, std::string_view framework, Pre
   compute.kernels = spelled_or(json, "kernels", compute.kernels, kernel_style_spellings);
   compute.memory_format =
       spelled_or(json, "memory_format", usual_memory_format(framework, precision), memory_format_spellings);
+  compute.attention_backend =
+      spelled_or(json, "attention_backend", usual_attention_backend(framework), attention_backend_spellings);
   compute.scale_ppm = parts_per_million_or(json, "scale", compute.scale_ppm, {0.000001, 1000});
   if (const auto slowdown = json.optional("slowdown_during_communication")) {
     compute.slowdown_during_communication_ppm = parts_per_million(*slowdown, {1, 100}, "a ratio");

@@ -158,6 +158,7 @@ class PipelineWriter {
         write_batch(*stage.context);
       else
         wait_for_neighbour(stage, "wait for activations", activations_.arrived(part - 1, pass.micro_batch));
+      write_pass_begin(*stage.context);
       const LayerRange& layers = layers_of(stage, pass);
       for (std::size_t layer = layers.first; layer < layers.last; ++layer) {
         stage.synchroniser->pre_forward(micro, layer);
@@ -180,6 +181,7 @@ class PipelineWriter {
       const CohortScope scope(writer_, stage.cohort);
       if (part + 1 < shape_.parts())
         wait_for_neighbour(stage, "wait for gradients", gradients_.arrived(part + 1, pass.micro_batch));
+      write_pass_begin(*stage.context);
       const LayerRange& layers = layers_of(stage, pass);
       for (std::size_t layer = layers.last; layer-- > layers.first;) {
         const LayerWork& work = stage.context->job.layers[layer];
@@ -204,6 +206,7 @@ class PipelineWriter {
     const PipelineStage& stage = stage_at(number);
     const MicroBatch micro = micro_batch_of(number, pass);
     const CohortScope scope(writer_, stage.cohort);
+    write_pass_begin(*stage.context);
     const LayerRange& layers = layers_of(stage, pass);
     for (std::size_t layer = layers.last; layer-- > layers.first;)
       hear_of_gradients(stage, micro, layer,
