@@ -31,7 +31,8 @@ class Executor {
   Executor(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes)
       : plan_(plan),
         routes_(routes),
-        network_(capacities, routes),
+        rows_(plan, routes, timeline_),
+        network_(capacities, routes, &rows_),
         waiting_for_(plan.dependency_count),
         relays_(plan) {
     LOCKSTEP_CHECK(plan.size() < relay_bit, "a plan has fewer than 2^31 ops");
@@ -56,6 +57,8 @@ class Executor {
       for (const Completion& completion : network_.solve(queue_.now()))
         queue_.push(completion.time, completion.slot, completion.ticket << tag_bits | completion_tag);
     }
+    ended_ += rows_.passed();
+    timeline_.events += 2 * rows_.passed();
     LOCKSTEP_CHECK(ended_ == plan_.size(), "every op ends: the plan has no dependency cycle");
     return std::move(timeline_);
   }
@@ -306,13 +309,14 @@ class Executor {
   const Plan& plan_;
   const RouteTable& routes_;
   EventQueue queue_;
+  Timeline timeline_;
+  KernelRows rows_;
   FlowNetwork network_;
   std::vector<std::uint32_t> waiting_for_;
   RelayProgress relays_;
   std::vector<SlotPool> pools_;
   std::vector<ReadyQueue> queues_;  // by lane; empty where every lane keeps its order
   std::uint32_t arrivals_ = 0;
-  Timeline timeline_;
   std::size_t ended_ = 0;
 };
 

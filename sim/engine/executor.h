@@ -6,7 +6,8 @@
 // Idea:      an op starts when its dependencies have ended and its lane lets it. One-slot lanes are
 //            compiled to a link from op to op, so they cost nothing extra; other lanes count slots, and
 //            those that run what is ready keep a heap of what waits.
-//            Starts and ends are events; the network is solved once at the end of each instant.
+//            Starts and ends are events; the network is solved once at the end of each instant. Of a row of kernels
+//            (network/kernel_rows.h) only the first start and the last end are.
 // Invariant: at one instant events run in the order they were scheduled; a plan that cannot finish
 //            (a dependency cycle) is a bug of its writer and is reported as one.
 // Cost:      two queue events an op or message of a relay (three for a transfer with latency); no allocation

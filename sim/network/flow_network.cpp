@@ -21,10 +21,22 @@ constexpr std::uint32_t ticket_mask = (1u << FlowNetwork::ticket_bits) - 1;
                   capacity, shares));
 }
 
+// Most kernels run undisturbed: a unit of work is then a picosecond.
+Duration time_of(std::int64_t amount, std::int64_t rate) {
+  return rate == picoseconds_per_second ? Duration::picoseconds(amount)
+                                        : time_to_move(Bytes{amount}, Bandwidth{rate});
+}
+
+std::int64_t slowed(std::int64_t rate, std::int64_t slowdown) {
+  if (slowdown == million)
+    return rate;
+  return std::max<std::int64_t>(rate / slowdown * million + rate % slowdown * million / slowdown, 1);
+}
+
 }  // namespace
 
-FlowNetwork::FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes)
-    : routes_(routes), free_slot_(routes.size(), none) {
+FlowNetwork::FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes, KernelRows* rows)
+    : routes_(routes), rows_(rows), free_slot_(routes.size(), none) {
   links_.resize(capacities.size());
   dirty_.reserve(capacities.size());
   capacities_.reserve(capacities.size());
@@ -84,7 +96,8 @@ void FlowNetwork::start(OpId op, RouteId route, std::int64_t amount, Time now) {
   const std::uint32_t slot = take_slot(route);
   Flow& flow = flows_[slot];
   LOCKSTEP_CHECK(flow.first_use < flow.last_use, "a transfer crosses at least one link");
-  flow.op = op;
+  flow.op = flow.last = op;
+  flow.route_of_op = route;
   flow.remaining = amount;
   flow.rate = 0;
   flow.updated = now;
@@ -93,6 +106,7 @@ void FlowNetwork::start(OpId op, RouteId route, std::int64_t amount, Time now) {
   touch(uses_[flow.first_use].link);
   ++changes_.began;
   changes_.slot = slot;
+  changes_.of_rows = changes_.of_rows || (rows_ != nullptr && rows_->goes_on(op));
 }
 
 bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
@@ -100,11 +114,14 @@ bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
   if (flow.ticket != ticket)
     return false;
   flow.ticket = (flow.ticket + 1) & ticket_mask;
+  if (flow.op != flow.last)
+    end_row(flow);
   op = flow.op;
   for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
     unlink(use);
     touch(uses_[use].link);
   }
+  changes_.of_rows = changes_.of_rows || flow.route_of_op != flow.route;
   ++changes_.left;
   changes_.route_left = flow.route;
   changes_.rate_left = flow.rate;
@@ -129,20 +146,15 @@ void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
   }
 }
 
-std::int64_t FlowNetwork::open_capacity(std::uint32_t link) const {
-  const LinkCapacity& capacity = capacities_[link];
-  if (capacity.slower.anything == 0)
-    return capacity.whole;
-  return capacity.whole / (million + capacity.slower.anything) * million;
+std::int64_t FlowNetwork::open_capacity(std::uint32_t link, const Slower& slower) const {
+  const std::int64_t whole = capacities_[link].whole;
+  return slower.anything == 0 ? whole : whole / (million + slower.anything) * million;
 }
 
 // What a flow that has this share of its links' time does in it. A kernel crosses the link of its rank alone.
 std::int64_t FlowNetwork::progress(const Flow& flow, std::int64_t rate) const {
   const Slower& slower = capacities_[uses_[flow.first_use].link].slower;
-  const std::int64_t slowdown = slowdown_of(routes_.bound(flow.route), slower);
-  if (slowdown == million)
-    return rate;
-  return std::max<std::int64_t>(rate / slowdown * million + rate % slowdown * million / slowdown, 1);
+  return slowed(rate, slowdown_of(routes_.bound(flow.route_of_op), slower));
 }
 
 void FlowNetwork::visit_link(std::uint32_t link) {
@@ -178,6 +190,8 @@ bool FlowNetwork::is_alone(const Flow& flow) const {
 }
 
 std::int64_t FlowNetwork::rate_alone(Flow& flow) const {
+  if (flow.route_of_op != flow.route)
+    return progress(flow, least_capacity(flow));
   if (flow.capacities != capacities_version_) {
     flow.alone_rate = progress(flow, least_capacity(flow));
     flow.capacities = capacities_version_;
@@ -201,7 +215,7 @@ Duration FlowNetwork::time_left(Flow& flow) const {
   if (flow.timed_amount != flow.remaining || flow.timed_rate != flow.rate) {
     flow.timed_amount = flow.remaining;
     flow.timed_rate = flow.rate;
-    flow.timed = time_to_move(Bytes{flow.remaining}, Bandwidth{flow.rate});
+    flow.timed = time_of(flow.remaining, flow.rate);
   }
   return flow.timed;
 }
@@ -210,13 +224,22 @@ void FlowNetwork::set_rate(std::uint32_t slot, std::int64_t rate, Time now) {
   Flow& flow = flows_[slot];
   if (flow.rate == rate)
     return;
+  move_on(flow, rate, now);
+  promise(slot, now + time_left(flow));
+}
+
+void FlowNetwork::move_on(Flow& flow, std::int64_t rate, Time now) {
   if (flow.rate != 0 && now != flow.updated)
     flow.remaining -= moved_in(now - flow.updated, Bandwidth{flow.rate}).count();
   flow.remaining = std::max<std::int64_t>(flow.remaining, 0);
   flow.updated = now;
   flow.rate = rate;
+}
+
+void FlowNetwork::promise(std::uint32_t slot, Time end) {
+  Flow& flow = flows_[slot];
   flow.ticket = (flow.ticket + 1) & ticket_mask;
-  completions_.push_back({now + time_left(flow), slot, flow.ticket});
+  completions_.push_back({end, slot, flow.ticket});
 }
 
 // What every link would offer if nobody were held to less elsewhere; the least of them, or 0: it takes
@@ -280,15 +303,84 @@ void FlowNetwork::solve_around(std::uint32_t link, Time now) {
     return;
   if (is_alone(flow)) {
     flow.visited = epoch_;
-    return set_rate(slot, rate_alone(flow), now);
+    return settle_alone(slot, now);
   }
   collect_component(link);
+  for (const std::uint32_t one : component_flows_) cut_row(one, now);
   solve_component(now);
+}
+
+void FlowNetwork::settle_alone(std::uint32_t slot, Time now) {
+  Flow& flow = flows_[slot];
+  const bool is_laid = flow.op != flow.last;
+  const bool is_new = flow.rate == 0;
+  if (rows_ == nullptr || !(is_laid || (is_new && rows_->goes_on(flow.op))))
+    return set_rate(slot, rate_alone(flow), now);
+  const Slower& slower = capacities_[uses_[flow.first_use].link].slower;
+  if (is_laid && slower == flow.laid_beside)
+    return;
+  pass_row(flow, now);
+  const std::int64_t rate = progress(flow, least_capacity(flow));
+  Time end = rows_->end(flow.op);
+  if (flow.rate != rate) {
+    move_on(flow, rate, now);
+    end = now + time_left(flow);
+  }
+  flow.laid_beside = slower;
+  lay_row(slot, end);
+}
+
+// Up to the kernel that runs now.
+void FlowNetwork::pass_row(Flow& flow, Time now) {
+  const std::uint32_t link = uses_[flow.first_use].link;
+  while (flow.op != flow.last && rows_->end(flow.op) <= now) {
+    flow.updated = rows_->end(flow.op);
+    flow.op = rows_->next(flow.op);
+    flow.remaining = rows_->amount(flow.op);
+    flow.route_of_op = rows_->route(flow.op);
+    flow.rate = slowed(open_capacity(link, flow.laid_beside),
+                       slowdown_of(routes_.bound(flow.route_of_op), flow.laid_beside));
+    rows_->count_passed();
+  }
+}
+
+void FlowNetwork::end_row(Flow& flow) {
+  for (; flow.op != flow.last; flow.op = rows_->next(flow.op)) rows_->count_passed();
+  changes_.of_rows = true;
+}
+
+// What follows the kernel that runs and ends at `end`, as if nothing more would change.
+void FlowNetwork::lay_row(std::uint32_t slot, Time end) {
+  Flow& flow = flows_[slot];
+  const std::uint32_t link = uses_[flow.first_use].link;
+  const std::int64_t open = open_capacity(link, flow.laid_beside);
+  flow.last = flow.op;
+  rows_->lay_end(flow.last, end);
+  while (rows_->goes_on(flow.last)) {
+    flow.last = rows_->next(flow.last);
+    const std::int64_t rate =
+        slowed(open, slowdown_of(routes_.bound(rows_->route(flow.last)), flow.laid_beside));
+    rows_->lay_start(flow.last, end);
+    end = end + time_of(rows_->amount(flow.last), rate);
+    rows_->lay_end(flow.last, end);
+  }
+  promise(slot, end);
+}
+
+// Others are on the link: the kernel that runs is one by itself.
+void FlowNetwork::cut_row(std::uint32_t slot, Time now) {
+  Flow& flow = flows_[slot];
+  if (flow.op == flow.last)
+    return;
+  pass_row(flow, now);
+  if (flow.op != flow.last)
+    promise(slot, rows_->end(flow.op));
+  flow.last = flow.op;
 }
 
 // Rates depend on how many flows there are on each route, and on capacities.
 bool FlowNetwork::is_replacement() const {
-  return changes_.began == 1 && changes_.left == 1 && !changes_.of_capacities &&
+  return changes_.began == 1 && changes_.left == 1 && !changes_.of_capacities && !changes_.of_rows &&
          flows_[changes_.slot].route == changes_.route_left;
 }
 

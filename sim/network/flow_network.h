@@ -8,6 +8,7 @@
 //            A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
 //            Where one flow leaves and one on the same route begins, nobody else notices.
 //            A slot remembers what it gets alone on its links and how long its last amount took so.
+//            A kernel alone on its GPU is laid out with all that follow in its row (kernel_rows.h).
 //            A kernel gets its share of its GPU's time, and does in it what collectives beside it leave to what
 //            bounds it (interference.h).
 // Invariant: between two solves every rate is constant, and on each link the rates times their
@@ -23,6 +24,7 @@
 
 #include "sim/base/units.h"
 #include "sim/network/fair_share.h"
+#include "sim/network/kernel_rows.h"
 #include "sim/network/route_table.h"
 #include "sim/plan/plan.h"
 
@@ -39,11 +41,13 @@ class FlowNetwork {
  public:
   static constexpr std::uint32_t ticket_bits = 29;
 
-  FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes);
+  // `rows` must outlive it; null: every op by itself.
+  FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes, KernelRows* rows = nullptr);
 
   // A transfer of `amount` units begins on `route`. Its rate is known after the next `solve`.
   void start(OpId op, RouteId route, std::int64_t amount, Time now);
-  // True when this completion still holds. Its flow has then left the network; `op` is set to its op.
+  // True when this completion still holds. Its flow has then left the network; `op` is set to its op, of a row the
+  // last.
   bool finish(std::uint32_t slot, std::uint32_t ticket, OpId& op);
   // A collective takes (+1) or returns (-1) the SMs that `route` reserves.
   void reserve(RouteId route, std::int64_t sign);
@@ -75,8 +79,11 @@ class FlowNetwork {
   };
   // A slot belongs to one route for good, so its uses are laid out once.
   struct Flow {
-    OpId op;
+    OpId op;    // of a row, the one that runs
+    OpId last;  // of the row as it is laid out; else `op`
     RouteId route;
+    RouteId route_of_op;  // on the same links
+    Slower laid_beside;   // what slowed the row when it was laid out
     std::int64_t remaining = 0;
     std::int64_t rate = 0;  // 0: not yet solved
     Time updated;
@@ -100,6 +107,7 @@ class FlowNetwork {
     RouteId route_left = {};
     std::int64_t rate_left = 0;
     bool of_capacities = false;
+    bool of_rows = false;
   };
 
   std::uint32_t take_slot(RouteId route);
@@ -107,8 +115,16 @@ class FlowNetwork {
   void touch(std::uint32_t link);
   void link_in(std::uint32_t use);
   void unlink(std::uint32_t use);
-  std::int64_t open_capacity(std::uint32_t link) const;
+  std::int64_t open_capacity(std::uint32_t link) const {
+    return open_capacity(link, capacities_[link].slower);
+  }
+  std::int64_t open_capacity(std::uint32_t link, const Slower& slower) const;
   std::int64_t progress(const Flow& flow, std::int64_t rate) const;
+  void settle_alone(std::uint32_t slot, Time now);
+  void pass_row(Flow& flow, Time now);
+  void end_row(Flow& flow);
+  void lay_row(std::uint32_t slot, Time end);
+  void cut_row(std::uint32_t slot, Time now);
   void collect_component(std::uint32_t link);
   void visit_link(std::uint32_t link);
   void visit_flow(std::uint32_t slot);
@@ -123,8 +139,11 @@ class FlowNetwork {
   std::int64_t least_capacity(const Flow& flow) const;
   Duration time_left(Flow& flow) const;
   void set_rate(std::uint32_t slot, std::int64_t rate, Time now);
+  void move_on(Flow& flow, std::int64_t rate, Time now);
+  void promise(std::uint32_t slot, Time end);
 
   const RouteTable& routes_;
+  KernelRows* rows_;
   std::vector<LinkState> links_;
   std::vector<LinkCapacity> capacities_;  // by link
   std::uint32_t capacities_version_ = 1;  // counts their changes

@@ -13,6 +13,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -210,6 +211,7 @@ struct Plan {
   std::size_t message_count = 0;                     // of all relays together
   std::vector<Section> sections;
   std::vector<std::string> names;
+  std::deque<std::string> texts;  // of what is told of the plan's collectives: each stays where it is
 
   std::size_t size() const { return kind.size(); }
   // Ops, a relay counted once for each of its messages: what starts and ends.

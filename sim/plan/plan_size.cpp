@@ -23,7 +23,7 @@ PlanSize size_of(const Plan& plan) {
                 .relays = std::ssize(plan.relays),
                 .dependencies = std::ssize(plan.successors),
                 .lanes = static_cast<std::int64_t>(plan.lanes.size()),
-                .kernels = static_cast<std::int64_t>(plan.kernels.size()),
+                .kernels = std::ssize(plan.kernel_of),
                 .sections = std::ssize(plan.sections),
                 .names = std::ssize(plan.names)};
   for (const Traffic& traffic : plan.traffics) size.flows += flow_count(traffic);

@@ -33,7 +33,7 @@ struct PlanSize {
   static constexpr std::int64_t bytes_per_dependency = 12;  // in the list of edges, and as a successor
   static constexpr std::int64_t bytes_per_lane = 24;
   static constexpr std::int64_t bytes_per_flow = 16;
-  static constexpr std::int64_t bytes_per_kernel = 56;
+  static constexpr std::int64_t bytes_per_kernel = 8;  // which one it is: kernels alike are told once
   static constexpr std::int64_t bytes_per_section = 12;
   static constexpr std::int64_t bytes_per_name = 100;  // in the list, and in its writer's index
 

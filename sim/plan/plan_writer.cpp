@@ -83,6 +83,19 @@ void PlanWriter::expect_flows(std::int64_t flows) const {
     throw_too_large(flows);
 }
 
+void PlanWriter::expect_more(std::int64_t times) {
+  const auto reserve = [&](auto& list) { list.reserve(list.size() * static_cast<std::size_t>(times + 1)); };
+  reserve(plan_.kind);
+  reserve(plan_.lane);
+  reserve(plan_.amount);
+  reserve(plan_.path);
+  reserve(plan_.next_in_lane);
+  reserve(plan_.dependency_count);
+  reserve(plan_.kernel_of);
+  reserve(plan_.sections);
+  reserve(edges_);
+}
+
 PlanSize PlanWriter::counted() const {
   return {.ops = std::ssize(plan_.kind),
           .messages = static_cast<std::int64_t>(plan_.message_count),
@@ -90,7 +103,7 @@ PlanSize PlanWriter::counted() const {
           .dependencies = std::ssize(edges_),
           .lanes = static_cast<std::int64_t>(plan_.lanes.size()),
           .flows = flows_,
-          .kernels = static_cast<std::int64_t>(plan_.kernels.size()),
+          .kernels = std::ssize(plan_.kernel_of),
           .sections = std::ssize(plan_.sections),
           .names = std::ssize(plan_.names)};
 }
@@ -101,9 +114,13 @@ void PlanWriter::throw_too_large(std::int64_t expected_flows) const {
   throw found;
 }
 
-void PlanWriter::section(std::string_view name, Category category) {
+std::string_view PlanWriter::text(std::string_view words) {
+  return plan_.texts[text_table_.number_of(words, plan_.texts)];
+}
+
+void PlanWriter::section(std::string_view verb, std::string_view name, Category category) {
   const std::size_t known = plan_.names.size();
-  const std::uint32_t number = name_table_.number_of(name, plan_.names);
+  const std::uint32_t number = name_table_.number_of(verb, name, plan_.names);
   take_room(PlanSize::bytes_per_section + (plan_.names.size() > known ? PlanSize::bytes_per_name : 0));
   plan_.sections.push_back({OpId{static_cast<std::uint32_t>(plan_.size())}, number, category});
 }
@@ -116,8 +133,27 @@ OpId PlanWriter::kernel(LaneId lane, const KernelWork& work, std::span<const OpI
   const PathId path = find_path({.kind = PathKind::kernel, .rank = plan_.lanes[lane].rank});
   const OpId op = append(OpKind::transfer, lane, 0, path, after);
   take_room(PlanSize::bytes_per_kernel);
-  plan_.kernel_of.emplace_back(op, plan_.kernels.push_back(work));
+  plan_.kernel_of.emplace_back(op, kernel_number(work));
   return op;
+}
+
+// Ranks run the same kernel one after another.
+KernelId PlanWriter::kernel_number(const KernelWork& work) {
+  if (!plan_.kernels.contains(last_kernel_) || plan_.kernels[last_kernel_] != work) {
+    const auto [known, is_new] = kernels_.try_emplace(work);
+    if (is_new)
+      known->second = plan_.kernels.push_back(work);
+    last_kernel_ = known->second;
+  }
+  return last_kernel_;
+}
+
+std::size_t KernelHash::operator()(const KernelWork& work) const {
+  std::uint64_t hash = static_cast<std::uint64_t>(work.work_class) * 2 + (work.is_model_work ? 1 : 0);
+  for (const std::int64_t part : {work.flops, work.bytes, work.launches, work.duration.picoseconds(),
+                                  std::int64_t{work.products}, work.passes, work.pass_bytes})
+    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 32;
 }
 
 OpId PlanWriter::transfer(LaneId lane, PathId path, Bytes bytes, std::span<const OpId> after) {

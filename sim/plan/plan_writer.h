@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,10 @@ struct Hop {
   std::uint8_t protocol = 0;
   std::uint8_t algorithm = no_algorithm;
   Bytes message = {};  // where its length matters to who carries it
+};
+
+struct KernelHash {
+  std::size_t operator()(const KernelWork& work) const;
 };
 
 class PlanWriter {
@@ -88,7 +93,11 @@ class PlanWriter {
   void expect_flows(std::int64_t flows) const;
 
   // What follows is charged to `category` and shown under `name`.
-  void section(std::string_view name, Category category);
+  void section(std::string_view name, Category category) { section("", name, category); }
+  // Under "VERBNAME", which nobody needs to put together where it is known.
+  void section(std::string_view verb, std::string_view name, Category category);
+  // The same words, which stand as long as the plan does.
+  std::string_view text(std::string_view words);
 
   // Dependencies may name `no_op`, which is no dependency.
   OpId delay(LaneId lane, Duration duration, std::span<const OpId> after = {});
@@ -105,6 +114,9 @@ class PlanWriter {
   // On a lane that runs when ready: the lower, the sooner.
   void prioritise(OpId op, std::uint32_t priority);
 
+  // So many times as much as stands here is to come.
+  void expect_more(std::int64_t times);
+
   std::size_t size() const { return plan_.size(); }
   PlanSize counted() const;
   Plan finish() &&;
@@ -119,6 +131,7 @@ class PlanWriter {
   TrafficId add_traffic(const std::string& key, Traffic traffic);
   TrafficId append_traffic(Traffic traffic);
   OpId append(OpKind kind, LaneId lane, std::int64_t amount, PathId path, std::span<const OpId> after);
+  KernelId kernel_number(const KernelWork& work);
   void follow_lane(LaneId lane, OpId op);
   bool keeps_lane_order(LaneId lane, OpKind kind, std::int64_t amount) const;
   void check_relays() const;
@@ -140,8 +153,11 @@ class PlanWriter {
   std::vector<std::pair<OpId, OpId>> edges_;  // (on, op)
   std::vector<OpId> last_in_lane_;
   std::map<Path, PathId> paths_;
+  std::unordered_map<KernelWork, KernelId, KernelHash> kernels_;
+  KernelId last_kernel_{};  // that was asked for
   std::map<std::string, TrafficId> traffics_;
   NameTable name_table_;
+  NameTable text_table_;
 };
 
 // Until it ends, `writer` writes for the ranks of `cohort` alone; null: for all.

@@ -19,7 +19,7 @@ struct Timeline {
   std::vector<Time> end;     // when dependents may go on; a transfer's last byte has arrived
   std::vector<Time> message_start;  // of relays (Relay::place)
   std::vector<Time> message_end;
-  std::uint64_t events = 0;  // starts and ends taken from the queue
+  std::uint64_t events = 0;  // starts and ends
 
   Time finish() const;  // the latest end
 };

@@ -20,16 +20,16 @@ Bandwidth bus_bandwidth(Bytes bytes, Duration time, CollectiveOp op, std::int64_
 }
 
 CollectiveReport describe_collective(const Communication& ops) {
-  return {.name = ops.name,
+  return {.name = std::string(ops.name),
           .op = ops.op,
           .payload = ops.payload,
-          .dimension = ops.dimension,
+          .dimension = std::string(ops.dimension),
           .ranks = ops.ranks,
           .tensors = ops.tensors,
           .bytes = ops.bytes,
           .sent = sent_by_rank(ops),
-          .algorithm = ops.algorithm,
-          .protocol = ops.protocol};
+          .algorithm = std::string(ops.algorithm),
+          .protocol = std::string(ops.protocol)};
 }
 
 // Messages to and from servers are listed as pushes and pulls.
@@ -88,7 +88,7 @@ std::vector<BucketReport> buckets_among(const std::vector<CollectiveReport>& col
 // A message between stages is told of both its ends.
 bool sends(const Communication& communication, std::size_t representative) {
   return communication.direction != Direction::received && communication.has(representative) &&
-         (communication.dimension != "pipeline" || communication.ready[representative] != no_op);
+         (communication.dimension != "pipeline" || communication.of(representative).ready != no_op);
 }
 
 // Gradients, parameters and activations that a rank sends in a mean iteration.

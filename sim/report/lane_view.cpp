@@ -61,8 +61,11 @@ Duration total(const std::vector<Stretch>& stretches) {
 }
 
 Duration common(const std::vector<Stretch>& a, const std::vector<Stretch>& b) {
+  if (a.empty())
+    return {};
   Duration sum;
-  auto other = b.begin();
+  const auto ends_before = [&](const Stretch& stretch) { return stretch.end <= a.front().start; };
+  auto other = std::partition_point(b.begin(), b.end(), ends_before);
   for (const Stretch& stretch : a) {
     while (other != b.end() && other->end <= stretch.start) ++other;
     for (auto next = other; next != b.end() && next->start < stretch.end; ++next)

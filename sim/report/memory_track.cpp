@@ -7,20 +7,20 @@ namespace {
 
 struct TimedChange {
   Time time;
+  OpId op;
   const MemoryChange* change;
 };
 
 std::vector<TimedChange> timed_changes(const Run& run, std::size_t representative) {
   std::vector<TimedChange> changes;
-  for (const MemoryChange& change : run.iterations.back().memory) {
-    const OpId op = change.at[representative];
-    if (op == no_op)
-      continue;
-    const std::vector<Time>& edge = change.edge == OpEdge::start ? run.timeline.start : run.timeline.end;
-    changes.push_back({edge[op.index], &change});
-  }
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](const TimedChange& a, const TimedChange& b) { return a.time < b.time; });
+  run.iterations.back().memory.for_each(
+      static_cast<std::uint32_t>(representative), [&](const MemoryChange& change, OpId op) {
+        const std::vector<Time>& edge = change.edge == OpEdge::start ? run.timeline.start : run.timeline.end;
+        changes.push_back({edge[op.index], op, &change});
+      });
+  const auto is_before = [](const TimedChange& a, const TimedChange& b) { return a.time < b.time; };
+  if (!std::is_sorted(changes.begin(), changes.end(), is_before))
+    std::stable_sort(changes.begin(), changes.end(), is_before);
   return changes;
 }
 
@@ -31,7 +31,7 @@ void follow(const Run& run, const MemoryUse& standing, std::size_t representativ
   visit(moment);
   for (const TimedChange& timed : timed_changes(run, representative)) {
     moment.time = timed.time;
-    moment.op = timed.change->at[representative];
+    moment.op = timed.op;
     moment.edge = timed.change->edge;
     moment.use.of(timed.change->category) += timed.change->bytes;
     moment.use = with_allowance(moment.use);

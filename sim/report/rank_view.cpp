@@ -1,5 +1,6 @@
 #include "sim/report/rank_view.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/report/server_traffic.h"
@@ -32,27 +33,24 @@ std::vector<Stretch> RankView::communicating(std::size_t iteration) const {
 }
 
 std::size_t critical_representative(const Run& run) {
-  std::size_t critical = 0;
-  Time latest;
   const IterationOps& last = run.iterations.back();
-  for (std::size_t index = 0; index < run.lanes.compute.size(); ++index) {
-    const Time end = lane_end(run.plan, run.timeline, run.lanes.compute[index], last.first, last.last);
-    if (end > latest) {
-      latest = end;
-      critical = index;
-    }
+  IdVector<LaneId, Time> ends(run.plan.lanes.size());
+  for (std::uint32_t op = last.first.index; op < last.last.index; ++op) {
+    Time& end = ends[run.plan.lane[op]];
+    end = std::max(end, run.timeline.end[op]);
   }
-  return critical;
+  const auto first_of_latest = std::max_element(run.lanes.compute.begin(), run.lanes.compute.end(),
+                                                [&](LaneId a, LaneId b) { return ends[a] < ends[b]; });
+  return static_cast<std::size_t>(first_of_latest - run.lanes.compute.begin());
 }
 
 CollectiveSpan span_of(const Run& run, const Communication& communication, std::size_t representative) {
-  const auto end_of = [&](const std::vector<OpId>& ops) {
-    return run.timeline.end[ops[representative].index];
-  };
-  const bool is_sent = communication.ready[representative] != no_op;  // else it comes from another stage
-  return {.ready = end_of(is_sent ? communication.ready : communication.collective.begin),
-          .start = end_of(communication.collective.begin),
-          .end = end_of(communication.collective.end)};
+  const auto end_of = [&](OpId op) { return run.timeline.end[op.index]; };
+  const Participation& part = communication.of(representative);
+  const bool is_sent = part.ready != no_op;  // else it comes from another stage
+  return {.ready = end_of(is_sent ? part.ready : part.begin),
+          .start = end_of(part.begin),
+          .end = end_of(part.end)};
 }
 
 }  // namespace lockstep

@@ -109,7 +109,7 @@ std::map<OpId, const Communication*> RunSpans::communications_by_begin(std::size
   for (const IterationOps& iteration : run_.iterations)
     for (const Communication& communication : iteration.communications)
       if (communication.has(representative))
-        found[communication.collective.begin[representative]] = &communication;
+        found[communication.of(representative).begin] = &communication;
   return found;
 }
 

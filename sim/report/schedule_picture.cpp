@@ -211,7 +211,7 @@ class PictureWriter {
     std::optional<std::size_t> to;
     for (std::size_t stage = 0; stage < simulation_.job.stages.size(); ++stage)
       if (const std::size_t role = role_of(stage); communication.has(role))
-        (communication.ready[role] != no_op ? from : to) = stage;
+        (communication.of(role).ready != no_op ? from : to) = stage;
     if (!from || !to)
       return;
     const CollectiveSpan span = span_of(run_, communication, role_of(*from));

@@ -79,9 +79,9 @@ std::optional<MessageReport> report_messages(const Run& run, std::size_t represe
     if (message.direction != direction)
       continue;
     // A pull may begin before the iteration does: it waits for no worker.
-    const Time began = run.timeline.end[message.collective.begin[representative].index];
+    const Time began = run.timeline.end[message.of(representative).begin.index];
     const Duration start = std::max(began, iteration_start) - iteration_start;
-    const Time ended = run.timeline.end[message.collective.end[representative].index];
+    const Time ended = run.timeline.end[message.of(representative).end.index];
     const Duration end = std::max(ended, iteration_start) - iteration_start;
     if (!report)
       report = {.count = 0, .bytes = {}, .bytes_on_wire = {}, .start = start, .end = end};
@@ -101,8 +101,8 @@ std::vector<Stretch> message_stretches(const Run& run, std::size_t iteration, st
     for (const Communication& message : run.iterations[written].communications) {
       if (!is_message(message))
         continue;
-      const Time begin = run.timeline.end[message.collective.begin[representative].index];
-      const Time end = run.timeline.end[message.collective.end[representative].index];
+      const Time begin = run.timeline.end[message.of(representative).begin.index];
+      const Time end = run.timeline.end[message.of(representative).end.index];
       if (begin < span.end && end > span.start)
         stretches.push_back({std::max(begin, span.start), std::min(end, span.end), no_op});
     }

@@ -66,7 +66,7 @@ class TraceStream {
 
   // One end of an arrow between processes: it leaves the event that a thread runs then, or leads to it.
   enum class ArrowEnd : std::uint8_t { tail, head };
-  void write_arrow(ArrowEnd end, std::uint32_t id, std::uint32_t thread, const std::string& name, Time time) {
+  void write_arrow(ArrowEnd end, std::uint32_t id, std::uint32_t thread, std::string_view name, Time time) {
     write_line(fmt::format(R"({{"ph":"{}","id":{},"pid":{},"tid":{},"ts":{},"cat":"message",{}"name":{}}})",
                            end == ArrowEnd::tail ? "s" : "f", id, process_, thread,
                            microseconds(time.since_start()), end == ArrowEnd::tail ? "" : R"("bp":"e",)",
@@ -177,7 +177,7 @@ class RunTrace {
         stream_.write_event(communication_row, "communication", span, arguments_of(span, representative));
     if (span.communication != nullptr && goes_to_stage(*span.communication))
       stream_.write_arrow(TraceStream::ArrowEnd::tail,
-                          span.communication->collective.begin[representative].index, thread, span.name,
+                          span.communication->of(representative).begin.index, thread, span.name,
                           span.start);
   }
 
@@ -185,8 +185,8 @@ class RunTrace {
   void write_heads(std::size_t representative) {
     for (std::size_t iteration = spans_.first_iteration(); iteration < run_.iterations.size(); ++iteration)
       for (const Communication& sent : run_.iterations[iteration].communications)
-        if (goes_to_stage(sent) && sent.has(representative) && sent.ready[representative] == no_op)
-          stream_.write_arrow(TraceStream::ArrowEnd::head, sent.collective.begin[representative].index,
+        if (goes_to_stage(sent) && sent.has(representative) && sent.of(representative).ready == no_op)
+          stream_.write_arrow(TraceStream::ArrowEnd::head, sent.of(representative).begin.index,
                               compute_row * threads_per_row, sent.name,
                               span_of(run_, sent, representative).end);
   }

@@ -155,8 +155,8 @@ bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> group
     return false;
   for (const IterationOps& iteration : iterations)
     for (const Communication& communication : iteration.communications)
-      if (communication.op != CollectiveOp::send_recv && !folds(communication.algorithm) &&
-          !is_point_to_point(communication.op))
+      if (communication.op != CollectiveOp::send_recv && !is_point_to_point(communication.op) &&
+          !folds(std::string(communication.algorithm)))
         return true;
   return false;
 }

@@ -16,10 +16,8 @@ std::vector<OpId> boundaries_of(const std::vector<IterationOps>& iterations) {
   return boundaries;
 }
 
-std::vector<OpId> moved(const std::vector<OpId>& ops, const CoarsePlan& coarse) {
-  std::vector<OpId> result;
-  for (const OpId op : ops) result.push_back(op == no_op ? no_op : coarse.op_of[op.index]);
-  return result;
+OpId moved(OpId op, const CoarsePlan& coarse) {
+  return op == no_op ? no_op : coarse.op_of[op.index];
 }
 
 // The same iterations in the coarse plan; memory is not followed there.
@@ -32,9 +30,11 @@ std::vector<IterationOps> coarse_iterations(const std::vector<IterationOps>& ite
     ops.last = coarse.boundaries[i + 1];
     for (const Communication& communication : iterations[i].communications) {
       Communication& entry = ops.communications.emplace_back(communication);
-      entry.ready = moved(communication.ready, coarse);
-      entry.collective = {moved(communication.collective.begin, coarse),
-                          moved(communication.collective.end, coarse)};
+      for (Participation& part : entry.taking_part) {
+        part.ready = moved(part.ready, coarse);
+        part.begin = moved(part.begin, coarse);
+        part.end = moved(part.end, coarse);
+      }
     }
   }
   return result;
@@ -186,12 +186,11 @@ void DisturbedWork::apply(const Jitter& jitter, std::int64_t first, Plan& plan) 
 std::optional<TimedOut> find_timeout(const Timeline& timeline, const IterationOps& ops, Duration timeout) {
   for (const Communication& communication : ops.communications) {
     Duration longest;
-    for (std::size_t i = 0; i < communication.collective.begin.size(); ++i)
-      if (communication.has(i))
-        longest = std::max(longest, timeline.end[communication.collective.end[i].index] -
-                                        timeline.end[communication.collective.begin[i].index]);
+    for (const Participation& part : communication.taking_part)
+      if (part.begin != no_op)
+        longest = std::max(longest, timeline.end[part.end.index] - timeline.end[part.begin.index]);
     if (longest > timeout)
-      return TimedOut{.iteration = 0, .collective = communication.name, .waited = longest};
+      return TimedOut{.iteration = 0, .collective = std::string(communication.name), .waited = longest};
   }
   return std::nullopt;
 }

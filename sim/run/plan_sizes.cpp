@@ -69,7 +69,7 @@ std::uint32_t PlanSizes::tied_ranks(const WrittenPlan& written) const {
     return 0;
   const std::vector<Communication>& all = written.iterations.back().communications;
   const auto tied = std::count_if(all.begin(), all.end(), [](const Communication& communication) {
-    return !folds(communication.algorithm);
+    return !folds(std::string(communication.algorithm));
   });
   return static_cast<std::uint32_t>(size_.ranks * static_cast<double>(tied) /
                                     static_cast<double>(std::max<std::size_t>(all.size(), 1)));

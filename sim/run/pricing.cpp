@@ -1,7 +1,7 @@
 #include "sim/run/pricing.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -73,6 +73,22 @@ class BoundPaths {
  private:
   Plan& plan_;
   std::unordered_map<std::uint64_t, PathId> known_;
+};
+
+// What is weighed of each lane so far, and what that comes to.
+class RunningSums {
+ public:
+  Duration scaled_along(LaneId lane, Duration weighed, const Ratio& whole) {
+    if (lane.index >= sums_.size())
+      sums_.resize(lane.index + 1);
+    auto& [before, stretched] = sums_[lane.index];
+    before += weighed;
+    const Duration reached = scaled(before, whole);
+    return reached - std::exchange(stretched, reached);
+  }
+
+ private:
+  std::vector<std::pair<Duration, Duration>> sums_;
 };
 
 // The share of the whole, rounded to the nearest.
@@ -186,23 +202,27 @@ void price(Plan& plan, const Scenario& scenario, const Job& job) {
   const Bandwidth memory = host_memory_bandwidth(scenario);
   const WorkFactors slowest =
       slowest_rank(scenario, job, scaled(weighed_step(scenario, job, scale), scale.whole));
-  std::map<std::uint32_t, std::pair<Duration, Duration>> so_far;  // by compute lane: weighed, scaled
+  // A kernel of a GPU by itself; of the model's own before the whole is scaled.
+  const auto price_of = [&](const KernelWork& work) {
+    const WorkTime alone = work_time(pricing, work);
+    return work.is_model_work ? scale.weigh(scaled(alone, slowest)) : alone.total();
+  };
+  IdVector<KernelId, std::optional<Duration>> prices(plan.kernels.size());
+  const bool is_scaled = scale.whole.numerator != scale.whole.denominator;
+  RunningSums sums;
   for (const auto& [op, kernel] : plan.kernel_of) {
     const KernelWork& work = plan.kernels[kernel];
-    const bool is_on_host = plan.lanes[plan.lane[op.index]].rank.index >= scenario.cluster.ranks();
+    const LaneId lane = plan.lane[op.index];
+    const bool is_on_host = plan.lanes[lane].rank.index >= scenario.cluster.ranks();
     if (is_on_host) {
       plan.amount[op.index] = host_kernel_time(memory, work).picoseconds();
       continue;
     }
-    const WorkTime alone = work_time(pricing, work);
-    Duration time = alone.total();
-    if (work.is_model_work) {
-      auto& [weighed, stretched] = so_far[plan.lane[op.index].index];
-      weighed += scale.weigh(scaled(alone, slowest));
-      const Duration reached = scaled(weighed, scale.whole);
-      time = reached - stretched;
-      stretched = reached;
-    }
+    if (!prices[kernel])
+      prices[kernel] = price_of(work);
+    const Duration time = work.is_model_work && is_scaled
+                              ? sums.scaled_along(lane, *prices[kernel], scale.whole)
+                              : *prices[kernel];
     plan.amount[op.index] = time.picoseconds();
   }
 }

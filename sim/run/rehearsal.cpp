@@ -7,9 +7,10 @@ namespace {
 
 constexpr int most_rehearsals = 6;
 
-Time latest(const Run& run, const std::vector<OpId>& ops) {
+Time latest(const Run& run, const Communication& communication, OpId Participation::*op) {
   Time end;
-  for (const OpId op : ops) end = std::max(end, run.timeline.end[op.index]);
+  for (const Participation& part : communication.taking_part)
+    end = std::max(end, run.timeline.end[(part.*op).index]);
   return end;
 }
 
@@ -26,7 +27,7 @@ Rehearsal look_at(const Run& run, const IterationOps& iteration) {
     seen.ready.push_back(latest_since(run, iteration.watched.start, computed));
   for (const Communication& ops : iteration.communications)
     if (ops.payload == Payload::gradients)
-      seen.reducing += latest(run, ops.collective.end) - latest(run, ops.collective.begin);
+      seen.reducing += latest(run, ops, &Participation::end) - latest(run, ops, &Participation::begin);
   return seen;
 }
 

@@ -16,24 +16,6 @@ std::int64_t factor_of(const std::vector<MessageFactor>& factors, std::int64_t b
   return ppm;
 }
 
-// By op; of ops outside any message, what they move themselves.
-std::vector<std::int64_t> find_message_bytes(const Run& run) {
-  std::vector<std::int64_t> bytes = run.plan.amount;
-  for (const IterationOps& iteration : run.iterations)
-    for (const Communication& communication : iteration.communications) {
-      const auto& [begin, end] = communication.collective;
-      std::uint32_t first = no_op.index;
-      std::uint32_t last = 0;
-      for (std::size_t i = 0; i < begin.size(); ++i)
-        if (communication.has(i)) {
-          first = std::min(first, begin[i].index);
-          last = std::max(last, end[i].index);
-        }
-      for (std::uint32_t op = first; op <= last; ++op) bytes[op] = communication.bytes_on_wire.count();
-    }
-  return bytes;
-}
-
 template <class Visit>
 void for_each_message_op(const Plan& plan, const Visit& visit) {
   for (std::size_t i = 0; i < plan.sections.size(); ++i) {
@@ -44,6 +26,31 @@ void for_each_message_op(const Plan& plan, const Visit& visit) {
       if (plan.kind[op] != OpKind::join)
         visit(op);
   }
+}
+
+// In the order of for_each_message_op.
+template <class T>
+std::vector<T> of_message_ops(const Plan& plan, const std::vector<T>& by_op) {
+  std::vector<T> result;
+  for_each_message_op(plan, [&](std::size_t op) { result.push_back(by_op[op]); });
+  return result;
+}
+
+// By message op; of those outside any message, what they move themselves.
+std::vector<std::int64_t> find_message_bytes(const Run& run) {
+  std::vector<std::int64_t> bytes = run.plan.amount;
+  for (const IterationOps& iteration : run.iterations)
+    for (const Communication& communication : iteration.communications) {
+      std::uint32_t first = no_op.index;
+      std::uint32_t last = 0;
+      for (const Participation& part : communication.taking_part)
+        if (part.begin != no_op) {
+          first = std::min(first, part.begin.index);
+          last = std::max(last, part.end.index);
+        }
+      for (std::uint32_t op = first; op <= last; ++op) bytes[op] = communication.bytes_on_wire.count();
+    }
+  return of_message_ops(run.plan, bytes);
 }
 
 bool has_messages(const Plan& plan) {
@@ -58,7 +65,7 @@ RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario, Clust
     : simulation_(simulation),
       scenario_(scenario),
       clusters_(clusters),
-      amounts_(simulation.steady.plan.amount),
+      amounts_(of_message_ops(simulation.steady.plan, simulation.steady.plan.amount)),
       message_bytes_(find_message_bytes(simulation.steady)),
       timeline_(std::move(simulation.steady.timeline)),
       updates_(std::move(simulation.updates)),
@@ -71,7 +78,8 @@ RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario, Clust
 RepricedRun::~RepricedRun() {
   take_plan_back();
   Run& run = simulation_.steady;
-  run.plan.amount = std::move(amounts_);
+  restore_messages();
+  price_again(run, scenario_, simulation_.job, *simulation_.cluster);
   run.timeline = std::move(timeline_);
   for (std::uint32_t path = 0; path < latencies_.size(); ++path)
     run.routes.set_latency(RouteId{path}, latencies_[path]);
@@ -106,23 +114,32 @@ void RepricedRun::take_plan_back() {
 void RepricedRun::run_plan_again(const Scenario& priced, const PriceChange& change) {
   take_plan_back();
   Run& run = simulation_.steady;
-  run.plan.amount = amounts_;
+  restore_messages();
   price_again(run, priced, simulation_.job, *simulation_.cluster);
   scale_messages(change.messages);
   run.timeline = lockstep::run(run.plan, simulation_.cluster->topology.capacities(), run.routes);
+}
+
+// Kernels among them are priced again after that.
+void RepricedRun::restore_messages() {
+  Plan& plan = simulation_.steady.plan;
+  std::size_t place = 0;
+  for_each_message_op(plan, [&](std::size_t op) { plan.amount[op] = amounts_[place++]; });
 }
 
 // A path's latency goes by the largest message that takes it.
 void RepricedRun::scale_messages(const std::vector<MessageFactor>& factors) {
   Run& run = simulation_.steady;
   std::vector<std::int64_t> largest(latencies_.size(), 0);
+  std::size_t place = 0;
   for_each_message_op(run.plan, [&](std::size_t op) {
+    const std::int64_t bytes = message_bytes_[place++];
     std::int64_t& amount = run.plan.amount[op];
-    amount = arithmetic::product_divided_up(amount, factor_of(factors, message_bytes_[op]), million);
+    amount = arithmetic::product_divided_up(amount, factor_of(factors, bytes), million);
     if (run.plan.path[op] == no_path)
       return;
     std::int64_t& most = largest[run.plan.path[op].index];
-    most = std::max(most, message_bytes_[op]);
+    most = std::max(most, bytes);
   });
   for (std::uint32_t path = 0; path < largest.size(); ++path)
     run.routes.set_latency(RouteId{path},

@@ -12,7 +12,8 @@
 // Invariant: with messages as they are it is to the picosecond the run of the scenario with so many times
 //            its `compute.scale`. The library's choice of algorithms looks at no price and stays as it was.
 //            The simulation is as it was found when this ends.
-// Cost:      pricing the kernels, and the run; nothing is written or routed. 16 bytes an op.
+// Cost:      pricing the kernels, and the run; nothing is written or routed. A second timeline, and 16 bytes an op that
+//            is charged to communication.
 
 #include <optional>
 #include <vector>
@@ -50,15 +51,16 @@ class RepricedRun {
   void run_anew(const Scenario& priced);
   void run_plan_again(const Scenario& priced, const PriceChange& change);
   void take_plan_back();
+  void restore_messages();
   void scale_messages(const std::vector<MessageFactor>& factors);
 
   Simulation& simulation_;
   const Scenario& scenario_;
   ClusterStore* clusters_;
   std::optional<Run> put_aside_;             // the run itself, while another's plan stands in its place
-  std::vector<std::int64_t> amounts_;        // as they were, by op
+  std::vector<std::int64_t> amounts_;        // as they were, by message op
   std::vector<Duration> latencies_;          // by path
-  std::vector<std::int64_t> message_bytes_;  // by op: of the message it belongs to
+  std::vector<std::int64_t> message_bytes_;  // likewise: of the message it belongs to
   Timeline timeline_;
   std::optional<UpdateRun> updates_;
   bool sends_messages_ = false;

@@ -75,7 +75,7 @@ std::optional<TimedOut> end_at_timeout(Run& run, const Scenario& scenario) {
     if (!timed_out)
       continue;
     timed_out->iteration = static_cast<std::int64_t>(i) + 1;
-    std::vector<MemoryChange> memory = std::move(run.iterations.back().memory);
+    MemoryChanges memory = std::move(run.iterations.back().memory);
     run.iterations.resize(std::max<std::size_t>(i, 2));
     run.iterations.back().memory = std::move(memory);
     return timed_out;

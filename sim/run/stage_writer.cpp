@@ -19,24 +19,6 @@ std::vector<T> of_cohort(const std::vector<T>& by_representative, const Cohort& 
   return own;
 }
 
-// The other way round: `missing` for those of other cohorts.
-template <class T>
-std::vector<T> of_all(const std::vector<T>& own, const Cohort& cohort, T missing) {
-  if (own.empty())
-    return {};
-  std::vector<T> all(cohort.place_of.size(), missing);
-  for (std::size_t place = 0; place < own.size(); ++place) all[cohort.roles[place]] = own[place];
-  return all;
-}
-
-Communication of_all(Communication communication, const Cohort& cohort) {
-  communication.ready = of_all(communication.ready, cohort, no_op);
-  communication.collective.begin = of_all(communication.collective.begin, cohort, no_op);
-  communication.collective.end = of_all(communication.collective.end, cohort, no_op);
-  communication.group = of_all(communication.group, cohort, 0u);
-  return communication;
-}
-
 RankLanes lanes_of(const RankLanes& lanes, const Cohort& cohort) {
   RankLanes own{.compute = of_cohort(lanes.compute, cohort),
                 .communication = of_cohort(lanes.communication, cohort)};
@@ -46,19 +28,11 @@ RankLanes lanes_of(const RankLanes& lanes, const Cohort& cohort) {
   return own;
 }
 
-// Their order is that in which they were written.
-void sort_by_begin(std::vector<Communication>& communications) {
-  const auto first_op = [](const Communication& communication) {
-    return *std::min_element(communication.collective.begin.begin(), communication.collective.begin.end());
-  };
-  std::stable_sort(communications.begin(), communications.end(),
-                   [&](const Communication& a, const Communication& b) { return first_op(a) < first_op(b); });
-}
-
 }  // namespace
 
-StageWriter::StageWriter(PlanWriter& writer, const Job& job, const Cluster& cluster, const RankLanes& lanes)
-    : writer_(writer), job_(job), cluster_(cluster) {
+StageWriter::StageWriter(PlanWriter& writer, const Job& job, const Cluster& cluster, const RankLanes& lanes,
+                         KnownChoices& choices)
+    : writer_(writer), job_(job), cluster_(cluster), choices_(choices) {
   for (std::size_t number = 0; number < job.stages.size(); ++number) {
     Stage& stage = stages_.emplace_back();
     stage.job = &job.stages[number];
@@ -82,40 +56,32 @@ StageWriter::StageWriter(PlanWriter& writer, const Job& job, const Cluster& clus
   }
 }
 
-// By place in its cohort.
+// Of one iteration.
 struct StageWriter::Written {
-  std::vector<Communication> communications = {};
-  std::vector<MemoryChange> memory = {};
   WatchedOps watched = {};
   std::optional<StrategyContext> context = {};
   std::unique_ptr<Synchroniser> synchroniser = {};
-
-  void add_to(IterationOps& ops, const Cohort& cohort) {
-    for (Communication& communication : communications)
-      ops.communications.push_back(of_all(std::move(communication), cohort));
-    for (MemoryChange& change : memory) {
-      change.at = of_all(change.at, cohort, no_op);
-      ops.memory.push_back(std::move(change));
-    }
-  }
 };
 
 // Batches are drawn for the ranks of the first stage.
-StrategyContext StageWriter::context_of(Stage& stage, const IterationNumber& number, Written& written) const {
+StrategyContext StageWriter::context_of(Stage& stage, const IterationNumber& number, IterationOps& ops,
+                                        WatchedOps& watched) const {
   return {.writer = writer_,
           .job = *stage.job,
           .group = stage.group,
           .subgroups = stage.subgroups,
           .compute = stage.lanes.compute,
           .cluster = {cluster_.topology.nodes(), cluster_.topology.gpus_per_node()},
-          .communications = written.communications,
+          .communications = ops.communications,
           .carried = stage.carried,
-          .watched = written.watched,
+          .watched = watched,
           .iteration = number.index,
           .is_first_iteration = number.is_first,
           .input = &stage == &stages_.front() ? number.input : nullptr,
           .host = stage.host ? &*stage.host : nullptr,
-          .memory = number.is_last ? &written.memory : nullptr};
+          .memory = number.is_last ? &ops.memory : nullptr,
+          .roles = stage.cohort->roles,
+          .choices = &choices_};
 }
 
 PipelineStage StageWriter::pipeline_stage(const Stage& stage, const Written& written) const {
@@ -135,15 +101,12 @@ void StageWriter::write(const IterationNumber& number, IterationOps& ops) {
     const CohortScope scope(writer_, stages_[index].cohort);
     if (stages_[index].host)
       stages_[index].host->begin_iteration();
-    written[index].context.emplace(context_of(stages_[index], number, written[index]));
+    written[index].context.emplace(context_of(stages_[index], number, ops, written[index].watched));
     written[index].synchroniser = synchroniser_of(strategy, *written[index].context);
     pipeline.push_back(pipeline_stage(stages_[index], written[index]));
   }
   write_pipeline(pipeline_schedule_named(job_.training.layout.schedule), writer_, pipeline,
                  {.lines = lines_, .communications = &ops.communications});
-  for (std::size_t index = 0; index < stages_.size(); ++index)
-    written[index].add_to(ops, *stages_[index].cohort);
-  sort_by_begin(ops.communications);
 }
 
 }  // namespace lockstep

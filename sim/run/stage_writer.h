@@ -4,9 +4,9 @@
 //
 // Problem:   a strategy writes for ranks that are all alike; the ranks of different stages are not.
 // Idea:      every stage is a cohort with lanes, groups and a job of its own, and a strategy's synchroniser sees
-//            nothing else. What they wrote of messages and memory, by place in their cohort, is told by
-//            representative of the whole once an iteration is written: elsewhere it is no op.
-// Invariant: the lists of an iteration are as long as there are representatives.
+//            nothing else. What it writes of messages and memory, by place in its cohort, is told by representative
+//            of the whole (StrategyContext::roles).
+// Invariant: the collectives of all stages stand in the order in which they were written.
 
 #include <cstdint>
 #include <optional>
@@ -32,7 +32,8 @@ struct IterationNumber {
 class StageWriter {
  public:
   // All must outlive it; `lanes.of_groups`: one for each set of groups, and one for what stages send back.
-  StageWriter(PlanWriter& writer, const Job& job, const Cluster& cluster, const RankLanes& lanes);
+  StageWriter(PlanWriter& writer, const Job& job, const Cluster& cluster, const RankLanes& lanes,
+              KnownChoices& choices);
 
   // Of the ranks that load batches.
   const Cohort& first_cohort() const { return cluster_.cohorts.front(); }
@@ -52,15 +53,16 @@ class StageWriter {
     std::optional<HostLane> host = {};
   };
 
-  // Where what a stage writes in one iteration goes.
   struct Written;
 
-  StrategyContext context_of(Stage& stage, const IterationNumber& number, Written& written) const;
+  StrategyContext context_of(Stage& stage, const IterationNumber& number, IterationOps& ops,
+                             WatchedOps& watched) const;
   PipelineStage pipeline_stage(const Stage& stage, const Written& written) const;
 
   PlanWriter& writer_;
   const Job& job_;
   const Cluster& cluster_;
+  KnownChoices& choices_;
   std::vector<Stage> stages_;
   std::vector<WrittenGroup> lines_;  // along the pipeline
 };

@@ -13,21 +13,16 @@ Duration overlap(Time from, Time to, Time begin, Time end) {
   return last > first ? last - first : Duration::zero();
 }
 
-std::size_t group_of(const Communication& communication, std::size_t representative) {
-  return communication.group.empty() ? 0 : communication.group[representative];
-}
-
 // When the last member of each group has begun.
-std::vector<Time> latest_begins(const Timeline& timeline, const Communication& communication) {
-  std::vector<Time> latest(1);
-  for (std::size_t i = 0; i < communication.collective.begin.size(); ++i) {
-    if (!communication.has(i))
+void find_latest_begins(const Timeline& timeline, const Communication& communication,
+                        std::vector<Time>& latest) {
+  latest.clear();
+  for (const Participation& part : communication.taking_part) {
+    if (part.begin == no_op)
       continue;
-    const std::size_t group = group_of(communication, i);
-    latest.resize(std::max(latest.size(), group + 1));
-    latest[group] = std::max(latest[group], timeline.end[communication.collective.begin[i].index]);
+    latest.resize(std::max<std::size_t>(latest.size(), part.group + 1));
+    latest[part.group] = std::max(latest[part.group], timeline.end[part.begin.index]);
   }
-  return latest;
 }
 
 }  // namespace
@@ -89,23 +84,25 @@ std::vector<TimeAccount> TimeKeeper::account(const Timeline& timeline, const Ite
 void TimeKeeper::list_presences(const Timeline& timeline, const IterationOps& ops) {
   for (auto& presences : presences_) presences.clear();
   std::fill(next_presence_.begin(), next_presence_.end(), 0);
+  std::vector<Time> latest;
   for (const Communication& communication : ops.communications) {
-    const CollectiveOps& collective = communication.collective;
-    const std::vector<Time> latest = latest_begins(timeline, communication);
-    for (std::size_t i = 0; i < collective.begin.size(); ++i) {
-      if (!communication.has(i))
+    find_latest_begins(timeline, communication, latest);
+    const bool is_of_stages = communication.dimension == "pipeline";
+    for (std::size_t i = communication.first; i < communication.last(); ++i) {
+      const Participation& part = communication.of(i);
+      if (part.begin == no_op)
         continue;
-      const Time end = timeline.end[collective.end[i].index];
-      presences_[i].push_back(
-          {.begin = timeline.end[collective.begin[i].index],
-           .all_there = std::min(latest[group_of(communication, i)], end),
-           .end = end,
-           .is_received = communication.dimension == "pipeline" && communication.ready[i] == no_op});
+      const Time end = timeline.end[part.end.index];
+      presences_[i].push_back({.begin = timeline.end[part.begin.index],
+                               .all_there = std::min(latest[part.group], end),
+                               .end = end,
+                               .is_received = is_of_stages && part.ready == no_op});
     }
   }
+  const auto is_before = [](const Presence& a, const Presence& b) { return a.begin < b.begin; };
   for (auto& presences : presences_)
-    std::stable_sort(presences.begin(), presences.end(),
-                     [](const Presence& a, const Presence& b) { return a.begin < b.begin; });
+    if (!std::is_sorted(presences.begin(), presences.end(), is_before))
+      std::stable_sort(presences.begin(), presences.end(), is_before);
 }
 
 Category TimeKeeper::waits_for(OpId op) const {

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "sim/collectives/known_choices.h"
 #include "sim/run/layout_groups.h"
 #include "sim/run/stage_writer.h"
 #include "sim/training/host_lane.h"
@@ -56,8 +57,8 @@ const ProcessGroup& synchronised(std::span<const ProcessGroup> groups) {
 
 // Of ranks that all run the same layers.
 void write_alike(PlanWriter& writer, const Job& job, const Cluster& cluster, const RankLanes& lanes,
-                 std::span<const ProcessGroup> groups, Carried& carried, const IterationNumber& number,
-                 IterationOps& ops) {
+                 std::span<const ProcessGroup> groups, Carried& carried, KnownChoices& choices,
+                 const IterationNumber& number, IterationOps& ops) {
   write_scheduled_iteration(
       strategy_named(job.training.strategy),
       {.writer = writer,
@@ -73,7 +74,8 @@ void write_alike(PlanWriter& writer, const Job& job, const Cluster& cluster, con
        .is_first_iteration = number.is_first,
        .input = number.input,
        .host = number.host,
-       .memory = number.is_last ? &ops.memory : nullptr});
+       .memory = number.is_last ? &ops.memory : nullptr,
+       .choices = &choices});
 }
 
 // `write`: appends what an iteration consists of.
@@ -113,9 +115,10 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent&
       process_groups(cluster.world, cluster.groups, cluster.symmetry.roles, written.lanes);
   if (extent.is_window)
     write_starts(writer, written.lanes, job);
+  KnownChoices choices;
   std::optional<StageWriter> stages;
   if (is_pipeline)
-    stages.emplace(writer, job, cluster, written.lanes);
+    stages.emplace(writer, job, cluster, written.lanes, choices);
   std::optional<InputPipeline> input;
   if (job.input) {
     const CohortScope scope(writer, is_pipeline ? &stages->first_cohort() : nullptr);
@@ -130,12 +133,14 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent&
   for (std::int64_t iteration = 0; iteration < extent.iterations; ++iteration) {
     const IterationNumber number{iteration, extent.is_first, iteration + 1 == extent.iterations,
                                  input ? &*input : nullptr, host ? &*host : nullptr};
+    if (iteration == 1)
+      writer.expect_more(extent.iterations - iteration);
     written.iterations.push_back(
         write_iteration(writer, number, [&](const IterationNumber&, IterationOps& ops) {
           if (stages)
             stages->write(number, ops);
           else
-            write_alike(writer, job, cluster, written.lanes, groups, carried, number, ops);
+            write_alike(writer, job, cluster, written.lanes, groups, carried, choices, number, ops);
         }));
   }
   if (input)

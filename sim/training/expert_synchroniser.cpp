@@ -21,7 +21,9 @@ StrategyContext told_of(const StrategyContext& context, const Job& job, const Pr
           .iteration = context.iteration,
           .is_first_iteration = context.is_first_iteration,
           .host = context.host,
-          .memory = context.memory};
+          .memory = context.memory,
+          .roles = context.roles,
+          .choices = context.choices};
 }
 
 // What both do every micro-batch or what neither does: they are of one strategy.

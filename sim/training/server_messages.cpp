@@ -148,23 +148,22 @@ OpId ServerMessages::all_of(std::span<const OpId> updated) {
 void ServerMessages::list(std::uint32_t shard, Direction direction, Bytes bytes, ByGpu begin, ByGpu end) {
   const bool is_sent = direction == Direction::sent;
   const bool once = is_sent ? pushes_once_per_node() : options_.pull_once_per_node;
-  CollectiveOps ops;
-  ops.begin = begin;
-  ops.end = std::move(end);
-  context_.communications.push_back({.name = (is_sent ? "push " : "pull ") + name_of(shard),
-                                     .payload = is_sent ? Payload::gradients : Payload::parameters,
-                                     .op = CollectiveOp::send_recv,
-                                     .bytes = shards_[shard].bytes,
-                                     .bytes_on_wire = bytes,
-                                     .ranks = 2,
-                                     .tensors = 1,
-                                     .algorithm = "direct",
-                                     .protocol = "",
-                                     .ready = std::move(begin),
-                                     .collective = std::move(ops),
-                                     .direction = direction,
-                                     .server = shards_[shard].server,
-                                     .messages = once ? nodes() : gpus()});
+  Communication entry{.name = context_.writer.text((is_sent ? "push " : "pull ") + name_of(shard)),
+                      .payload = is_sent ? Payload::gradients : Payload::parameters,
+                      .op = CollectiveOp::send_recv,
+                      .bytes = shards_[shard].bytes,
+                      .bytes_on_wire = bytes,
+                      .ranks = 2,
+                      .tensors = 1,
+                      .algorithm = "direct",
+                      .protocol = "",
+                      .direction = direction,
+                      .server = shards_[shard].server,
+                      .messages = once ? nodes() : gpus()};
+  take_part(entry, begin.size(), context_.roles, [&](std::size_t place) -> Participation {
+    return {begin[place], begin[place], end[place]};
+  });
+  context_.communications.push_back(std::move(entry));
 }
 
 }  // namespace lockstep

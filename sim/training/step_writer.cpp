@@ -1,6 +1,8 @@
 #include "sim/training/step_writer.h"
 
-#include "sim/collectives/choice.h"
+#include <utility>
+
+#include "sim/collectives/known_choices.h"
 #include "sim/training/host_lane.h"
 
 namespace lockstep {
@@ -18,8 +20,7 @@ void change_memory(const StrategyContext& context, MemoryCategory category, Byte
                    std::span<const OpId> ops) {
   if (context.memory == nullptr || bytes == Bytes{0})
     return;
-  context.memory->push_back(
-      {.category = category, .bytes = bytes, .edge = edge, .at = {ops.begin(), ops.end()}});
+  context.memory->add({.category = category, .edge = edge, .bytes = bytes}, ops, context.roles);
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ std::vector<OpId> begin_exchange(const StrategyContext& context, const ExchangeW
 }
 
 void end_exchange(const StrategyContext& context, const ExchangeWork& work, std::span<const OpId> done) {
-  write_wait(context, "wait for " + work.name, done);
+  write_wait_for(context, work.name, done);
 }
 
 using Begun = std::vector<std::vector<OpId>>;  // by exchange
@@ -116,7 +117,7 @@ std::vector<OpId> write_forward_kernels(const StrategyContext& context, const La
   const LayerExchangeWork& exchanges = layer.exchanges;
   const Begun before = begin_exchanges(context, exchanges.before_forward);
   hold_for_host(context);
-  context.writer.section(std::string(verb) + " " + layer.name, category);
+  context.writer.section(verb, layer.name, category);
   std::vector<OpId> kernels = write_kernels(context, layer.forward);
   end_exchanges(context, exchanges.before_forward, before);
   end_exchanges(context, exchanges.after_forward, begin_exchanges(context, exchanges.after_forward));
@@ -126,7 +127,7 @@ std::vector<OpId> write_forward_kernels(const StrategyContext& context, const La
 }  // namespace
 
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer) {
-  std::vector<OpId> kernels = write_forward_kernels(context, layer, "forward", Category::forward);
+  std::vector<OpId> kernels = write_forward_kernels(context, layer, "forward ", Category::forward);
   allocate_at_start(context, MemoryCategory::activations, layer.kept, kernels);
   const bool has_exchanges =
       !layer.exchanges.before_forward.empty() || !layer.exchanges.after_forward.empty();
@@ -149,7 +150,7 @@ void write_recomputed(const StrategyContext& context, const LayerWork& layer) {
   for (const std::uint32_t index : layer.recomputed) {
     const LayerWork& again = context.job.layers[index];
     allocate_at_start(context, MemoryCategory::activations, again.activations - again.kept,
-                      write_forward_kernels(context, again, "recompute", Category::recompute));
+                      write_forward_kernels(context, again, "recompute ", Category::recompute));
   }
 }
 
@@ -163,7 +164,7 @@ std::vector<OpId> write_input_gradient(const StrategyContext& context, const Lay
   write_recomputed(context, layer);
   const Begun before = begin_exchanges(context, layer.exchanges.before_backward);
   hold_for_host(context);
-  context.writer.section("backward " + layer.name, Category::backward);
+  context.writer.section("backward ", layer.name, Category::backward);
   std::vector<OpId> kernels = write_kernels(context, layer.backward);
   hold_during(context, layer.backward_workspace, kernels);
   end_exchanges(context, layer.exchanges.before_backward, before);
@@ -175,7 +176,7 @@ std::vector<OpId> write_input_gradient(const StrategyContext& context, const Lay
 std::vector<OpId> write_backward_weights(const StrategyContext& context, const LayerWork& layer) {
   if (layer.backward_weights)
     hold_for_host(context);
-  context.writer.section("weights of " + layer.name, Category::backward);
+  context.writer.section("weights of ", layer.name, Category::backward);
   std::vector<OpId> kernels =
       layer.backward_weights ? write_kernels(context, *layer.backward_weights) : write_mark(context);
   release_at_end(context, MemoryCategory::activations, layer.activations, kernels);
@@ -268,16 +269,33 @@ std::vector<OpId> write_mark(const StrategyContext& context) {
   return marks;
 }
 
+namespace {
+
+void write_joins(const StrategyContext& context, std::span<const OpId> until) {
+  for (std::size_t i = 0; i < context.compute.size(); ++i)
+    context.writer.join(context.compute[i], until.subspan(i, 1));
+}
+
+}  // namespace
+
+void write_wait_for(const StrategyContext& context, std::string_view what, std::span<const OpId> until) {
+  context.writer.section("wait for ", what, Category::communication);
+  write_joins(context, until);
+}
+
 void wait_unless_overlapped(const StrategyContext& context, std::span<const OpId> arrived) {
   if (!context.job.communication.overlap)
-    write_wait(context, "wait for " + context.communications.back().name, arrived);
+    write_wait_for(context, context.communications.back().name, arrived);
 }
 
 void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until,
                 Category category) {
   context.writer.section(reason, category);
-  for (std::size_t i = 0; i < context.compute.size(); ++i)
-    context.writer.join(context.compute[i], until.subspan(i, 1));
+  write_joins(context, until);
+}
+
+Choice choose_in(const StrategyContext& context, const ChoiceRequest& request) {
+  return context.choices != nullptr ? context.choices->of(request) : choose_collective(request);
 }
 
 namespace {
@@ -293,16 +311,16 @@ CollectiveOps write_among(const StrategyContext& context, const Message& message
                           const Participants& among, Communication& entry) {
   const CommunicationSpec& wanted = context.job.communication;
   const Choice choice =
-      choose_collective({.world = among.communicator,
-                         .op = message.op,
-                         .bytes = on_wire,
-                         .library = wanted.library,
-                         .library_version = wanted.library_version,
-                         .algorithm = message.algorithm.empty() ? wanted.algorithm : message.algorithm,
-                         .protocol = wanted.protocol});
+      choose_in(context, {.world = among.communicator,
+                          .op = message.op,
+                          .bytes = on_wire,
+                          .library = wanted.library,
+                          .library_version = wanted.library_version,
+                          .algorithm = message.algorithm.empty() ? wanted.algorithm : message.algorithm,
+                          .protocol = wanted.protocol});
   entry.ranks = among.communicator.ranks();
-  entry.algorithm = choice.algorithm;
-  entry.protocol = choice.protocol_name;
+  entry.algorithm = context.writer.text(choice.algorithm);
+  entry.protocol = context.writer.text(choice.protocol_name);
   return choice.collective->write(context.writer, {.op = message.op,
                                                    .bytes = on_wire,
                                                    .world = among.communicator,
@@ -311,6 +329,17 @@ CollectiveOps write_among(const StrategyContext& context, const Message& message
                                                    .channels = choice.channels,
                                                    .lanes = among.lanes,
                                                    .after = among.ready});
+}
+
+// By all whom the context writes for, as one group.
+CollectiveOps write_by_all(const StrategyContext& context, const Message& message, Bytes on_wire,
+                           const ProcessGroup& group, std::span<const OpId> ready, Communication& entry) {
+  CollectiveOps ops =
+      write_among(context, message, on_wire, {*group.communicator, group.lanes, ready}, entry);
+  take_part(entry, ops.begin.size(), context.roles, [&](std::size_t place) -> Participation {
+    return {ready[place], ops.begin[place], ops.end[place]};
+  });
+  return ops;
 }
 
 // What belongs to the roles in a group.
@@ -326,7 +355,7 @@ CollectiveOps write_in_lines(const StrategyContext& context, const Message& mess
                              const ProcessGroup& group, std::span<const OpId> ready, Communication& entry) {
   const std::span<const LaneId> lanes = group.lanes;
   CollectiveOps all{.begin = std::vector<OpId>(lanes.size()), .end = std::vector<OpId>(lanes.size())};
-  entry.group.resize(lanes.size());
+  std::vector<std::uint32_t> groups(lanes.size());
   std::uint32_t number = 0;
   for (const WrittenGroup& line : group.lines) {
     const GroupScope scope(context.writer, line);
@@ -335,10 +364,13 @@ CollectiveOps write_in_lines(const StrategyContext& context, const Message& mess
     for (std::size_t i = 0; i < line.roles.size(); ++i) {
       all.begin[line.roles[i]] = ops.begin[i];
       all.end[line.roles[i]] = ops.end[i];
-      entry.group[line.roles[i]] = number;
+      groups[line.roles[i]] = number;
     }
     ++number;
   }
+  take_part(entry, lanes.size(), context.roles, [&](std::size_t place) -> Participation {
+    return {ready[place], all.begin[place], all.end[place], groups[place]};
+  });
   return all;
 }
 
@@ -346,26 +378,22 @@ CollectiveOps write_in_lines(const StrategyContext& context, const Message& mess
 
 std::vector<OpId> write_collective(const StrategyContext& context, Message message, std::vector<OpId> ready) {
   const Bytes on_wire = message.bytes_on_wire.value_or(message.bytes);
-  Communication entry{.name = message.name,
+  Communication entry{.name = context.writer.text(message.name),
                       .payload = message.payload,
                       .op = message.op,
                       .bytes = message.bytes,
                       .bytes_on_wire = on_wire,
                       .tensors = message.tensors,
                       .algorithm = {},
-                      .protocol = {},
-                      .ready = {},
-                      .collective = {}};
+                      .protocol = {}};
   context.writer.section(message.name, Category::communication);
   const ProcessGroup& group = message.group != nullptr ? *message.group : context.group;
   if (message.payload == Payload::activations)
-    entry.dimension = group.name;
-  entry.collective = group.lines.empty() ? write_among(context, message, on_wire,
-                                                       {*group.communicator, group.lanes, ready}, entry)
-                                         : write_in_lines(context, message, on_wire, group, ready, entry);
-  entry.ready = std::move(ready);
+    entry.dimension = context.writer.text(group.name);
+  CollectiveOps ops = group.lines.empty() ? write_by_all(context, message, on_wire, group, ready, entry)
+                                          : write_in_lines(context, message, on_wire, group, ready, entry);
   context.communications.push_back(std::move(entry));
-  return context.communications.back().collective.end;
+  return std::move(ops.end);
 }
 
 KernelWork copy_work(std::int64_t tensors, Bytes bytes) {

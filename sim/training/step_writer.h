@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/collectives/choice.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -53,6 +54,8 @@ void wait_unless_overlapped(const StrategyContext& context, std::span<const OpId
 // else `category` says.
 void write_wait(const StrategyContext& context, std::string_view reason, std::span<const OpId> until,
                 Category category = Category::communication);
+// The same for the reason "wait for WHAT".
+void write_wait_for(const StrategyContext& context, std::string_view what, std::span<const OpId> until);
 
 // So many bytes are held from the start, or from the end, of each representative's op on, or until its end.
 void allocate_at_start(const StrategyContext& context, MemoryCategory category, Bytes bytes,
@@ -76,6 +79,9 @@ struct Message {
   const ProcessGroup* group = nullptr;  // null: the one that the strategy was told
   std::string algorithm = {};           // that the strategy insists on; empty: as the scenario says
 };
+
+// What the library would choose, remembered where the context does.
+Choice choose_in(const StrategyContext& context, const ChoiceRequest& request);
 
 // A collective on the communication lanes with the algorithm and protocol the library chooses, and its entry
 // in the iteration's list; returns when each representative holds the result.

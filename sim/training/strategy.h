@@ -8,6 +8,7 @@
 //            step_writer lists as it writes it.
 // Invariant: a strategy names ranks, bytes and work, never links or seconds.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@
 namespace lockstep {
 
 class HostLane;
+class KnownChoices;
 class Synchroniser;
 
 // What a message is about: the published volumes of strategies count gradients and parameters.
@@ -40,29 +42,62 @@ enum class Direction : std::uint8_t { exchanged, sent, received };
 
 inline constexpr std::uint32_t no_server = 0xffffffff;
 
-// One collective of an iteration, or all messages of one kind between workers and a server; ops by
-// representative.
+// What one representative does in a collective.
+struct Participation {
+  OpId ready =
+      no_op;  // after which its part is there; of a message between stages, who sends it alone has one
+  OpId begin = no_op;
+  OpId end = no_op;
+  std::uint32_t group = 0;  // which of the groups that run it side by side it is in
+};
+
+// One collective of an iteration, or all messages of one kind between workers and a server. Texts are the plan's
+// (PlanWriter::text). Of the representatives only those from `first` to its last are listed: a message between two
+// stages is as short whatever stands beside it.
 struct Communication {
-  std::string name;
+  std::string_view name;
   Payload payload = Payload::gradients;
   CollectiveOp op = CollectiveOp::all_reduce;
   Bytes bytes;                // as nccl-tests counts them, before compression
   Bytes bytes_on_wire;        // after it
   std::uint32_t ranks = 1;    // of its communicator
   std::uint32_t tensors = 0;  // that travel in it
-  std::string dimension = "data";  // of the layout, along which its ranks lie
-  std::string algorithm;
-  std::string protocol;
-  std::vector<OpId> ready;
-  CollectiveOps collective;
+  std::string_view dimension = "data";  // of the layout, along which its ranks lie
+  std::string_view algorithm;
+  std::string_view protocol;
   Direction direction = Direction::exchanged;
-  std::uint32_t server = no_server;       // the other end of messages
-  std::uint32_t messages = 1;             // alike, one for each rank or node
-  std::vector<std::uint32_t> group = {};  // which of its groups each is in; empty: all are in one
+  std::uint32_t server = no_server;  // the other end of messages
+  std::uint32_t messages = 1;        // alike, one for each rank or node
+  std::uint32_t first = 0;           // the representative that `taking_part` begins with
+  std::vector<Participation> taking_part = {};
 
+  std::size_t last() const { return first + taking_part.size(); }
   // Whether a representative is among its ranks: stages of a pipeline have messages of their own.
-  bool has(std::size_t representative) const { return collective.begin[representative] != no_op; }
+  bool has(std::size_t representative) const {
+    return representative >= first && representative < last() && of(representative).begin != no_op;
+  }
+  const Participation& of(std::size_t representative) const { return taking_part[representative - first]; }
 };
+
+// By place in a list that `roles` translates to representatives (empty: they are the same): `participation` of each
+// place. Cost: linear in the range that the roles span.
+template <class ParticipationOf>
+void take_part(Communication& communication, std::size_t places, std::span<const std::uint32_t> roles,
+               const ParticipationOf& participation_of) {
+  const auto role_of = [&](std::size_t place) {
+    return roles.empty() ? static_cast<std::uint32_t>(place) : roles[place];
+  };
+  if (places == 0)
+    return;
+  std::uint32_t last = communication.first = role_of(0);
+  for (std::size_t place = 1; place < places; ++place) {
+    communication.first = std::min(communication.first, role_of(place));
+    last = std::max(last, role_of(place));
+  }
+  communication.taking_part.resize(last - communication.first + 1);
+  for (std::size_t place = 0; place < places; ++place)
+    communication.taking_part[role_of(place) - communication.first] = participation_of(place);
+}
 
 // Where a rehearsal looks; by representative.
 struct WatchedOps {
@@ -74,7 +109,7 @@ struct IterationOps {
   OpId first;  // ops [first, last) make up the iteration
   OpId last;
   std::vector<Communication> communications;
-  std::vector<MemoryChange> memory;  // of the last iteration of a run
+  MemoryChanges memory;              // of the last iteration of a run
   WatchedOps watched;                // empty, unless the strategy rehearses
 };
 
@@ -116,7 +151,10 @@ struct StrategyContext {
   bool is_first_iteration = false;
   InputPipeline* input = nullptr;               // null: batches are always there
   HostLane* host = nullptr;                     // null: it is never behind
-  std::vector<MemoryChange>* memory = nullptr;  // null: nobody asks
+  MemoryChanges* memory = nullptr;              // null: nobody asks
+  std::span<const std::uint32_t> roles =
+      {};                           // of those whom it writes for, in the whole; empty: they are the whole
+  KnownChoices* choices = nullptr;  // that are remembered; null: each is made anew
 
   // Null: not asked for.
   const ProcessGroup* subgroup(std::string_view name) const;

@@ -61,7 +61,8 @@ TEST_CASE("find_unused_parameters sums a bitmap of the parameters, unless the gr
   const auto bitmaps = [](const Overrides& overrides) {
     const Scenario scenario = scenario_from(base(), {.overrides = overrides});
     std::vector<std::int64_t> found;
-    for (const Communication& sent : simulate(scenario).steady.iterations.back().communications)
+    const Simulation simulation = simulate(scenario);
+    for (const Communication& sent : simulation.steady.iterations.back().communications)
       if (sent.name == "unused bitmap")
         found.push_back(sent.bytes.count());
     return found;

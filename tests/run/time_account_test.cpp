@@ -36,14 +36,17 @@ Meeting meeting(const Length& length, Category waits) {
   const OpId ready[] = {compute(0, length.first_rank), compute(1, length.second_rank)};
   Communication& entry = result.ops.communications.emplace_back();
   entry.ranks = 2;
-  for (const int rank : {0, 1})
-    entry.collective.begin.push_back(
-        writer.take(result.lanes.communication[rank], no_path, std::span(&ready[rank], 1)));
+  std::vector<OpId> begin;
+  for (const int rank : {0, 1}) {
+    begin.push_back(writer.take(result.lanes.communication[rank], no_path, std::span(&ready[rank], 1)));
+    entry.taking_part.push_back({.ready = ready[rank], .begin = begin.back()});
+  }
   const OpId moved =
       writer.transfer(writer.new_channel_lane(Rank{0}), writer.coupled_path({.kind = PathKind::coupled}),
-                      Bytes{length.transfer}, entry.collective.begin);
+                      Bytes{length.transfer}, begin);
   for (const int rank : {0, 1})
-    entry.collective.end.push_back(writer.give_back(result.lanes.communication[rank], no_path, After{moved}));
+    entry.taking_part[static_cast<std::size_t>(rank)].end =
+        writer.give_back(result.lanes.communication[rank], no_path, After{moved});
   writer.section("wait", waits);
   for (const int rank : {0, 1}) writer.join(result.lanes.compute[rank], After{moved});
   writer.section("optimizer", Category::optimizer);

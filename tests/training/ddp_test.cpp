@@ -50,7 +50,7 @@ TEST_CASE("the first bucket has a cap of its own") {
 
 std::vector<std::string> names_of(const IterationOps& iteration) {
   std::vector<std::string> names;
-  for (const Communication& entry : iteration.communications) names.push_back(entry.name);
+  for (const Communication& entry : iteration.communications) names.emplace_back(entry.name);
   return names;
 }
 

@@ -93,7 +93,7 @@ class CostFinder {
   std::vector<DimensionCost> find() {
     for (const Communication& sent : view_.run().iterations.back().communications)
       if (sent.direction == Direction::exchanged && sent.payload != Payload::other &&
-          sent.has(view_.representative()) && sent.ready[view_.representative()] != no_op)
+          sent.has(view_.representative()) && sent.of(view_.representative()).ready != no_op)
         add(sent);
     for (std::size_t index = 0; index < costs_.size(); ++index) finish(costs_[index], extents_[index]);
     return std::move(costs_);
@@ -106,7 +106,7 @@ class CostFinder {
           costs_[index].ranks == sent.ranks)
         return index;
     const Way way = way_of(scenario_, cluster_, sent);
-    costs_.push_back({.dimension = sent.dimension,
+    costs_.push_back({.dimension = std::string(sent.dimension),
                       .payload = sent.payload,
                       .ranks = sent.ranks,
                       .smallest = sent.bytes,

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "sim/base/check.h"
-#include "sim/collectives/choice.h"
 #include "sim/collectives/message.h"
 #include "sim/training/step_writer.h"
 
@@ -280,6 +279,8 @@ class PipelineWriter {
     const Cohort& from = *stage_at(sending.from).cohort;
     const Cohort& to = *stage_at(sending.to).cohort;
     Communication entry = entry_of(sending);
+    std::vector<std::uint32_t> roles;
+    std::vector<Participation> parts;  // of these
     std::vector<OpId> arrived(to.representatives.size(), no_op);
     for (const WrittenGroup& line : links_.lines) {
       const std::uint32_t role = line.roles[static_cast<std::size_t>(sending.from)];
@@ -287,27 +288,25 @@ class PipelineWriter {
       const std::uint32_t place = from.place_of[role];
       const MessageOps ops = write_along(line, sending, sending.lanes[place], ready[place], entry);
       arrived[to.place_of[receiver]] = ops.end;
-      entry.ready[role] = ready[place];
-      entry.collective.begin[role] = entry.collective.begin[receiver] = ops.begin;
-      entry.collective.end[role] = entry.collective.end[receiver] = ops.end;
+      roles.push_back(role);
+      parts.push_back({ready[place], ops.begin, ops.end});
+      roles.push_back(receiver);
+      parts.push_back({no_op, ops.begin, ops.end});
     }
+    take_part(entry, roles.size(), roles, [&](std::size_t place) { return parts[place]; });
     links_.communications->push_back(std::move(entry));
     return arrived;
   }
 
   Communication entry_of(const Sending& sending) const {
-    const std::size_t roles = stages_.front().cohort->place_of.size();
     Communication entry;
-    entry.name = sending.name;
+    entry.name = writer_.text(sending.name);
     entry.payload = Payload::activations;
     entry.op = CollectiveOp::send_recv;
     entry.bytes = entry.bytes_on_wire = sending.bytes;
     entry.ranks = 2;
     entry.dimension = "pipeline";
     entry.algorithm = "direct";
-    entry.ready.assign(roles, no_op);
-    entry.collective.begin.assign(roles, no_op);
-    entry.collective.end.assign(roles, no_op);
     return entry;
   }
 
@@ -315,13 +314,14 @@ class PipelineWriter {
                          Communication& entry) {
     const Job& job = stages_.front().context->job;
     const GroupScope scope(writer_, line);
-    const Choice choice = choose_collective({.world = *line.communicator,
+    const Choice choice =
+        choose_in(*stages_.front().context, {.world = *line.communicator,
                                              .op = CollectiveOp::send_recv,
                                              .bytes = sending.bytes,
                                              .library = job.communication.library,
                                              .library_version = job.communication.library_version,
                                              .protocol = job.communication.protocol});
-    entry.protocol = choice.protocol_name;
+    entry.protocol = writer_.text(choice.protocol_name);
     return write_message(writer_, {.bytes = sending.bytes,
                                    .world = *line.communicator,
                                    .from = Rank{static_cast<std::uint32_t>(sending.from)},
