@@ -1,5 +1,7 @@
 """A pipeline's schedule as it was simulated: a row for each stage, a box for each pass, and what lies between them."""
 
+import bisect
+
 import style
 from style import plt
 from matplotlib.patches import Patch
@@ -13,6 +15,7 @@ BUBBLE = ("#F0F0F0", "bubble")
 MOST_LABELS = 700  # boxes that a page can number
 MOST_ARROWS = 160
 ABOVE, BELOW = -0.38, 0.24  # where a row's boxes begin and end
+FOOT = 0.16  # of a pass: what is waited for, or computed again, within it
 NARROWEST_LABEL = 0.011  # of the iteration
 CHUNKS = "abcdefghijklmnopqrstuvwxyz"
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
@@ -26,19 +29,34 @@ def bars(spans, scale):
     return [(span["start_s"] / scale, (span["end_s"] - span["start_s"]) / scale) for span in spans]
 
 
-def draw_row(axes, row, stage, scale):
+def draw_row(axes, row, stage, scale, is_dense):
     begin = min(span["start_s"] for span in stage["passes"] + stage["others"])
     last = max(span["end_s"] for span in stage["passes"] + stage["others"])
-    axes.broken_barh([(begin / scale, (last - begin) / scale)], (row + ABOVE, BELOW - ABOVE), facecolor=BUBBLE[0],
-                     edgecolor="#CFCFCF", hatch="////", linewidth=0, zorder=1)
+    whole = (row + ABOVE, BELOW - ABOVE)
+    foot = (row + BELOW - FOOT, FOOT)
+    axes.broken_barh([(begin / scale, (last - begin) / scale)], whole, facecolor=BUBBLE[0], edgecolor="#CFCFCF",
+                     hatch="////", linewidth=0, zorder=1)
     for kind, (colour, _) in PASSES.items():
         spans = [span for span in stage["passes"] if span["kind"] == kind]
-        axes.broken_barh(bars(spans, scale), (row + ABOVE, BELOW - ABOVE), facecolor=colour, edgecolor="white", linewidth=0.7,
+        axes.broken_barh(bars(spans, scale), whole, facecolor=colour, edgecolor="white", linewidth=0 if is_dense else 0.7,
                          zorder=2)
+    inside, outside = divided(stage)
     for category, (colour, _) in OTHERS.items():
-        spans = [span for span in stage["others"] if span["category"] == category]
-        axes.broken_barh(bars(spans, scale), (row + ABOVE, BELOW - ABOVE), facecolor=colour, linewidth=0, zorder=3)
+        for spans, box in ((outside, whole), ([] if is_dense else inside, foot)):
+            chosen = [span for span in spans if span["category"] == category]
+            axes.broken_barh(bars(chosen, scale), box, facecolor=colour, linewidth=0, zorder=3)
     axes.broken_barh(bars(stage["messages"], scale), (row + 0.29, 0.12), facecolor=MESSAGES[0], linewidth=0, zorder=2)
+
+
+def divided(stage):
+    """What lies within a pass, and what between passes."""
+    starts = [span["start_s"] for span in stage["passes"]]
+    inside, outside = [], []
+    for span in stage["others"]:
+        place = bisect.bisect_right(starts, span["start_s"]) - 1
+        is_inside = place >= 0 and span["end_s"] <= stage["passes"][place]["end_s"]
+        (inside if is_inside else outside).append(span)
+    return inside, outside
 
 
 def label_passes(axes, row, stage, scale, narrowest, has_chunks):
@@ -84,7 +102,7 @@ def draw(document):
     figure, axes = plt.subplots(figsize=(12, 1.7 + 0.62 * len(stages)))
     has_labels = sum(len(stage["passes"]) for stage in stages) <= MOST_LABELS
     for row, stage in enumerate(stages):
-        draw_row(axes, row, stage, scale)
+        draw_row(axes, row, stage, scale, not has_labels)
         if has_labels:
             label_passes(axes, row, stage, scale, end * NARROWEST_LABEL, document["virtual_stages"] > 1)
     if len(document["sends"]) <= MOST_ARROWS:

@@ -29,6 +29,11 @@ struct ConfigError : std::runtime_error {
   }
 };
 
+// It could be simulated, but takes more time or memory than anybody asked for: who asks many things leaves this one out.
+struct TooLarge : ConfigError {
+  using ConfigError::ConfigError;
+};
+
 struct EnvironmentError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,6 +1,8 @@
 #pragma once
 
-// Quantities as floating point, for bounds that accept or refuse and of which nothing is simulated.
+// Quantities as floating point.
+//
+// Limits:    for bounds that accept or refuse; nothing of it is simulated.
 
 #include <cstddef>
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include "sim/load/training/read_training.h"
 #include "sim/network/planning.h"
 #include "sim/network/topology.h"
+#include "sim/run/layout_groups.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -183,6 +184,38 @@ Conflict passing_problem(const Scenario& scenario) {
       found - stragglers.begin(), asynchronous);
 }
 
+// ---- layout and cluster ----
+
+// Whether neighbours on an axis sit at the same GPUs of every node that they are on.
+bool sits_evenly(const MeshAxis& axis, std::uint32_t gpus) {
+  if (axis.size == 1)
+    return true;
+  if (axis.stride >= gpus)
+    return axis.stride % gpus == 0;
+  const std::uint32_t span = axis.stride * axis.size;
+  return gpus % axis.stride == 0 && (gpus % span == 0 || span % gpus == 0);
+}
+
+// A communicator's rings are those of one node, repeated (ring_search.h).
+Conflict seats_problem(const Scenario& scenario) {
+  const Layout& layout = scenario.training.layout;
+  if (!layout.is_cut())
+    return std::nullopt;
+  const auto gpus = static_cast<std::uint32_t>(scenario.cluster.gpus_per_node);
+  const Mesh mesh = groups_wanted(scenario).mesh;
+  const auto uneven = std::find_if(mesh.axes().begin(), mesh.axes().end(),
+                                   [&](const MeshAxis& axis) { return !sits_evenly(axis, gpus); });
+  if (uneven == mesh.axes().end())
+    return std::nullopt;
+  return fmt::format(
+      "/training/placement: found \"{}\", which puts the {} ranks of the {} dimension, {} apart, at other "
+      "GPUs of "
+      "one node of {} than of the next: not modelled; expected dimensions that, one inside the other, divide "
+      "a "
+      "node or fill whole nodes",
+      text_of(layout.placement), uneven->size, uneven->name, uneven->stride, gpus);
+}
+
 }  // namespace
 
 std::vector<std::string> find_conflicts(const Scenario& scenario) {
@@ -190,7 +223,7 @@ std::vector<std::string> find_conflicts(const Scenario& scenario) {
   for (const Conflict& conflict :
        {precision_problem(scenario), protocol_problem(scenario), algorithm_problem(scenario),
         joining_problem(scenario), host_problem(scenario), input_problem(scenario), faults_problem(scenario),
-        passing_problem(scenario)})
+        passing_problem(scenario), seats_problem(scenario)})
     if (conflict)
       problems.push_back(*conflict);
   const std::vector<std::string> of_fabric = fabric_problems(scenario);

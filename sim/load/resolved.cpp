@@ -17,6 +17,7 @@
 #include "sim/load/reading/spelling.h"
 #include "sim/load/training/family_options.h"
 #include "sim/load/training/option_text.h"
+#include "sim/training/megatron.h"
 
 namespace lockstep {
 namespace {
@@ -334,7 +335,7 @@ ordered_json write_training(const Scenario& scenario) {
   if (layout.is_cut())
     write_layout(scenario, json);
   write_family_options(training, json);
-  if (training.framework == "megatron")
+  if (runs_megatron(training.framework))
     json["accumulate_allreduce_grads_in_fp32"] = training.accumulate_allreduce_grads_in_fp32;
   json["optimizer"] = name_of(training.optimizer, optimizer_spellings);
   json["compression"] = text_of(training.compression);

@@ -6,6 +6,53 @@
 namespace lockstep {
 namespace {
 
+// How often flows cross links. A message between two ranks of a large cluster crosses few: only these are looked at.
+class Crossings {
+ public:
+  explicit Crossings(const RoutingInput& input) : input_(input), of_link_(input.topology.links().size()) {}
+
+  void add(std::span<const Flow> flows) {
+    for (const Flow& flow : flows)
+      for (const LinkId link : input_.topology.hop(flow).links) {
+        std::uint32_t& crossing = at(link);
+        crossing = checked_multiplicity(std::int64_t{crossing} + flow.weight, 1);
+      }
+  }
+
+  // Folded, a link stands for others of its class: the busiest counts.
+  void fold() {
+    const std::size_t own = crossed_.size();
+    for (std::size_t i = 0; i < own; ++i) {
+      const std::uint32_t here = of_link_[crossed_[i].index];
+      std::uint32_t& busiest = at(input_.symmetry.representative(crossed_[i]));
+      busiest = std::max(busiest, here);
+    }
+    std::sort(crossed_.begin(), crossed_.end());
+  }
+
+  std::vector<LinkUse> uses() const {
+    std::vector<LinkUse> uses;
+    for (const LinkId link : crossed_)
+      if (input_.symmetry.is_representative(link))
+        uses.push_back({.link = link, .multiplicity = of_link_[link.index]});
+    return uses;
+  }
+
+  std::uint32_t of(LinkId link) const { return of_link_[link.index]; }
+
+ private:
+  std::uint32_t& at(LinkId link) {
+    std::uint32_t& crossing = of_link_[link.index];
+    if (crossing == 0)
+      crossed_.push_back(link);
+    return crossing;
+  }
+
+  const RoutingInput& input_;
+  std::vector<std::uint32_t> of_link_;
+  std::vector<LinkId> crossed_;  // in order once folded
+};
+
 class TrafficRouter {
  public:
   TrafficRouter(const RoutingInput& input, const Traffic& traffic)
@@ -13,40 +60,25 @@ class TrafficRouter {
 
   TrafficRoute route() const {
     TrafficRoute route{
-        .uses = uses(crossings_), .narrowest = {}, .rounds = {}, .rounds_drift = rounds_drift()};
+        .uses = crossings_.uses(), .narrowest = {}, .rounds = {}, .rounds_drift = rounds_drift()};
     for (const LinkUse& use : route.uses) {
       const Bandwidth share_of_one = input_.topology.share_of(use.link, use.multiplicity);
       route.narrowest = std::min(route.narrowest.value_or(share_of_one), share_of_one);
     }
     // Alike groups take their part of a link, but are no links of this one's chain.
     if (!traffic_.alike.empty())
-      route.uses = uses(find_crossings(traffic_.alike));
+      route.uses = find_crossings(traffic_.alike).uses();
     for (const std::vector<Flow>& round : traffic_.rounds) route.rounds.push_back(route_round(round));
     return route;
   }
 
  private:
-  // By link. Folded, a link stands for others of its class: the busiest counts.
-  std::vector<std::uint32_t> find_crossings(std::span<const Flow> alike) const {
-    std::vector<std::uint32_t> crossings = count_crossings(input_.topology, traffic_.flows);
-    if (!alike.empty()) {
-      const std::vector<std::uint32_t> others = count_crossings(input_.topology, alike);
-      for (std::size_t link = 0; link < others.size(); ++link)
-        crossings[link] = checked_multiplicity(std::int64_t{crossings[link]} + others[link], 1);
-    }
-    for (std::uint32_t link = 0; link < crossings.size(); ++link) {
-      std::uint32_t& busiest = crossings[input_.symmetry.representative(LinkId{link}).index];
-      busiest = std::max(busiest, crossings[link]);
-    }
+  Crossings find_crossings(std::span<const Flow> alike) const {
+    Crossings crossings(input_);
+    crossings.add(traffic_.flows);
+    crossings.add(alike);
+    crossings.fold();
     return crossings;
-  }
-
-  std::vector<LinkUse> uses(const std::vector<std::uint32_t>& crossings) const {
-    std::vector<LinkUse> uses;
-    for (std::uint32_t link = 0; link < crossings.size(); ++link)
-      if (crossings[link] > 0 && input_.symmetry.is_representative(LinkId{link}))
-        uses.push_back({.link = LinkId{link}, .multiplicity = crossings[link]});
-    return uses;
   }
 
   bool rounds_drift() const { return traffic_.rounds.size() > 1 && mixes_hops(traffic_.rounds.front()); }
@@ -85,7 +117,7 @@ class TrafficRouter {
     kind.loads.clear();
     for (const LinkId link : hop.links) {
       // A round may pass a hop that the flows leave out (nothing closes the ring of a broadcast).
-      const LinkLoad load{topology.links()[link].bandwidth, std::max(crossings_[link.index], 1u)};
+      const LinkLoad load{topology.links()[link].bandwidth, std::max(crossings_.of(link), 1u)};
       if (std::find(kind.loads.begin(), kind.loads.end(), load) == kind.loads.end())
         kind.loads.push_back(load);
     }
@@ -93,7 +125,7 @@ class TrafficRouter {
 
   const RoutingInput& input_;
   const Traffic& traffic_;
-  std::vector<std::uint32_t> crossings_;  // by link
+  Crossings crossings_;
 };
 
 // Times the hops of one round for one transfer.

@@ -32,11 +32,17 @@ std::vector<Stretch> held_stretches(const Plan& plan, const Timeline& timeline, 
   return stretches;
 }
 
+// Nothing on a compute lane ends after what follows it there.
 Time lane_end(const Plan& plan, const Timeline& timeline, LaneId lane, OpId first, OpId last) {
+  const bool is_in_order = plan.lanes[lane].kind == LaneKind::compute && plan.lanes[lane].slots == 1 &&
+                           plan.lanes[lane].discipline == Discipline::in_order;
   Time end;
-  for (std::uint32_t op = first.index; op < last.index; ++op)
-    if (plan.lane[op] == lane)
+  for (std::uint32_t op = last.index; op-- > first.index;)
+    if (plan.lane[op] == lane) {
       end = std::max(end, timeline.end[op]);
+      if (is_in_order)
+        break;
+    }
   return end;
 }
 

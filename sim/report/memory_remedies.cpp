@@ -10,6 +10,7 @@
 #include "sim/base/quantity_text.h"
 #include "sim/load/training/framework_presets.h"
 #include "sim/report/memory_track.h"
+#include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -41,12 +42,27 @@ MemoryUse peak_before_update(const Run& run, std::span<const MemoryUse> standing
   return peak;
 }
 
+std::int64_t most_in_flight(const Layout& layout, std::int64_t micro_batches) {
+  const PipelineShape shape{
+      .stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = micro_batches};
+  return most_in_flight(pipeline_schedule_named(layout.schedule).passes(shape, 0));
+}
+
+// So many hold as much as all: a third holds nothing that the second does not; in a pipeline, which holds several at a
+// time, two rounds of them show the most that its schedule keeps, unless that is all.
+std::int64_t telling_micro_batches(const Scenario& scenario) {
+  const Layout& layout = scenario.training.layout;
+  const std::int64_t all = scenario.training.gradient_accumulation;
+  if (layout.pipeline == 1)
+    return std::min<std::int64_t>(all, 2);
+  const std::int64_t few = 2 * layout.pipeline * layout.chunks;
+  const bool is_enough = few < all && most_in_flight(layout, few) == most_in_flight(layout, all);
+  return is_enough ? few : all;
+}
+
+// A second iteration holds nothing that the first does not.
 Held held_by(Scenario scenario) {
-  // A third micro-batch holds nothing that the second does not, but in a pipeline, which holds several at a time;
-  // nor does a second iteration.
-  if (scenario.training.layout.pipeline == 1)
-    scenario.training.gradient_accumulation =
-        std::min<std::int64_t>(scenario.training.gradient_accumulation, 2);
+  scenario.training.gradient_accumulation = telling_micro_batches(scenario);
   scenario.simulation.iterations = 1;
   scenario.simulation.fidelity = Fidelity::flow;
   const Simulation simulation = simulate(scenario, {.with_first = false});
@@ -175,12 +191,21 @@ class RemedySearch {
     remedies_.push_back({.changes = std::move(changes), .total = total, .fits = total <= capacity_});
   }
 
-  // False where the changes do not go together with the rest of the scenario.
+  // False where the changes do not go together with the rest of the scenario, or take too long to try.
   bool try_changes(Overrides changes) {
     const std::optional<Scenario> changed = changes_.load(changes);
-    if (changed)
-      add(std::move(changes), held_by(*changed).peak.total());
-    return changed.has_value();
+    const std::optional<Held> held = changed ? try_to_hold(*changed) : std::nullopt;
+    if (held)
+      add(std::move(changes), held->peak.total());
+    return held.has_value();
+  }
+
+  static std::optional<Held> try_to_hold(const Scenario& scenario) {
+    try {
+      return held_by(scenario);
+    } catch (const TooLarge&) {
+      return std::nullopt;
+    }
   }
 
   void try_recomputation() {
@@ -212,13 +237,13 @@ class RemedySearch {
     if (has_layers(scenario_) && scenario_.model.batch_per_gpu > 1)
       changes = changes + micro_batch_changes(scenario_, scenario_.model.batch_per_gpu);
     const std::optional<Scenario> changed = changes_.load(changes);
-    if (!changed)
+    const std::optional<Held> held = changed ? try_to_hold(*changed) : std::nullopt;
+    if (!held)
       return;
-    const Held held = held_by(*changed);
     if (changes.size() > 1)
-      add(changes, held.peak.total());
-    if (held.peak.total() > capacity_ && !changed->cluster.machine.nics.empty())
-      try_more_nodes(*changed, std::move(changes), held);
+      add(changes, held->peak.total());
+    if (held->peak.total() > capacity_ && !changed->cluster.machine.nics.empty())
+      try_more_nodes(*changed, std::move(changes), *held);
   }
 
   // What n ranks divide is one GPU's part of it times n, and while the optimizer runs its workspace as well; the

@@ -1,6 +1,5 @@
 #include "sim/report/rank_view.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/report/server_traffic.h"
@@ -33,15 +32,17 @@ std::vector<Stretch> RankView::communicating(std::size_t iteration) const {
 }
 
 std::size_t critical_representative(const Run& run) {
+  std::size_t critical = 0;
+  Time latest;
   const IterationOps& last = run.iterations.back();
-  IdVector<LaneId, Time> ends(run.plan.lanes.size());
-  for (std::uint32_t op = last.first.index; op < last.last.index; ++op) {
-    Time& end = ends[run.plan.lane[op]];
-    end = std::max(end, run.timeline.end[op]);
+  for (std::size_t index = 0; index < run.lanes.compute.size(); ++index) {
+    const Time end = lane_end(run.plan, run.timeline, run.lanes.compute[index], last.first, last.last);
+    if (end > latest) {
+      latest = end;
+      critical = index;
+    }
   }
-  const auto first_of_latest = std::max_element(run.lanes.compute.begin(), run.lanes.compute.end(),
-                                                [&](LaneId a, LaneId b) { return ends[a] < ends[b]; });
-  return static_cast<std::size_t>(first_of_latest - run.lanes.compute.begin());
+  return critical;
 }
 
 CollectiveSpan span_of(const Run& run, const Communication& communication, std::size_t representative) {

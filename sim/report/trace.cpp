@@ -176,9 +176,8 @@ class RunTrace {
     const std::uint32_t thread =
         stream_.write_event(communication_row, "communication", span, arguments_of(span, representative));
     if (span.communication != nullptr && goes_to_stage(*span.communication))
-      stream_.write_arrow(TraceStream::ArrowEnd::tail,
-                          span.communication->of(representative).begin.index, thread, span.name,
-                          span.start);
+      stream_.write_arrow(TraceStream::ArrowEnd::tail, span.communication->of(representative).begin.index,
+                          thread, span.name, span.start);
   }
 
   // To what the compute lane does when a message from another stage arrives.

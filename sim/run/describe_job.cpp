@@ -131,6 +131,8 @@ class LayerPricer {
         casts_(casts_weights(scenario.model.precision)),
         precision_(scenario.model.precision),
         micro_batches_(adds_gradients_up(scenario) ? scenario.training.gradient_accumulation : 1),
+        weight_uses_(scenario.compute.kernels == KernelStyle::fused ? scenario.training.gradient_accumulation
+                                                                    : 1),
         style_(scenario.compute.kernels),
         is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
         has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, scenario.model.precision)) {}
@@ -138,13 +140,13 @@ class LayerPricer {
   KernelWork forward(const Layer& layer, bool reads_same_input) const {
     const std::int64_t elements = forward_elements(layer) * batch_ + layer.weight_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.weight_elements * cast_bytes : 0;
-    KernelWork work{
-        .work_class = work_class(layer.kind),
-        .flops = layer.forward_flops * batch_,
-        .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
-        .launches = kernels_of(layer, layer.forward_kernels) + (casting > 0 ? 1 : 0) + transposes_of(layer),
-        .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
-        .pass_bytes = casting + transposed_bytes(layer)};
+    KernelWork work{.work_class = work_class(layer.kind),
+                    .flops = layer.forward_flops * batch_,
+                    .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
+                    .launches = (is_merged(layer) ? 0 : layer.forward_kernels) + (casting > 0 ? 1 : 0) +
+                                transposes_of(layer),
+                    .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
+                    .pass_bytes = casting + transposed_bytes(layer)};
     add(scaling_of_operands(layer, reads_same_input), layer, work);
     return work;
   }
@@ -157,7 +159,7 @@ class LayerPricer {
     KernelWork work{.work_class = work_class(layer.kind),
                     .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
                     .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
-                    .launches = kernels_of(layer, layer.backward_kernels) + (casting > 0 ? 1 : 0) +
+                    .launches = (is_merged(layer) ? 0 : layer.backward_kernels) + (casting > 0 ? 1 : 0) +
                                 products * transposes_of(layer),
                     .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
                     .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
@@ -239,13 +241,6 @@ class LayerPricer {
     return style_ != KernelStyle::eager && layer.pointwise_elements > 0;
   }
 
-  // A compiler has none for a layer that is merged; written by hand it is one kernel (Megatron-LM, core/fusions).
-  std::int64_t kernels_of(const Layer& layer, std::int64_t kernels) const {
-    if (!is_merged(layer))
-      return kernels;
-    return style_ == KernelStyle::fused ? std::min<std::int64_t>(kernels, 1) : 0;
-  }
-
   // Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
   std::int64_t forward_elements(const Layer& layer) const {
     if (is_merged(layer))
@@ -286,7 +281,7 @@ class LayerPricer {
     const GemmShape& shape = product_in_fp8(layer);
     const std::int64_t input = reads_same_input ? 0 : shape.batch * shape.m * shape.k * batch_;
     return {.count = (reads_same_input ? 1 : 2) * scaling_passes,
-            .bytes = (input + layer.weight_elements) * scaling_bytes};
+            .bytes = (input + divided_up(layer.weight_elements, weight_uses_)) * scaling_bytes};
   }
   MemoryPasses scaling_of_gradient(const Layer& layer) const {
     if (!is_scaled(layer))
@@ -322,6 +317,8 @@ class LayerPricer {
   bool casts_;
   Precision precision_;
   std::int64_t micro_batches_;
+  std::int64_t
+      weight_uses_;  // of a weight in fp8: Transformer Engine keeps it for a step (is_first_microbatch)
   KernelStyle style_;
   bool is_channels_last_;
   bool has_tensor_cores_;
@@ -704,11 +701,16 @@ void describe_hosts(Job& job, const Scenario& scenario) {
 
 }  // namespace
 
-Job describe_job(const Scenario& scenario) {
+Job describe_work(const Scenario& scenario) {
   Job job = describe_settings(scenario);
   describe_model(job, scenario);
-  describe_hosts(job, scenario);
   job.process = describe_process(scenario, job);
+  return job;
+}
+
+Job describe_job(const Scenario& scenario) {
+  Job job = describe_work(scenario);
+  describe_hosts(job, scenario);
   return job;
 }
 

@@ -14,4 +14,7 @@ namespace lockstep {
 
 Job describe_job(const Scenario& scenario);
 
+// Without what its host spends, which takes as long to find out as all the rest: for who does not ask.
+Job describe_work(const Scenario& scenario);
+
 }  // namespace lockstep

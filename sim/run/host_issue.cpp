@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/run/cluster.h"
+#include "sim/training/megatron.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
@@ -29,7 +30,7 @@ struct IssueCost {
 
 // Kernels that are written by hand are Transformer Engine's there.
 bool uses_transformer_engine(const Scenario& scenario) {
-  return scenario.training.framework == "megatron" && scenario.compute.kernels == KernelStyle::fused;
+  return runs_megatron(scenario.training.framework) && scenario.compute.kernels == KernelStyle::fused;
 }
 
 // None: everything is issued at once, or nobody issues kernels.

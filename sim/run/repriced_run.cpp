@@ -117,6 +117,7 @@ void RepricedRun::run_plan_again(const Scenario& priced, const PriceChange& chan
   restore_messages();
   price_again(run, priced, simulation_.job, *simulation_.cluster);
   scale_messages(change.messages);
+  run.timeline = {};  // before there is another
   run.timeline = lockstep::run(run.plan, simulation_.cluster->topology.capacities(), run.routes);
 }
 

@@ -175,7 +175,7 @@ void refuse_if_large(const Scenario& scenario, const RunSize& size) {
       "expected at most {} and {}; use {}",
       size.is_more ? "more than " : "about ", rough_bytes(size.bytes()), rough_seconds(size.seconds()),
       leading_part(size), rough_bytes(most_bytes), rough_seconds(most_seconds), remedies(scenario));
-  throw ConfigError(in_file(scenario, problem));
+  throw TooLarge(in_file(scenario, problem));
 }
 
 std::string rough_seconds(double seconds) {

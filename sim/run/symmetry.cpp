@@ -1,7 +1,6 @@
 #include "sim/run/symmetry.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -174,10 +173,16 @@ class GroupRefinement {
   }
 
   void add_crossings(const std::vector<Flow>& flows, ColouredGroup& group) {
-    std::map<LinkId, std::uint32_t> times;
+    std::vector<std::pair<LinkId, std::uint32_t>> crossed;
     for (const Flow& flow : flows)
-      for (const LinkId link : topology_.hop(flow).links) times[link] += flow.weight;
-    for (const auto& [link, count] : times) group.crossings.push_back({link, mixed(count, group.algorithms)});
+      for (const LinkId link : topology_.hop(flow).links) crossed.emplace_back(link, flow.weight);
+    std::sort(crossed.begin(), crossed.end());
+    for (std::size_t first = 0, last = 0; first < crossed.size(); first = last) {
+      std::uint32_t count = 0;
+      for (; last < crossed.size() && crossed[last].first == crossed[first].first; ++last)
+        count += crossed[last].second;
+      group.crossings.push_back({crossed[first].first, mixed(count, group.algorithms)});
+    }
     ++group.algorithms;
   }
 

@@ -217,17 +217,24 @@ inline std::string in_file(const Scenario& scenario, const std::string& problem)
   return scenario.file_name.empty() ? problem : scenario.file_name + ": " + problem;
 }
 
+// "/cluster: ..." of each.
+inline std::vector<std::string> in_file(const Scenario& scenario, std::vector<std::string> problems) {
+  for (std::string& problem : problems)
+    if (problem.starts_with('/') && !problem.starts_with(in_file(scenario, "")))
+      problem = in_file(scenario, problem);
+  return problems;
+}
+
 // Does `work`; what rooms that know no scenario find wrong ("/cluster: ...") is given the scenario's file. A file's
 // own path may begin as a place does.
 template <class Work>
 auto with_file(const Scenario& scenario, const Work& work) {
   try {
     return work();
-  } catch (ConfigError& error) {
-    for (std::string& problem : error.problems)
-      if (problem.starts_with('/') && !problem.starts_with(in_file(scenario, "")))
-        problem = in_file(scenario, problem);
-    throw ConfigError(error.problems);
+  } catch (const TooLarge& error) {
+    throw TooLarge(in_file(scenario, error.problems));
+  } catch (const ConfigError& error) {
+    throw ConfigError(in_file(scenario, error.problems));
   }
 }
 

@@ -40,9 +40,9 @@ std::vector<fs::path> sources() {
   return found;
 }
 
-// A framework's defaults are about the strategies it has.
+// A framework's defaults are about the strategies it has, and so is what it lacks with a model that is cut.
 bool may_name_strategies(const fs::path& path) {
-  return path.filename() == "framework_presets.cpp";
+  return path.filename() == "framework_presets.cpp" || path.filename() == "layout_presets.cpp";
 }
 
 std::set<std::string> registered_in(const std::string& text) {

@@ -171,6 +171,8 @@ std::vector<Json> layouts() {
   add(1, 1, 2, {{"context_parallel_kind", "ulysses"}});
   add(2, 1, 1, {{"strategy", "fsdp"}});
   add(1, 2, 1, {{"strategy", "zero2"}});
+  add(1, 2, 1, {{"strategy", "zero1"}, {"virtual_stages", 2}, {"reduce_bucket_size", 1'000'000}});
+  add(1, 2, 1, {{"strategy", "zero1"}, {"pipeline_schedule", "zb_v"}, {"reduce_bucket_size", 1'000'000}});
   return all;
 }
 
@@ -214,12 +216,13 @@ TEST_CASE(
 
 TEST_CASE("Fewer micro-batches than stages are warned of with their bubble") {
   const auto warning = [](const char* strategy, const char* schedule, std::int64_t micro_batches) {
-    const LoadedScenario scenario = scenario_from(equal_layers(4, {{"strategy", strategy},
-                                                                   {"micro_batch", 1},
-                                                                   {"pipeline_schedule", schedule},
-                                                                   {"gradient_accumulation", micro_batches}}));
+    const LoadedScenario scenario =
+        scenario_from(equal_layers(4, {{"strategy", strategy},
+                                       {"micro_batch", 1},
+                                       {"pipeline_schedule", schedule},
+                                       {"gradient_accumulation", micro_batches}}));
     for (const std::string& found : scenario.warnings)
-      if (found.find("micro-batches are fewer than the 4 stages") != std::string::npos)
+      if (found.find("than stages (4)") != std::string::npos)
         return found;
     return std::string();
   };
@@ -259,10 +262,20 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
   refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"context_parallel", 3}, {"micro_batch", 1}},
           "nearest that works: context_parallel 2");
   refused({{"strategy", "pp"}, {"micro_batch", 1}}, "nearest that works: 8 stages");
-  refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"micro_batch", 1}, {"global_batch", 20}}, "16 and 24");
+  refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"micro_batch", 1}, {"global_batch", 20}},
+          "16 and 24");
   refused({{"strategy", "dp"}, {"tensor_parallel", 2}, {"micro_batch", 1}}, "valid here");
   refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"placement", "tp-pp"}, {"micro_batch", 1}},
           "tp-cp-ep-dp-pp");
+  Json uneven = transformer("dgx_a100_80gb", 3,
+                            {{"tensor_parallel", 4},
+                             {"pipeline_parallel", 3},
+                             {"micro_batch", 1},
+                             {"placement", "tp-cp-ep-pp-dp"}});
+  CHECK(problem_of(uneven).find("the 3 ranks of the pipeline dimension, 4 apart, at other GPUs") !=
+        std::string::npos);
+  uneven["training"]["placement"] = "tp-cp-ep-dp-pp";
+  CHECK(problem_of(uneven).empty());
   refused({{"strategy", "zero2"},
            {"pipeline_parallel", 2},
            {"virtual_stages", 2},

@@ -26,17 +26,17 @@ ordered_json small_request() {
                       {"vocabulary", 32000},
                       {"precision", "bf16"},
                       {"sequence_length", 512},
-                      {"batch_per_gpu", 2}};
+                      {"batch_per_gpu", 8}};
   request["compute"] = {{"kernels", "fused"}};
   request["goal"] = {{"tokens", 2e9}};
   const ordered_json strategies = {"ddp", "zero1", "fsdp"};
   request["candidates"] = ordered_json::array({{{"machine", "dgx_a100_80gb"},
-                                                {"nodes", "1:8:x2"},
+                                                {"nodes", "1:32:x2"},
                                                 {"usd_per_gpu_hour", 1.0},
                                                 {"price_date", "2026-05"},
                                                 {"strategies", strategies}},
                                                {{"machine", "dgx_h100"},
-                                                {"nodes", "1:8:x2"},
+                                                {"nodes", "1:32:x2"},
                                                 {"usd_per_gpu_hour", 2.9},
                                                 {"price_date", "2026-05"},
                                                 {"strategies", strategies}},
@@ -126,15 +126,15 @@ TEST_CASE("plans are in the order of the objective, and those on the front are b
 
 TEST_CASE("where nothing reaches the goal, the nearest is told and what it lacks") {
   ordered_json request = small_request();
-  request["goal"]["deadline"] = "20 s";
+  request["goal"]["deadline"] = "4 s";
   const PlanAnswer answer = search_plans(question_about(request));
   CHECK(answer.plans.empty());
   CHECK(answer.rejected.size() == answer.options);
   REQUIRE(answer.nearest.has_value());
-  CHECK(answer.nearest->plan.run.seconds > 20);
+  CHECK(answer.nearest->plan.run.seconds > 4);
   CHECK(answer.nearest->plan.machine == "dgx_h100");  // the fastest is the nearest in time
-  CHECK(answer.nearest->plan.option.nodes == 8);
-  CHECK(answer.nearest->lacking.find("the deadline is 20") != std::string::npos);
+  CHECK(answer.nearest->plan.option.nodes == 32);
+  CHECK(answer.nearest->lacking.find("the deadline is 4") != std::string::npos);
 }
 
 }  // namespace lockstep::plan_search_law

@@ -17,7 +17,8 @@ namespace lockstep::schedule_picture_test {
 using Json = nlohmann::ordered_json;
 
 LoadedScenario four_stages(const Overrides& overrides) {
-  return load({.path = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/pipeline_four_stages.json", .overrides = overrides});
+  return load({.path = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/pipeline_four_stages.json",
+               .overrides = overrides});
 }
 
 std::vector<Overrides> schedules() {
@@ -25,8 +26,12 @@ std::vector<Overrides> schedules() {
           {{"training.pipeline_schedule", "1f1b"}, {"training.recompute", "full"}},
           {{"training.pipeline_schedule", "zb_h1"}, {"training.gradient_accumulation", "8"}},
           {{"training.pipeline_schedule", "zb_v"}, {"model.layers", "16"}},
-          {{"training.pipeline_schedule", "interleaved"}, {"model.layers", "16"}, {"training.virtual_stages", "4"}},
-          {{"cluster.gpus_per_node", "8"}, {"training.strategy", "ddp"}, {"training.pipeline_parallel", "4"},
+          {{"training.pipeline_schedule", "interleaved"},
+           {"model.layers", "16"},
+           {"training.virtual_stages", "4"}},
+          {{"cluster.gpus_per_node", "8"},
+           {"training.strategy", "ddp"},
+           {"training.pipeline_parallel", "4"},
            {"training.tensor_parallel", "2"}}};
 }
 

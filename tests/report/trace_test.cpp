@@ -142,7 +142,8 @@ TEST_CASE("kernels and waiting fill the iteration on the compute lane") {
 // GPipe with four micro-batches through four stages: three messages forward and three back for each, and two that add
 // up the embedding's gradient.
 TEST_CASE("an arrow leads from each message between stages to what its receiver does then") {
-  const LoadedScenario scenario = load({.path = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/pipeline_four_stages.json"});
+  const LoadedScenario scenario =
+      load({.path = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/pipeline_four_stages.json"});
   const json events = trace_of(scenario);
   std::map<int, json> tails;
   std::map<int, json> heads;

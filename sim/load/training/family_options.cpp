@@ -14,19 +14,12 @@
 namespace lockstep {
 namespace {
 
-// Whose optimizers of half-precision weights update fp32 copies whatever the strategy: Megatron-LM,
-// core/optimizer/optimizer.py (Float16OptimizerWithFloat16Params); DeepSpeed, runtime/fp16/fused_optimizer.py and
-// runtime/bf16_optimizer.py.
-bool has_mixed_optimizer(const TrainingSpec& training) {
-  return training.framework == "megatron" || training.framework == "deepspeed";
-}
-
 // A strategy's own options, then those that its kind has in common with others.
 OptionList list_options(TrainingSpec& training) {
   const Strategy& strategy = strategy_named(training.strategy);
   OptionList options =
       strategy.accepts.options != nullptr ? strategy.accepts.options(training) : OptionList{};
-  if (strategy.partition != Partition::nothing || has_mixed_optimizer(training))
+  if (strategy.partition != Partition::nothing)
     options.push_back({"master_weights", FlagOption{training.master_weights}});
   if (strategy.accepts.gradient_clipping)
     options.push_back({"gradient_clipping", FlagOption{training.gradient_clipping}});

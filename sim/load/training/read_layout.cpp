@@ -293,7 +293,8 @@ void check_parts(const JsonReader& json, const TrainingFacts& facts, std::int64_
                         "stages{}",
                         layout.pipeline, of_each, blocks, nearest,
                         layout.chunks > 1 && nearest * layout.chunks > blocks ? " of one part" : ""));
-  layout.pipeline = layout.chunks = 1;
+  layout.pipeline = nearest;
+  layout.chunks = 1;
 }
 
 std::optional<StageBalance> read_stages(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
@@ -460,8 +461,9 @@ std::string few_micro_batches(const TrainingSpec& training) {
     return "";
   const IdealBubble bubble = ideal_bubble(layout.schedule, shape);
   return fmt::format(
-      "{} micro-batches are fewer than the {} stages of the pipeline: with {} a stage idles {} % of its "
-      "time even if all take equally long; {} or more keep all stages at work at once",
+      "the pipeline has fewer micro-batches ({}) than stages ({}): with {} a stage idles {} % of its time "
+      "even if "
+      "all take equally long; {} or more keep all stages at work at once",
       shape.micro_batches, shape.stages, layout.schedule, (100 * bubble.idle + bubble.span / 2) / bubble.span,
       shape.stages);
 }

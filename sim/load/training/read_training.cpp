@@ -16,6 +16,7 @@
 #include "sim/load/training/family_options.h"
 #include "sim/load/training/option_text.h"
 #include "sim/load/training/read_layout.h"
+#include "sim/training/megatron.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -242,7 +243,7 @@ MemoryFormat usual_memory_format(std::string_view framework, Precision precision
 // llm-foundry and DeepSpeed's examples; Transformer Engine takes cuDNN on Hopper and later, which is who runs attention
 // in Megatron-LM (transformer_engine/pytorch/attention, get_attention_backend).
 AttentionBackend usual_attention_backend(std::string_view framework) {
-  return framework == "megatron" ? AttentionBackend::cudnn_attention : AttentionBackend::flash_attention;
+  return runs_megatron(framework) ? AttentionBackend::cudnn_attention : AttentionBackend::flash_attention;
 }
 
 }  // namespace
@@ -273,35 +274,45 @@ std::vector<std::string> valid_frameworks() {
 
 // Under the interleaved schedule Megatron-LM overlaps its messages; otherwise it batches them, and after each batch
 // its host waits for the GPU (training/arguments.py: overlap_p2p_comm; core/model_parallel_config.py:
-// batch_p2p_sync, core/pipeline_parallel/p2p_communication.py).
+// batch_p2p_sync, core/pipeline_parallel/p2p_communication.py). With tensor parallelism DeepSpeed read back what each
+// message said of its sizes, until it kept that (pull request 4360, in 0.11).
+bool waits_for_messages(const TrainingSpec& training) {
+  constexpr Version keeps_sizes{0, 11};
+  const Layout& layout = training.layout;
+  if (runs_megatron(training.framework))
+    return layout.schedule != "interleaved";
+  const Version version = parse_version(training.framework_version).value_or(keeps_sizes);
+  return training.framework == "deepspeed" && layout.degrees.tensor > 1 && version < keeps_sizes;
+}
+
 void read_p2p_sync(const JsonReader& json, const Place& place, TrainingSpec& training) {
   const auto stated = json.optional("batch_p2p_sync");
   if (training.layout.pipeline == 1)
     return;
-  const bool usual = training.framework == "megatron" && training.layout.schedule != "interleaved";
-  training.layout.batch_p2p_sync = stated ? stated->boolean() : usual;
+  training.layout.batch_p2p_sync = stated ? stated->boolean() : waits_for_messages(training);
   if (!stated)
     (place / "batch_p2p_sync")
-        .note("default (Megatron-LM's alone: batch_p2p_sync, but for its interleaved schedule)");
+        .note(
+            "default (Megatron-LM: batch_p2p_sync, but for its interleaved schedule; DeepSpeed before 0.11: "
+            "where it has tensor parallelism)");
 }
 
-// Sharded optimizers have a default of their own.
-void default_master_weights(const Place& place, const TrainingFacts& facts, TrainingSpec& training) {
-  const bool is_mixed = training.framework == "megatron" || training.framework == "deepspeed";
-  if (!is_mixed || strategy_named(training.strategy).partition != Partition::nothing)
-    return;
-  training.master_weights = type_of_weights(facts.precision) != Precision::fp32;
-  (place / "master_weights")
-      .note("default (Megatron-LM and DeepSpeed update fp32 copies of half-precision weights)");
+// Of strategies that shard nothing, whose optimizers have no option for it: those of half-precision weights update
+// fp32 copies all the same in Megatron-LM, core/optimizer/optimizer.py (Float16OptimizerWithFloat16Params), and in
+// DeepSpeed, runtime/fp16/fused_optimizer.py and runtime/bf16_optimizer.py.
+void set_master_weights(const TrainingFacts& facts, TrainingSpec& training) {
+  const bool is_mixed = runs_megatron(training.framework) || training.framework == "deepspeed";
+  if (is_mixed && strategy_named(training.strategy).partition == Partition::nothing)
+    training.master_weights = type_of_weights(facts.precision) != Precision::fp32;
 }
 
 // Megatron-LM, training/arguments.py: with bf16 set to true.
 void read_gradient_type(const JsonReader& json, const Place& place, const TrainingFacts& facts,
                         TrainingSpec& training) {
   const auto stated = json.optional("accumulate_allreduce_grads_in_fp32");
-  const bool usual = training.framework == "megatron" && type_of_weights(facts.precision) == Precision::bf16;
+  const bool usual = runs_megatron(training.framework) && type_of_weights(facts.precision) == Precision::bf16;
   training.accumulate_allreduce_grads_in_fp32 = stated ? stated->boolean() : usual;
-  if (!stated && training.framework == "megatron")
+  if (!stated && runs_megatron(training.framework))
     (place / "accumulate_allreduce_grads_in_fp32").note("default (Megatron-LM: true with bf16)");
 }
 
@@ -319,7 +330,7 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   read_p2p_sync(json, place, training);
   const TrainingFacts of_copies = facts_of_copies(facts, training.layout);
   apply_defaults(place, of_copies, training);
-  default_master_weights(place, facts, training);
+  set_master_weights(facts, training);
   read_gradient_type(json, place, facts, training);
   read_compression(json, of_copies, training);
   read_family_options(json, place, of_copies, training);

@@ -2,14 +2,16 @@
 
 // What each dimension of a layout asks of the network: how often, how much, and how fast it would have to be.
 //
-// Problem:   the strategies of parallel training differ in how often they send what, and so in the bandwidth and the
-//            latency they stand; which link a dimension should lie on follows from that.
-// Idea:      read off a simulated iteration. What one rank computes from when the first message of a dimension is ready
-//            until the last has arrived is what its messages could run beside: their bytes over that time are the
-//            bandwidth that would hide them, and what is left of it for a message beside its bytes is the latency it
-//            stands.
-// Invariant: gradients, parameters and activations of one dimension are told apart, since they are sent at different
-//            times, and so are experts, which fewer ranks share. A message between stages counts for who sends it.
+// Problem:   the strategies of parallel training differ in how often they send what, and so in the
+//            bandwidth and the latency they stand; which link a dimension should lie on follows from
+//            that.
+// Idea:      read off a simulated iteration. What one rank computes from when the first message of a
+//            dimension is ready until the last has arrived is what its messages could run beside: their
+//            bytes over that time are the bandwidth that would hide them, and what is left of it for a
+//            message beside its bytes is the latency it stands.
+// Invariant: gradients, parameters and activations of one dimension are told apart, since they are sent
+//            at different times, and so are experts, which fewer ranks share. A message between stages
+//            counts for who sends it.
 // Cost:      linear in the messages of an iteration.
 
 #include <cstdint>

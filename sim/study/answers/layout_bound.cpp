@@ -293,7 +293,7 @@ Scenario with_one_micro_batch(Scenario scenario) {
 }  // namespace
 
 LayoutBound bound_layout(const Scenario& scenario) {
-  const Job job = describe_job(with_one_micro_batch(scenario));
+  const Job job = describe_work(with_one_micro_batch(scenario));
   return {.iteration = least_time(scenario, job), .memory = least_memory(scenario, job)};
 }
 

@@ -10,6 +10,7 @@
 #include "sim/run/model_stages.h"
 #include "sim/training/parallel_model.h"
 #include "sim/training/schedules/pipeline_schedule.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -114,7 +115,7 @@ class CandidateLister {
       const PipelineShape pipeline{
           .stages = shape.pipeline, .chunks = chunks, .micro_batches = shape.micro_batches};
       if (name == "gpipe" || pipeline.parts() > blocks_ || !problems_of_shape(name, pipeline).empty() ||
-          !is_had(name))
+          !is_had(name) || (chunks > 1 && reduces_every_micro_batch(base_.training)))
         continue;
       shape.schedule = name;
       shape.virtual_stages = chunks;

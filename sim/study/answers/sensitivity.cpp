@@ -75,6 +75,10 @@ Duration iteration_after(Scenario scenario, const std::function<void(Scenario&)>
 
 }  // namespace
 
+Sensitivity find_memory_sensitivity(const Scenario& scenario) {
+  return {"bandwidth of the GPU's memory x 2", iteration_after(scenario, double_memory_bandwidth)};
+}
+
 std::vector<Sensitivity> find_sensitivities(const Scenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   std::vector<Sensitivity> result;
@@ -87,7 +91,6 @@ std::vector<Sensitivity> find_sensitivities(const Scenario& scenario) {
   if (cluster.ranks() > 1) {
     result.push_back({"every latency / 2", iteration_after(scenario, halve_latencies)});
   }
-  result.push_back({"bandwidth of the GPU's memory x 2", iteration_after(scenario, double_memory_bandwidth)});
   result.push_back({"computation x 2 as fast", iteration_after(scenario, halve_compute)});
   return result;
 }

@@ -21,4 +21,8 @@ struct Sensitivity {
 // Only changes that touch something the scenario has: one node has no network between nodes.
 std::vector<Sensitivity> find_sensitivities(const Scenario& scenario);
 
+// Kernels that products then bound differ more from GPU to GPU: where next to nothing waits for memory, ranks may
+// meet a little later.
+Sensitivity find_memory_sensitivity(const Scenario& scenario);
+
 }  // namespace lockstep

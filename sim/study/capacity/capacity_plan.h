@@ -1,6 +1,9 @@
 #pragma once
 
 // One plan, with all that is told of it.
+//
+// Invariant: iteration, memory and band are what `predict` says of its scenario; time, cost and energy follow from
+//            them by training_run.h.
 
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -21,8 +21,10 @@ double ratio(Duration part, Duration whole) {
 }
 
 std::vector<PlanSensitivity> sensitivities_of(const Scenario& scenario, const CapacityPlan& plan) {
+  std::vector<Sensitivity> changes = find_sensitivities(scenario);
+  changes.push_back(find_memory_sensitivity(scenario));
   std::vector<PlanSensitivity> all;
-  for (const Sensitivity& found : find_sensitivities(scenario)) {
+  for (const Sensitivity& found : changes) {
     const double share = ratio(found.iteration, plan.brief.iteration);
     all.push_back(
         {.change = found.change, .seconds = plan.run.seconds * share, .percent = 100 * (share - 1)});

@@ -1,6 +1,8 @@
 #pragma once
 
-// Days, dollars and energy as text, with three significant digits or the digits before the point.
+// Days, dollars and energy as text.
+//
+// Invariant: three significant digits, or all before the point; the largest unit that does not exceed the quantity.
 
 #include <string>
 

@@ -183,7 +183,7 @@ ordered_json scenario_in(const JsonReader& json, const PlanRequest& request) {
     scenario["cluster"]["faults"] = faults->value();
   if (const JsonReader model = json.required("model"); !model.is_missing())
     scenario["model"] = model.value();
-  scenario["training"] = ordered_json{{"strategy", "ddp"}};
+  scenario["training"] = ordered_json::object();
   for (const char* section : {"training", "communication", "compute", "input", "simulation"})
     if (const auto found = json.optional(section))
       scenario[section] = found->value();

@@ -61,7 +61,7 @@ class PlanSearch {
       if (trials_[index].outcome != TrialOutcome::rejected ||
           trials_[index].rejection != Rejection::not_loadable)
         return;
-    throw ConfigError(trials_[0].reason);
+    throw ConfigError(question_.request.file_name + ": " + trials_[0].reason);
   }
 
   // By the objective, then by the other figure, then as they come.

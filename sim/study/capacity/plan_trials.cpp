@@ -62,11 +62,17 @@ LoadedScenario PlanTrials::load(std::size_t index) const {
   return solve_anchor(variants_.load({.changes = changes, .file_name = "", .writes_resolved = false}));
 }
 
+// An answer names no file.
+std::string PlanTrials::without_file(const std::string& problem) const {
+  const std::string file = question_.request.file_name + ": ";
+  return problem.starts_with(file) ? problem.substr(file.size()) : problem;
+}
+
 void PlanTrials::bound(std::size_t index) {
   try {
     bound_loaded(index);
   } catch (const ConfigError& error) {
-    reject(index, Rejection::not_loadable, error.problems.front());
+    reject(index, Rejection::not_loadable, without_file(error.problems.front()));
   }
 }
 
@@ -128,7 +134,7 @@ void PlanTrials::simulate(std::size_t index) {
     if (!candidate(index).searches_layouts || find_layout(index))
       simulate_loaded(index);
   } catch (const ConfigError& error) {
-    reject(index, Rejection::too_large, error.problems.front());
+    reject(index, Rejection::too_large, without_file(error.problems.front()));
   }
 }
 

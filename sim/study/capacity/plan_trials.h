@@ -87,6 +87,7 @@ class PlanTrials {
   bool find_layout(std::size_t index);
   std::optional<TrainingRun> run_of(std::size_t index, const Scenario& scenario, Duration useful);
   void judge(std::size_t index, std::string_view at_least);
+  std::string without_file(const std::string& problem) const;
   void reject(std::size_t index, Rejection rejection, std::string reason);
 
   const PlanQuestion& question_;

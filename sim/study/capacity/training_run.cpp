@@ -42,7 +42,7 @@ std::optional<std::int64_t> work_of_iteration(const PlanGoal& goal, const Throug
 std::optional<double> goodput_of(const Scenario& scenario, Duration iteration) {
   if (!scenario.cluster.faults)
     return 1;
-  const Checkpointing plan = plan_checkpoints(scenario, describe_job(scenario), iteration);
+  const Checkpointing plan = plan_checkpoints(scenario, describe_work(scenario), iteration);
   if (plan.failures.mtbf <= in_microseconds(iteration) || gets_nowhere(plan.failures, plan.interval))
     return std::nullopt;
   return expected_shares(plan.failures, plan.interval).useful;

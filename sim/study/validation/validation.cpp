@@ -86,12 +86,16 @@ std::vector<StatedCase> read_file(const std::string& file) {
   return cases;
 }
 
-// A measured step that no GPU can take is a mistake in what was measured: the others are predicted all the same.
+// A measured step that no GPU can take is a mistake in what was measured, and one that takes too long to simulate is
+// for who says so (`too_large` is told why): the others are predicted all the same.
 void add_case(const StatedCase& stated, const ProfileStore& store, const CaseErrors& errors,
-              Validation& validation) {
+              Validation& validation, std::vector<std::string>& too_large) {
   try {
     validation.cases.push_back(run_case(stated, store, errors.of(stated.result.group)));
   } catch (const ImpossibleStep& error) {
+    validation.notes.push_back(stated.result.name + " is not asked: " + error.problems.front());
+  } catch (const TooLarge& error) {
+    too_large.push_back(error.problems.front());
     validation.notes.push_back(stated.result.name + " is not asked: " + error.problems.front());
   }
 }
@@ -102,11 +106,14 @@ Validation validate(const ValidationOptions& options) {
   const ProfileStore store(options.data_directory);
   const CaseErrors errors(options.errors, store);
   Validation validation;
+  std::vector<std::string> too_large;
   for (const std::string& file : options.files)
     for (StatedCase& stated : read_file(file)) {
       stated.accepts_any_size = options.accepts_any_size;
-      add_case(stated, store, errors, validation);
+      add_case(stated, store, errors, validation, too_large);
     }
+  if (validation.cases.empty() && !too_large.empty())
+    throw TooLarge(too_large);
   if (!options.runs.empty())
     append_runs(options, store, errors, validation);
   append_kernel_tables(options.kernel_tables, store, validation);

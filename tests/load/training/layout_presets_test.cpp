@@ -15,7 +15,8 @@ namespace lockstep::layout_presets_test {
 using Json = nlohmann::ordered_json;
 
 Json cut_model(const Json& training) {
-  Json all{{"micro_batch", 1}, {"gradient_accumulation", 4}, {"tensor_parallel", 2}, {"pipeline_parallel", 2}};
+  Json all{
+      {"micro_batch", 1}, {"gradient_accumulation", 4}, {"tensor_parallel", 2}, {"pipeline_parallel", 2}};
   all.update(training);
   return {{"name", "presets"},
           {"cluster", {{"machine", "dgx_a100_80gb"}, {"nodes", 2}}},
@@ -102,8 +103,8 @@ TEST_CASE("colossalai puts stages of a copy nearer than copies") {
 }
 
 TEST_CASE("What is stated stands over a framework's default, and every default tells its source") {
-  const LoadedScenario stated =
-      loaded({{"framework", "torchtitan"}, {"sequence_parallel", false}, {"tensor_parallel_overlap", "pieces"}});
+  const LoadedScenario stated = loaded(
+      {{"framework", "torchtitan"}, {"sequence_parallel", false}, {"tensor_parallel_overlap", "pieces"}});
   CHECK_FALSE(stated.training.layout.degrees.sequence_parallel);
   CHECK(stated.training.layout.degrees.tensor_overlap == TensorOverlap::pieces);
   for (const char* framework : {"megatron", "nemo", "deepspeed", "colossalai"}) {
@@ -111,18 +112,22 @@ TEST_CASE("What is stated stands over a framework's default, and every default t
     for (const char* key : {"placement", "pipeline_schedule", "sequence_parallel", "tensor_parallel_overlap",
                             "vocabulary_multiple", "keeps_gathered_inputs"}) {
       INFO(framework, " ", key);
-      CHECK(contains(scenario.provenance.at(std::string("/training/") + key).get<std::string>(), "default ("));
+      CHECK(
+          contains(scenario.provenance.at(std::string("/training/") + key).get<std::string>(), "default ("));
     }
   }
 }
 
 TEST_CASE("What a framework that is named does not have is refused with what it has") {
-  CHECK(contains(problem_of({{"framework", "megatron"}, {"strategy", "zero1"}, {"pipeline_schedule", "zb_h1"}}),
-                 "megatron 0.13 does not have; valid with it: 1f1b, interleaved"));
+  CHECK(
+      contains(problem_of({{"framework", "megatron"}, {"strategy", "zero1"}, {"pipeline_schedule", "zb_h1"}}),
+               "megatron 0.13 does not have; valid with it: 1f1b, interleaved"));
   CHECK(contains(problem_of({{"framework", "torchtitan"}, {"pipeline_schedule", "zb_h2"}}),
                  "valid with it: 1f1b, gpipe, interleaved, zb_h1, zb_v"));
-  CHECK(contains(problem_of({{"framework", "deepspeed"}, {"strategy", "zero2"}}), "valid with it: ddp, zero1"));
-  CHECK(contains(problem_of({{"framework", "torchtitan"}, {"strategy", "ddp"}}), "valid with it: fsdp, hsdp"));
+  CHECK(
+      contains(problem_of({{"framework", "deepspeed"}, {"strategy", "zero2"}}), "valid with it: ddp, zero1"));
+  CHECK(
+      contains(problem_of({{"framework", "torchtitan"}, {"strategy", "ddp"}}), "valid with it: fsdp, hsdp"));
   CHECK(contains(problem_of({{"framework", "torchtitan"}, {"tensor_parallel_overlap", "backward"}}),
                  "valid with it: none, pieces"));
   const Json ring{{"framework", "deepspeed"},

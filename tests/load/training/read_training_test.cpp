@@ -63,12 +63,12 @@ TEST_CASE("a framework alone chooses its first strategy, and a strategy alone it
 
 TEST_CASE("a framework that lacks the strategy is refused with its strategies and with those that have it") {
   const std::vector<std::string> frameworks = valid_frameworks();
-  const bool is_there = std::find(frameworks.begin(), frameworks.end(), "colossalai") != frameworks.end();
-  const std::string found = problems_of_lab({{"training.framework", "colossalai"}});
-  CHECK(contains(found, "/training/framework: found \"colossalai\""));
-  CHECK(contains(
-      found, is_there ? "whose strategies are zero1, zero2, zero3; this is ddp; valid for ddp: pytorch_ddp, "
-                      : "expected a valid name"));
+  const bool is_there = std::find(frameworks.begin(), frameworks.end(), "pytorch_fsdp") != frameworks.end();
+  const std::string found = problems_of_lab({{"training.framework", "pytorch_fsdp"}});
+  CHECK(contains(found, "/training/framework: found \"pytorch_fsdp\""));
+  CHECK(contains(found, is_there
+                            ? "whose strategies are fsdp, hsdp; this is ddp; valid for ddp: pytorch_ddp, "
+                            : "expected a valid name"));
 }
 
 TEST_CASE("a framework for one machine is refused on two") {

@@ -71,8 +71,8 @@ TEST_CASE("Tensor parallelism exchanges a block's activations four times a micro
 
 // The first of two stages sends each micro-batch's hidden states once, and its embedding's gradient.
 TEST_CASE("A stage hands each micro-batch on once") {
-  const DimensionCost cost = cost_of(transformer(1, {{"strategy", "ddp"}, {"pipeline_parallel", 2}}), "pipeline",
-                                     Payload::activations);
+  const DimensionCost cost = cost_of(transformer(1, {{"strategy", "ddp"}, {"pipeline_parallel", 2}}),
+                                     "pipeline", Payload::activations);
   CHECK(cost.messages == micro_batches + 1);
   CHECK(cost.smallest == Bytes{2 * hidden * tokens});
 }
@@ -80,15 +80,20 @@ TEST_CASE("A stage hands each micro-batch on once") {
 TEST_CASE("What hides a dimension is its bytes over what is computed meanwhile") {
   for (const DimensionCost& cost : costs_of(transformer(2, {{"strategy", "ddp"}, {"tensor_parallel", 8}}))) {
     REQUIRE(cost.needs.has_value());
-    CHECK(static_cast<double>(cost.needs->count()) ==
-          doctest::Approx(static_cast<double>(cost.sent.count()) / cost.computing.in_seconds()).epsilon(1e-6));
+    CHECK(
+        static_cast<double>(cost.needs->count()) ==
+        doctest::Approx(static_cast<double>(cost.sent.count()) / cost.computing.in_seconds()).epsilon(1e-6));
     CHECK(cost.stands.has_value() == (*cost.needs < cost.link_bandwidth));
   }
 }
 
+// Of as much computing: four exchanges a block against one message a stage, and the embedding's gradient once.
 TEST_CASE("Tensor parallelism needs far more bandwidth than a pipeline") {
-  const Json tensor = transformer(1, {{"strategy", "ddp"}, {"tensor_parallel", 8}});
-  const Json pipeline = transformer(1, {{"strategy", "pp"}});
+  const Json many{{"strategy", "ddp"}, {"gradient_accumulation", 64}};
+  Json tensor = transformer(1, many);
+  Json pipeline = transformer(1, many);
+  tensor["training"]["tensor_parallel"] = 2;
+  pipeline["training"]["pipeline_parallel"] = 2;
   CHECK(cost_of(tensor, "tensor", Payload::activations).needs->count() >
         4 * cost_of(pipeline, "pipeline", Payload::activations).needs->count());
 }
