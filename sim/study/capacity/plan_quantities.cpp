@@ -39,7 +39,7 @@ std::string time_text(double seconds) {
 }
 
 std::string usd_text(double usd) {
-  return "$" + three_digits(usd);
+  return fmt::format("${}", three_digits(usd));
 }
 
 std::string energy_text(double kwh) {
