@@ -383,6 +383,19 @@ void add_new_warnings(const std::string& where, const LoadedScenario& variant,
       warnings.push_back(where + warning);
 }
 
+namespace {
+
+// Its model and training are a scenario's, and it is asked of another verb.
+void refuse_plan_request(const ordered_json& value, const std::string& file_name) {
+  if (value.is_object() && value.contains("candidates") && value.contains("goal") &&
+      !value.contains("cluster"))
+    throw ConfigError(
+        fmt::format("{}: found a request for a plan, expected a scenario; lockstep plan {} answers it",
+                    file_name, file_name));
+}
+
+}  // namespace
+
 LoadedScenario load_value(const ordered_json& value, const LoadOptions& options) {
   JsonDocument document = JsonDocument::from_value(value, options.file_name);
   Overrides changes = options.overrides;
@@ -390,6 +403,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   apply_overrides(document, changes);
   LoadedScenario scenario;
   scenario.given = document.value();
+  refuse_plan_request(scenario.given, options.file_name);
   add_empty_sections(document);
   LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
   ReadLater later;

@@ -87,11 +87,13 @@ class PassFinder {
     return verb == Verb::backward ? PassKind::backward_input : PassKind::backward_weights;
   }
 
+  // They lie in the order in which their gradients come.
   std::int64_t chunk_of(std::size_t layer) const {
     const std::vector<LayerRange>& chunks = stage_.stage->chunks;
-    std::size_t chunk = 0;
-    while (layer >= chunks[chunk].last) ++chunk;
-    return static_cast<std::int64_t>(chunk);
+    const auto holds = [layer](const LayerRange& chunk) {
+      return chunk.first <= layer && layer < chunk.last;
+    };
+    return std::find_if(chunks.begin(), chunks.end(), holds) - chunks.begin();
   }
 
   // Layers go up forward and down backward, where weights may follow the same layer's input.

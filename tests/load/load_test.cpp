@@ -41,6 +41,13 @@ void check_refused(const std::vector<BadChange>& changes, std::string (*problems
   }
 }
 
+TEST_CASE("a request for a plan is no scenario, and it is said who answers it") {
+  const std::string found =
+      problems_of({.text = R"({"model": {"name": "resnet50"}, "goal": {"samples": 1}, "candidates": []})"});
+  CHECK(found ==
+        "scenario: found a request for a plan, expected a scenario; lockstep plan scenario answers it");
+}
+
 TEST_CASE("a misspelt key is an error that names its place and the nearest key") {
   check_refused(
       {{"clutser", "{}", {"/clutser: ", "unknown key", "\"cluster\""}},

@@ -133,8 +133,10 @@ void PlanTrials::simulate(std::size_t index) {
   try {
     if (!candidate(index).searches_layouts || find_layout(index))
       simulate_loaded(index);
-  } catch (const ConfigError& error) {
+  } catch (const TooLarge& error) {
     reject(index, Rejection::too_large, without_file(error.problems.front()));
+  } catch (const ConfigError& error) {
+    reject(index, Rejection::not_loadable, without_file(error.problems.front()));
   }
 }
 
