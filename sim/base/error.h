@@ -29,7 +29,8 @@ struct ConfigError : std::runtime_error {
   }
 };
 
-// It could be simulated, but takes more time or memory than anybody asked for: who asks many things leaves this one out.
+// It could be simulated, but takes more time or memory than anybody asked for: who asks many things leaves this one
+// out.
 struct TooLarge : ConfigError {
   using ConfigError::ConfigError;
 };

@@ -209,10 +209,8 @@ Conflict seats_problem(const Scenario& scenario) {
     return std::nullopt;
   return fmt::format(
       "/training/placement: found \"{}\", which puts the {} ranks of the {} dimension, {} apart, at other "
-      "GPUs of "
-      "one node of {} than of the next: not modelled; expected dimensions that, one inside the other, divide "
-      "a "
-      "node or fill whole nodes",
+      "GPUs of one node of {} than of the next: not modelled; expected dimensions that, one inside the "
+      "other, divide a node or fill whole nodes",
       text_of(layout.placement), uneven->size, uneven->name, uneven->stride, gpus);
 }
 

@@ -148,8 +148,10 @@ class IterationBound {
       all += seconds(part);
       longest = std::max(longest, seconds(part));
     }
+    if (layout_.pipeline == 1)
+      return micro_batches() * all;
     const double in_turn = as_double(layout_.chunks) * (micro_batches() + 2 * as_double(layout_.pipeline));
-    return std::min(micro_batches() * all, layout_.pipeline > 1 ? in_turn * longest : micro_batches() * all);
+    return std::min(micro_batches() * all, in_turn * longest);
   }
 
   // A measured step is of all micro-batches, and no rank has more of it.

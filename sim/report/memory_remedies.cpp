@@ -42,22 +42,14 @@ MemoryUse peak_before_update(const Run& run, std::span<const MemoryUse> standing
   return peak;
 }
 
-std::int64_t most_in_flight(const Layout& layout, std::int64_t micro_batches) {
-  const PipelineShape shape{
-      .stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = micro_batches};
-  return most_in_flight(pipeline_schedule_named(layout.schedule).passes(shape, 0));
-}
-
-// So many hold as much as all: a third holds nothing that the second does not; in a pipeline, which holds several at a
-// time, two rounds of them show the most that its schedule keeps, unless that is all.
+// So many hold as much as all; where there is no pipeline, a third holds nothing that the second does not.
 std::int64_t telling_micro_batches(const Scenario& scenario) {
   const Layout& layout = scenario.training.layout;
   const std::int64_t all = scenario.training.gradient_accumulation;
   if (layout.pipeline == 1)
     return std::min<std::int64_t>(all, 2);
-  const std::int64_t few = 2 * layout.pipeline * layout.chunks;
-  const bool is_enough = few < all && most_in_flight(layout, few) == most_in_flight(layout, all);
-  return is_enough ? few : all;
+  return telling_micro_batches(pipeline_schedule_named(layout.schedule),
+                               {.stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = all});
 }
 
 // A second iteration holds nothing that the first does not.

@@ -93,7 +93,8 @@ std::vector<IssuedPass> passes_of(const Job& job) {
   return passes;
 }
 
-// The kernels of a pass, or of the optimizer (of dense parameters and experts apart, where there are both), in the order in which they are issued.
+// The kernels of a pass, or of the optimizer (of dense parameters and experts apart, where there are both), in the
+// order in which they are issued.
 class IssuedKernels {
  public:
   // Products are the whole job's, also of a stage.

@@ -10,6 +10,7 @@
 #include "sim/run/describe_job.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/strategy.h"
+#include "tests/support/cut_transformer.h"
 #include "tests/support/property.h"
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
@@ -37,19 +38,7 @@ Json equal_layers(std::int64_t ranks, const Json& training) {
 Json transformer(const std::string& machine, std::int64_t nodes, const Json& training) {
   Json all = training;
   all["optimizer"] = "adam";
-  return {{"name", "layout"},
-          {"cluster", {{"machine", machine}, {"nodes", nodes}}},
-          {"model",
-           {{"family", "transformer"},
-            {"style", "gpt2"},
-            {"layers", 8},
-            {"hidden", 1024},
-            {"heads", 16},
-            {"vocabulary", 8192},
-            {"sequence_length", 512},
-            {"attention", "fused"},
-            {"precision", "bf16"}}},
-          {"training", all}};
+  return cut_transformer(machine, nodes, all);
 }
 
 Report report_of(const Json& given) {

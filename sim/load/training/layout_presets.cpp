@@ -72,8 +72,7 @@ LayoutPreset nemo_preset() {
       "NeMo, lightning/pytorch/strategies/megatron_strategy.py: sequence_parallel false";
   preset.tensor_overlap.why =
       "NeMo, lightning/pytorch/callbacks/megatron_comm_overlap.py: tp_comm_overlap false; Megatron Core "
-      "overlaps "
-      "backward's";
+      "overlaps backward's";
   preset.vocabulary_multiple.why =
       "NeMo, collections/llm/gpt/model/base.py: make_vocab_size_divisible_by 128";
   preset.context_kinds = {{ContextKind::ring}, {ContextKind::all_gather}, {ContextKind::ulysses}};

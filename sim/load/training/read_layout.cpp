@@ -462,8 +462,7 @@ std::string few_micro_batches(const TrainingSpec& training) {
   const IdealBubble bubble = ideal_bubble(layout.schedule, shape);
   return fmt::format(
       "the pipeline has fewer micro-batches ({}) than stages ({}): with {} a stage idles {} % of its time "
-      "even if "
-      "all take equally long; {} or more keep all stages at work at once",
+      "even if all take equally long; {} or more keep all stages at work at once",
       shape.micro_batches, shape.stages, layout.schedule, (100 * bubble.idle + bubble.span / 2) / bubble.span,
       shape.stages);
 }

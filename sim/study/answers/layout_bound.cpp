@@ -2,41 +2,19 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "sim/base/check.h"
 #include "sim/run/cluster.h"
 #include "sim/run/describe_job.h"
 #include "sim/run/pricing.h"
 #include "sim/training/memory.h"
+#include "sim/training/schedules/free_pipeline.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
-
-// What the kernels of one micro-batch take in a chunk of a stage.
-struct PassTime {
-  Duration forward;
-  Duration backward_input;
-  Duration backward_weights;
-
-  Duration of(PassKind kind) const {
-    switch (kind) {
-      case PassKind::forward:
-        return forward;
-      case PassKind::backward:
-        return backward_input + backward_weights;
-      case PassKind::backward_input:
-        return backward_input;
-      case PassKind::backward_weights:
-        break;
-    }
-    return backward_weights;
-  }
-};
 
 // What a library gets out of some wires, of one class and in one direction.
 Bandwidth carried(const ClusterSpec& cluster, const LinkSpec& link, std::int64_t count) {
@@ -130,80 +108,6 @@ class PassPricer {
   Bandwidth all_;
 };
 
-// A pipeline whose messages take no time.
-class FreePipeline {
- public:
-  FreePipeline(const PipelineSchedule& schedule, const PipelineShape& shape,
-               std::vector<std::vector<PassTime>> times)
-      : schedule_(schedule),
-        shape_(shape),
-        times_(std::move(times)),
-        forward_ends_(static_cast<std::size_t>(shape.parts() * shape.micro_batches)),
-        backward_ends_(forward_ends_.size()),
-        ends_(times_.size()),
-        next_(times_.size()) {
-    for (std::int64_t stage = 0; stage < shape.stages; ++stage)
-      passes_.push_back(schedule.passes(shape, stage));
-  }
-
-  // When the first stage has run its passes.
-  Duration run() {
-    for (bool has_moved = true; has_moved;) {
-      has_moved = false;
-      for (std::size_t stage = 0; stage < passes_.size(); ++stage)
-        while (next_[stage] < passes_[stage].size() && run_pass(stage, passes_[stage][next_[stage]])) {
-          ++next_[stage];
-          has_moved = true;
-        }
-    }
-    LOCKSTEP_CHECK(next_.front() == passes_.front().size(), "a schedule waits for nothing that never comes");
-    return ends_.front();
-  }
-
-  // What the passes of a stage take without any wait.
-  Duration busy(std::size_t stage) const {
-    Duration busy;
-    for (const Pass& pass : passes_[stage]) busy += time_of(stage, pass);
-    return busy;
-  }
-
- private:
-  using End = std::optional<Duration>;
-
-  Duration time_of(std::size_t stage, const Pass& pass) const {
-    return times_[stage][static_cast<std::size_t>(pass.chunk)].of(pass.kind);
-  }
-  End& end_of(std::vector<End>& ends, std::int64_t part, const Pass& pass) const {
-    return ends[static_cast<std::size_t>(part * shape_.micro_batches + pass.micro_batch)];
-  }
-
-  // False: what it waits for has not run yet.
-  bool run_pass(std::size_t stage, const Pass& pass) {
-    const std::int64_t part = schedule_.part(shape_, static_cast<std::int64_t>(stage), pass.chunk);
-    const bool goes_forward = pass.kind == PassKind::forward;
-    End ready = Duration::zero();
-    if (goes_forward && part > 0)
-      ready = end_of(forward_ends_, part - 1, pass);
-    if (!goes_forward && pass.kind != PassKind::backward_weights && part + 1 < shape_.parts())
-      ready = end_of(backward_ends_, part + 1, pass);
-    if (!ready)
-      return false;
-    ends_[stage] = std::max(ends_[stage], *ready) + time_of(stage, pass);
-    if (pass.kind != PassKind::backward_weights)
-      end_of(goes_forward ? forward_ends_ : backward_ends_, part, pass) = ends_[stage];
-    return true;
-  }
-
-  const PipelineSchedule& schedule_;
-  PipelineShape shape_;
-  std::vector<std::vector<PassTime>> times_;  // by stage and chunk
-  std::vector<End> forward_ends_;             // by part and micro-batch; none: has not run yet
-  std::vector<End> backward_ends_;
-  std::vector<Duration> ends_;  // by stage, of what has run so far
-  std::vector<std::size_t> next_;
-  std::vector<std::vector<Pass>> passes_;  // by stage
-};
-
 bool may_take_less_than_priced(const Scenario& scenario) {
   const bool has_lengths = scenario.input && scenario.input->lengths;
   const auto is_faster = [](const Straggler& straggler) { return straggler.slowdown_ppm < million; };
@@ -230,11 +134,11 @@ Duration time_of_pipeline(const Scenario& scenario, const Job& job, const PassPr
   for (std::size_t stage = 0; stage < times.size(); ++stage)
     for (const LayerRange& chunk : job.stages[stage].stage->chunks)
       times[stage].push_back(pricer.price(job.stages[stage], chunk));
-  FreePipeline pipeline(pipeline_schedule_named(scenario.training.layout.schedule), shape_of(scenario),
-                        std::move(times));
-  Duration least = pipeline.run() + least_optimizer(scenario, job.stages.front(), pricer);
+  const std::vector<FreeSpan> spans =
+      run_freely(pipeline_schedule_named(scenario.training.layout.schedule), shape_of(scenario), times);
+  Duration least = spans.front().end + least_optimizer(scenario, job.stages.front(), pricer);
   for (std::size_t stage = 1; stage < job.stages.size(); ++stage)
-    least = std::max(least, pipeline.busy(stage) + least_optimizer(scenario, job.stages[stage], pricer));
+    least = std::max(least, spans[stage].busy + least_optimizer(scenario, job.stages[stage], pricer));
   return least;
 }
 

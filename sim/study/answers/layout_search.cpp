@@ -13,6 +13,7 @@
 #include "sim/report/prediction.h"
 #include "sim/study/answers/layout_bound.h"
 #include "sim/study/parallel.h"
+#include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
 namespace {
@@ -44,11 +45,16 @@ LayoutCluster cluster_of(const LoadedScenario& base, const std::optional<std::in
   return cluster;
 }
 
-// More of them hold no more at once: every stage has reached its most, and the passes of one more round.
+// A long pipeline with as many micro-batches as tell what it holds.
 std::optional<Scenario> shortened(const Scenario& scenario) {
   const Layout& layout = scenario.training.layout;
-  const std::int64_t few = 2 * layout.pipeline * layout.chunks;
-  if (layout.pipeline == 1 || scenario.training.gradient_accumulation <= 2 * few)
+  const std::int64_t all = scenario.training.gradient_accumulation;
+  if (layout.pipeline == 1)
+    return std::nullopt;
+  const std::int64_t few =
+      telling_micro_batches(pipeline_schedule_named(layout.schedule),
+                            {.stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = all});
+  if (all <= 2 * few)
     return std::nullopt;
   Scenario shorter = scenario;
   shorter.training.gradient_accumulation = few;

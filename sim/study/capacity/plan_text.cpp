@@ -160,7 +160,8 @@ std::string_view words_of(Rejection kind) {
   return "too large to be simulated (--yes)";
 }
 
-// One line for all numbers of nodes of a machine and a strategy that are rejected alike, with the reason of the largest.
+// One line for all numbers of nodes of a machine and a strategy that are rejected alike, with the reason of the
+// largest.
 std::string rejected_text(const PlanAnswer& answer) {
   std::map<std::tuple<std::size_t, std::string, Rejection>, std::vector<const RejectedOption*>> groups;
   for (const RejectedOption& rejected : answer.rejected)

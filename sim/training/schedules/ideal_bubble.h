@@ -4,8 +4,7 @@
 //
 // Problem:   someone who chooses a number of micro-batches wants to know the bubble before anything is
 //            simulated, of any schedule.
-// Idea:      every stage's passes in their order, each as early as the rules of pipeline_schedule.h let
-//            it: forward, and either half of backward, take a turn.
+// Idea:      a free pipeline in which forward, and either half of backward, take a turn.
 // Invariant: for GPipe and 1F1B the published (p - 1) / (m + p - 1), interleaved (p - 1) / (v m + p - 1).
 // Cost:      linear in the passes of all stages.
 

@@ -133,6 +133,17 @@ std::int64_t most_in_flight(std::span<const Pass> passes) {
   return peak_of(passes, change_in_flight);
 }
 
+std::int64_t telling_micro_batches(const PipelineSchedule& schedule, const PipelineShape& shape) {
+  PipelineShape shorter = shape;
+  shorter.micro_batches = 2 * shape.parts();
+  if (shorter.micro_batches >= shape.micro_batches)
+    return shape.micro_batches;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage)
+    if (most_in_flight(schedule.passes(shorter, stage)) != most_in_flight(schedule.passes(shape, stage)))
+      return shape.micro_batches;
+  return shorter.micro_batches;
+}
+
 Bytes most_kept(std::span<const Pass> passes, std::span<const KeptActivations> chunks) {
   return peak_of(passes, [&](const Pass& pass) {
     LOCKSTEP_CHECK(static_cast<std::size_t>(pass.chunk) < chunks.size(), "what every chunk keeps is told");

@@ -112,6 +112,9 @@ std::vector<std::int64_t> chunks_by_completion(std::span<const Pass> passes, std
 // backward, or its backward_weights, is done.
 std::int64_t most_in_flight(std::span<const Pass> passes);
 
+// So many micro-batches show the most that stages hold of all: two rounds of them, unless that is fewer than they hold.
+std::int64_t telling_micro_batches(const PipelineSchedule& schedule, const PipelineShape& shape);
+
 // What a chunk's forward leaves for its backward, and what of it backward_input leaves for backward_weights.
 struct KeptActivations {
   Bytes by_forward;

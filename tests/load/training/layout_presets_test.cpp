@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sim/base/error.h"
+#include "tests/support/cut_transformer.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::layout_presets_test {
@@ -18,19 +19,7 @@ Json cut_model(const Json& training) {
   Json all{
       {"micro_batch", 1}, {"gradient_accumulation", 4}, {"tensor_parallel", 2}, {"pipeline_parallel", 2}};
   all.update(training);
-  return {{"name", "presets"},
-          {"cluster", {{"machine", "dgx_a100_80gb"}, {"nodes", 2}}},
-          {"model",
-           {{"family", "transformer"},
-            {"style", "gpt2"},
-            {"layers", 8},
-            {"hidden", 1024},
-            {"heads", 16},
-            {"vocabulary", 8192},
-            {"sequence_length", 512},
-            {"attention", "fused"},
-            {"precision", "bf16"}}},
-          {"training", all}};
+  return cut_transformer("dgx_a100_80gb", 2, all);
 }
 
 LoadedScenario loaded(const Json& training) {
