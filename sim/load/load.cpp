@@ -270,8 +270,7 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   scenario.communication =
       read_communication(json.required("communication"), root / "communication", machine.library);
   later.measured = read_measured_steps(json.required("compute"), root / "compute");
-  scenario.compute =
-      read_compute(json.required("compute"), scenario.training.framework, scenario.model.precision);
+  scenario.compute = read_compute(json.required("compute"), scenario.training, scenario.model.precision);
   scenario.simulation = read_simulation(json.required("simulation"));
   if (const auto compare = json.optional("compare")) {
     scenario.comparison = read_comparison(*compare, root / "compare");

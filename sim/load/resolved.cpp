@@ -314,9 +314,19 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
     return;
   json["pipeline_schedule"] = layout.schedule;
   json["virtual_stages"] = layout.chunks;
-  json["batch_p2p_sync"] = layout.batch_p2p_sync;
   if (!layout.stage_blocks.empty())
     json["stage_layers"] = layout.stage_blocks;
+}
+
+void write_host_waits(const TrainingSpec& training, ordered_json& json) {
+  const HostWaits& waits = training.host_waits;
+  const bool may_wait = runs_megatron(training.framework) || training.framework == "deepspeed";
+  if (training.layout.pipeline > 1)
+    json["batch_p2p_sync"] = waits.for_messages;
+  if (may_wait || waits.for_batch)
+    json["broadcast_data_sync"] = waits.for_batch;
+  if (may_wait || waits.for_loss)
+    json["check_for_nan_in_loss"] = waits.for_loss;
 }
 
 ordered_json write_training(const Scenario& scenario) {
@@ -334,6 +344,7 @@ ordered_json write_training(const Scenario& scenario) {
                                          scenario.copies_of_model()}};
   if (layout.is_cut())
     write_layout(scenario, json);
+  write_host_waits(training, json);
   write_family_options(training, json);
   if (runs_megatron(training.framework))
     json["accumulate_allreduce_grads_in_fp32"] = training.accumulate_allreduce_grads_in_fp32;
@@ -373,6 +384,8 @@ ordered_json write_anchor(const Anchor& anchor) {
 ordered_json write_compute(const LoadedScenario& scenario) {
   const ComputeSpec& compute = scenario.compute;
   ordered_json json{{"kernels", name_of(compute.kernels, kernel_style_spellings)},
+                    {"modules", name_of(compute.modules, module_style_spellings)},
+                    {"cross_entropy_loss_fusion", compute.cross_entropy_loss_fusion},
                     {"memory_format", name_of(compute.memory_format, memory_format_spellings)},
                     {"attention_backend", name_of(compute.attention_backend, attention_backend_spellings)}};
   write_measured_steps(scenario, json);

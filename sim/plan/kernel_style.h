@@ -14,4 +14,7 @@ namespace lockstep {
 // kernel before it; fused: the same by hand, and one-pass optimizers.
 enum class KernelStyle : std::uint8_t { eager, compiled, fused };
 
+// Who writes the modules that call them, and how much their host has to do beside each kernel.
+enum class ModuleStyle : std::uint8_t { torch, megatron };
+
 }  // namespace lockstep

@@ -134,10 +134,13 @@ class LayerPricer {
         weight_uses_(scenario.compute.kernels == KernelStyle::fused ? scenario.training.gradient_accumulation
                                                                     : 1),
         style_(scenario.compute.kernels),
+        fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
         is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
         has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, scenario.model.precision)) {}
 
   KernelWork forward(const Layer& layer, bool reads_same_input) const {
+    if (layer.is_loss && !fuses_loss_)
+      return loss_by_operators(layer, {.count = 20, .bytes = 4 + 8 + 8 + 4 + 8});
     const std::int64_t elements = forward_elements(layer) * batch_ + layer.weight_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.weight_elements * cast_bytes : 0;
     KernelWork work{.work_class = work_class(layer.kind),
@@ -152,6 +155,8 @@ class LayerPricer {
   }
 
   KernelWork backward(const Layer& layer) const {
+    if (layer.is_loss && !fuses_loss_)
+      return loss_by_operators(layer, {.count = 7, .bytes = 8});
     const std::int64_t elements =
         backward_elements(layer) * batch_ + layer.weight_elements + layer.gradient_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.gradient_elements * cast_bytes : 0;
@@ -253,6 +258,16 @@ class LayerPricer {
     return layer.backward_elements + (style_ == KernelStyle::eager ? layer.eager_backward_elements : 0);
   }
 
+  // Megatron-LM, core/tensor_parallel/cross_entropy.py: one operator after another over each logit in fp32. Forward
+  // finds the largest, takes it off, raises to powers, adds up and divides; backward multiplies.
+  KernelWork loss_by_operators(const Layer& layer, const MemoryPasses& of_logit) const {
+    const std::int64_t casting = element_bytes_ == 4 ? 0 : cast_bytes;
+    return {.work_class = work_class(layer.kind),
+            .flops = layer.forward_flops * batch_,
+            .bytes = layer.saved_elements * batch_ * (of_logit.bytes + casting),
+            .launches = of_logit.count};
+  }
+
   // A loss is taken in fp32: its logits are cast there, their gradient back; what is counted in elements is
   // moved twice as wide.
   std::int64_t loss_casts(const Layer& layer) const {
@@ -320,6 +335,7 @@ class LayerPricer {
   std::int64_t
       weight_uses_;  // of a weight in fp8: Transformer Engine keeps it for a step (is_first_microbatch)
   KernelStyle style_;
+  bool fuses_loss_;
   bool is_channels_last_;
   bool has_tensor_cores_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -22,15 +23,32 @@ constexpr std::int64_t compiled_operator_ppm = 500'000;
 // that takes 37.1 and 33.2 (NVIDIA/TransformerEngine issue 2053).
 constexpr std::int64_t transformer_engine_ppm = 2'700'000;
 
+// What Megatron-LM's modules take a kernel, by what PyTorch's operators alone take: beside them are views,
+// functions of autograd that are written in Python, and states of random numbers that are put aside and back
+// (core/tensor_parallel/random.py, fork). Forward: the shortest of a block that Sailor timed alone on A100 (OPT 350M
+// cut in two, one sequence: 1.91 ms of 21 kernels). Backward, which C++ walks: what is left of vTrain's rows that
+// no layout cuts and the host bounds (validate/layouts/vtrain_host.json).
+constexpr std::int64_t megatron_forward_ppm = 4'500'000;
+constexpr std::int64_t megatron_backward_ppm = 1'700'000;
+
 struct IssueCost {
-  Duration graph;    // of a pass, forward or backward
-  Duration kernel;   // with its launch
-  Duration product;  // the first kernel of a layer that multiplies
+  Duration graph;   // of a pass, forward or backward
+  Duration kernel;  // an operator with its launch
+  // What a kernel takes, by that.
+  std::int64_t forward_ppm = million;
+  std::int64_t backward_ppm = million;
+  std::int64_t product_ppm = million;  // likewise, the first of a layer that multiplies
+
+  Duration of(Category category) const {
+    const bool is_forward = category == Category::forward || category == Category::recompute;
+    const std::int64_t of_backward = category == Category::backward ? backward_ppm : million;
+    return scaled(kernel, is_forward ? forward_ppm : of_backward, million);
+  }
 };
 
 // Kernels that are written by hand are Transformer Engine's there.
 bool uses_transformer_engine(const Scenario& scenario) {
-  return runs_megatron(scenario.training.framework) && scenario.compute.kernels == KernelStyle::fused;
+  return scenario.compute.modules == ModuleStyle::megatron && scenario.compute.kernels == KernelStyle::fused;
 }
 
 // None: everything is issued at once, or nobody issues kernels.
@@ -41,11 +59,16 @@ std::optional<IssueCost> issue_cost(const Scenario& scenario) {
     return std::nullopt;
   if (scenario.compute.kernels == KernelStyle::compiled) {
     const Duration kernel = scaled(each, compiled_operator_ppm, million) + gpu.host_launch;
-    return IssueCost{.graph = each * operators_of_graph, .kernel = kernel, .product = kernel};
+    return IssueCost{.graph = each * operators_of_graph, .kernel = kernel};
   }
   const Duration kernel = each + gpu.host_launch;
-  const std::int64_t product_ppm = uses_transformer_engine(scenario) ? transformer_engine_ppm : million;
-  return IssueCost{.graph = {}, .kernel = kernel, .product = scaled(kernel, product_ppm, million)};
+  if (scenario.compute.modules == ModuleStyle::torch)
+    return IssueCost{.graph = {}, .kernel = kernel};
+  return IssueCost{.graph = {},
+                   .kernel = kernel,
+                   .forward_ppm = megatron_forward_ppm,
+                   .backward_ppm = megatron_backward_ppm,
+                   .product_ppm = uses_transformer_engine(scenario) ? transformer_engine_ppm : million};
 }
 
 // GradScaler's check of what it has divided.
@@ -58,6 +81,7 @@ struct IssuedPass {
   PassKind kind = PassKind::forward;
   LayerRange layers;
   bool meets_neighbour = false;  // a message of its pipeline stands between it and the pass before
+  bool begins_anew = false;      // the host waits for the GPU before it
 };
 
 // Whether a stage sends what a pass has made, or waits for what it is made of.
@@ -67,29 +91,39 @@ bool is_at_end(const PipelineShape& shape, const Pass& pass, std::int64_t part, 
          part == (is_forward == of_receiving ? 0 : shape.parts() - 1);
 }
 
-std::vector<IssuedPass> passes_of_stage(const Layout& layout, const Job& stage, std::int64_t number) {
+std::vector<IssuedPass> passes_of_stage(const Job& stage, std::int64_t number) {
+  const Layout& layout = stage.training.layout;
+  const HostWaits& waits = stage.training.host_waits;
   const PipelineSchedule& schedule = pipeline_schedule_named(layout.schedule);
   const PipelineShape shape{.stages = layout.pipeline,
                             .chunks = layout.chunks,
                             .micro_batches = stage.training.gradient_accumulation};
   std::vector<IssuedPass> passes;
   bool has_sent = false;
+  bool has_loss = false;
   for (const Pass& pass : schedule.passes(shape, number)) {
     const std::int64_t part = schedule.part(shape, number, pass.chunk);
+    const bool is_last = part + 1 == shape.parts();
+    const bool meets_neighbour = has_sent || !is_at_end(shape, pass, part, true);
+    const bool has_batch = pass.kind == PassKind::forward && (part == 0 || is_last);
     passes.push_back({.kind = pass.kind,
                       .layers = stage.stage->chunks[static_cast<std::size_t>(pass.chunk)],
-                      .meets_neighbour = has_sent || !is_at_end(shape, pass, part, true)});
+                      .meets_neighbour = meets_neighbour,
+                      .begins_anew = (waits.for_messages && meets_neighbour) ||
+                                     (waits.for_batch && has_batch) || (waits.for_loss && has_loss)});
     has_sent = !is_at_end(shape, pass, part, false);
+    has_loss = pass.kind == PassKind::forward && is_last;
   }
   return passes;
 }
 
 std::vector<IssuedPass> passes_of(const Job& job) {
   const LayerRange all{0, job.layers.size()};
+  const HostWaits& waits = job.training.host_waits;
   std::vector<IssuedPass> passes;
   for (std::int64_t micro = 0; micro < job.training.gradient_accumulation; ++micro)
-    passes.insert(passes.end(), {{.kind = PassKind::forward, .layers = all, .meets_neighbour = false},
-                                 {.kind = PassKind::backward, .layers = all, .meets_neighbour = false}});
+    passes.insert(passes.end(), {{.kind = PassKind::forward, .layers = all, .begins_anew = waits.for_batch},
+                                 {.kind = PassKind::backward, .layers = all, .begins_anew = waits.for_loss}});
   return passes;
 }
 
@@ -114,7 +148,7 @@ class IssuedKernels {
   std::vector<IssuedWork> of(const IssuedPass& pass) {
     spend(cost_ ? cost_->graph : Duration::zero());
     if (pass.meets_neighbour)
-      issue_messages(1);
+      issue_messages(1, pass.kind == PassKind::forward ? Category::forward : Category::backward);
     if (pass.kind == PassKind::forward)
       for (std::size_t layer = pass.layers.first; layer < pass.layers.last; ++layer)
         add_forward(job_.layers[layer], Category::forward);
@@ -128,23 +162,24 @@ class IssuedKernels {
   // Before the next kernel.
   void spend(Duration duration) { (works_.empty() ? pending_ : works_.back().after_first) += duration; }
 
-  void issue_messages(std::size_t count) {
+  void issue_messages(std::size_t count, Category category) {
     if (cost_)
-      spend(cost_->kernel * static_cast<std::int64_t>(count));
+      spend(cost_->of(category) * static_cast<std::int64_t>(count));
   }
 
   void add_forward(const LayerWork& layer, Category category) {
-    issue_messages(layer.exchanges.before_forward.size());
+    issue_messages(layer.exchanges.before_forward.size(), category);
     add(layer.forward, category);
-    issue_messages(layer.exchanges.after_forward.size());
+    issue_messages(layer.exchanges.after_forward.size(), category);
   }
 
   void add_backward(const LayerWork& layer, PassKind kind) {
     if (kind != PassKind::backward_weights) {
       for (const std::uint32_t again : layer.recomputed) add_forward(job_.layers[again], Category::recompute);
-      issue_messages(layer.exchanges.before_backward.size());
+      issue_messages(layer.exchanges.before_backward.size(), Category::backward);
       add(layer.backward, Category::backward);
-      issue_messages(layer.exchanges.after_backward_input.size() + layer.exchanges.after_backward.size());
+      issue_messages(layer.exchanges.after_backward_input.size() + layer.exchanges.after_backward.size(),
+                     Category::backward);
     }
     if (kind != PassKind::backward_input && layer.backward_weights)
       add(*layer.backward_weights, Category::backward);
@@ -158,9 +193,11 @@ class IssuedKernels {
                       .after_first = {},
                       .waiting = {}};
     if (cost_ && work.launches > 0) {
+      const Duration kernel = cost_->of(category);
       const bool multiplies = work.products != no_products;
-      issued.until_first = std::exchange(pending_, {}) + (multiplies ? cost_->product : cost_->kernel);
-      issued.after_first = cost_->kernel * (work.launches - 1);
+      issued.until_first =
+          std::exchange(pending_, {}) + (multiplies ? scaled(kernel, cost_->product_ppm, million) : kernel);
+      issued.after_first = kernel * (work.launches - 1);
     }
     works_.push_back(issued);
   }
@@ -176,8 +213,8 @@ class IssuedKernels {
 // A step: its optimizer, and then its passes.
 class IssuedStep {
  public:
-  IssuedStep(IssuedKernels kernels, std::vector<IssuedPass> passes, bool is_read_back, bool synchronises)
-      : passes_(std::move(passes)), synchronises_(synchronises) {
+  IssuedStep(IssuedKernels kernels, std::vector<IssuedPass> passes, bool is_read_back)
+      : passes_(std::move(passes)) {
     optimizer_ = kernels.of_optimizer();
     for (IssuedWork& work : optimizer_) work.begins_anew = is_read_back;
     for (const IssuedPass& pass : passes_) {
@@ -191,15 +228,21 @@ class IssuedStep {
 
   // Whether the host waits for the GPU anywhere.
   bool is_read_back() const {
-    const std::vector<bool> passes = synchronised();
-    return optimizer_.front().begins_anew || std::find(passes.begin(), passes.end(), true) != passes.end();
+    const auto waits = [](const IssuedPass& pass) { return pass.begins_anew; };
+    return optimizer_.front().begins_anew || std::any_of(passes_.begin(), passes_.end(), waits);
   }
 
-  // By pass.
-  std::vector<bool> synchronised() const {
-    std::vector<bool> synchronised;
-    for (const IssuedPass& pass : passes_) synchronised.push_back(synchronises_ && pass.meets_neighbour);
-    return synchronised;
+  // Before each pass, of what is spent before each of `works`.
+  std::vector<std::optional<Duration>> waits(std::span<const Duration> spent) const {
+    std::vector<std::optional<Duration>> waits;
+    std::size_t first = optimizer_.size();
+    for (const IssuedPass& pass : passes_) {
+      const std::size_t count = alike_.at(key_of(pass)).size();
+      const Duration before = count > 0 ? spent[first] : Duration::zero();
+      waits.push_back(pass.begins_anew ? std::optional(before) : std::nullopt);
+      first += count;
+    }
+    return waits;
   }
 
   // Whether a step keeps the host for longer than the GPU.
@@ -218,7 +261,7 @@ class IssuedStep {
       const std::size_t first = step.size();
       step.insert(step.end(), works.begin(), works.end());
       if (!works.empty())
-        step[first].begins_anew = synchronises_ && pass.meets_neighbour;
+        step[first].begins_anew = pass.begins_anew;
     }
     return step;
   }
@@ -235,7 +278,6 @@ class IssuedStep {
   }
 
   std::vector<IssuedPass> passes_;
-  bool synchronises_;
   std::vector<IssuedWork> optimizer_;
   std::map<Key, std::vector<IssuedWork>> alike_;
 };
@@ -246,7 +288,7 @@ class IssueWalk {
   void run(std::vector<IssuedWork>& step) {
     for (IssuedWork& next : step) {
       if (next.begins_anew)
-        issued_ = done_;
+        issued_ = std::max(issued_, done_);
       issued_ += next.until_first;
       const bool is_issued = next.until_first > Duration::zero();
       next.waiting = is_issued && issued_ > done_ ? issued_ - done_ : Duration::zero();
@@ -264,9 +306,7 @@ class IssueWalk {
 // before, whatever came before that.
 void find_waiting(std::vector<IssuedWork>& step) {
   IssueWalk walk;
-  walk.run(step);
-  if (!step.front().begins_anew)
-    walk.run(step);
+  for (int round = 0; round < 2; ++round) walk.run(step);
 }
 
 // Empty where nothing waits.
@@ -279,23 +319,30 @@ std::vector<IssuedWork> waiting_step(const IssuedStep& issued) {
 }
 
 IssuedStep step_of(const Scenario& scenario, const Job& job, const WorkScale& scale) {
-  return {IssuedKernels(scenario, job, job, scale), passes_of(job), reads_back(scenario), false};
+  return {IssuedKernels(scenario, job, job, scale), passes_of(job), reads_back(scenario)};
 }
 
-// What is spent since the wait before, in the order in which a plan is written: the optimizer last.
-std::vector<Duration> between_waits(const std::vector<IssuedWork>& step, std::size_t optimizers) {
-  std::vector<Duration> between(step.size());
+// What the host spends since a wait, its own or its GPU's.
+struct SpentByHost {
+  std::vector<Duration> until_gpu_waits;   // by kernel; zero: the GPU does not wait for it
+  std::vector<Duration> until_host_waits;  // likewise, before it; zero where the host does not wait
+};
+
+// What is left of a step reaches into the next.
+SpentByHost spent_in(const std::vector<IssuedWork>& step) {
+  SpentByHost spent{.until_gpu_waits = std::vector<Duration>(step.size()),
+                    .until_host_waits = std::vector<Duration>(step.size())};
   Duration since;
-  // What is left of a step reaches into the next, unless that begins anew.
-  for (int round = step.front().begins_anew ? 1 : 0; round < 2; ++round)
+  for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < step.size(); ++i) {
-      since = (step[i].begins_anew ? Duration::zero() : since) + step[i].until_first;
+      if (step[i].begins_anew)
+        spent.until_host_waits[i] = std::exchange(since, {});
+      since += step[i].until_first;
       const bool waits = step[i].waiting > Duration::zero();
-      between[i] = waits ? since : Duration::zero();
-      since = (waits ? Duration::zero() : since) + step[i].after_first;
+      spent.until_gpu_waits[i] = waits ? std::exchange(since, {}) : Duration::zero();
+      since += step[i].after_first;
     }
-  std::rotate(between.begin(), between.begin() + static_cast<std::ptrdiff_t>(optimizers), between.end());
-  return between;
+  return spent;
 }
 
 // Steps that were measured have their host in them, and some strategies an order of their own.
@@ -304,14 +351,21 @@ bool is_issued_in_order(const Scenario& scenario) {
   return issue_cost(scenario) && !has_host_in_it(scenario) && !has_own_order;
 }
 
-std::optional<HostWork> host_work(const IssuedStep& issued, bool is_read_back) {
+std::optional<HostWork> host_work(const IssuedStep& issued) {
   const std::vector<IssuedWork> step = waiting_step(issued);
   const auto waits = [](const IssuedWork& work) { return work.waiting > Duration::zero(); };
   if (std::none_of(step.begin(), step.end(), waits))
     return std::nullopt;
-  return HostWork{.issuing = between_waits(step, issued.optimizers()),
-                  .reads_back = is_read_back,
-                  .synchronises = issued.synchronised()};
+  SpentByHost spent = spent_in(step);
+  HostWork work{.issuing = std::move(spent.until_gpu_waits),
+                .reads_back = {},
+                .pass_waits = issued.waits(spent.until_host_waits)};
+  if (step.front().begins_anew)
+    work.reads_back = spent.until_host_waits.front();
+  // As a plan is written: the optimizer last.
+  std::rotate(work.issuing.begin(), work.issuing.begin() + static_cast<std::ptrdiff_t>(issued.optimizers()),
+              work.issuing.end());
+  return work;
 }
 
 }  // namespace
@@ -344,7 +398,7 @@ bool has_host_in_it(const Scenario& scenario) {
 std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job) {
   if (!is_issued_in_order(scenario))
     return std::nullopt;
-  return host_work(step_of(scenario, job, single_gpu_scale(scenario, job)), reads_back(scenario));
+  return host_work(step_of(scenario, job, single_gpu_scale(scenario, job)));
 }
 
 std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const Job& whole,
@@ -352,12 +406,8 @@ std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const J
   if (!is_issued_in_order(scenario))
     return std::nullopt;
   const Job& job = whole.stages[stage];
-  const Layout& layout = scenario.training.layout;
-  const bool is_read_back = reads_back(scenario);
-  return host_work(
-      {IssuedKernels(scenario, whole, job, single_gpu_scale(scenario, whole)),
-       passes_of_stage(layout, job, static_cast<std::int64_t>(stage)), is_read_back, layout.batch_p2p_sync},
-      is_read_back);
+  return host_work({IssuedKernels(scenario, whole, job, single_gpu_scale(scenario, whole)),
+                    passes_of_stage(job, static_cast<std::int64_t>(stage)), reads_back(scenario)});
 }
 
 }  // namespace lockstep

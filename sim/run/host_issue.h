@@ -8,8 +8,8 @@
 //            runs ahead as far as it likes; the GPU starts no kernel that is not issued. What the training loop
 //            reads back once a step (a GradScaler's check for infinities, before the optimizer) the host waits
 //            for, so a step is walked from there; a loop that reads nothing back is behind for good or never.
-//            A stage of a pipeline is walked pass by pass, from anew where its host has waited for an exchange
-//            with a neighbour (Megatron's batch_p2p_sync).
+//            Passes are walked in the order of the schedule, from anew where the host has waited for a message
+//            between stages, a micro-batch or its loss (HostWaits).
 //            Messages between ranks only ever delay the GPU: where it does not wait alone it never does, and only
 //            the kernels that it waits for alone become ops of a plan.
 // Invariant: more kernels, a slower framework or a slower launch never make a step shorter. A step that was
@@ -18,6 +18,7 @@
 // Cost:      an addition for each kernel of a step, where the host may be behind at all.
 // Reference: operators: sitar-lab/NeuSight's timed one by one (operator_time); what of it needs no GPU is measured by
 //            validate/measure_operators. Graphs of torch.compile: meta-pytorch/tritonbench pull request 1017.
+//            Megatron's modules: eth-easl/sailor's timed layers, VIA-Research/vTrain's iterations.
 
 #include <optional>
 #include <vector>

@@ -147,6 +147,8 @@ enum class AttentionBackend : std::uint8_t { flash_attention, cudnn_attention };
 // How one GPU computes, and what was measured of that as far as it says something here.
 struct ComputeSpec {
   KernelStyle kernels = KernelStyle::eager;
+  ModuleStyle modules = ModuleStyle::torch;
+  bool cross_entropy_loss_fusion = true;  // a kernel or few, not an operator after another
   MemoryFormat memory_format = MemoryFormat::contiguous;
   AttentionBackend attention_backend = AttentionBackend::cudnn_attention;
   std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions

@@ -17,19 +17,22 @@ void HostLane::hold() {
 }
 
 void HostLane::begin_pass() {
-  if (!work_.synchronises.empty() && work_.synchronises[next_pass_++])
-    wait_for_gpu();
+  if (!work_.pass_waits.empty())
+    wait_for_gpu(work_.pass_waits[next_pass_++]);
 }
 
 void HostLane::read_back() {
-  if (work_.reads_back)
-    wait_for_gpu();
+  wait_for_gpu(work_.reads_back);
 }
 
-void HostLane::wait_for_gpu() {
+void HostLane::wait_for_gpu(std::optional<Duration> issuing) {
+  if (!issuing)
+    return;
   writer_.section("read back", Category::host_overhead);
   for (std::size_t i = 0; i < compute_.size(); ++i) {
     const OpId done = writer_.join(compute_[i]);
+    if (*issuing > Duration::zero())
+      writer_.delay(issue_[i], *issuing);
     writer_.join(issue_[i], std::span(&done, 1));
   }
 }

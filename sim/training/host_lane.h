@@ -13,6 +13,7 @@
 // Reference: PyTorch, "CUDA semantics", asynchronous execution.
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "sim/plan/plan_writer.h"
@@ -28,7 +29,7 @@ class HostLane {
       : writer_(writer), compute_(compute), issue_(issue), work_(work) {}
 
   void begin_iteration() { next_ = next_pass_ = 0; }
-  // Of a stage of a pipeline: its next pass, which the host may have waited for.
+  // The next pass, before which the host may wait for the GPU.
   void begin_pass();
   // Holds the compute lanes until the model's next kernel is issued.
   void hold();
@@ -40,7 +41,7 @@ class HostLane {
   const std::vector<LaneId>& compute_;
   const std::vector<LaneId>& issue_;
   const HostWork& work_;
-  void wait_for_gpu();
+  void wait_for_gpu(std::optional<Duration> issuing);
 
   std::size_t next_ = 0;
   std::size_t next_pass_ = 0;

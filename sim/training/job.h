@@ -101,9 +101,10 @@ struct HostWork {
   // By kernel or run of kernels of the model, in the order in which an iteration is written: until the first of
   // it is issued, since the one before that is not zero. Zero: nothing ever waits for it.
   std::vector<Duration> issuing;
-  bool reads_back = false;  // each iteration, before the optimizer steps
-  // By pass of a pipeline's stage: whether the host waits for its GPU before it issues the pass. Empty: for none.
-  std::vector<bool> synchronises = {};
+  // Where the host waits for its GPU, and what it has issued until then since the kernel that was waited for last;
+  // none: it does not wait. In each iteration before the optimizer steps, and before each pass (empty: for none).
+  std::optional<Duration> reads_back = {};
+  std::vector<std::optional<Duration>> pass_waits = {};
 };
 
 // What a process holds beside the tensors of a step. None of it on a CPU.

@@ -36,7 +36,6 @@ struct Layout {
   std::string schedule = "1f1b";                // an entry of Registry<PipelineSchedule>
   std::int64_t chunks = 1;                      // parts of the model that a rank of the pipeline holds
   std::vector<std::int64_t> stage_blocks = {};  // by part, as stated; empty: evenly
-  bool batch_p2p_sync = false;  // the host waits for its GPU after each exchange between stages
 
   bool is_cut() const {
     return degrees.tensor > 1 || degrees.context > 1 || degrees.expert > 1 || pipeline > 1;

@@ -160,6 +160,13 @@ struct DataParallelOptions {
   Duration operator_time = Duration::microseconds(20);  // that an operator holds Python's interpreter lock
 };
 
+// Where the thread that issues kernels waits for its GPU, beside what the optimizer reads back.
+struct HostWaits {
+  bool for_messages = false;  // between stages, after each
+  bool for_batch = false;     // of each micro-batch, before its forward
+  bool for_loss = false;      // likewise, before its backward
+};
+
 struct TrainingSpec {
   std::string strategy = {};  // an entry of Registry<Strategy>
   std::string framework = "pytorch_ddp";
@@ -169,6 +176,7 @@ struct TrainingSpec {
   Optimizer optimizer = Optimizer::sgd;
   Compression compression = {};
   Recompute recompute = {};
+  HostWaits host_waits = {};
   bool master_weights = false;     // half-precision weights have fp32 copies among the optimizer's states
   bool accumulate_allreduce_grads_in_fp32 = false;  // gradients stand in fp32, whatever the weights are in
   bool gradient_clipping = false;  // by the norm of all gradients, before the optimizer

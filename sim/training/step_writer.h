@@ -23,7 +23,7 @@ std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer);
 // Every micro-batch begins with this: it holds the compute lanes until their batches are there.
 void write_batch(const StrategyContext& context);
-// Every pass of a pipeline's stage begins with this, once its input is there: its host may have waited for that.
+// Every pass begins with this, once its input is there: its host may have waited for that.
 void write_pass_begin(const StrategyContext& context);
 // The layer's backward, after the forwards that it needs again.
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -116,7 +117,9 @@ TEST_CASE("Where the GPU does not wait alone it never does: a plan with every ke
       Job job = describe_job(scenario);
       const Duration as_written = steady_length(scenario, job);
       REQUIRE(job.host.has_value());
-      job.host->issuing = all_of(issued_step(scenario, job, {}));
+      const std::vector<IssuedWork> step = issued_step(scenario, job, {});
+      job.host->issuing = all_of(step);
+      job.host->reads_back = step.back().after_first;
       CHECK(steady_length(scenario, job) == as_written);
     }
 }
@@ -179,27 +182,100 @@ TEST_CASE("The hosts of a pipeline's stages issue together what one host issues 
   }
 }
 
-TEST_CASE(
-    "A slower host never makes a pipeline faster, nor does one that waits for its GPU after each message") {
+constexpr std::array waits{"batch_p2p_sync", "broadcast_data_sync", "check_for_nan_in_loss"};
+
+TEST_CASE("A slower host never makes a pipeline faster, nor does one that waits for its GPU anywhere") {
   for (const char* schedule : {"gpipe", "1f1b", "zb_h1"}) {
     CAPTURE(schedule);
     Duration before;
     for (const char* operator_time : {"0 us", "6 us", "60 us", "200 us"}) {
-      CAPTURE(operator_time);
+      CAPTURE(std::string(operator_time));
       Json given = pipeline_of(4, 8, schedule);
       given["cluster"]["machine"]["host"]["operator_time"] = operator_time;
       const Duration iteration = predict(scenario_from(given), {.with_band = false}).report.iteration;
       CHECK(iteration >= before);
       before = iteration;
-      given["training"]["batch_p2p_sync"] = true;
-      CHECK(predict(scenario_from(given), {.with_band = false}).report.iteration >= iteration);
+      for (const char* wait : waits) {
+        CAPTURE(std::string(wait));
+        Json waiting = given;
+        waiting["training"][wait] = true;
+        CHECK(predict(scenario_from(waiting), {.with_band = false}).report.iteration >= iteration);
+      }
     }
+  }
+}
+
+TEST_CASE("A micro-batch is waited for before its forward, and its loss before its backward") {
+  Json given = pipeline_of(1, 4);
+  for (const char* wait : {"broadcast_data_sync", "check_for_nan_in_loss"}) given["training"][wait] = true;
+  const LoadedScenario scenario = scenario_from(given);
+  const HostWork host = *describe_job(scenario).host;
+  const auto waits = [](const HostWork& work) {
+    std::vector<bool> waits;
+    for (const auto& wait : work.pass_waits) waits.push_back(wait.has_value());
+    return waits;
+  };
+  CHECK(waits(host) == std::vector<bool>(8, true));
+  given["training"]["broadcast_data_sync"] = false;
+  CHECK(waits(*describe_job(scenario_from(given)).host) ==
+        std::vector<bool>{false, true, false, true, false, true, false, true});
+}
+
+// What one category of a step's kernels takes its host.
+Duration issued_of(const std::vector<IssuedWork>& step, Category category) {
+  Duration sum;
+  for (const IssuedWork& work : step)
+    if (work.category == category)
+      sum += work.until_first + work.after_first;
+  return sum;
+}
+
+TEST_CASE(
+    "Megatron's modules cost a host more than operators alone, forward most, and the optimizer as before") {
+  const auto step_with = [](const char* modules) {
+    Json given = pipeline_of(1, 1);
+    given["compute"]["modules"] = modules;
+    const LoadedScenario scenario = scenario_from(given);
+    return issued_step(scenario, describe_job(scenario), {});
+  };
+  const std::vector<IssuedWork> torch = step_with("torch");
+  const std::vector<IssuedWork> megatron = step_with("megatron");
+  const auto ratio = [&](Category category) {
+    return static_cast<double>(issued_of(megatron, category).picoseconds()) /
+           static_cast<double>(issued_of(torch, category).picoseconds());
+  };
+  CHECK(issued_of(megatron, Category::optimizer) == issued_of(torch, Category::optimizer));
+  CHECK(ratio(Category::backward) >= 1);
+  CHECK(ratio(Category::forward) > ratio(Category::backward));
+}
+
+TEST_CASE(
+    "A loss of one operator after another is never faster than a fused one, and moves each logit in fp32") {
+  for (const char* precision : {"fp32", "bf16"}) {
+    Json given = pipeline_of(1, 1);
+    given["model"]["precision"] = precision;
+    given["model"]["vocabulary"] = 50'304;
+    const auto time_with = [&](bool is_fused) {
+      given["compute"]["cross_entropy_loss_fusion"] = is_fused;
+      const LoadedScenario scenario = scenario_from(given);
+      return single_gpu_time(with_host(scenario, Duration::zero(), Duration::zero()));
+    };
+    const Duration fused = time_with(true);
+    CHECK(time_with(false) > fused);
+    // Read for the largest and for the sum; read and written by the difference, the power and the quotient.
+    const std::int64_t cast = std::string(precision) == "fp32" ? 0 : 2 + 4;
+    const std::vector<LayerWork> layers = describe_job(scenario_from(given)).layers;
+    CHECK(layers.back().is_loss);
+    CHECK(layers.back().forward.bytes == 128 * 50'304 * (cast + 2 * 4 + 3 * 8));
+    CHECK(layers.back().backward.bytes == 128 * 50'304 * (8 + cast));
   }
 }
 
 TEST_CASE("Folding changes nothing where the hosts of a pipeline's stages are behind") {
   for (const bool has_sync : {false, true}) {
     Json given = pipeline_of(4, 8, "1f1b", has_sync);
+    given["training"]["check_for_nan_in_loss"] = has_sync;
+    given["training"]["broadcast_data_sync"] = has_sync;
     given["cluster"]["gpus_per_node"] = 8;
     const LoadedScenario folded = scenario_from(given);
     const LoadedScenario unfolded = scenario_from(given, {.fold = false});

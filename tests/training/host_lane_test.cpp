@@ -48,13 +48,14 @@ TEST_CASE("A kernel that nothing waits for has no ops but its own") {
 
 TEST_CASE("What is read back holds the host until the GPU has ended") {
   // The second is issued 4 after the first's end at 14.
-  CHECK(ends_of({.issuing = {ps(4), ps(4)}, .reads_back = true}, true).gpu == 28);
-  CHECK(ends_of({.issuing = {ps(4), ps(4)}, .reads_back = false}, true).gpu == 24);
+  CHECK(ends_of({.issuing = {ps(4), ps(4)}, .reads_back = ps(0)}, true).gpu == 28);
+  // What was issued beside the kernel, from 4 to 24, took longer than that.
+  CHECK(ends_of({.issuing = {ps(4), ps(4)}, .reads_back = ps(20)}, true).gpu == 38);
+  CHECK(ends_of({.issuing = {ps(4), ps(4)}, .reads_back = {}}, true).gpu == 24);
 }
 
-// Two passes of one kernel, of which the second begins once the GPU has ended the first, at 14.
-TEST_CASE("A host that waits for its GPU before a pass issues it from there") {
-  const HostWork work{.issuing = {ps(4), ps(4)}, .synchronises = {false, true}};
+// Two passes of one kernel.
+Duration end_of_second_pass(const HostWork& work) {
   const Roles roles = unfolded_roles(1);
   PlanWriter writer(roles);
   const std::vector<LaneId> compute{writer.lane({.rank = Rank{0}})};
@@ -68,7 +69,14 @@ TEST_CASE("A host that waits for its GPU before a pass issues it from there") {
     last = writer.delay(compute.front(), ps(10));
   }
   const Plan plan = std::move(writer).finish();
-  CHECK(run(plan, {}, {}).end[last.index].since_start() == ps(14 + 4 + 10));
+  return run(plan, {}, {}).end[last.index].since_start();
+}
+
+TEST_CASE("A host that waits for its GPU before a pass issues it from where both have ended") {
+  // The first ends at 14, with what the host issues beside it at 14, or at 24.
+  CHECK(end_of_second_pass({.issuing = {ps(4), ps(4)}, .pass_waits = {{}, ps(0)}}) == ps(14 + 4 + 10));
+  CHECK(end_of_second_pass({.issuing = {ps(4), ps(4)}, .pass_waits = {{}, ps(10)}}) == ps(14 + 4 + 10));
+  CHECK(end_of_second_pass({.issuing = {ps(4), ps(4)}, .pass_waits = {{}, ps(20)}}) == ps(24 + 4 + 10));
 }
 
 }  // namespace lockstep::host_lane_test

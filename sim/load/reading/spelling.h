@@ -75,6 +75,8 @@ inline constexpr auto tensor_overlap_spellings =
                                             {"pieces", TensorOverlap::pieces}});
 inline constexpr auto kernel_style_spellings = std::to_array<Spelling<KernelStyle>>(
     {{"eager", KernelStyle::eager}, {"compiled", KernelStyle::compiled}, {"fused", KernelStyle::fused}});
+inline constexpr auto module_style_spellings = std::to_array<Spelling<ModuleStyle>>(
+    {{"torch", ModuleStyle::torch}, {"megatron", ModuleStyle::megatron}});
 inline constexpr auto memory_format_spellings = std::to_array<Spelling<MemoryFormat>>(
     {{"contiguous", MemoryFormat::contiguous}, {"channels_last", MemoryFormat::channels_last}});
 inline constexpr auto attention_backend_spellings =

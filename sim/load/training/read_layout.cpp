@@ -46,8 +46,7 @@ constexpr std::array layout_keys{"tensor_parallel",     "pipeline_parallel",    
                                  "expert_parallel",     "data_parallel",           "placement",
                                  "sequence_parallel",   "virtual_stages",          "context_parallel_kind",
                                  "vocabulary_multiple", "expert_imbalance",        "stage_layers",
-                                 "pipeline_schedule",   "tensor_parallel_overlap", "keeps_gathered_inputs",
-                                 "batch_p2p_sync"};
+                                 "pipeline_schedule",   "tensor_parallel_overlap", "keeps_gathered_inputs"};
 
 // The largest that divides `whole` and is no more than `wanted`.
 std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {

@@ -14,6 +14,7 @@
 #include "sim/load/reading/library_version.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/load/training/family_options.h"
+#include "sim/load/training/host_waits.h"
 #include "sim/load/training/option_text.h"
 #include "sim/load/training/read_layout.h"
 #include "sim/training/megatron.h"
@@ -246,6 +247,17 @@ AttentionBackend usual_attention_backend(std::string_view framework) {
   return runs_megatron(framework) ? AttentionBackend::cudnn_attention : AttentionBackend::flash_attention;
 }
 
+// Megatron-LM, training/arguments.py: cross_entropy_loss_fusion false; NeMo, collections/llm/gpt/model/base.py: true.
+bool fuses_loss(std::string_view framework, ModuleStyle modules) {
+  return modules == ModuleStyle::torch || framework == "nemo";
+}
+
+// DeepSpeed leaves it to the model to be cut, as Megatron-DeepSpeed's is.
+ModuleStyle usual_modules(const TrainingSpec& training) {
+  const bool is_cut = training.framework == "deepspeed" && training.layout.is_cut();
+  return is_cut || runs_megatron(training.framework) ? ModuleStyle::megatron : ModuleStyle::torch;
+}
+
 }  // namespace
 
 std::vector<std::string> valid_strategies() {
@@ -270,31 +282,6 @@ std::vector<std::string> valid_frameworks() {
     }
   }
   return names;
-}
-
-// Under the interleaved schedule Megatron-LM overlaps its messages; otherwise it batches them, and after each batch
-// its host waits for the GPU (training/arguments.py: overlap_p2p_comm; core/model_parallel_config.py:
-// batch_p2p_sync, core/pipeline_parallel/p2p_communication.py). With tensor parallelism DeepSpeed read back what each
-// message said of its sizes, until it kept that (pull request 4360, in 0.11).
-bool waits_for_messages(const TrainingSpec& training) {
-  constexpr Version keeps_sizes{0, 11};
-  const Layout& layout = training.layout;
-  if (runs_megatron(training.framework))
-    return layout.schedule != "interleaved";
-  const Version version = parse_version(training.framework_version).value_or(keeps_sizes);
-  return training.framework == "deepspeed" && layout.degrees.tensor > 1 && version < keeps_sizes;
-}
-
-void read_p2p_sync(const JsonReader& json, const Place& place, TrainingSpec& training) {
-  const auto stated = json.optional("batch_p2p_sync");
-  if (training.layout.pipeline == 1)
-    return;
-  training.layout.batch_p2p_sync = stated ? stated->boolean() : waits_for_messages(training);
-  if (!stated)
-    (place / "batch_p2p_sync")
-        .note(
-            "default (Megatron-LM: batch_p2p_sync, but for its interleaved schedule; DeepSpeed before 0.11: "
-            "where it has tensor parallelism)");
 }
 
 // Of strategies that shard nothing, whose optimizers have no option for it: those of half-precision weights update
@@ -327,7 +314,7 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   read_recompute(json, facts, training);
   const WholeDimension* dimension = stated_dimension(json);
   reading.balance = read_layout(json, place, facts, training, dimension);
-  read_p2p_sync(json, place, training);
+  training.host_waits = read_host_waits(json, place, training);
   const TrainingFacts of_copies = facts_of_copies(facts, training.layout);
   apply_defaults(place, of_copies, training);
   set_master_weights(facts, training);
@@ -381,9 +368,13 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
   return communication;
 }
 
-ComputeSpec read_compute(const JsonReader& json, std::string_view framework, Precision precision) {
+ComputeSpec read_compute(const JsonReader& json, const TrainingSpec& training, Precision precision) {
+  const std::string_view framework = training.framework;
   ComputeSpec compute;
+  compute.modules = spelled_or(json, "modules", usual_modules(training), module_style_spellings);
   compute.kernels = spelled_or(json, "kernels", compute.kernels, kernel_style_spellings);
+  compute.cross_entropy_loss_fusion =
+      boolean_or(json, "cross_entropy_loss_fusion", fuses_loss(framework, compute.modules));
   compute.memory_format =
       spelled_or(json, "memory_format", usual_memory_format(framework, precision), memory_format_spellings);
   compute.attention_backend =

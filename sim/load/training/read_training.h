@@ -33,7 +33,7 @@ struct TrainingReading {
 TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts);
 CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine);
 // But for measured steps, which must have been read (read_measured_steps.h).
-ComputeSpec read_compute(const JsonReader& json, std::string_view framework, Precision precision);
+ComputeSpec read_compute(const JsonReader& json, const TrainingSpec& training, Precision precision);
 SimulationSpec read_simulation(const JsonReader& json);
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@ namespace {
 
 void write_forward_pass(const StrategyContext& context, Synchroniser& synchroniser, const MicroBatch& micro) {
   write_batch(context);
+  write_pass_begin(context);
   for (std::size_t layer = 0; layer < context.job.layers.size(); ++layer) {
     synchroniser.pre_forward(micro, layer);
     const std::vector<OpId> done = write_forward_of(context, context.job.layers[layer]);
@@ -16,6 +17,7 @@ void write_forward_pass(const StrategyContext& context, Synchroniser& synchronis
 
 void write_backward_pass(const StrategyContext& context, Synchroniser& synchroniser,
                          const MicroBatch& micro) {
+  write_pass_begin(context);
   for (std::size_t layer = context.job.layers.size(); layer-- > 0;) {
     const LayerWork& work = context.job.layers[layer];
     synchroniser.pre_backward(micro, layer);

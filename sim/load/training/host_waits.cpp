@@ -1,0 +1,69 @@
+#include "sim/load/training/host_waits.h"
+
+#include <optional>
+#include <string_view>
+
+#include "sim/training/megatron.h"
+
+namespace lockstep {
+namespace {
+
+Version version_of(const TrainingSpec& training, Version newest) {
+  return parse_version(training.framework_version).value_or(newest);
+}
+
+// Under the interleaved schedule Megatron-LM overlaps its messages; otherwise it batches them, and after each batch
+// its host waits for the GPU. With tensor parallelism DeepSpeed read back what each message said of its sizes, until
+// it kept that.
+bool waits_for_messages(const TrainingSpec& training) {
+  constexpr Version keeps_sizes{0, 11};
+  const Layout& layout = training.layout;
+  if (layout.pipeline == 1)
+    return false;
+  if (runs_megatron(training.framework))
+    return layout.schedule != "interleaved";
+  return training.framework == "deepspeed" && layout.degrees.tensor > 1 &&
+         version_of(training, keeps_sizes) < keeps_sizes;
+}
+
+constexpr Version sends_batches_whole{0, 5};  // of Megatron Core
+
+// Megatron-DeepSpeed has what Megatron-LM had.
+bool waits_for_batch(const TrainingSpec& training) {
+  if (training.framework == "deepspeed")
+    return training.layout.is_cut();
+  return training.framework == "megatron" && version_of(training, sends_batches_whole) < sends_batches_whole;
+}
+
+bool waits_for_loss(const TrainingSpec& training) {
+  return training.framework == "megatron" &&
+         !(version_of(training, sends_batches_whole) < sends_batches_whole);
+}
+
+bool read_wait(const JsonReader& json, const Place& place, std::string_view key, bool usual,
+               std::string_view why) {
+  if (const auto stated = json.optional(key))
+    return stated->boolean();
+  (place / key).note("default (" + std::string(why) + ")");
+  return usual;
+}
+
+}  // namespace
+
+HostWaits read_host_waits(const JsonReader& json, const Place& place, const TrainingSpec& training) {
+  HostWaits waits;
+  if (training.layout.pipeline > 1)
+    waits.for_messages = read_wait(json, place, host_wait_keys[0], waits_for_messages(training),
+                                   "Megatron-LM: batch_p2p_sync, but for its interleaved schedule; DeepSpeed "
+                                   "before 0.11: where it has tensor parallelism");
+  else
+    json.optional(host_wait_keys[0]);
+  waits.for_batch =
+      read_wait(json, place, host_wait_keys[1], waits_for_batch(training),
+                "Megatron-LM before 0.5 and Megatron-DeepSpeed: broadcast_data reads the sizes back");
+  waits.for_loss = read_wait(json, place, host_wait_keys[2], waits_for_loss(training),
+                             "Megatron-LM from 0.5 on: check_for_nan_in_loss_and_grad");
+  return waits;
+}
+
+}  // namespace lockstep
