@@ -53,14 +53,13 @@ def is_geometric(values):
 
 
 class Sweep:
-    def __init__(self, text, key, wants_largest=False, allows_oom=False):
+    def __init__(self, text, key, best=None):
         rows = list(csv.DictReader(io.StringIO(text)))
         names = list(rows[0]) if rows else []
         self.varied = names[: names.index(FIRST_RESULT)] if FIRST_RESULT in names else []
         self.key = key
         self.rows = [row for row in rows if number(row.get(key, "")) is not None]
-        self.wants_largest = wants_largest
-        self.allows_oom = allows_oom
+        self.best = None if best is None else rows[best]  # which the sweep's own answer names
         self.failed = sum(1 for row in rows if row["error"])
         self.reasons = [row[key + "_reason"] for row in rows if row.get(key + "_reason")]
         labels = list(dict.fromkeys(row[self.varied[0]] for row in rows)) if self.varied else []
@@ -77,12 +76,6 @@ class Sweep:
     def fits(self, row):
         """Whether the step of this row fits into a GPU's memory; unknown counts as yes."""
         return row.get("memory_bytes.fits", "") != "false"
-
-    def best(self):
-        """The row that the sweep's own answer names; nothing where none fits."""
-        choices = [row for row in self.rows if self.allows_oom or self.fits(row)]
-        pick = max if self.wants_largest else min
-        return pick(choices, key=lambda row: number(row[self.key])) if choices else None
 
     def has_band(self):
         return self.key in BAND and any(row[BAND[self.key][0]] for row in self.rows)
@@ -140,7 +133,7 @@ def mark_out_of_memory(axes, sweep, scale):
 
 
 def mark_best(axes, sweep, scale, unit):
-    best = sweep.best()
+    best = sweep.best
     if best is None:
         return
     x, y = sweep.places[best[sweep.varied[0]]], number(best[sweep.key]) / scale
@@ -199,9 +192,8 @@ def draw(sweep):
 
 def main():
     given = style.arguments(__doc__, ("--key", {"default": FIRST_RESULT, "help": "the result column to draw"}),
-                            ("--largest", {"action": "store_true", "help": "the largest is the best"}),
-                            ("--allow-oom", {"action": "store_true", "help": "also of what does not fit in memory"}))
-    sweep = Sweep(style.read_text(given.input), given.key, given.largest, given.allow_oom)
+                            ("--best", {"type": int, "help": "the row to mark, from 0"}))
+    sweep = Sweep(style.read_text(given.input), given.key, given.best)
     if not sweep.varied or not sweep.rows:
         raise SystemExit(f"sweep.py: {given.input} has no row with a value of {given.key}")
     style.save(draw(sweep), given.output)

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "sim/base/error.h"
@@ -13,6 +14,8 @@
 #include "sim/cli/outputs.h"
 #include "sim/cli/progress_bar.h"
 #include "sim/cli/scenario_arguments.h"
+#include "sim/study/answers/sweep_shard.h"
+#include "sim/study/answers/sweep_text.h"
 #include "sim/study/picture.h"
 
 namespace lockstep {
@@ -21,20 +24,24 @@ namespace {
 struct SweepArguments {
   ScenarioArguments scenario;
   std::vector<std::string> varied;
-  std::string minimized;
-  std::string maximized;
+  bool is_zipped = false;
+  std::vector<std::string> minimized;
+  std::vector<std::string> maximized;
+  std::vector<std::string> conditions;
   bool allows_out_of_memory = false;
   int jobs = 0;
   bool is_resumed = false;
   bool discards = false;
+  bool is_strict = false;
   bool wants_json = false;
   std::string shard = "1/1";
+  std::vector<std::string> merged;
   std::string output;
   std::string picture;
 };
 
 SweepOptions read_options(const SweepArguments& arguments, const CommandContext& context) {
-  SweepGrid grid = SweepGrid::parse(arguments.varied);
+  SweepGrid grid = SweepGrid::parse(arguments.varied, arguments.is_zipped ? Pairing::zip : Pairing::product);
   for (const SweepAxis& axis : grid.axes())
     refuse_said_twice(arguments.scenario.library, axis.path, "--vary");
   return {.base = arguments.scenario.request(context),
@@ -52,39 +59,43 @@ SweepTable run_grid(SweepOptions options, bool is_quiet) {
   return sweep(options);
 }
 
-void print_table(const SweepArguments& arguments, const SweepTable& table, const SweepGoal& goal) {
+void print_table(const SweepArguments& arguments, const SweepTable& table, const SweepRanking& ranking) {
   if (arguments.wants_json) {
-    print_json(to_json(table, goal));
+    print_json(to_json(table, ranking));
   } else {
-    print(to_text(table, goal));
+    print(to_text(table, ranking));
   }
 }
 
 void check_outputs(const SweepArguments& arguments, const SweepOptions& options) {
   if (arguments.is_resumed && arguments.discards)
     throw ConfigError("--discard: begins again, and --resume goes on; expected one of them");
-  require_files_of_their_own({{"--output", arguments.output},
-                              {"--output (cells on the way)", partial_of(arguments.output)},
-                              {"--plot", arguments.picture}},
-                             files_of_sweep(options));
+  require_files_of_their_own(
+      {{"--output", arguments.output},
+       {"--output (cells on the way)", partial_of(arguments.output)},
+       {"--output (which shard it is)", options.shard.count > 1 ? shard_note_of(arguments.output) : ""},
+       {"--plot", arguments.picture}},
+      files_of_sweep(options));
 }
 
-SweepGoal read_goal(const SweepArguments& arguments) {
-  if (!arguments.minimized.empty() && !arguments.maximized.empty())
-    throw ConfigError("--maximize: is given beside --minimize; expected one of them");
-  const bool is_largest = !arguments.maximized.empty();
-  const std::string least = arguments.minimized.empty() ? "iteration_time_s" : arguments.minimized;
-  SweepGoal goal = find_goal(is_largest ? arguments.maximized : least, is_largest);
-  goal.allows_out_of_memory = arguments.allows_out_of_memory;
-  return goal;
+SweepQuestion read_question(const SweepArguments& arguments) {
+  SweepQuestion question{.goals = {}, .allows_out_of_memory = arguments.allows_out_of_memory};
+  for (const std::string& key : arguments.minimized) question.goals.push_back(find_goal(key, false));
+  for (const std::string& key : arguments.maximized) question.goals.push_back(find_goal(key, true));
+  if (question.goals.empty()) {
+    question.goals.push_back(find_goal("iteration_time_s", false));
+  }
+  for (const std::string& condition : arguments.conditions) {
+    question.conditions.push_back(parse_condition(condition));
+  }
+  return question;
 }
 
-std::vector<std::string> plot_arguments(const SweepTable& table, const SweepGoal& goal) {
-  std::vector<std::string> words{"--key", table.keys[goal.key]};
-  if (goal.is_largest)
-    words.emplace_back("--largest");
-  if (goal.allows_out_of_memory)
-    words.emplace_back("--allow-oom");
+std::vector<std::string> plot_arguments(const SweepRanking& ranking) {
+  std::vector<std::string> words{"--key", ranking.key_of(0)};
+  if (ranking.best()) {
+    words.insert(words.end(), {"--best", std::to_string(*ranking.best())});
+  }
   return words;
 }
 
@@ -103,30 +114,80 @@ void warn_of_transfers(const SweepTable& table) {
                     table.transferred, table.rows.size()));
 }
 
-int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
-  const SweepOptions options = read_options(arguments, context);
-  const SweepGoal goal = read_goal(arguments);
-  if (!arguments.picture.empty()) {
-    check_picture_file(arguments.picture);
+std::string first_error(const SweepTable& table) {
+  const std::vector<std::size_t>& places = table.rows.with_error();
+  const SweepRow row = table.rows[*std::min_element(places.begin(), places.end())];
+  return fmt::format("the first, {}: {}", choice_text(table, row.cell), row.error);
+}
+
+// What the cells' mistakes make of the exit code.
+int judge_errors(const SweepTable& table, bool is_strict) {
+  const std::size_t errors = table.rows.with_error().size();
+  if (errors == 0) {
+    return exit_done;
   }
+  if (table.is_all_errors()) {
+    throw ConfigError(fmt::format("none of the {} cells could be simulated; {}", errors, first_error(table)));
+  }
+  print_diagnostic(fmt::format("lockstep: {}{} of {} cells could not be simulated; {}\n",
+                               is_strict ? "" : "warning: ", errors, table.rows.size(), first_error(table)));
+  return is_strict ? exit_wrong_input : exit_done;
+}
+
+void draw_table(const SweepArguments& arguments, const CommandContext& context, const SweepTable& table,
+                const SweepRanking& ranking) {
+  draw({.script = "sweep",
+        .document = to_csv(table),
+        .output = arguments.picture,
+        .arguments = plot_arguments(ranking),
+        .data_directory = context.data_directory});
+}
+
+// Before anything runs.
+void require_arguments(const SweepArguments& arguments) {
+  if (arguments.scenario.path.empty())
+    throw ConfigError("scenario is required; see lockstep sweep --help");
+  if (arguments.varied.empty())
+    throw ConfigError("--vary is required; see lockstep sweep --help");
+  if (!arguments.picture.empty())
+    check_picture_file(arguments.picture);
+}
+
+int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
+  require_arguments(arguments);
+  const SweepOptions options = read_options(arguments, context);
+  const SweepQuestion question = read_question(arguments);
   check_outputs(arguments, options);
   say_when_interrupted(how_to_go_on(arguments));
   const SweepTable table = run_grid(options, context.is_quiet);
   say_when_interrupted("");
-  print_table(arguments, table, goal);
+  const SweepRanking ranking(table, question);
+  print_table(arguments, table, ranking);
   warn_of_transfers(table);
-  if (table.is_all_errors()) {
-    throw ConfigError(fmt::format("none of the {} cells could be simulated; the first: {}", table.rows.size(),
-                                  table.rows.front().error));
-  }
+  const int exit_code = judge_errors(table, arguments.is_strict);
   if (!arguments.picture.empty()) {
-    draw({.script = "sweep",
-          .document = to_csv(table),
-          .output = arguments.picture,
-          .arguments = plot_arguments(table, goal),
-          .data_directory = context.data_directory});
+    draw_table(arguments, context, table, ranking);
   }
-  return 0;
+  return exit_code;
+}
+
+void require_nothing_else(const SweepArguments& arguments) {
+  const bool is_asked_more = !arguments.scenario.path.empty() || !arguments.varied.empty() ||
+                             !arguments.picture.empty() || !arguments.conditions.empty() ||
+                             arguments.wants_json || arguments.is_resumed || arguments.is_zipped;
+  if (is_asked_more)
+    throw ConfigError("--merge: joins tables and simulates nothing; expected only their names and --output");
+}
+
+int run_merge(const SweepArguments& arguments) {
+  require_nothing_else(arguments);
+  std::vector<std::string> inputs = arguments.merged;
+  for (const std::string& table : arguments.merged) inputs.push_back(shard_note_of(table));
+  require_files_of_their_own({{"--output", arguments.output}}, inputs);
+  const MergedSweep merged = merge_shards(arguments.merged, arguments.output);
+  print(fmt::format("{}: {} rows of {} shards, {} with an error\n", arguments.output, merged.rows,
+                    arguments.merged.size(), merged.errors));
+  return exit_done;
 }
 
 void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
@@ -136,21 +197,39 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
           "values for one path: V1,V2,... or FROM:TO:xK or FROM:TO:+K; may be repeated, the last varies "
           "fastest")
       ->type_name("PATH=VALUES")
-      ->required()
       ->allow_extra_args(false);
+  command.add_flag("--zip", arguments.is_zipped,
+                   "all --vary advance together, each through as many values, instead of every combination");
   command.add_option("-o,--output", arguments.output, "the table, as CSV")->type_name("FILE.csv")->required();
   command
-      .add_option("--minimize", arguments.minimized, "a result to find the smallest of (iteration_time_s)")
-      ->type_name("KEY");
+      .add_option(
+          "--minimize", arguments.minimized,
+          "a result to find the smallest of (iteration_time_s); may be repeated, also beside --maximize: "
+          "then the rows that no other beats are told")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
   command
       .add_option("--maximize", arguments.maximized, "a result to find the largest of, e.g. samples_per_s")
-      ->type_name("KEY");
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--where", arguments.conditions,
+          "only rows of which this holds may be the best: memory_bytes.fits, \"iteration_time_s<0.5\"; "
+          "may be repeated")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
   command.add_flag("--allow-oom", arguments.allows_out_of_memory,
                    "what does not fit in memory may be the best, too");
   command.add_option("--plot", arguments.picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
   add_jobs_option(command, arguments.jobs);
   command.add_option("--shard", arguments.shard, "run only each n-th cell, from the i-th")->type_name("i/n");
+  command
+      .add_option("--merge", arguments.merged,
+                  "join the tables of all shards of a sweep, in any order, into one")
+      ->type_name("SHARD.csv");
+  command.add_flag("--strict", arguments.is_strict, "exit with 2 where a cell could not be simulated");
   command.add_flag("--resume", arguments.is_resumed,
                    "go on with FILE.csv.partial of a sweep that was stopped");
   command.add_flag("--discard", arguments.discards, "begin again, and drop what FILE.csv.partial holds");
@@ -163,11 +242,14 @@ void add_sweep_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("sweep", "a grid of predictions");
   const auto arguments = std::make_shared<SweepArguments>();
   arguments->scenario.add_to(*command);
+  command->get_option("scenario")->required(false);  // --merge has none
   add_sweep_options(*command, *arguments);
   arguments->scenario.add_library_options(*command);
   arguments->scenario.add_simulation_options(*command);
   command->callback([arguments, &context] {
-    context.run = [arguments, &context] { return run_sweep(*arguments, context); };
+    context.run = [arguments, &context] {
+      return arguments->merged.empty() ? run_sweep(*arguments, context) : run_merge(*arguments);
+    };
   });
 }
 

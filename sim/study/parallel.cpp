@@ -11,8 +11,12 @@
 
 namespace lockstep {
 
+int threads_for(int wanted) {
+  return wanted > 0 ? wanted : tbb::info::default_concurrency();
+}
+
 void run_in_parallel(int threads, std::size_t count, const std::function<void(std::size_t)>& task) {
-  const int wanted = threads > 0 ? threads : tbb::info::default_concurrency();
+  const int wanted = threads_for(threads);
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
                                   static_cast<std::size_t>(wanted));
   tbb::task_arena arena(wanted);

@@ -15,6 +15,9 @@
 
 namespace lockstep {
 
+// What 0 stands for: one for each core that the program may use.
+int threads_for(int wanted);
+
 // task(0) to task(count - 1), in any order, on so many threads; 0: one for each core.
 void run_in_parallel(int threads, std::size_t count, const std::function<void(std::size_t)>& task);
 

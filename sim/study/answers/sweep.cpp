@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-#include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 
@@ -15,8 +12,11 @@
 #include "sim/load/reading/spelling.h"
 #include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
+#include "sim/study/answers/fingerprint.h"
 #include "sim/study/answers/program_id.h"
 #include "sim/study/answers/sweep_journal.h"
+#include "sim/study/answers/sweep_shard.h"
+#include "sim/study/answers/sweep_size.h"
 #include "sim/study/parallel.h"
 
 namespace lockstep {
@@ -35,19 +35,10 @@ std::string one_line(const std::vector<std::string>& problems) {
   return line;
 }
 
-// FNV-1a (Fowler, Noll and Vo): the same number on every machine, which std::hash does not promise.
-std::string hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : text) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  }
-  return fmt::format("{:016x}", hash);
-}
-
 // As a journal knows a profile: what it says, not how it is spaced.
 std::string hash_of_profile(const std::string& file) {
   try {
-    return hash_of(JsonDocument::from_file(file).value().dump());
+    return fingerprint_of(JsonDocument::from_file(file).value().dump());
   } catch (const std::exception&) {
     return "";
   }
@@ -69,6 +60,11 @@ void drop_lists(Report& report) {
   report.communication.buckets.clear();
 }
 
+struct RanCell {
+  SweepRow row;
+  bool is_transferred = false;  // its computing was carried over from another step
+};
+
 // What all cells share.
 class Cells {
  public:
@@ -79,36 +75,52 @@ class Cells {
         file_name_(std::filesystem::path(variants_.file_name()).filename().string()) {}
 
   const std::vector<std::string>& keys() const { return keys_; }
-  std::size_t transferred() const { return transferred_; }
 
-  SweepRow run(std::size_t cell) const {
-    SweepRow row{.cell = cell, .results = std::vector<ordered_json>(keys_.size())};
+  RanCell run(std::size_t cell) const {
+    RanCell ran{.row = {.cell = cell, .results = std::vector<ordered_json>(keys_.size())}};
     try {
       Prediction prediction = variants_.predict(load_cell(cell));
       drop_lists(prediction.report);
       const ComputeSpec& compute = prediction.scenario.compute;
-      transferred_ += compute.single_gpu_iteration && compute.transfer_ppm > 0 ? 1 : 0;
-      row.results = pick_results(to_json(prediction.report, prediction.scenario), keys_);
+      ran.is_transferred = compute.single_gpu_iteration && compute.transfer_ppm > 0;
+      ran.row.results = pick_results(to_json(prediction.report, prediction.scenario), keys_);
     } catch (const ConfigError& error) {
-      row.error = one_line(error.problems);
+      ran.row.error = one_line(error.problems);
     }
-    return row;
+    return ran;
   }
 
-  // Two sweeps of one fingerprint, whose cells read the same files, give the same rows: it covers the program,
-  // the scenario and the arguments.
-  std::string fingerprint() const {
-    ordered_json text{
-        {"program", hash_of(program_id())}, {"scenario", variants_.document()}, {"keys", keys_}};
-    text["options"] = {options_.shard.index, options_.shard.count, options_.base.fold,
-                       fidelity_of(options_.base)};
+  // Two sweeps of one fingerprint, whose cells read the same files and that one program runs, give the same rows:
+  // it covers the scenario and the arguments. A shard is a part of the same sweep.
+  std::string sweep_fingerprint() const {
+    ordered_json text{{"scenario", variants_.document()}, {"keys", keys_}};
+    text["options"] = {options_.base.fold, fidelity_of(options_.base),
+                       options_.grid.pairing() == Pairing::zip};
     for (const auto& [path, value] : options_.base.overrides) {
       text["set"].push_back({path, value});
     }
     for (const SweepAxis& axis : options_.grid.axes()) {
       text["vary"].push_back({axis.path, axis.values});
     }
-    return hash_of(text.dump());
+    return fingerprint_of(text.dump());
+  }
+
+  std::string fingerprint() const {
+    return fingerprint_of(fmt::format("{} {} {}/{}", sweep_fingerprint(), fingerprint_of(program_id()),
+                                      options_.shard.index, options_.shard.count));
+  }
+
+  // Of what has run, whose table has this fingerprint.
+  ShardNote shard_note(const std::string& table) const {
+    ShardNote note{.shard = options_.shard,
+                   .cells = options_.grid.cells(),
+                   .sweep = sweep_fingerprint(),
+                   .program = fingerprint_of(program_id()),
+                   .table = table};
+    for (const ReadFile& read : variants_.files_read()) {
+      note.files.push_back({read.file, fingerprint_of(read.value->dump())});
+    }
+    return note;
   }
 
   // That cells have read so far and `journal` has not heard of.
@@ -116,7 +128,7 @@ class Cells {
     std::vector<FileState> states;
     for (const ReadFile& read : variants_.files_read())
       if (!journal.knows(read.file))
-        states.push_back({read.file, hash_of(read.value->dump())});
+        states.push_back({read.file, fingerprint_of(read.value->dump())});
     journal.note(states);
   }
 
@@ -147,7 +159,6 @@ class Cells {
   ScenarioVariants variants_;
   std::vector<std::string> keys_;
   std::string file_name_;  // no result holds a path
-  mutable std::atomic<std::size_t> transferred_ = 0;
 };
 
 // A pipe or /dev/stdout: it has no place beside it, and opening it twice would end it for its reader.
@@ -157,6 +168,10 @@ bool is_stream(const std::string& output) {
   return std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status);
 }
 
+bool has_journal(const SweepOptions& options) {
+  return !options.output.empty() && !is_stream(options.output);
+}
+
 EarlierCells earlier_cells(const SweepOptions& options) {
   if (options.resume)
     return EarlierCells::resume;
@@ -164,10 +179,9 @@ EarlierCells earlier_cells(const SweepOptions& options) {
 }
 
 std::unique_ptr<SweepJournal> open_journal(const SweepOptions& options, const Cells& cells) {
-  if (options.output.empty() || is_stream(options.output)) {
+  if (!has_journal(options)) {
     return nullptr;
   }
-  static_cast<void>(AtomicFile(options.output));  // refuses, before anything runs, what cannot be written
   return std::make_unique<SweepJournal>(SweepJournal::Options{.path = partial_of(options.output),
                                                               .fingerprint = cells.fingerprint(),
                                                               .earlier = earlier_cells(options),
@@ -175,62 +189,101 @@ std::unique_ptr<SweepJournal> open_journal(const SweepOptions& options, const Ce
 }
 
 // The rows, each at its place, and who is to hear of a new one.
-class Rows {
+class Progress {
  public:
-  Rows(const SweepOptions& options, const Cells& all, SweepJournal* journal)
+  Progress(const SweepOptions& options, const Cells& all, std::unique_ptr<SweepJournal> journal)
       : all_(all),
-        cells_(options.shard.cells_of(options.grid)),
-        rows_(cells_.size()),
-        journal_(journal),
+        rows_(options.shard.size_in(options.grid.cells()), std::move(journal)),
+        grid_(options.grid),
         on_progress_(options.on_progress) {
-    for (std::size_t place = 0; place < cells_.size(); ++place) {
-      missing_.emplace(cells_[place], place);
-    }
-    if (journal_ != nullptr) {
-      for (const SweepRow& row : journal_->finished()) {
-        put(row);
+    if (rows_.journal() != nullptr) {
+      for (const JournalLine& line : rows_.journal()->finished()) {
+        finished_ += rows_.has(options.shard.place_of(line.cell)) ? 0 : 1;
+        rows_.find(options.shard.place_of(line.cell), line);
       }
     }
   }
 
-  std::vector<std::size_t> missing_cells() const {
-    std::vector<std::size_t> cells;
-    for (const auto& [cell, place] : missing_) {
-      cells.push_back(cell);
-    }
-    return cells;
-  }
+  // From any thread, each of its own places.
+  bool has(std::size_t place) const { return rows_.has(place); }
 
-  void finish(const SweepRow& row) {
+  void finish(std::size_t place, RanCell ran) {
     const std::scoped_lock lock(mutex_);
-    if (journal_ != nullptr) {
-      all_.note_files(*journal_);
-      journal_->append(row);
+    if (rows_.journal() != nullptr) {
+      all_.note_files(*rows_.journal());
     }
-    put(row);
+    rows_.put(place, std::move(ran.row));
+    transferred_ += ran.is_transferred ? 1 : 0;
+    ++finished_;
     if (on_progress_) {
-      on_progress_(rows_.size() - missing_.size(), rows_.size());
+      on_progress_(finished_, rows_.size());
     }
   }
 
-  std::vector<SweepRow> take() && { return std::move(rows_); }
+  SweepTable take_table() && {
+    return {.grid = grid_, .keys = all_.keys(), .rows = std::move(rows_), .transferred = transferred_};
+  }
 
  private:
-  void put(const SweepRow& row) {
-    if (const auto found = missing_.find(row.cell); found != missing_.end()) {
-      rows_[found->second] = row;
-      missing_.erase(found);
-    }
-  }
-
   const Cells& all_;
-  std::vector<std::size_t> cells_;
-  std::vector<SweepRow> rows_;
-  std::map<std::size_t, std::size_t> missing_;  // cell to place
-  SweepJournal* journal_;
+  SweepRows rows_;
+  const SweepGrid& grid_;
+  std::size_t finished_ = 0;
+  std::size_t transferred_ = 0;
   const std::function<void(std::size_t, std::size_t)>& on_progress_;
   std::mutex mutex_;
 };
+
+void refuse_if_large(const SweepOptions& options, const Cells& cells) {
+  refuse_large_sweep({.cells = options.shard.size_in(options.grid.cells()),
+                      .threads = threads_for(options.jobs),
+                      .is_accepted = options.base.accepts_any_size},
+                     [&](std::size_t place) { cells.run(options.shard.cell_at(place)); });
+}
+
+SweepTable run_cells(const SweepOptions& options, const Cells& cells, std::unique_ptr<SweepJournal> journal) {
+  Progress progress(options, cells, std::move(journal));
+  run_in_parallel(options.jobs, options.shard.size_in(options.grid.cells()), [&](std::size_t place) {
+    if (!progress.has(place)) {
+      progress.finish(place, cells.run(options.shard.cell_at(place)));
+    }
+  });
+  return std::move(progress).take_table();
+}
+
+// Answers the fingerprint of what it wrote.
+std::string write_table(const SweepTable& table, const std::string& output) {
+  AtomicFile file(output);
+  Fingerprint fingerprint;
+  write_csv(table, [&](std::string_view line) {
+    file.write(line);
+    fingerprint.add(line);
+  });
+  file.commit();
+  return fingerprint.text();
+}
+
+void write_output(const SweepTable& table, const SweepOptions& options, const Cells& cells) {
+  const std::string fingerprint = write_table(table, options.output);
+  if (options.shard.count > 1 && !is_stream(options.output)) {
+    write_shard_note(options.output, cells.shard_note(fingerprint));
+  }
+}
+
+// Whoever has waited for the cells must hear that they are not lost.
+void write_output_or_say_what_is_kept(SweepTable& table, const SweepOptions& options, const Cells& cells) {
+  try {
+    write_output(table, options, cells);
+  } catch (const EnvironmentError& error) {
+    if (table.rows.journal() == nullptr) {
+      throw;
+    }
+    throw EnvironmentError(
+        fmt::format("{}; all cells are kept in {}: the same command with --resume writes the "
+                    "table",
+                    error.what(), partial_of(options.output)));
+  }
+}
 
 }  // namespace
 
@@ -256,20 +309,16 @@ std::vector<std::string> files_of_sweep(const SweepOptions& options) {
 
 SweepTable sweep(const SweepOptions& options) {
   const Cells cells(options);
-  const std::unique_ptr<SweepJournal> journal = open_journal(options, cells);
-  Rows rows(options, cells, journal.get());
-  const std::vector<std::size_t> missing = rows.missing_cells();
-  run_in_parallel(options.jobs, missing.size(),
-                  [&](std::size_t index) { rows.finish(cells.run(missing[index])); });
-  SweepTable table{.grid = options.grid,
-                   .keys = cells.keys(),
-                   .rows = std::move(rows).take(),
-                   .transferred = cells.transferred()};
-  if (!options.output.empty()) {
-    write_file_atomically(options.output, to_csv(table));
+  if (has_journal(options)) {
+    static_cast<void>(AtomicFile(options.output));  // refuses, before anything runs, what cannot be written
   }
-  if (journal) {
-    journal->remove();
+  refuse_if_large(options, cells);
+  SweepTable table = run_cells(options, cells, open_journal(options, cells));
+  if (!options.output.empty()) {
+    write_output_or_say_what_is_kept(table, options, cells);
+  }
+  if (table.rows.journal() != nullptr) {
+    table.rows.journal()->remove();
   }
   return table;
 }

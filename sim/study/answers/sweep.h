@@ -8,8 +8,9 @@
 //            time; that it promises no order costs nothing, because a result is stored by the index of its
 //            cell. A hand-written pool of threads lost for being one more thing to get right.
 // Invariant: the table and the CSV are the same bytes for any number of threads, and after any number of
-//            kills and resumes. A mistake in one cell is that cell's error; the others go on.
-// Cost:      load + predict a cell; profiles are read once.
+//            kills and resumes. A mistake in one cell is that cell's error; the others go on. What takes too long
+//            is refused before it begins, unless any size is accepted.
+// Cost:      load + predict a cell; profiles are read once. Rows stay in the journal (sweep_rows.h).
 
 #include <functional>
 #include <string>
@@ -33,8 +34,9 @@ struct SweepOptions {
   std::function<void(std::size_t finished, std::size_t all)> on_progress = {};
 };
 
-// Throws ConfigError before the first cell when the scenario cannot be read or the output not written. Until
-// the CSV is complete, finished cells are kept in `<output>.partial`.
+// Throws ConfigError before the first cell when the scenario cannot be read, the output not written, or the sweep
+// is too large. Until the CSV is complete, finished cells are kept in `<output>.partial`. Beside the CSV of a shard
+// stands what `merge_shards` asks of it.
 SweepTable sweep(const SweepOptions& options);
 
 // Where finished cells are kept until the CSV is complete.

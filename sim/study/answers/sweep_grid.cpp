@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -17,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t most_values = 100'000;
-constexpr std::size_t most_cells = 10'000'000;
+constexpr std::size_t most_shards = 10'000'000;
 constexpr double rounding_slack = 1e-9;  // of a step taken many times, far above what doubles lose
 
 // The axis that is being read, for the messages about it.
@@ -185,19 +186,45 @@ SweepAxis parse_axis(const std::string& text) {
   return axis;
 }
 
-SweepGrid::SweepGrid(std::vector<SweepAxis> axes) : axes_(std::move(axes)) {
+SweepGrid::SweepGrid(std::vector<SweepAxis> axes, Pairing pairing)
+    : axes_(std::move(axes)), pairing_(pairing) {
   if (const auto problems = repeated_paths(axes_); !problems.empty()) {
     throw ConfigError(problems);
   }
-  for (const SweepAxis& axis : axes_) {
-    cells_ *= axis.values.size();
-    if (cells_ > most_cells) {
-      throw ConfigError(fmt::format("--vary: found a grid of more than {} cells", most_cells));
-    }
+  if (pairing == Pairing::zip) {
+    count_zipped();
+  } else {
+    count_product();
   }
 }
 
-SweepGrid SweepGrid::parse(const std::vector<std::string>& arguments) {
+void SweepGrid::count_zipped() {
+  std::vector<std::string> problems;
+  const SweepAxis& first = axes_.front();
+  for (const SweepAxis& axis : axes_) {
+    if (axis.values.size() != first.values.size()) {
+      problems.push_back(
+          fmt::format("--zip: found {} values of {} and {} of {}, expected lists of one length",
+                      first.values.size(), first.path, axis.values.size(), axis.path));
+    }
+  }
+  if (!problems.empty()) {
+    throw ConfigError(problems);
+  }
+  cells_ = first.values.size();
+}
+
+void SweepGrid::count_product() {
+  constexpr std::size_t most = std::numeric_limits<std::int64_t>::max();
+  for (const SweepAxis& axis : axes_) {
+    if (axis.values.size() > most / cells_) {
+      throw ConfigError(fmt::format("--vary: found a grid of more than {} cells", most));
+    }
+    cells_ *= axis.values.size();
+  }
+}
+
+SweepGrid SweepGrid::parse(const std::vector<std::string>& arguments, Pairing pairing) {
   std::vector<SweepAxis> axes;
   std::vector<std::string> problems;
   for (const std::string& argument : arguments) {
@@ -210,24 +237,16 @@ SweepGrid SweepGrid::parse(const std::vector<std::string>& arguments) {
   if (!problems.empty()) {
     throw ConfigError(problems);
   }
-  return SweepGrid(std::move(axes));
+  return SweepGrid(std::move(axes), pairing);
 }
 
 std::vector<ordered_json> SweepGrid::values_at(std::size_t cell) const {
   std::vector<ordered_json> values(axes_.size());
   for (std::size_t axis = axes_.size(); axis-- > 0;) {
     values[axis] = axes_[axis].values[cell % axes_[axis].values.size()];
-    cell /= axes_[axis].values.size();
+    cell /= pairing_ == Pairing::zip ? 1 : axes_[axis].values.size();
   }
   return values;
-}
-
-std::vector<std::size_t> SweepShard::cells_of(const SweepGrid& grid) const {
-  std::vector<std::size_t> cells;
-  for (std::size_t cell = index - 1; cell < grid.cells(); cell += count) {
-    cells.push_back(cell);
-  }
-  return cells;
 }
 
 SweepShard parse_shard(const std::string& text) {
@@ -237,7 +256,7 @@ SweepShard parse_shard(const std::string& text) {
   const bool has_slash = index.ec == std::errc{} && index.ptr != end && *index.ptr == '/';
   const auto count = has_slash ? std::from_chars(index.ptr + 1, end, shard.count) : index;
   if (!has_slash || count.ec != std::errc{} || count.ptr != end || shard.index < 1 ||
-      shard.index > shard.count || shard.count > most_cells) {
+      shard.index > shard.count || shard.count > most_shards) {
     throw ConfigError(
         fmt::format("--shard: found \"{}\", expected i/n with i from 1 to n, for example 2/8", text));
   }

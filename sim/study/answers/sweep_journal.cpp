@@ -105,7 +105,8 @@ void SweepJournal::read_back(const std::string& text) {
     if (line.is_object())
       check_file(line);
     else if (const auto row = read_row(line))
-      finished_.push_back(*row);
+      finished_.push_back(
+          {.cell = row->cell, .place = static_cast<std::int64_t>(begin), .has_error = !row->error.empty()});
     else
       break;
     begin = end + 1;
@@ -130,6 +131,7 @@ void SweepJournal::cut_after(std::size_t bytes) {
   if (::ftruncate(descriptor_.number, static_cast<off_t>(bytes)) != 0) {
     throw EnvironmentError(fmt::format("{}: writing failed: {}", options_.path, describe(errno)));
   }
+  end_ = static_cast<std::int64_t>(bytes);
 }
 
 void SweepJournal::note(const std::vector<FileState>& files) {
@@ -138,8 +140,27 @@ void SweepJournal::note(const std::vector<FileState>& files) {
       write_line({{"file", file}, {"fingerprint", fingerprint}});
 }
 
-void SweepJournal::append(const SweepRow& row) {
+std::int64_t SweepJournal::append(const SweepRow& row) {
+  const std::int64_t place = end_;
   write_line({row.cell, row.results, row.error});
+  return place;
+}
+
+SweepRow SweepJournal::read(std::int64_t place) const {
+  std::string line;
+  std::array<char, 4096> block{};
+  while (line.find('\n') == std::string::npos) {
+    const ssize_t got = ::pread(descriptor_.number, block.data(), block.size(),
+                                static_cast<off_t>(place) + static_cast<off_t>(line.size()));
+    if (got <= 0)
+      throw EnvironmentError(fmt::format("{}: reading failed: {}", options_.path, describe(errno)));
+    line.append(block.data(), static_cast<std::size_t>(got));
+  }
+  line.resize(line.find('\n'));
+  const auto row = read_row(ordered_json::parse(line, nullptr, false));
+  if (!row)
+    throw EnvironmentError(fmt::format("{}: was changed by somebody else", options_.path));
+  return *row;
 }
 
 void SweepJournal::write_line(const ordered_json& line) {
@@ -155,6 +176,7 @@ void SweepJournal::write_line(const ordered_json& line) {
     }
     rest.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
   }
+  end_ += static_cast<std::int64_t>(text.size());
 }
 
 void SweepJournal::remove() {

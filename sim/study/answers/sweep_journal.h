@@ -10,15 +10,17 @@
 // Invariant: a line counts once its newline is there, so a torn last line is a cell that was not finished;
 //            what a cell read stands before the cell; lines of another sweep are never taken; two sweeps never
 //            write one journal; it is never opened through a link, and never emptied unless that was asked for.
-// Cost:      one write(2) a cell and no fsync: a killed process loses nothing, a power cut the last seconds.
+// Cost:      one write(2) a cell and no fsync: a killed process loses nothing, a power cut the last seconds. Of a
+//            finished cell only its place in the file is kept in memory.
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "sim/study/answers/sweep_table.h"
+#include "sim/study/answers/sweep_row.h"
 
 namespace lockstep {
 
@@ -26,6 +28,13 @@ namespace lockstep {
 struct FileState {
   std::string file;
   std::string fingerprint;
+};
+
+// Where the line of a finished cell begins.
+struct JournalLine {
+  std::size_t cell = 0;
+  std::int64_t place = 0;
+  bool has_error = false;
 };
 
 enum class EarlierCells : std::uint8_t { refuse, resume, discard };
@@ -45,13 +54,15 @@ class SweepJournal {
   SweepJournal& operator=(const SweepJournal&) = delete;
 
   // What was finished before, in the order of the file.
-  const std::vector<SweepRow>& finished() const { return finished_; }
+  const std::vector<JournalLine>& finished() const { return finished_; }
   // One caller at a time, as of `append`: what the cells that follow may have read. Known files cost nothing.
   void note(const std::vector<FileState>& files);
   bool knows(const std::string& file) const { return files_.contains(file); }
-  // Throws EnvironmentError when the disk is full.
-  void append(const SweepRow& row);
-  // The sweep is complete: its CSV is there, the journal goes.
+  // Says where the row is now. Throws EnvironmentError when the disk is full.
+  std::int64_t append(const SweepRow& row);
+  // From any number of threads, also once the name is gone.
+  SweepRow read(std::int64_t place) const;
+  // The sweep is complete: its CSV is there, the journal's name goes.
   void remove();
 
  private:
@@ -71,7 +82,8 @@ class SweepJournal {
   };
 
   Options options_;
-  std::vector<SweepRow> finished_;
+  std::vector<JournalLine> finished_;
+  std::int64_t end_ = 0;  // of what is written
   std::set<std::string> files_;
   Descriptor descriptor_;
 };

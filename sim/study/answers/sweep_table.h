@@ -1,37 +1,34 @@
 #pragma once
 
-// The answer of a sweep: one row a cell, as CSV, JSON or a picture in text.
+// The answer of a sweep: one row a cell, as CSV.
 //
-// Problem:   many predictions are to be read by spreadsheets, scripts and people.
+// Problem:   many predictions are to be read by spreadsheets and scripts.
 // Idea:      the scalars of lockstep.result/1, flattened to dotted keys, are the columns. Which keys there
 //            are is asked of an empty report, so a result that gains a key gains a column.
 // Invariant: columns and bytes depend on the grid and the scenario alone: varied paths first, `error` last;
 //            a cell that could not be simulated has its message there and no values.
+// Cost:      a row at a time, however many there are.
 // Reference: RFC 4180 for quoting; lines end in a bare newline, as every Unix tool writes and reads them.
 
 #include <cstddef>
+#include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/study/answers/sweep_grid.h"
+#include "sim/study/answers/sweep_rows.h"
 
 namespace lockstep {
-
-struct SweepRow {
-  std::size_t cell = 0;                         // of the grid
-  std::vector<nlohmann::ordered_json> results;  // by key; all null where there is an error
-  std::string error = {};                       // one line, or empty
-};
 
 struct SweepTable {
   SweepGrid grid;
   std::vector<std::string> keys;  // dotted
-  std::vector<SweepRow> rows;     // in the order of their cells
+  SweepRows rows;                 // in the order of their cells
   std::size_t transferred = 0;    // of those that ran now: computing carried over from another step
 
-  bool is_all_errors() const;
+  bool is_all_errors() const { return rows.size() > 0 && rows.with_error().size() == rows.size(); }
 };
 
 // The dotted keys of every scalar of a result that says something about the scenario, in its order.
@@ -40,26 +37,18 @@ std::vector<std::string> result_keys();
 std::vector<nlohmann::ordered_json> pick_results(const nlohmann::ordered_json& result,
                                                  const std::vector<std::string>& keys);
 
-// Which row is best. What does not fit into a GPU's memory is no choice, unless that is allowed.
-struct SweepGoal {
-  std::size_t key = 0;  // among result_keys()
-  bool is_largest = false;
-  bool allows_out_of_memory = false;
-};
-
-// Throws ConfigError where `key` is none of result_keys(), naming the nearest, and where less of it (for
-// `is_largest`: more) is worse: samples_per_s is not minimised by mistake.
-SweepGoal find_goal(const std::string& key, bool is_largest);
-// The first of the best; nothing where no row has a value, or none with a value fits.
-std::optional<std::size_t> find_best_row(const SweepTable& table, const SweepGoal& goal);
-// False where the row's step needs more memory than a GPU has.
-bool fits_in_memory(const SweepTable& table, const SweepRow& row);
-
+// Hands the lines of the CSV to `take`, one after another.
+void write_csv(const SweepTable& table, const std::function<void(std::string_view line)>& take);
 std::string to_csv(const SweepTable& table);
-nlohmann::ordered_json to_json(const SweepTable& table, const SweepGoal& goal);
-std::string to_text(const SweepTable& table, const SweepGoal& goal);
 
 // One field as RFC 4180 has it: quoted where it holds a comma, a quote or a line break.
 std::string csv_field(const std::string& text);
+
+// A value that was varied: here null is a choice, and looks like one.
+std::string varied_text(const nlohmann::ordered_json& value);
+// "training.bucket_cap_mb=25  cluster.nodes=2".
+std::string choice_text(const SweepTable& table, std::size_t cell);
+// A row as an object of its varied paths, its results and its error.
+nlohmann::ordered_json row_json(const SweepTable& table, const SweepRow& row);
 
 }  // namespace lockstep

@@ -82,8 +82,11 @@ TEST_CASE("Shards share every cell of the grid, each exactly once") {
   for (const std::size_t count : {1, 2, 3, 20}) {
     std::vector<int> owners(grid.cells());
     for (std::size_t index = 1; index <= count; ++index) {
-      for (const std::size_t cell : SweepShard{index, count}.cells_of(grid)) {
+      const SweepShard shard{index, count};
+      for (std::size_t place = 0; place < shard.size_in(grid.cells()); ++place) {
+        const std::size_t cell = shard.cell_at(place);
         CHECK(cell % count == index - 1);
+        CHECK(shard.place_of(cell) == place);
         ++owners[cell];
       }
     }
@@ -127,10 +130,26 @@ TEST_CASE("All mistakes of all arguments are reported together, and each path ma
   CHECK(contains(message, "--vary a"));
   CHECK(contains(message, "\"b\""));
   CHECK(contains(message_of([] { SweepGrid::parse({"a=1", "b=1", "a=2"}); }), "--vary a: found twice"));
-  CHECK(contains(message_of([] {
-                   SweepGrid::parse({"a=1:9999:+1", "b=1:9999:+1"});
-                 }),
-                 "more than 10000000 cells"));
+}
+
+TEST_CASE("Zipped axes advance together, and are of one length") {
+  const SweepGrid grid = SweepGrid::parse({"a=1,2", "b=3,4"}, Pairing::zip);
+  CHECK(grid.cells() == 2);
+  CHECK(grid.values_at(0) == std::vector<ordered_json>{1, 3});
+  CHECK(grid.values_at(1) == std::vector<ordered_json>{2, 4});
+  const std::string message = message_of([] {
+    SweepGrid::parse({"a=1,2,3", "b=1,2,3", "c=4,5"}, Pairing::zip);
+  });
+  CHECK(message == "--zip: found 3 values of a and 2 of c, expected lists of one length");
+}
+
+TEST_CASE("Cells beyond memory are counted, cells beyond integers refused") {
+  const std::vector<std::string> thousands{"a=1:1000:+1", "b=1:1000:+1", "c=1:1000:+1"};
+  CHECK(SweepGrid::parse(thousands).cells() == 1'000'000'000);
+  std::vector<std::string> more;  // 10^21
+  for (const char* path : {"a", "b", "c", "d", "e", "f", "g"})
+    more.push_back(std::string(path) + "=1:1000:+1");
+  CHECK(contains(message_of([&] { SweepGrid::parse(more); }), "found a grid of more than"));
 }
 
 }  // namespace lockstep::sweep_grid_test

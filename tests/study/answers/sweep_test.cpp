@@ -11,6 +11,8 @@
 #include <sstream>
 
 #include "sim/base/error.h"
+#include "sim/study/answers/sweep_shard.h"
+#include "sim/study/answers/sweep_text.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::sweep_test {
@@ -111,7 +113,8 @@ bool contains(const std::string& text, const std::string& part) {
 TEST_CASE("A cell says what predict says of the same scenario") {
   const SweepTable table = sweep(lab_sweep({"training.bucket_cap_mb=1,25"}));
   REQUIRE(table.rows.size() == 2);
-  for (const SweepRow& row : table.rows) {
+  for (std::size_t place = 0; place < table.rows.size(); ++place) {
+    const SweepRow row = table.rows[place];
     const std::string cap = table.grid.values_at(row.cell).front().dump();
     const Report report = predict(load({.text = lab_text,
                                         .overrides = {{"training.bucket_cap_mb", cap}},
@@ -309,7 +312,7 @@ TEST_CASE("A mistake in one cell is its error, and the others go on") {
   CHECK_FALSE(table.is_all_errors());
   const std::string line = lines_of(to_csv(table))[2];
   CHECK(line.starts_with("-1,,,,"));
-  CHECK(to_json(table, SweepGoal{})["rows"][1]["iteration_time_s"].is_null());
+  CHECK(to_json(table, SweepRanking(table, {}))["rows"][1]["iteration_time_s"].is_null());
 }
 
 TEST_CASE("A path that no scenario has is an error of every cell, with the nearest name") {
@@ -336,22 +339,6 @@ TEST_CASE("Fields are quoted as RFC 4180 has it") {
   CHECK(csv_field("two\nlines") == "\"two\nlines\"");
 }
 
-SweepTable table_of(const std::vector<ordered_json>& times) {
-  SweepTable table{.grid = SweepGrid({{.path = "x", .values = std::vector<ordered_json>(times.size(), 1)}}),
-                   .keys = {"time"},
-                   .rows = {}};
-  for (const ordered_json& time : times) {
-    table.rows.push_back({.cell = table.rows.size(), .results = {time}});
-  }
-  return table;
-}
-
-TEST_CASE("The best row is the first of the smallest values") {
-  CHECK(find_best_row(table_of({3, 1.5, 1.5, nullptr, 2}), SweepGoal{}) == 1);
-  CHECK(find_best_row(table_of({nullptr, 7}), SweepGoal{}) == 1);
-  CHECK(find_best_row(table_of({nullptr, nullptr}), SweepGoal{}) == std::nullopt);
-}
-
 TEST_CASE("A spreadsheet computes no field, and numbers stay numbers") {
   CHECK(csv_field("=1+2") == "'=1+2");
   CHECK(csv_field("+cmd|' /C calc'!A0") == "'+cmd|' /C calc'!A0");
@@ -360,64 +347,54 @@ TEST_CASE("A spreadsheet computes no field, and numbers stay numbers") {
   for (const char* number : {"-1", "-1.5e-09", "0.25", "1e308", "-0.0"}) CHECK(csv_field(number) == number);
 }
 
-TEST_CASE("A row without a value is never the best, and its reason stands in its place") {
-  const std::string reason = "one GPU cannot hold the model: it would need 100 GiB";
-  SweepTable table = table_of({0.5, nullptr, 0.7});
-  table.keys.push_back("time_reason");
-  for (SweepRow& row : table.rows)
-    row.results.push_back(row.results.front().is_null() ? ordered_json(reason) : ordered_json(nullptr));
-  CHECK(find_best_row(table, {.is_largest = true}) == 2);
-  CHECK(find_best_row(table, {}) == 0);
-  CHECK(contains(to_text(table, {.is_largest = true}), reason));
-  CHECK(lines_of(to_csv(table))[2] == "1,," + reason + ",\n");
+TEST_CASE("Zipped axes advance together") {
+  SweepOptions options = lab_sweep({"cluster.nodes=2,3,5"});
+  options.grid = SweepGrid::parse({"cluster.nodes=2,3,5", "training.bucket_cap_mb=1,2,4"}, Pairing::zip);
+  const std::vector<std::string> zipped = lines_of(to_csv(sweep(options)));
+  const std::vector<std::string> product = lines_of(to_csv(sweep(lab_sweep(twelve_cells))));
+  REQUIRE(zipped.size() == 1 + 3);
+  CHECK(zipped[1] == product[1 + 0]);  // 2 nodes, 1 MiB
+  CHECK(zipped[2] == product[1 + 5]);  // 3 nodes, 2 MiB: four caps for each number of nodes
+  CHECK(zipped[3] == product[1 + 10]);
 }
 
-SweepTable table_with_memory(const std::vector<std::pair<double, bool>>& rows) {
-  SweepTable table{.grid = SweepGrid({{.path = "x", .values = std::vector<ordered_json>(rows.size(), 1)}}),
-                   .keys = {"time", "memory_bytes.fits"},
-                   .rows = {}};
-  for (const auto& [time, fits] : rows)
-    table.rows.push_back({.cell = table.rows.size(), .results = {time, fits}});
-  return table;
+TEST_CASE("Cells of a zipped sweep are not taken for those of the product") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> one_axis{"training.bucket_cap_mb=1:8:x2"};
+  SweepOptions options = lab_sweep(one_axis, folder.file("out.csv"));
+  kill_after(options, 2);
+  options.grid = SweepGrid::parse(one_axis, Pairing::zip);
+  options.resume = true;
+  CHECK(contains(message_of(options), "is of another sweep"));
 }
 
-TEST_CASE("What does not fit in memory is never the best, unless that is allowed") {
-  const SweepTable table = table_with_memory({{1, false}, {3, true}, {2, true}, {9, false}});
-  CHECK(find_best_row(table, {}) == 2);
-  CHECK(find_best_row(table, {.is_largest = true}) == 1);
-  CHECK(find_best_row(table, {.allows_out_of_memory = true}) == 0);
-  CHECK(find_best_row(table, {.is_largest = true, .allows_out_of_memory = true}) == 3);
-  CHECK(find_best_row(table_with_memory({{1, false}}), {}) == std::nullopt);
-  CHECK(contains(to_text(table, {}), "does not fit in memory"));
-  CHECK(contains(to_text(table_with_memory({{1, false}}), {}), "no row that fits in memory"));
+TEST_CASE("Rows are the same whether they are kept or read from the journal, whose name is gone by then") {
+  const TemporaryFolder folder;
+  const SweepTable kept = sweep(lab_sweep(twelve_cells));
+  const SweepTable read = sweep(lab_sweep(twelve_cells, folder.file("out.csv")));
+  CHECK_FALSE(fs::exists(folder.file("out.csv.partial")));
+  CHECK(to_csv(read) == to_csv(kept));
 }
 
-TEST_CASE("What is best when it is most is not minimised by mistake, nor a time maximised") {
-  for (const char* gain : {"samples_per_s", "tokens_per_s", "scaling_efficiency", "mfu"}) {
-    CHECK_THROWS_WITH_AS(find_goal(gain, false), doctest::Contains("expected --maximize"), ConfigError);
-    CHECK(find_goal(gain, true).is_largest);
-  }
-  CHECK_THROWS_WITH_AS(find_goal("iteration_time_s", true), doctest::Contains("expected --minimize"),
-                       ConfigError);
+TEST_CASE("A sweep that is too large is refused before anything is written") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  SweepOptions options = lab_sweep(
+      {"training.bucket_cap_mb=1:1000:+1", "simulation.seed=1:100000:+1", "cluster.nodes=2:11:+1"}, output);
+  CHECK(contains(message_of(options), "found 1000000000 cells"));
+  options.base.accepts_any_size = true;
+  CHECK(contains(message_of(options), "take parts of them with --shard"));
+  CHECK(fs::is_empty(fs::path(output).parent_path()));
 }
 
-TEST_CASE("The text marks the best row and measures the others by it") {
-  const std::string text = to_text(table_of({3, 2, 2.5}), SweepGoal{});
-  CHECK(contains(text, "+50.0 %"));  // (3 - 2) / 2
-  CHECK(contains(text, "+25.0 %"));  // (2.5 - 2) / 2
-  CHECK(contains(text, "smallest time: 2 at x=1"));
-}
-
-TEST_CASE("The text shows thirty rows and counts the rest") {
-  const std::string text = to_text(table_of(std::vector<ordered_json>(42, 1)), SweepGoal{});
-  CHECK(contains(text, "... and 12 rows more in the CSV"));
-}
-
-TEST_CASE("A key that no result has is refused with the nearest, also by its last name") {
-  CHECK_THROWS_WITH_AS(find_goal("iteration_times", false),
-                       doctest::Contains("did you mean \"iteration_time_s\""), ConfigError);
-  CHECK_THROWS_WITH_AS(find_goal("exposed_communications", false),
-                       doctest::Contains("breakdown_s.exposed_communication"), ConfigError);
+TEST_CASE("A shard has a note beside it, and the whole none") {
+  const TemporaryFolder folder;
+  SweepOptions options = lab_sweep(twelve_cells, folder.file("out.csv"));
+  sweep(options);
+  CHECK_FALSE(fs::exists(shard_note_of(options.output)));
+  options.shard = {.index = 2, .count = 3};
+  sweep(options);
+  CHECK(fs::exists(shard_note_of(options.output)));
 }
 
 }  // namespace lockstep::sweep_test
