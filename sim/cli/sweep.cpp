@@ -21,14 +21,18 @@
 namespace lockstep {
 namespace {
 
-struct SweepArguments {
-  ScenarioArguments scenario;
-  std::vector<std::string> varied;
-  bool is_zipped = false;
+struct QuestionArguments {
   std::vector<std::string> minimized;
   std::vector<std::string> maximized;
   std::vector<std::string> conditions;
   bool allows_out_of_memory = false;
+};
+
+struct SweepArguments {
+  ScenarioArguments scenario;
+  std::vector<std::string> varied;
+  bool is_zipped = false;
+  QuestionArguments question;
   int jobs = 0;
   bool is_resumed = false;
   bool discards = false;
@@ -78,7 +82,7 @@ void check_outputs(const SweepArguments& arguments, const SweepOptions& options)
       files_of_sweep(options));
 }
 
-SweepQuestion read_question(const SweepArguments& arguments) {
+SweepQuestion read_question(const QuestionArguments& arguments) {
   SweepQuestion question{.goals = {}, .allows_out_of_memory = arguments.allows_out_of_memory};
   for (const std::string& key : arguments.minimized) question.goals.push_back(find_goal(key, false));
   for (const std::string& key : arguments.maximized) question.goals.push_back(find_goal(key, true));
@@ -156,7 +160,7 @@ void require_arguments(const SweepArguments& arguments) {
 int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   require_arguments(arguments);
   const SweepOptions options = read_options(arguments, context);
-  const SweepQuestion question = read_question(arguments);
+  const SweepQuestion question = read_question(arguments.question);
   check_outputs(arguments, options);
   say_when_interrupted(how_to_go_on(arguments));
   const SweepTable table = run_grid(options, context.is_quiet);
@@ -173,7 +177,7 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
 
 void require_nothing_else(const SweepArguments& arguments) {
   const bool is_asked_more = !arguments.scenario.path.empty() || !arguments.varied.empty() ||
-                             !arguments.picture.empty() || !arguments.conditions.empty() ||
+                             !arguments.picture.empty() || !arguments.question.conditions.empty() ||
                              arguments.wants_json || arguments.is_resumed || arguments.is_zipped;
   if (is_asked_more)
     throw ConfigError("--merge: joins tables and simulates nothing; expected only their names and --output");
@@ -203,23 +207,24 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
   command.add_option("-o,--output", arguments.output, "the table, as CSV")->type_name("FILE.csv")->required();
   command
       .add_option(
-          "--minimize", arguments.minimized,
+          "--minimize", arguments.question.minimized,
           "a result to find the smallest of (iteration_time_s); may be repeated, also beside --maximize: "
           "then the rows that no other beats are told")
       ->type_name("KEY")
       ->allow_extra_args(false);
   command
-      .add_option("--maximize", arguments.maximized, "a result to find the largest of, e.g. samples_per_s")
+      .add_option("--maximize", arguments.question.maximized,
+                  "a result to find the largest of, e.g. samples_per_s")
       ->type_name("KEY")
       ->allow_extra_args(false);
   command
       .add_option(
-          "--where", arguments.conditions,
+          "--where", arguments.question.conditions,
           "only rows of which this holds may be the best: memory_bytes.fits, \"iteration_time_s<0.5\"; "
           "may be repeated")
       ->type_name("KEY")
       ->allow_extra_args(false);
-  command.add_flag("--allow-oom", arguments.allows_out_of_memory,
+  command.add_flag("--allow-oom", arguments.question.allows_out_of_memory,
                    "what does not fit in memory may be the best, too");
   command.add_option("--plot", arguments.picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
