@@ -176,9 +176,13 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
 }
 
 void require_nothing_else(const SweepArguments& arguments) {
-  const bool is_asked_more = !arguments.scenario.path.empty() || !arguments.varied.empty() ||
-                             !arguments.picture.empty() || !arguments.question.conditions.empty() ||
-                             arguments.wants_json || arguments.is_resumed || arguments.is_zipped;
+  const QuestionArguments& question = arguments.question;
+  const bool is_question = !question.minimized.empty() || !question.maximized.empty() ||
+                           !question.conditions.empty() || question.allows_out_of_memory;
+  const bool is_sweep = !arguments.scenario.path.empty() || !arguments.varied.empty() ||
+                        arguments.is_zipped || arguments.is_resumed || arguments.discards ||
+                        arguments.is_strict;
+  const bool is_asked_more = is_question || is_sweep || arguments.wants_json || !arguments.picture.empty();
   if (is_asked_more)
     throw ConfigError("--merge: joins tables and simulates nothing; expected only their names and --output");
 }

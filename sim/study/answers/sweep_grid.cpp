@@ -191,7 +191,7 @@ SweepGrid::SweepGrid(std::vector<SweepAxis> axes, Pairing pairing)
   if (const auto problems = repeated_paths(axes_); !problems.empty()) {
     throw ConfigError(problems);
   }
-  if (pairing == Pairing::zip) {
+  if (pairing == Pairing::zip && !axes_.empty()) {
     count_zipped();
   } else {
     count_product();
