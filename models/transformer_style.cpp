@@ -283,6 +283,8 @@ void check_total(const JsonReader& json, TransformerConfig& config) {
 TransformerConfig read_transformer(const JsonReader& json, const ModelRequest& request) {
   TransformerConfig config{.sizes = read_sizes(json)};
   config.style = read_style(json, config.sizes);
+  if (!config.style.block.is_rotary)
+    config.sizes.latent = {};  // its parameters have names in that style alone; the mistake is recorded
   config.sequence_length = read_sequence_length(json, request);
   config.sizes.causal = config.style.is_causal;
   config.sizes.fused_attention = config.style.fuses_attention;

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "sim/base/error.h"
+#include "sim/base/json_record.h"
 #include "sim/base/json_text.h"
 #include "sim/base/nearest_name.h"
 
@@ -32,6 +33,7 @@ struct JsonDocumentState {
   std::vector<std::string> problems;
   std::size_t unlisted_problems = 0;
   std::map<std::string, AskedKeys> asked;
+  JsonRecord* record = nullptr;
 };
 
 namespace {
@@ -200,6 +202,10 @@ void JsonDocument::set(std::string_view dotted_path, std::string_view value_text
   *target = read_assigned_value(assignment);
 }
 
+void JsonDocument::record_into(JsonRecord& record) {
+  state_->record = &record;
+}
+
 JsonReader JsonDocument::root() {
   return JsonReader(state_->value, state_->base_pointer, *state_);
 }
@@ -224,20 +230,29 @@ void JsonDocument::throw_if_problems() const {
     throw ConfigError(problems());
 }
 
+// A kind that is looked for is one that may stand there.
+bool JsonReader::is_of(std::string_view kind, bool answer) const {
+  if (state_->record != nullptr) {
+    state_->record->note_kind(pointer_, kind);
+    state_->record->at(pointer_).is_free_text |= kind == "string";
+  }
+  return answer;
+}
+
 bool JsonReader::is_object() const {
-  return value_->is_object();
+  return is_of("object", value_->is_object());
 }
 bool JsonReader::is_array() const {
-  return value_->is_array();
+  return is_of("array", value_->is_array());
 }
 bool JsonReader::is_string() const {
-  return value_->is_string();
+  return is_of("string", value_->is_string());
 }
 bool JsonReader::is_number() const {
-  return value_->is_number();
+  return is_of("number", value_->is_number());
 }
 bool JsonReader::is_bool() const {
-  return value_->is_boolean();
+  return is_of("boolean", value_->is_boolean());
 }
 bool JsonReader::is_null() const {
   return value_->is_null();
@@ -271,6 +286,8 @@ bool JsonReader::expect_object() const {
 }
 
 JsonReader JsonReader::required(std::string_view key) const {
+  if (state_->record != nullptr)
+    state_->record->note_key(pointer_, key, true);
   if (!expect_object())
     return missing(key);
   const ordered_json* value = find(key);
@@ -282,6 +299,8 @@ JsonReader JsonReader::required(std::string_view key) const {
 }
 
 std::optional<JsonReader> JsonReader::optional(std::string_view key) const {
+  if (state_->record != nullptr)
+    state_->record->note_key(pointer_, key, false);
   const ordered_json* value = expect_object() ? find(key) : nullptr;
   return value == nullptr || value->is_null() ? std::nullopt : std::optional(child(key, *value));
 }
@@ -302,12 +321,16 @@ std::vector<std::pair<std::string, JsonReader>> JsonReader::members() const {
   if (!expect_object())
     return readers;
   state_->asked[pointer_].all = true;
+  if (state_->record != nullptr)
+    state_->record->at(pointer_).has_any_key = true;
   for (const auto& [key, value] : value_->get_ref<const ordered_json::object_t&>())
     readers.emplace_back(key, child(key, value));
   return readers;
 }
 
 void JsonReader::finish() const {
+  if (state_->record != nullptr)
+    state_->record->at(pointer_).is_closed = true;
   if (!expect_object())
     return;
   const AskedKeys& asked = state_->asked[pointer_];
@@ -327,10 +350,11 @@ void JsonReader::describe_unknown_key(const std::string& key, const std::vector<
 }
 
 std::string JsonReader::text() const {
-  if (is_string() && value_->get_ref<const std::string&>().find('\0') == std::string::npos)
+  is_of("string", true);
+  if (value_->is_string() && value_->get_ref<const std::string&>().find('\0') == std::string::npos)
     return value_->get<std::string>();
-  expected(is_string() ? "a string without NUL"
-                       : "a string");  // the system would read a file's name up to it
+  expected(value_->is_string() ? "a string without NUL"
+                               : "a string");  // the system would read a file's name up to it
   return {};
 }
 
@@ -342,6 +366,8 @@ bool JsonReader::boolean() const {
 }
 
 std::int64_t JsonReader::integer(std::int64_t minimum, std::int64_t maximum) const {
+  if (state_->record != nullptr)
+    state_->record->note_minimum(pointer_, "integer", static_cast<double>(minimum));
   const std::optional<std::int64_t> number = exact_integer(*value_);
   if (number && *number >= minimum && *number <= maximum)
     return *number;
@@ -350,7 +376,9 @@ std::int64_t JsonReader::integer(std::int64_t minimum, std::int64_t maximum) con
 }
 
 double JsonReader::number(double minimum, double maximum, std::string_view meaning) const {
-  if (is_number()) {
+  if (state_->record != nullptr)
+    state_->record->note_minimum(pointer_, "number", minimum);
+  if (value_->is_number()) {
     const double number = value_->get<double>();
     if (number >= minimum && number <= maximum)
       return number;
@@ -360,8 +388,11 @@ double JsonReader::number(double minimum, double maximum, std::string_view meani
 }
 
 std::string JsonReader::one_of(std::span<const std::string> valid) const {
-  const std::string found = is_string() ? value_->get<std::string>() : "";
-  if (is_string() && std::find(valid.begin(), valid.end(), found) != valid.end())
+  if (state_->record != nullptr)
+    state_->record->note_choices(pointer_, {valid.begin(), valid.end()});
+  const bool is_text = value_->is_string();
+  const std::string found = is_text ? value_->get<std::string>() : "";
+  if (is_text && std::find(valid.begin(), valid.end(), found) != valid.end())
     return found;
   expected("a valid name; " + describe_choices(found, valid));
   return valid.empty() ? "" : valid.front();
@@ -369,7 +400,9 @@ std::string JsonReader::one_of(std::span<const std::string> valid) const {
 
 template <class T>
 T JsonReader::quantity(Parsed<T> (*parse)(std::string_view), std::string_view example, T fallback) const {
-  if (!is_string()) {
+  if (state_->record != nullptr)
+    state_->record->note_quantity(pointer_, example);
+  if (!value_->is_string()) {
     expected(fmt::format("a quantity with a unit such as \"{}\"", example));
     return fallback;
   }

@@ -29,6 +29,7 @@ namespace lockstep {
 
 struct JsonDocumentState;
 class JsonReader;
+class JsonRecord;
 
 // One file. It owns the value, the problems found so far, and which keys were asked for; its readers point
 // into it.
@@ -49,6 +50,9 @@ class JsonDocument {
   // Throws ConfigError where the path leads through a value that is neither object nor array. Invalidates
   // readers.
   void set(std::string_view dotted_path, std::string_view value_text);
+
+  // What its readers ask from here on is noted there; the record outlives the document.
+  void record_into(JsonRecord& record);
 
   JsonReader root();
   const nlohmann::ordered_json& value() const;
@@ -122,6 +126,7 @@ class JsonReader {
   JsonReader missing(std::string_view key) const;
   const nlohmann::ordered_json* find(std::string_view key) const;
   bool expect_object() const;
+  bool is_of(std::string_view kind, bool answer) const;
   void describe_unknown_key(const std::string& key, const std::vector<std::string>& asked) const;
   template <class T>
   T quantity(Parsed<T> (*parse)(std::string_view), std::string_view example, T fallback) const;

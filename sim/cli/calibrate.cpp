@@ -2,6 +2,7 @@
 // from runs of the training harness; its processor from such runs and from tables of timed kernels.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <memory>
@@ -303,7 +304,7 @@ void add_log_options(CLI::App& command, LogFacts& facts) {
   command
       .add_option("--collective", facts.collective,
                   "what was measured, where neither a log's words nor its busbw say it")
-      ->type_name("OP");
+      ->type_name(fmt::format("{}", fmt::join(collective_op_names(), "|")));
   command.add_option("--nodes", facts.nodes, "on how many nodes, where a log does not say it")
       ->type_name("N");
   command.add_option("--gpus-per-node", facts.gpus_per_node, "and with how many GPUs on each")
@@ -311,7 +312,8 @@ void add_log_options(CLI::App& command, LogFacts& facts) {
   command.add_option("--library-version", facts.library_version, "by which release, e.g. 2.18.3")
       ->type_name("V");
   command.add_option("--algorithm", facts.algorithm, "forced when the log was made")->type_name("A");
-  command.add_option("--protocol", facts.protocol, "forced when the log was made")->type_name("P");
+  command.add_option("--protocol", facts.protocol, "forced when the log was made")
+      ->type_name("ll|ll128|simple");
   command.add_flag("--single-process", facts.is_single_process,
                    "one process drove all GPUs of its node (nccl-tests -g above 1)");
 }

@@ -1,6 +1,7 @@
 // lockstep collective OP --machine M: the table nccl-tests would print, predicted.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -207,11 +208,13 @@ void add_setting_options(CLI::App& command, CollectiveArguments& arguments) {
   command.add_option("--gpus-per-node", setting.gpus_per_node, "GPUs used in each (all)")->type_name("G");
   command.add_option("--algorithm", setting.algorithm, "auto or a name of `list collectives`")
       ->type_name("A");
-  command.add_option("--protocol", setting.protocol, "auto, ll, ll128 or simple")->type_name("P");
+  command.add_option("--protocol", setting.protocol, "which protocol (auto)")
+      ->type_name("auto|ll|ll128|simple");
   command.add_option("--channels", setting.channels, "force this many channels")->type_name("C");
-  command.add_option("--library", setting.library, "nccl, gloo or rccl (the machine's)")->type_name("L");
+  command.add_option("--library", setting.library, "which library (the machine's)")
+      ->type_name("nccl|gloo|rccl");
   add_library_options(command, arguments.library);
-  command.add_option("--fidelity", arguments.fidelity, "flow (default) or step")->type_name("F");
+  command.add_option("--fidelity", arguments.fidelity, "how fine to simulate (flow)")->type_name("flow|step");
 }
 
 }  // namespace
@@ -219,11 +222,8 @@ void add_setting_options(CLI::App& command, CollectiveArguments& arguments) {
 void add_collective_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("collective", "the table nccl-tests would print, predicted");
   const auto arguments = std::make_shared<CollectiveArguments>();
-  command
-      ->add_option("operation", arguments->operation,
-                   "all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send_recv, gather "
-                   "or scatter")
-      ->type_name("OP")
+  command->add_option("operation", arguments->operation, "what nccl-tests' program of this name measures")
+      ->type_name(fmt::format("{}", fmt::join(collective_op_names(), "|")))
       ->required();
   add_setting_options(*command, *arguments);
   command->add_option("-b", arguments->first, "smallest size, binary as in nccl-tests (8)")

@@ -18,6 +18,7 @@
 #include "sim/report/scenario_text.h"
 #include "sim/report/text_table.h"
 #include "sim/run/beside_communication.h"
+#include "sim/study/answers/difference_text.h"
 #include "sim/study/answers/strategy_cost.h"
 
 namespace lockstep {
@@ -51,10 +52,6 @@ std::vector<Sensitivity> answer(const std::vector<std::string>& questions, const
   for (std::size_t i = 0; i < changed.size(); ++i)
     answers.push_back({questions[i], variants.predict_iteration(changed[i])});
   return answers;
-}
-
-double difference_percent(Duration iteration, Duration with) {
-  return 100 * (with.in_seconds() / iteration.in_seconds() - 1);
 }
 
 ordered_json to_json(const std::vector<Sensitivity>& changes, Duration iteration) {
@@ -109,14 +106,6 @@ ordered_json to_json(const Explanation& explanation) {
             {"sensitivities", to_json(cost.sensitivities, cost.iteration)}}},
           {"what_if", to_json(explanation.what_if, cost.iteration)},
           {"warnings", explanation.warnings}};
-}
-
-std::string signed_duration(Duration duration) {
-  if (duration == Duration::zero()) {
-    return "-";
-  }
-  const bool is_negative = duration < Duration::zero();
-  return (is_negative ? "-" : "+") + format_duration(is_negative ? duration * -1 : duration);
 }
 
 std::string comparison(const std::vector<Sensitivity>& changes, Duration iteration) {

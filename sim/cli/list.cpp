@@ -100,8 +100,8 @@ int run_list(const ListArguments& arguments, const CommandContext& context) {
 void add_list_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("list", "what is shipped, one line each with its source");
   const auto arguments = std::make_shared<ListArguments>();
-  command->add_option("kind", arguments->kind, fmt::format("one of: {}", fmt::join(catalogue_kinds(), ", ")))
-      ->type_name("KIND");
+  command->add_option("kind", arguments->kind, "what of it (a line for each kind)")
+      ->type_name(fmt::format("{}", fmt::join(catalogue_kinds(), "|")));
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_list(*arguments, context); };

@@ -9,6 +9,7 @@
 #include "sim/base/failure.h"
 #include "sim/cli/command_line.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/examples.h"
 #include "sim/cli/output.h"
 
 namespace lockstep {
@@ -20,12 +21,16 @@ void add_commands(CLI::App& app, CommandContext& context) {
   add_check_command(app, context);
   add_collective_command(app, context);
   add_sweep_command(app, context);
+  add_compare_command(app, context);
   add_layouts_command(app, context);
   add_plan_command(app, context);
   add_validate_command(app, context);
   add_calibrate_command(app, context);
   add_list_command(app, context);
   add_show_command(app, context);
+  add_schema_command(app, context);
+  add_completion_command(app, context);
+  add_manual_command(app, context);
 }
 
 void describe_program(CLI::App& app, CommandContext& context) {
@@ -46,6 +51,8 @@ void add_hints(CLI::App& app) {
       "Start with:  lockstep list\n"
       "             lockstep predict scenarios/resnet50_ddp_2x8_a100.json\n"
       "             lockstep COMMAND --help");
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    command->footer(examples_of(command->get_name()));
 }
 
 // The words in reverse, as CLI11 takes a vector.

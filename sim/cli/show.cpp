@@ -1,6 +1,7 @@
 // lockstep show KIND NAME: a profile as its file has it, or what a strategy or a collective does.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -75,8 +76,8 @@ int run_show(const ShowArguments& arguments, const CommandContext& context) {
 void add_show_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("show", "print one profile, with its sources");
   const auto arguments = std::make_shared<ShowArguments>();
-  command->add_option("kind", arguments->kind, "machine, gpu, link, fabric, calibration, model, ...")
-      ->type_name("KIND")
+  command->add_option("kind", arguments->kind, "of what kind; the singular will do")
+      ->type_name(fmt::format("{}", fmt::join(catalogue_kinds(), "|")))
       ->required();
   command->add_option("name", arguments->name, "a name that `lockstep list KIND` prints")
       ->type_name("NAME")

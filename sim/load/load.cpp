@@ -9,6 +9,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
+#include "sim/base/json_record.h"
 #include "sim/load/compatibility.h"
 #include "sim/load/error_model_json.h"
 #include "sim/load/hardware/find_calibration.h"
@@ -36,8 +37,10 @@ constexpr std::int64_t most_nodes = 1'000'000;
 constexpr std::int64_t most_ranks = 1'000'000;
 
 // Sections that may be left out are there and empty from here on.
-void add_empty_sections(JsonDocument& document) {
+void add_empty_sections(JsonDocument& document, JsonRecord* record) {
   for (const char* section : {"training", "communication", "compute", "simulation"}) {
+    if (record != nullptr)
+      record->note_key("", section, false);
     const ordered_json& value = document.value();
     if (value.is_object() && (!value.contains(section) || value[section].is_null())) {
       document.set(section, "{}");
@@ -403,7 +406,9 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   LoadedScenario scenario;
   scenario.given = document.value();
   refuse_plan_request(scenario.given, options.file_name);
-  add_empty_sections(document);
+  add_empty_sections(document, options.record);
+  if (options.record != nullptr)
+    document.record_into(*options.record);
   LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
   ReadLater later;
   if (const JsonReader json = document.root(); json.is_object()) {

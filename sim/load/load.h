@@ -44,6 +44,7 @@ struct LoadOptions {
   bool accepts_any_size = false;
   Lenders* lenders = nullptr;   // of the store; none: machines to borrow from are read again
   bool writes_resolved = true;  // else `resolved` and `provenance` stay empty
+  JsonRecord* record = nullptr;  // what the readers ask of the scenario; none: it is not noted
 };
 
 // The steps of `load`, for who loads variants of one request from one store.

@@ -71,17 +71,7 @@ StatedCase read_case(const JsonReader& json, const std::string& file, const std:
 
 std::vector<StatedCase> read_file(const std::string& file) {
   JsonDocument document = JsonDocument::from_file(file);
-  const JsonReader root = document.root();
-  const std::vector<std::string> schemas{"lockstep.measurements/1"};
-  const std::vector<std::string> splits{"fit", "heldout"};
-  root.required("schema").one_of(schemas);
-  root.required("source").text();
-  const std::string split = root.required("split").one_of(splits);
-  const auto shared_scenario = root.optional("scenario");
-  std::vector<StatedCase> cases;
-  for (const JsonReader& entry : root.required("cases").elements())
-    cases.push_back(read_case(entry, file, split, shared_scenario));
-  root.finish();
+  std::vector<StatedCase> cases = read_measurements(document);
   document.throw_if_problems();
   return cases;
 }
@@ -101,6 +91,21 @@ void add_case(const StatedCase& stated, const ProfileStore& store, const CaseErr
 }
 
 }  // namespace
+
+std::vector<StatedCase> read_measurements(JsonDocument& document) {
+  const JsonReader root = document.root();
+  const std::vector<std::string> schemas{"lockstep.measurements/1"};
+  const std::vector<std::string> splits{"fit", "heldout"};
+  root.required("schema").one_of(schemas);
+  root.required("source").text();
+  const std::string split = root.required("split").one_of(splits);
+  const auto shared_scenario = root.optional("scenario");
+  std::vector<StatedCase> cases;
+  for (const JsonReader& entry : root.required("cases").elements())
+    cases.push_back(read_case(entry, document.file_name(), split, shared_scenario));
+  root.finish();
+  return cases;
+}
 
 Validation validate(const ValidationOptions& options) {
   const ProfileStore store(options.data_directory);

@@ -19,6 +19,9 @@
 
 namespace lockstep {
 
+class JsonDocument;
+struct StatedCase;
+
 struct ValidationOptions {
   std::vector<std::string> files;      // lockstep.measurements/1
   std::vector<std::string> runs = {};  // lockstep.run/1
@@ -33,5 +36,8 @@ struct ValidationOptions {
 
 // Throws ConfigError with every problem of the files.
 Validation validate(const ValidationOptions& options);
+
+// The cases of a file of measurements, of which the document records the problems.
+std::vector<StatedCase> read_measurements(JsonDocument& document);
 
 }  // namespace lockstep
