@@ -6,8 +6,12 @@
 #include "sim/base/failure.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/outputs.h"
+#include "sim/cli/page_file.h"
 #include "sim/cli/progress_bar.h"
 #include "sim/cli/scenario_arguments.h"
+#include "sim/report/prediction.h"
+#include "sim/study/answers/layout_page.h"
 #include "sim/study/answers/layout_text.h"
 
 namespace lockstep {
@@ -22,16 +26,23 @@ struct LayoutsArguments {
   std::size_t top = 10;
   int jobs = 0;
   bool wants_json = false;
+  std::string report_path;
 };
 
 int run_layouts(const LayoutsArguments& arguments, const CommandContext& context) {
+  const LoadRequest base = arguments.scenario.request(context);
+  if (!arguments.report_path.empty())
+    require_files_of_their_own({{"--report", arguments.report_path}}, ScenarioVariants(base).load().files);
+  PageFile page(arguments.report_path);
   ProgressBar bar("layouts", context.is_quiet);
   const LayoutAnswer answer = search_layouts(
-      {.base = arguments.scenario.request(context),
+      {.base = base,
        .gpus = arguments.gpus,
        .top = arguments.top,
        .jobs = arguments.jobs,
        .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }});
+  if (page.is_wanted())
+    page.write(layout_page(to_json(answer)));
   if (arguments.wants_json)
     print_json(to_json(answer));
   else
@@ -51,6 +62,7 @@ void add_layouts_options(CLI::App& command, LayoutsArguments& arguments) {
       ->check(CLI::Range(std::size_t{1}, most_layouts));
   add_jobs_option(command, arguments.jobs);
   command.add_flag("--json", arguments.wants_json, "print one JSON document (lockstep.layouts/1)");
+  add_report_option(command, arguments.report_path);
 }
 
 }  // namespace

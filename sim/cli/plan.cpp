@@ -5,8 +5,11 @@
 #include "sim/base/failure.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/outputs.h"
+#include "sim/cli/page_file.h"
 #include "sim/cli/progress_bar.h"
 #include "sim/cli/scenario_arguments.h"
+#include "sim/study/capacity/plan_page.h"
 #include "sim/study/capacity/plan_text.h"
 
 namespace lockstep {
@@ -20,6 +23,7 @@ struct PlanArguments {
   std::size_t top = 10;
   int jobs = 0;
   bool wants_json = false;
+  std::string report_path;
 };
 
 Overrides changes_in(const PlanArguments& arguments) {
@@ -30,13 +34,19 @@ Overrides changes_in(const PlanArguments& arguments) {
 
 int run_plan_command(const PlanArguments& arguments, const CommandContext& context) {
   ProgressBar bar("plan", context.is_quiet);
-  const PlanAnswer answer =
-      search_plans({.request = read_plan_request(arguments.path, changes_in(arguments)),
-                    .data_directory = context.data_directory,
-                    .top = arguments.top,
-                    .jobs = arguments.jobs,
-                    .accepts_any_size = context.accepts_any_size,
-                    .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }});
+  const PlanQuestion question{
+      .request = read_plan_request(arguments.path, changes_in(arguments)),
+      .data_directory = context.data_directory,
+      .top = arguments.top,
+      .jobs = arguments.jobs,
+      .accepts_any_size = context.accepts_any_size,
+      .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }};
+  if (!arguments.report_path.empty())
+    require_files_of_their_own({{"--report", arguments.report_path}}, files_of_plan(question));
+  PageFile page(arguments.report_path);
+  const PlanAnswer answer = search_plans(question);
+  if (page.is_wanted())
+    page.write(plan_page(to_json(answer)));
   if (arguments.wants_json)
     print_json(to_json(answer));
   else
@@ -61,6 +71,7 @@ void add_plan_command(CLI::App& app, CommandContext& context) {
       ->check(CLI::Range(std::size_t{1}, most_plans));
   add_jobs_option(*command, arguments->jobs);
   command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.plan/1)");
+  add_report_option(*command, arguments->report_path);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_plan_command(*arguments, context); };
   });

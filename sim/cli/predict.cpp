@@ -20,6 +20,7 @@
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
 #include "sim/report/schedule_picture.h"
+#include "sim/report/timeline_picture.h"
 #include "sim/report/trace.h"
 #include "sim/study/answers/strategy_comparison.h"
 #include "sim/study/picture.h"
@@ -117,7 +118,7 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   const std::optional<Comparison> comparison =
       scenario.comparison ? std::optional(compare_strategies(scenario)) : std::nullopt;
   if (page) {
-    page->write(to_html(prediction.report, prediction.scenario));
+    page->write(to_html(prediction.report, prediction.scenario, timeline_picture(prediction.simulation)));
     page->commit();
   }
   if (trace)

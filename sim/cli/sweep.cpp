@@ -12,8 +12,11 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/page_file.h"
 #include "sim/cli/progress_bar.h"
 #include "sim/cli/scenario_arguments.h"
+#include "sim/report/prediction.h"
+#include "sim/study/answers/sweep_page.h"
 #include "sim/study/answers/sweep_shard.h"
 #include "sim/study/answers/sweep_text.h"
 #include "sim/study/picture.h"
@@ -42,6 +45,7 @@ struct SweepArguments {
   std::vector<std::string> merged;
   std::string output;
   std::string picture;
+  std::string report_path;
 };
 
 SweepOptions read_options(const SweepArguments& arguments, const CommandContext& context) {
@@ -78,7 +82,8 @@ void check_outputs(const SweepArguments& arguments, const SweepOptions& options)
       {{"--output", arguments.output},
        {"--output (cells on the way)", partial_of(arguments.output)},
        {"--output (which shard it is)", options.shard.count > 1 ? shard_note_of(arguments.output) : ""},
-       {"--plot", arguments.picture}},
+       {"--plot", arguments.picture},
+       {"--report", arguments.report_path}},
       files_of_sweep(options));
 }
 
@@ -162,10 +167,14 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   const SweepOptions options = read_options(arguments, context);
   const SweepQuestion question = read_question(arguments.question);
   check_outputs(arguments, options);
+  PageFile page(arguments.report_path);
   say_when_interrupted(how_to_go_on(arguments));
   const SweepTable table = run_grid(options, context.is_quiet);
   say_when_interrupted("");
   const SweepRanking ranking(table, question);
+  if (page.is_wanted())
+    page.write(sweep_page(to_json(table, ranking),
+                          {.scenario = ScenarioVariants(options.base).document().value("name", "sweep")}));
   print_table(arguments, table, ranking);
   warn_of_transfers(table);
   const int exit_code = judge_errors(table, arguments.is_strict);
@@ -182,7 +191,8 @@ void require_nothing_else(const SweepArguments& arguments) {
   const bool is_sweep = !arguments.scenario.path.empty() || !arguments.varied.empty() ||
                         arguments.is_zipped || arguments.is_resumed || arguments.discards ||
                         arguments.is_strict;
-  const bool is_asked_more = is_question || is_sweep || arguments.wants_json || !arguments.picture.empty();
+  const bool is_asked_more = is_question || is_sweep || arguments.wants_json ||
+                             !arguments.picture.empty() || !arguments.report_path.empty();
   if (is_asked_more)
     throw ConfigError("--merge: joins tables and simulates nothing; expected only their names and --output");
 }
@@ -232,6 +242,7 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
                    "what does not fit in memory may be the best, too");
   command.add_option("--plot", arguments.picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
+  add_report_option(command, arguments.report_path);
   add_jobs_option(command, arguments.jobs);
   command.add_option("--shard", arguments.shard, "run only each n-th cell, from the i-th")->type_name("i/n");
   command

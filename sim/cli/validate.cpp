@@ -15,10 +15,12 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/page_file.h"
 #include "sim/study/fit/measurement_files.h"
 #include "sim/study/picture.h"
 #include "sim/study/validation/collective_validation.h"
 #include "sim/study/validation/validation.h"
+#include "sim/study/validation/validation_page.h"
 
 namespace lockstep {
 namespace {
@@ -29,6 +31,7 @@ struct ValidateArguments {
   bool wants_json = false;
   bool wants_markdown = false;
   std::string picture;
+  std::string report_path;
   std::string leave_out;
   std::vector<std::string> profiles;
   std::string machine;      // of harness runs
@@ -55,6 +58,7 @@ void check_arguments(const ValidateArguments& arguments) {
   if (!arguments.picture.empty()) {
     check_picture_file(arguments.picture);
   }
+  static_cast<void>(PageFile(arguments.report_path));
   parse_leave_out(arguments.leave_out);
 }
 
@@ -90,6 +94,8 @@ bool holds(const CollectiveValidation& validation, double most_mape) {
 template <class AnyValidation>
 void answer(const ValidateArguments& arguments, const CommandContext& context,
             const AnyValidation& validation, const char* script) {
+  if (PageFile page(arguments.report_path); page.is_wanted())
+    page.write(validation_page(to_json(validation)));
   if (arguments.wants_json) {
     print_json(to_json(validation));
   } else {
@@ -192,7 +198,7 @@ int run_validate(const ValidateArguments& arguments, const CommandContext& conte
   const std::vector<std::string> indexes = find_table_indexes(arguments.suites);
   refuse_run_options(arguments, files.runs);
   for (const std::vector<std::string>& inputs : {files.cases, indexes, files.runs, files.kernel_tables})
-    require_files_of_their_own({{"--plot", arguments.picture}}, inputs);
+    require_files_of_their_own({{"--plot", arguments.picture}, {"--report", arguments.report_path}}, inputs);
   const char* option = !arguments.leave_out.empty()  ? "--leave-out"
                        : !arguments.profiles.empty() ? "--profile"
                                                      : nullptr;
@@ -240,6 +246,7 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
       ->add_option("--machine", arguments->machine,
                    "harness runs: measured on this machine (GPUs), or the one that the profile is for")
       ->type_name("M");
+  add_report_option(*command, arguments->report_path);
   command->add_option("--plot", arguments->picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
   command->callback([arguments, &context] {

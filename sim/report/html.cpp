@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
-#include <vector>
 
-#include "sim/base/printable.h"
 #include "sim/base/quantity_text.h"
 #include "sim/collectives/collective.h"
+#include "sim/report/breakdown_bar.h"
+#include "sim/report/page/chart.h"
+#include "sim/report/page/lane_chart.h"
+#include "sim/report/page/page.h"
+#include "sim/report/page/page_text.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
 #include "sim/report/text_table.h"
@@ -17,268 +18,280 @@
 namespace lockstep {
 namespace {
 
-constexpr double drawing_width = 900;
-constexpr double tallest_row = 14;
-constexpr double tallest_drawing = 420;
+using nlohmann::ordered_json;
+using Kind = PageColumn::Kind;
+
 constexpr std::size_t path_items_shown = 20;
+constexpr std::string_view colour_of_waiting = "#888888";
+constexpr std::string_view colour_of_hidden = "#3b6fb6";
+constexpr std::string_view colour_of_exposed = "#d1495b";
 
-constexpr std::string_view style_sheet = R"(
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { margin-bottom: 0; } h2 { margin-top: 2rem; font-size: 1.1rem; }
-table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; text-align: right; }
-th { font-weight: 600; border-bottom: 1px solid #8886; } td:first-child, th:first-child, .left { text-align: left; }
-.headline td { font-size: 1.1rem; } .headline td:first-child { color: #888; }
-.wide { overflow-x: auto; } svg { width: 100%; height: auto; } svg text { font: 11px system-ui; fill: #888; }
-.swatch { display: inline-block; width: .8em; height: .8em; margin-right: .5em; }
-.bad { color: #d1495b; font-weight: 600; } .good { color: #5b9e4d; font-weight: 600; }
-pre { overflow-x: auto; font-size: 12px; }
-)";
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char letter : printable(text)) {
-    switch (letter) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += letter;
-    }
-  }
-  return result;
+PageCell time_figure(Duration time) {
+  return {format_duration(time), ordered_json(time.in_seconds())};
 }
 
-// Cells are escaped here unless they are already markup.
-std::string row(const std::vector<std::string>& cells, std::string_view tag = "td") {
-  std::string result = "<tr>";
-  for (const std::string& cell : cells) result += fmt::format("<{0}>{1}</{0}>", tag, cell);
-  return result + "</tr>\n";
+PageCell bytes_figure(Bytes bytes) {
+  return {format_bytes(bytes), ordered_json(bytes.count())};
 }
 
-std::string heading(std::string_view text) {
-  return fmt::format("<h2>{}</h2>\n", escaped(text));
+// ---- the first screen ----
+
+PageFact rate_fact(const std::string& name, std::int64_t work, Duration iteration) {
+  const auto rate = per_second(work, iteration);
+  return {name, rate ? PageCell(fmt::format("{:.1f}", *rate), ordered_json(*rate)) : PageCell("unknown")};
 }
 
-std::string headline(const Report& report) {
-  std::string time = fmt::format("<b>{}</b>", format_duration(report.iteration));
-  if (report.times.low && report.times.high) {
-    time += fmt::format(" ({} to {}: 10th to 90th percentile)", format_duration(*report.times.low),
-                        format_duration(*report.times.high));
-  }
-  const auto samples = per_second(report.throughput.samples_per_iteration, report.iteration);
-  std::string result = "<table class=headline>\n" + row({"iteration time", time});
-  result += row({"samples/s", samples ? fmt::format("{:.1f}", *samples) : "unknown"});
-  if (report.throughput.tokens_per_iteration) {
-    const auto tokens = per_second(*report.throughput.tokens_per_iteration, report.iteration);
-    result += row({"tokens/s", tokens ? fmt::format("{:.1f}", *tokens) : "unknown"});
-  }
-  result +=
-      row({"scaling efficiency", report.scaling.efficiency ? percentage(*report.scaling.efficiency, 1)
-                                                           : "unknown: " + escaped(report.scaling.reason)});
-  result += row({"MFU", report.throughput.mfu ? percentage(*report.throughput.mfu, 1) : "unknown"});
-  return result + "</table>\n";
+PageFact share_fact(const std::string& name, const std::optional<double>& share,
+                    const std::string& reason = {}) {
+  return {name, share ? PageCell(percentage(*share, 1), ordered_json(*share)) : PageCell("unknown"),
+          share ? "" : reason};
 }
 
-std::string rectangle(double left, double top, double width, double height, std::string_view colour,
-                      const std::string& title) {
-  if (width <= 0)
-    return "";
-  return fmt::format(
-      "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
-      "fill=\"{}\"><title>{}</title></rect>\n",
-      left, top, width, height, colour, escaped(title));
+std::vector<PageFact> headline(const Report& report) {
+  PageFact time{"iteration time", time_figure(report.iteration)};
+  if (report.times.low && report.times.high)
+    time.beside = fmt::format("{} to {}: 10th to 90th percentile", format_duration(*report.times.low),
+                              format_duration(*report.times.high));
+  std::vector<PageFact> facts{
+      std::move(time), rate_fact("samples/s", report.throughput.samples_per_iteration, report.iteration)};
+  if (report.throughput.tokens_per_iteration)
+    facts.push_back(rate_fact("tokens/s", *report.throughput.tokens_per_iteration, report.iteration));
+  const std::string reason = report.scaling.reason.empty() ? "" : "unknown: " + report.scaling.reason;
+  facts.push_back(share_fact("scaling efficiency", report.scaling.efficiency, reason));
+  facts.push_back(share_fact("MFU", report.throughput.mfu));
+  return facts;
 }
 
-std::string drawing(double height, const std::string& content) {
-  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">\n{}</svg>\n", drawing_width, height,
-                     content);
-}
+// ---- time ----
 
-std::string breakdown(const Report& report) {
-  const double whole = std::max(report.iteration.in_seconds(), 1e-12);
-  std::string bar;
-  std::string table;
+ordered_json breakdown_table(const Report& report) {
+  const double whole = report.iteration.in_seconds();
+  PageTable table("Parts of an iteration of the critical rank; they add up to it",
+                  {{"part", Kind::words}, {"time"}, {"share"}, {"", Kind::bar}});
   double left = 0;
   for (const TimePart& part : time_parts) {
-    const Duration length = report.breakdown.*part.time;
-    if (length == Duration::zero())
+    const Duration time = report.breakdown.*part.time;
+    if (time == Duration::zero() || whole <= 0)
       continue;
-    const std::string name = words(part.key);
-    const std::string time = format_duration(length);
-    const double width = length.in_seconds() / whole * drawing_width;
-    bar += rectangle(left, 0, width, 28, part.page_colour, name + ": " + time);
+    const double width = 100 * time.in_seconds() / whole;
+    PageCell name(words(part.key));
+    name.swatch = part.page_colour;
+    table.add_row({name, time_figure(time), percentage(time.in_seconds(), whole),
+                   std::vector<BarPart>{{.left = left,
+                                         .width = width,
+                                         .title = words(part.key),
+                                         .colour = std::string(part.page_colour)}}});
     left += width;
-    const std::string swatch =
-        fmt::format("<span class=swatch style=\"background:{}\"></span>", part.page_colour);
-    table += row({swatch + name, time, percentage(length.in_seconds(), whole)});
   }
-  return heading("Where the time goes") + drawing(28, bar) + "<table>\n" + table + "</table>\n";
+  return table.view();
 }
 
+std::string colour_of(const std::string& category) {
+  const auto found = std::find_if(time_parts.begin(), time_parts.end(),
+                                  [&](const TimePart& part) { return part.key == category; });
+  return std::string(found == time_parts.end() ? colour_of_hidden : found->page_colour);
+}
+
+ordered_json timeline_view(const ordered_json& timeline) {
+  if (timeline.is_null())
+    return {};
+  std::vector<PageLane> lanes;
+  ordered_json drawn = ordered_json::object();
+  for (const ordered_json& row : timeline.at("rows")) {
+    PageLane lane{.name = row.at("name"), .spans = {}};
+    for (const ordered_json& span : row.at("spans")) {
+      const double start = span.at("start_s").get<double>();
+      const double end = span.at("end_s").get<double>();
+      const std::string category = span.at("category").get<std::string>();
+      drawn[category] = 1.0;
+      lane.spans.push_back({.start = start,
+                            .end = end,
+                            .title = fmt::format("{}: {} from {}", span.at("name").get<std::string>(),
+                                                 duration_text(end - start), duration_text(start)),
+                            .colour = colour_of(category)});
+    }
+    lanes.push_back(std::move(lane));
+  }
+  const double length = timeline.at("length_s").get<double>();
+  ordered_json view = lane_chart("One iteration of the critical rank", lanes, length, duration_text(length));
+  if (!view.is_null())
+    view.update(breakdown_legend({drawn}));
+  return view;
+}
+
+// ---- communication ----
+
 // A row a bucket: a thin line while it is ready and waits for its lane, a bar while it is reduced.
-std::string bucket_drawing(const Report& report) {
-  const double whole = std::max(report.iteration.in_seconds(), 1e-12);
-  const double row_height =
-      std::min(tallest_row, tallest_drawing / static_cast<double>(report.communication.buckets.size()));
-  const auto place = [&](Duration time) { return time.in_seconds() / whole * drawing_width; };
-  std::string content;
-  double top = 0;
+ordered_json bucket_chart(const Report& report) {
+  std::vector<PageLane> lanes;
   for (const BucketReport& bucket : report.communication.buckets) {
     const std::string title = fmt::format("bucket {}: {}, {}", bucket.index, format_bytes(bucket.bytes),
                                           format_duration(bucket.end - bucket.start));
-    content += rectangle(place(bucket.ready), top + 0.45 * row_height, place(bucket.start - bucket.ready),
-                         0.1 * row_height, "#888888", title + " (waiting for its lane)");
-    content += rectangle(place(bucket.start), top + 0.1 * row_height,
-                         std::max(place(bucket.end - bucket.start), 1.0), 0.8 * row_height,
-                         bucket.exposed > Duration::zero() ? "#d1495b" : "#3b6fb6", title);
-    top += row_height;
+    PageLane lane{.name = fmt::format("bucket {}", bucket.index), .spans = {}};
+    if (bucket.start > bucket.ready)
+      lane.spans.push_back({bucket.ready.in_seconds(), bucket.start.in_seconds(),
+                            title + " (waiting for its lane)", std::string(colour_of_waiting), 0.15});
+    lane.spans.push_back(
+        {bucket.start.in_seconds(), bucket.end.in_seconds(), title,
+         std::string(bucket.exposed > Duration::zero() ? colour_of_exposed : colour_of_hidden)});
+    lanes.push_back(std::move(lane));
   }
-  content += fmt::format(
-      "<text x=\"0\" y=\"{0:.2f}\">0</text><text x=\"{1:.2f}\" y=\"{0:.2f}\" "
-      "text-anchor=\"end\">{2}</text>\n",
-      top + 14, drawing_width, format_duration(report.iteration));
-  return drawing(top + 18, content);
+  return lane_chart("When each bucket was reduced", lanes, report.iteration.in_seconds(),
+                    format_duration(report.iteration));
 }
 
-std::string buckets(const Report& report) {
-  if (report.communication.buckets.empty())
-    return "";
-  std::string table =
-      row({"bucket", "size", "tensors", "ready", "start", "end", "algorithm", "protocol", "busbw", "exposed"},
-          "th");
-  for (const BucketReport& bucket : report.communication.buckets) {
-    table += row({std::to_string(bucket.index), format_bytes(bucket.bytes), std::to_string(bucket.parameters),
-                  format_duration(bucket.ready), format_duration(bucket.start), format_duration(bucket.end),
-                  escaped(bucket.algorithm), escaped(bucket.protocol), format_bandwidth(bucket.busbw),
-                  time_cell(bucket.exposed)});
-  }
-  return heading("Gradient buckets") +
-         "<p>When each bucket was reduced; red where the GPU stood still for part of it.</p>\n" +
-         bucket_drawing(report) + "<div class=wide><table>\n" + table + "</table></div>\n";
+ordered_json buckets_table(const Report& report) {
+  PageTable table("Times count from the start of the iteration", {{"bucket"},
+                                                                  {"size"},
+                                                                  {"tensors"},
+                                                                  {"ready"},
+                                                                  {"start"},
+                                                                  {"end"},
+                                                                  {"algorithm", Kind::words},
+                                                                  {"protocol", Kind::words},
+                                                                  {"busbw"},
+                                                                  {"exposed"}});
+  for (const BucketReport& bucket : report.communication.buckets)
+    table.add_row({std::to_string(bucket.index), bytes_figure(bucket.bytes),
+                   std::to_string(bucket.parameters), time_figure(bucket.ready), time_figure(bucket.start),
+                   time_figure(bucket.end), bucket.algorithm, bucket.protocol, format_bandwidth(bucket.busbw),
+                   time_cell(bucket.exposed)});
+  ordered_json view = table.view();
+  if (!view.is_null())
+    view["bucket_chart"] = bucket_chart(report);
+  return view;
 }
 
 // Where more is exchanged than the buckets above.
-std::string collectives(const Report& report) {
+ordered_json collectives_table(const Report& report) {
   if (report.communication.collectives.size() <= report.communication.buckets.size())
-    return "";
-  std::string table = row(
-      {"what", "number", "collective", "ranks", "size", "sent", "algorithm", "protocol", "active", "exposed"},
-      "th");
-  for (const CollectiveGroup& group : grouped_alike(report.communication.collectives)) {
-    table += row({escaped(name_of(group)), std::to_string(group.count),
-                  std::string(collective_op_name(group.first->op)), std::to_string(group.first->ranks),
-                  format_bytes(group.bytes), format_bytes(group.sent), escaped(group.first->algorithm),
-                  escaped(group.first->protocol), time_cell(group.active), time_cell(group.exposed)});
-  }
-  return heading("Collectives of one iteration") + "<div class=wide><table>\n" + table + "</table></div>\n";
+    return {};
+  PageTable table("Those that are alike in one row", {{"what", Kind::words},
+                                                      {"number"},
+                                                      {"collective", Kind::words},
+                                                      {"ranks"},
+                                                      {"size"},
+                                                      {"sent"},
+                                                      {"algorithm", Kind::words},
+                                                      {"protocol", Kind::words},
+                                                      {"active"},
+                                                      {"exposed"}});
+  for (const CollectiveGroup& group : grouped_alike(report.communication.collectives))
+    table.add_row({name_of(group), std::to_string(group.count),
+                   std::string(collective_op_name(group.first->op)), std::to_string(group.first->ranks),
+                   bytes_figure(group.bytes), bytes_figure(group.sent), group.first->algorithm,
+                   group.first->protocol, time_cell(group.active), time_cell(group.exposed)});
+  return table.view();
 }
 
-std::string communication(const Report& report) {
-  if (report.communication.collectives.empty())
-    return "";
-  std::string table =
-      row({"sent by each GPU", format_bytes(report.communication.bytes_per_gpu) + " per iteration"});
-  table += row({"collectives active", format_duration(report.communication.total)});
-  table += row({"hidden behind computation", format_duration(report.communication.overlapped)});
-  if (!report.communication.bottleneck_link.empty())
-    table += row({"bottleneck link", escaped(report.communication.bottleneck_link)});
-  return heading("Communication") + "<table>\n" + table + "</table>\n";
+ordered_json communication_table(const Report& report) {
+  const CommunicationReport& communication = report.communication;
+  if (communication.collectives.empty())
+    return {};
+  PageTable table("Of the critical rank, an iteration", {{"", Kind::words}, {""}});
+  table.add_row({"sent by each GPU", bytes_figure(communication.bytes_per_gpu)});
+  table.add_row({"collectives active", time_figure(communication.total)});
+  table.add_row({"hidden behind computation", time_figure(communication.overlapped)});
+  if (!communication.bottleneck_link.empty())
+    table.add_row({"bottleneck link", communication.bottleneck_link});
+  return table.view();
 }
+
+// ---- memory ----
 
 // What is held over the iteration, against what the GPU has.
-std::string memory_drawing(const Report& report) {
-  constexpr double height = 120;
-  const MemoryReport& memory = report.memory;
-  const double whole = std::max(report.iteration.in_seconds(), 1e-12);
-  const double most = static_cast<double>(std::max(memory.peak.total(), memory.capacity).count());
-  const auto y = [&](Bytes bytes) { return height - static_cast<double>(bytes.count()) / most * height; };
-  std::string line;
-  double last = height;
-  for (const auto& [time, bytes] : memory.track) {
-    const double x = std::clamp(time.in_seconds() / whole, 0.0, 1.0) * drawing_width;
-    line += fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f} ", x, last, y(bytes));
-    last = y(bytes);
+ordered_json memory_chart(const Report& report) {
+  constexpr double gibibyte = 1024.0 * 1024 * 1024;
+  const auto size = [](Bytes bytes) { return static_cast<double>(bytes.count()) / gibibyte; };
+  ChartSeries held{.name = "held", .points = {}, .has_line = true, .has_dots = false};
+  const double whole = report.iteration.in_seconds();
+  for (const auto& [time, bytes] : report.memory.track) {
+    const double at = std::min(time.in_seconds(), whole);
+    if (!held.points.empty())
+      held.points.push_back({.x = at, .y = held.points.back().y});
+    held.points.push_back({.x = at, .y = size(bytes)});
   }
-  line += fmt::format("{0:.1f},{1:.1f} {0:.1f},{2:.1f}", drawing_width, last, height);
-  return drawing(height + 18,
-                 fmt::format("<polygon points=\"{}\" fill=\"#3b6fb6\"/>\n<line x1=\"0\" x2=\"{:.0f}\" "
-                             "y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#d1495b\"/>\n"
-                             "<text x=\"0\" y=\"{:.0f}\">one iteration; red: what the GPU has</text>\n",
-                             line, drawing_width, y(memory.capacity), y(memory.capacity), height + 14));
+  if (held.points.empty())
+    return {};
+  held.points.push_back({.x = whole, .y = held.points.back().y});
+  return to_json(Chart{.caption = "What is held over one iteration",
+                       .x = {.name = "time [s]"},
+                       .y = {.name = "memory [GiB]"},
+                       .series = {std::move(held)},
+                       .limits = {{size(report.memory.capacity), "what the GPU has", false}}});
 }
 
-std::string remedies(const MemoryReport& memory) {
-  if (memory.remedies.empty())
-    return "";
-  std::string table = row({"what would make it fit", "total", ""}, "th");
-  for (const MemoryRemedy& remedy : memory.remedies)
-    table += row({escaped(describe(remedy)), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
-  return "<table>\n" + table + "</table>\n<p>" +
-         escaped(describe_hopelessness(memory.remedies, memory.capacity)) + "</p>\n";
-}
-
-std::string memory(const Report& report) {
+ordered_json memory_table(const Report& report) {
   const MemoryUse& use = report.memory.peak;
-  const bool fits = report.memory.fits();
-  const std::string fitting = report.memory.counts_activations
-                                  ? "<p class=good>fits</p>\n"
-                                  : "<p class=good>fits without its activations, which the model does not "
-                                    "tell</p>\n";
-  std::string table;
-  for (const MemoryPart& part : memory_parts) table += row({words(part.key), format_bytes(use.*part.bytes)});
-  table += row({"total", format_bytes(use.total())});
-  table += row({"capacity", format_bytes(report.memory.capacity)});
-  const std::string moment =
-      report.memory.moment.empty()
-          ? ""
-          : fmt::format("<p>Most {} into the iteration, {}.</p>\n",
-                        format_duration(report.memory.since_start), escaped(report.memory.moment));
-  return heading("Memory of one GPU") + memory_drawing(report) + moment + "<table>\n" + table + "</table>\n" +
-         (fits ? fitting : "<p class=bad>does not fit</p>\n") + remedies(report.memory);
+  const auto most = static_cast<double>(std::max(use.total(), report.memory.capacity).count());
+  PageTable table("At its most", {{"", Kind::words}, {"size"}, {"", Kind::bar}});
+  const auto add = [&](const std::string& name, Bytes bytes) {
+    const double width = most > 0 ? 100 * static_cast<double>(bytes.count()) / most : 0;
+    table.add_row(
+        {name, bytes_figure(bytes), std::vector<BarPart>{{.left = 0, .width = width, .title = name}}});
+  };
+  for (const MemoryPart& part : memory_parts) add(words(part.key), use.*part.bytes);
+  add("total", use.total());
+  add("capacity", report.memory.capacity);
+  return table.view();
 }
 
-std::string critical_path(const Report& report) {
+ordered_json remedies_table(const MemoryReport& memory) {
+  PageTable table("What would make it fit", {{"change", Kind::long_words}, {"total"}, {"", Kind::words}});
+  for (const MemoryRemedy& remedy : memory.remedies)
+    table.add_row({describe(remedy), bytes_figure(remedy.total), remedy.fits ? "fits" : "does not"});
+  return table.view();
+}
+
+void add_memory(const Report& report, ordered_json& view) {
+  const MemoryReport& memory = report.memory;
+  view["memory_style"] = memory.fits() ? "good" : "bad";
+  view["memory_verdict"] = !memory.fits() ? "does not fit"
+                           : memory.counts_activations
+                               ? "fits"
+                               : "fits without its activations, which the model does not tell";
+  view["memory_moment"] = memory.moment.empty()
+                              ? ""
+                              : fmt::format("Most {} into the iteration, {}.",
+                                            format_duration(memory.since_start), memory.moment);
+  view["memory_chart"] = memory_chart(report);
+  view["memory"] = memory_table(report);
+  view["remedies"] = remedies_table(memory);
+  view["hopelessness"] =
+      memory.remedies.empty() ? "" : describe_hopelessness(memory.remedies, memory.capacity);
+}
+
+// ---- what it rests on ----
+
+ordered_json path_table(const Report& report) {
   std::vector<PathItem> items = report.critical_path;
   std::stable_sort(items.begin(), items.end(), [](const PathItem& left, const PathItem& right) {
     return left.end - left.start > right.end - right.start;
   });
   items.resize(std::min(items.size(), path_items_shown));
-  std::string table = row({"what", "length", "from"}, "th");
+  PageTable table("Longest first", {{"what", Kind::words}, {"length"}, {"from"}});
   for (const PathItem& item : items)
-    table += row({escaped(item.what), format_duration(item.end - item.start), format_duration(item.start)});
-  return heading("Critical path: its longest pieces") + "<table>\n" + table + "</table>\n";
-}
-
-std::string warnings(const Report& report) {
-  std::string items;
-  for (const std::string& warning : report.warnings) items += "<li>" + escaped(warning) + "</li>\n";
-  return items.empty() ? "" : heading("Warnings") + "<ul>\n" + items + "</ul>\n";
-}
-
-std::string resolved(const LoadedScenario& scenario) {
-  return heading("Scenario") + "<details><summary>every value, defaults filled in</summary><pre>" +
-         escaped(scenario.resolved.dump(2)) + "</pre></details>\n";
+    table.add_row({item.what, time_figure(item.end - item.start), time_figure(item.start)});
+  return table.view();
 }
 
 }  // namespace
 
-std::string to_html(const Report& report, const LoadedScenario& scenario) {
-  const std::string name = escaped(report.name);
-  return "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>" + name +
-         "</title><style>" + std::string(style_sheet) + "</style></head>\n<body>\n<h1>" + name +
-         "</h1>\n<p>" + escaped(summary_of(scenario)) + "</p>\n" + headline(report) + breakdown(report) +
-         buckets(report) + collectives(report) + communication(report) + memory(report) +
-         critical_path(report) + warnings(report) + resolved(scenario) + "</body>\n</html>\n";
+std::string to_html(const Report& report, const LoadedScenario& scenario, const ordered_json& timeline) {
+  ordered_json view{{"title", report.name},
+                    {"kind", "Lockstep: prediction"},
+                    {"subtitle", summary_of(scenario)},
+                    {"breakdown", breakdown_table(report)},
+                    {"timeline", timeline_view(timeline)},
+                    {"buckets", buckets_table(report)},
+                    {"collectives", collectives_table(report)},
+                    {"communication", communication_table(report)},
+                    {"critical_path", path_table(report)},
+                    {"resolved", scenario.resolved.dump(2)}};
+  view.update(facts_view(headline(report)));
+  view.update(warnings_view(report.warnings));
+  add_memory(report, view);
+  return render_page("result.html", view);
 }
 
 }  // namespace lockstep

@@ -1,18 +1,20 @@
 #pragma once
 
-// A report as one page that needs nothing else: no script, no font, no network.
+// A prediction as a page: the answer, where the time goes, what ran when, and what it rests on.
 //
-// Idea:      the tables of report_text, a bar of where the time goes and one of when each bucket ran, drawn
-// as
-//            inline SVG in the viewer's light or dark colours.
-// Invariant: the same bytes for the same report; names from a scenario are escaped.
+// Idea:      the sections of report_text as templates; the last iteration of the critical rank lane by lane, where the
+//            caller still has its run.
+// Invariant: the same bytes for the same report; names from a scenario are escaped (page.h).
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/report/report.h"
 
 namespace lockstep {
 
-std::string to_html(const Report& report, const LoadedScenario& scenario);
+// `timeline`: of timeline_picture.h; null where no run is at hand.
+std::string to_html(const Report& report, const LoadedScenario& scenario,
+                    const nlohmann::ordered_json& timeline = {});
 
 }  // namespace lockstep

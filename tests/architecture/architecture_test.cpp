@@ -38,7 +38,7 @@ const std::map<std::string, Rooms>& allowed_includes() {
     const Rooms run = columns + Rooms{"scenario"};
     const Rooms reading = run + Rooms{"run", "load/reading"};
     const Rooms report = reading + Rooms{"load", "load/hardware", "load/training"};
-    const Rooms study = report + Rooms{"report", "report/text"};
+    const Rooms study = report + Rooms{"report", "report/text", "report/page"};
     const Rooms bench = study + Rooms{"study", "study/logs"};
     const Rooms fit = bench + Rooms{"study/bench", "study/harness"};
     std::map<std::string, Rooms> table;
@@ -58,7 +58,8 @@ const std::map<std::string, Rooms>& allowed_includes() {
     table["load/hardware"] = reading;
     table["load/training"] = reading;
     table["load"] = report;
-    table["report"] = report + Rooms{"report/text"};
+    table["report/page"] = {"base"};
+    table["report"] = report + Rooms{"report/text", "report/page"};
     table["report/text"] = report + Rooms{"report"};
     table["study"] = study;
     table["study/solver"] = Rooms{"study"};

@@ -54,6 +54,21 @@ TEST_CASE("two outputs of one command are two files") {
   CHECK(run_program("predict " + lab + " --trace /dev/null --report /dev/null").exit_code == 0);
 }
 
+TEST_CASE("no verb writes its page over what it reads") {
+  const Folder folder;
+  const std::string lab = folder.write("lab.json", lab_text);
+  const std::string request = folder.write(
+      "request.json", text_of(std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/plans/resnet50_rented.json"));
+  const std::string cases = folder.write(
+      "cases.json", text_of(std::string(LOCKSTEP_SOURCE_DIR) + "/validate/measurements/mlperf_resnet.json"));
+  check_refused("plan " + request + " --report " + request, {"--report", "which is to be read"});
+  check_refused("layouts " + lab + " --report " + lab, {"--report", "which is to be read"});
+  check_refused("validate " + cases + " --report " + cases, {"--report", "which is to be read"});
+  check_refused("sweep " + lab + " --vary cluster.nodes=2,4 -o " + folder.path() + "/a --report " +
+                    folder.path() + "/a",
+                {"--report", "which --output writes too"});
+}
+
 TEST_CASE("a sweep refuses its scenario, and what its cells will read, as its table") {
   const Folder folder;
   const std::string lab = folder.write("lab.json", lab_text);

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -57,6 +58,85 @@ TEST_CASE("every scenario's page opens in a browser without a word in its consol
     CHECK(contains(opened.document, "</html>"));
     for (const std::string& line : opened.console) FAIL_CHECK(line);
   }
+}
+
+// ---- the pages of answers ----
+
+using Json = nlohmann::ordered_json;
+
+// A request small enough for a test, of a name that no browser should obey.
+const std::string hostile = "<script>document.body.textContent = 'obeyed'</script>\" onload='x' \\u001b[7m";
+
+std::string small_request(const Folder& folder) {
+  Json request =
+      Json::parse(text_of(std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/plans/resnet50_rented.json"),
+                  nullptr, true, true);
+  request["name"] = hostile;
+  for (Json& candidate : request["candidates"]) candidate["price_source"] = hostile;
+  return folder.write("request.json", request.dump());
+}
+
+// Every number under one of `keys` in a list of the document is in a cell of the page, as it stands there.
+void check_figures(const std::string& page, const Json& entries, const std::vector<std::string>& keys) {
+  REQUIRE(!entries.empty());
+  for (const Json& entry : entries)
+    for (const std::string& key : keys)
+      if (entry.at(key).is_number())
+        CHECK_MESSAGE(contains(page, "<data value=\"" + entry.at(key).dump() + "\">"), key);
+}
+
+struct VerbPage {
+  std::string command;
+  std::string list;  // of the document
+  std::vector<std::string> keys;
+};
+
+void check_page(const VerbPage& verb, const Folder& folder) {
+  CAPTURE(verb.command);
+  const std::string page = folder.path() + "/page.html";
+  const std::string again = folder.path() + "/again.html";
+  const Answer answer = run_program(verb.command + " --json --report " + page);
+  REQUIRE(answer.exit_code == 0);
+  REQUIRE(run_program(verb.command + " --report " + again).exit_code == 0);
+  CHECK(text_of(page) == text_of(again));
+  CHECK(text_of(page).size() < 3'000'000);
+  const OpenedPage opened = open_page(page, folder);
+  for (const std::string& line : opened.console) FAIL_CHECK(line);
+  CHECK_FALSE(contains(opened.document, "<script"));
+  CHECK_FALSE(contains(opened.document, "obeyed</body>"));
+  CHECK(contains(opened.document, "<svg"));
+  check_figures(opened.document, Json::parse(answer.out)[verb.list], verb.keys);
+}
+
+TEST_CASE("pages of plans, layouts, sweeps and validations tell the document's figures, and obey no name") {
+  const Folder folder;
+  const std::string source = LOCKSTEP_SOURCE_DIR;
+  const std::string csv = folder.path() + "/sweep.csv";
+  const std::vector<VerbPage> verbs{
+      {"plan " + small_request(folder),
+       "plans",
+       {"nodes", "iteration_time_s", "time_to_train_s", "cost_usd", "energy_kwh", "goodput", "memory_bytes"}},
+      {"layouts " + source + "/scenarios/llama2_13b_dp8_tp8.json --top 5",
+       "layouts",
+       {"iteration_time_s", "samples_per_s", "mfu", "memory_bytes"}},
+      {"sweep " + source + "/scenarios/resnet50_ddp_2x8_a100.json --vary training.bucket_cap_mb=1,5,25 -o " +
+           csv,
+       "rows",
+       {"iteration_time_s", "iteration_time_low_s", "samples_per_s"}},
+      {"validate " + source + "/validate/measurements/mlperf_resnet.json",
+       "cases",
+       {"measured", "predicted", "error_percent"}}};
+  for (const VerbPage& verb : verbs) check_page(verb, folder);
+}
+
+TEST_CASE("the page of a plan that no cluster reaches says so, with the nearest") {
+  const Folder folder;
+  const std::string page = folder.path() + "/page.html";
+  CHECK(run_program("plan " + small_request(folder) + " --set goal.deadline='\"1 s\"' --report " + page)
+            .exit_code == 3);
+  const OpenedPage opened = open_page(page, folder);
+  CHECK(contains(opened.document, "No cluster reaches the goal. The nearest, "));
+  for (const std::string& line : opened.console) FAIL_CHECK(line);
 }
 
 }  // namespace lockstep::testing::page_in_browser_test

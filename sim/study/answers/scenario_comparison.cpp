@@ -202,9 +202,9 @@ void add_warnings(const ScenarioComparison& comparison, std::vector<std::string>
       warnings.push_back("B: " + warning);
 }
 
-class Progress {
+class Tally {
  public:
-  Progress(const std::function<void(std::size_t, std::size_t)>& tell, std::size_t all)
+  Tally(const std::function<void(std::size_t, std::size_t)>& tell, std::size_t all)
       : tell_(tell), all_(all) {}
 
   void add_one() {
@@ -239,7 +239,7 @@ ScenarioComparison compare_scenarios(const ComparisonRequest& request) {
   ScenarioComparison comparison{.a = {a.load(), {}}, .b = {b.load(), {}}, .costs = {}, .warnings = {}};
   const std::vector<ScenarioDifference> differences =
       find_all_differences(a, comparison.a.scenario, comparison.b.scenario, comparison.warnings);
-  Progress progress(request.on_progress, 2 + differences.size());
+  Tally progress(request.on_progress, 2 + differences.size());
   run_in_parallel(request.jobs, 2, [&](std::size_t side) {
     (side == 0 ? comparison.a : comparison.b) =
         side == 0 ? predicted(a, comparison.a.scenario) : predicted(b, comparison.b.scenario);

@@ -245,4 +245,13 @@ PlanAnswer search_plans(const PlanQuestion& question) {
   return PlanSearch(question).run();
 }
 
+std::vector<std::string> files_of_plan(const PlanQuestion& question) {
+  const ScenarioVariants variants(
+      base_of(question.request, question.data_directory, question.accepts_any_size));
+  plan_options(question.request, variants);
+  std::vector<std::string> files{question.request.file_name};
+  for (const ReadFile& read : variants.files_read()) files.push_back(read.file);
+  return files;
+}
+
 }  // namespace lockstep

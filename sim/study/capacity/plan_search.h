@@ -54,4 +54,7 @@ struct PlanAnswer {
 // Throws ConfigError where the request cannot be planned at all.
 PlanAnswer search_plans(const PlanQuestion& question);
 
+// All that it reads: the request, and the profiles of every candidate.
+std::vector<std::string> files_of_plan(const PlanQuestion& question);
+
 }  // namespace lockstep
