@@ -48,7 +48,7 @@ double seconds_of_kernel(const Scenario& scenario) {
   if (gpu.kernels)
     start += gpu.kernels->tensor.start + gpu.kernels->vector.start + gpu.kernels->attention.start +
              gpu.kernels->memory.start;
-  return as_seconds(start + gpu.host_launch + operator_time(scenario.cluster.machine.host));
+  return as_seconds(start + longest_issue(scenario));
 }
 
 // A rate at which all memory traffic goes at least.

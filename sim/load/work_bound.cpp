@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "sim/load/bound_arithmetic.h"
+#include "sim/run/loss_operators.h"
 
 namespace lockstep {
 namespace {
@@ -15,6 +16,14 @@ double transposed_bytes(const Layer& layer, double batch) {
              : 0;
 }
 
+// Of a loss that is not fused.
+Work loss_work(const LossOperators& operators, const Layer& layer, double batch) {
+  if (!layer.is_loss)
+    return {};
+  return {.bytes = batch * as_double(layer.saved_elements) * as_double(operators.bytes_of_logit),
+          .kernels = as_double(operators.kernels)};
+}
+
 // Kernels beside a product: a cast of its weights, the transposes of its operands and its result.
 constexpr double beside_product = 4;
 
@@ -23,10 +32,12 @@ Work forward_work(const Layer& layer, double batch) {
                           as_double(layer.saved_elements);
   const double kept =
       as_double(layer.saved_bytes) + as_double(layer.eager_bytes) + as_double(layer.autocast_bytes);
-  return {.flops = batch * as_double(layer.forward_flops),
-          .bytes = widest_element * (batch * elements + as_double(layer.weight_elements)) + batch * kept +
-                   transposed_bytes(layer, batch),
-          .kernels = layer.forward_kernels + beside_product};
+  Work work{.flops = batch * as_double(layer.forward_flops),
+            .bytes = widest_element * (batch * elements + as_double(layer.weight_elements)) + batch * kept +
+                     transposed_bytes(layer, batch),
+            .kernels = layer.forward_kernels + beside_product};
+  work += loss_work(loss_forward, layer, batch);
+  return work;
 }
 
 Work backward_work(const Layer& layer, double batch) {
@@ -35,10 +46,12 @@ Work backward_work(const Layer& layer, double batch) {
                           as_double(layer.backward_pass_elements) + as_double(layer.saved_elements);
   const double once = products * as_double(layer.weight_elements) + as_double(layer.gradient_elements);
   const double kept = as_double(layer.saved_bytes);
-  return {.flops = batch * (as_double(layer.backward_input_flops) + as_double(layer.backward_weight_flops)),
-          .bytes = widest_element * (batch * elements + once) + batch * kept +
-                   products * transposed_bytes(layer, batch),
-          .kernels = layer.backward_kernels + layer.backward_passes + products * beside_product};
+  Work work{.flops = batch * (as_double(layer.backward_input_flops) + as_double(layer.backward_weight_flops)),
+            .bytes = widest_element * (batch * elements + once) + batch * kept +
+                     products * transposed_bytes(layer, batch),
+            .kernels = layer.backward_kernels + layer.backward_passes + products * beside_product};
+  work += loss_work(loss_backward, layer, batch);
+  return work;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "sim/run/cluster.h"
 #include "sim/run/describe_input.h"
 #include "sim/run/host_issue.h"
+#include "sim/run/loss_operators.h"
 #include "sim/run/model_stages.h"
 #include "sim/run/process_memory.h"
 #include "sim/training/activations.h"
@@ -140,7 +141,7 @@ class LayerPricer {
 
   KernelWork forward(const Layer& layer, bool reads_same_input) const {
     if (layer.is_loss && !fuses_loss_)
-      return loss_by_operators(layer, {.count = 20, .bytes = 4 + 8 + 8 + 4 + 8});
+      return loss_by(loss_forward, layer);
     const std::int64_t elements = forward_elements(layer) * batch_ + layer.weight_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.weight_elements * cast_bytes : 0;
     KernelWork work{.work_class = work_class(layer.kind),
@@ -156,7 +157,7 @@ class LayerPricer {
 
   KernelWork backward(const Layer& layer) const {
     if (layer.is_loss && !fuses_loss_)
-      return loss_by_operators(layer, {.count = 7, .bytes = 8});
+      return loss_by(loss_backward, layer);
     const std::int64_t elements =
         backward_elements(layer) * batch_ + layer.weight_elements + layer.gradient_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.gradient_elements * cast_bytes : 0;
@@ -258,14 +259,12 @@ class LayerPricer {
     return layer.backward_elements + (style_ == KernelStyle::eager ? layer.eager_backward_elements : 0);
   }
 
-  // Megatron-LM, core/tensor_parallel/cross_entropy.py: one operator after another over each logit in fp32. Forward
-  // finds the largest, takes it off, raises to powers, adds up and divides; backward multiplies.
-  KernelWork loss_by_operators(const Layer& layer, const MemoryPasses& of_logit) const {
+  KernelWork loss_by(const LossOperators& operators, const Layer& layer) const {
     const std::int64_t casting = element_bytes_ == 4 ? 0 : cast_bytes;
     return {.work_class = work_class(layer.kind),
             .flops = layer.forward_flops * batch_,
-            .bytes = layer.saved_elements * batch_ * (of_logit.bytes + casting),
-            .launches = of_logit.count};
+            .bytes = layer.saved_elements * batch_ * (operators.bytes_of_logit + casting),
+            .launches = operators.kernels};
   }
 
   // A loss is taken in fp32: its logits are cast there, their gradient back; what is counted in elements is

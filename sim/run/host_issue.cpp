@@ -378,6 +378,14 @@ Duration operator_time(const HostSpec& host) {
   return host.operator_time.value_or(usual);
 }
 
+Duration longest_issue(const Scenario& scenario) {
+  const std::optional<IssueCost> cost = issue_cost(scenario);
+  if (!cost)
+    return scenario.cluster.gpu.host_launch;
+  const Duration kernel = std::max(cost->of(Category::forward), cost->of(Category::backward));
+  return std::max(cost->graph, scaled(kernel, cost->product_ppm, million));
+}
+
 std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {
   const IssuedStep issued = step_of(scenario, job, scale);
   std::vector<IssuedWork> step = waiting_step(issued);

@@ -31,6 +31,9 @@ namespace lockstep {
 // What the framework spends on an operator, beside the launch of its kernel.
 Duration operator_time(const HostSpec& host);
 
+// The most that the issue of one kernel takes, with its launch.
+Duration longest_issue(const Scenario& scenario);
+
 // Kernels that are issued one after another without anything between: a layer's, one way.
 struct IssuedWork {
   const KernelWork* work = nullptr;

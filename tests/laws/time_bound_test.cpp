@@ -22,7 +22,7 @@ Json drawn_model(bool has_experts) {
              {"heads", 8},
              {"vocabulary", *rc::gen::element(1'024, 50'257, 256'000)},
              {"sequence_length", *rc::gen::element(128, 1'024)},
-             {"attention", *rc::gen::element<std::string>("fused", "eager")},
+             {"attention", *rc::gen::element<std::string>("fused", "unfused")},
              {"precision", *rc::gen::element<std::string>("fp32", "bf16", "amp_fp16")}};
   if (has_experts)
     model.update({{"experts", 8}, {"experts_per_token", 2}});
@@ -50,6 +50,8 @@ Json drawn_scenario() {
   training["gradient_accumulation"] = *rc::gen::element(1, 2, 8);
   training["recompute"] = *rc::gen::element<std::string>("none", "selective", "full");
   training["optimizer"] = *rc::gen::element<std::string>("sgd", "adam", "lamb");
+  for (const char* wait : {"broadcast_data_sync", "check_for_nan_in_loss"})
+    training[wait] = *rc::gen::arbitrary<bool>();
   const bool has_experts = training.contains("expert_parallel");
   return {{"name", "bound"},
           {"cluster",
@@ -57,7 +59,10 @@ Json drawn_scenario() {
             {"nodes", *rc::gen::element(1, 2)}}},
           {"model", drawn_model(has_experts)},
           {"training", training},
-          {"compute", {{"kernels", *rc::gen::element<std::string>("eager", "fused")}}}};
+          {"compute",
+           {{"kernels", *rc::gen::element<std::string>("eager", "fused", "compiled")},
+            {"modules", *rc::gen::element<std::string>("torch", "megatron")},
+            {"cross_entropy_loss_fusion", *rc::gen::arbitrary<bool>()}}}};
 }
 
 std::optional<LoadedScenario> loaded(const Json& given) {
