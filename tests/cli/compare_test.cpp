@@ -154,6 +154,23 @@ TEST_CASE("results are compared by the scenarios they hold, in the words of a sc
   CHECK(answer_of("compare " + file + " " + a)["differences"].empty());
 }
 
+TEST_CASE("a scenario and its own result differ in nothing, and with a change in that alone") {
+  const Folder folder;
+  for (const char* name : {"resnet50_ddp_dgx1_v100.json", "pipeline_four_stages.json", "mp_gpt2_xl.json",
+                           "horovod_resnet101_25gbe.json", "ps_sync_resnet50_grpc.json"}) {
+    CAPTURE(std::string(name));
+    const std::string scenario = std::string(LOCKSTEP_SOURCE_DIR "/scenarios/") + name;
+    const std::string same = folder.write("same.json", answer_of("predict " + scenario).dump());
+    const json alike = answer_of("compare " + scenario + " " + same);
+    CHECK(alike["differences"].empty());
+    CHECK(alike["a"]["iteration_time_s"] == alike["b"]["iteration_time_s"]);
+    const std::string change = set_option("training.optimizer=lamb");
+    const std::string other = folder.write("other.json", answer_of("predict " + scenario + change).dump());
+    const json changed = answer_of("compare " + scenario + " " + other);
+    CHECK(changed["differences"] == answer_of("compare " + scenario + change)["differences"]);
+  }
+}
+
 TEST_CASE("results of another version are refused, and those that no longer hold are told") {
   const Folder folder;
   json result = json::parse(run_program("predict " + folder.write("a.json", resnet_text) + " --json").out);

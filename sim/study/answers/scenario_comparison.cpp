@@ -144,16 +144,38 @@ Overrides changes_of(const std::vector<ScenarioDifference>& differences) {
   return changes;
 }
 
+// What A says in other words, which may mean nothing to A.
+std::optional<LoadedScenario> try_changes(const ScenarioVariants& a,
+                                          const std::vector<ScenarioDifference>& differences) {
+  try {
+    return a.load({.changes = changes_of(differences)});
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+}
+
+bool are_alike_but_for_names(const LoadedScenario& a, const LoadedScenario& b) {
+  const auto in_any_order = [](const LoadedScenario& scenario) {
+    nlohmann::json resolved = nlohmann::json::parse(scenario.resolved.dump());
+    for (const char* key : {"name", "description", "source"}) resolved.erase(key);
+    return resolved;
+  };
+  return in_any_order(a) == in_any_order(b);
+}
+
 // What follows by itself as it is stated in the other may be what something else follows from.
-void add_what_others_follow_from(const ScenarioVariants& a, const std::vector<ScenarioDifference>& alike,
-                                 LoadedScenario& changed, std::vector<ScenarioDifference>& differences) {
+void add_what_others_follow_from(const ScenarioVariants& a, const LoadedScenario& b,
+                                 const std::vector<ScenarioDifference>& alike, LoadedScenario& changed,
+                                 std::vector<ScenarioDifference>& differences) {
+  if (are_alike_but_for_names(changed, b))
+    return;
   for (const ScenarioDifference& difference : alike) {
     differences.push_back(difference);
-    LoadedScenario with = a.load({.changes = changes_of(differences)});
-    if (with.resolved == changed.resolved)
+    std::optional<LoadedScenario> with = try_changes(a, differences);
+    if (!with || with->resolved == changed.resolved)
       differences.pop_back();
     else
-      changed = std::move(with);
+      changed = *std::move(with);
   }
 }
 
@@ -173,7 +195,7 @@ std::vector<ScenarioDifference> find_all_differences(const ScenarioVariants& a, 
   differences.erase(first_alike, differences.end());
   try {
     LoadedScenario changed = a.load({.changes = changes_of(differences)});
-    add_what_others_follow_from(a, alike, changed, differences);
+    add_what_others_follow_from(a, b, alike, changed, differences);
     append(find_other_steps(changed, b), differences);
   } catch (const ConfigError& error) {
     append(find_other_steps(of_a, b), differences);

@@ -22,7 +22,8 @@ class FewestWords {
 
   ordered_json find() {
     for (const char* place : {"/cluster/machine", "/cluster/fabric"}) name_again(Pointer(place));
-    for (const std::string& section : keys_of(document_)) leave_out_of(section);
+    const std::vector<std::string> sections = keys_of(document_);
+    for (auto section = sections.rbegin(); section != sections.rend(); ++section) leave_out_of(*section);
     return document_;
   }
 

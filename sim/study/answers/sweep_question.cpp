@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -74,7 +75,7 @@ std::optional<double> read_bound(std::string_view text) {
   }
   double bound = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bound);
-  const bool is_whole = error == std::errc{} && end == text.data() + text.size();
+  const bool is_whole = error == std::errc{} && end == text.data() + text.size() && std::isfinite(bound);
   return is_whole ? std::optional(bound) : std::nullopt;
 }
 

@@ -27,6 +27,7 @@ TEST_CASE("A key that no result has is refused with the nearest, also by its las
                        doctest::Contains("breakdown_s.exposed_communication"), ConfigError);
   CHECK_THROWS_WITH_AS(parse_condition("memory_bytes.fit"),
                        doctest::Contains("did you mean \"memory_bytes.fits\""), ConfigError);
+  CHECK_THROWS_AS(parse_condition("iteration_time_s<nan"), ConfigError);
   CHECK_THROWS_WITH_AS(parse_condition("iteration_time<0.5"),
                        doctest::Contains("--where: found \"iteration_time\", did you mean"), ConfigError);
 }
