@@ -12,6 +12,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
+#include "sim/cli/page_file.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/statistics.h"
 #include "sim/report/html.h"
@@ -37,11 +38,6 @@ struct PredictArguments {
   std::string report_path;
   std::string picture;
 };
-
-// An output that cannot be written is found before anything is simulated.
-std::unique_ptr<AtomicFile> open_output(const std::string& path) {
-  return path.empty() ? nullptr : std::make_unique<AtomicFile>(path);
-}
 
 constexpr std::size_t large_trace = 100'000'000;  // bytes; what viewers open without complaint
 
@@ -107,8 +103,11 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   require_files_of_their_own(
       {{"--trace", arguments.trace_path}, {"--report", arguments.report_path}, {"--plot", arguments.picture}},
       scenario.files);
-  const std::unique_ptr<AtomicFile> trace = open_output(arguments.trace_path);
-  const std::unique_ptr<AtomicFile> page = open_output(arguments.report_path);
+  // What cannot be written is found before anything is simulated.
+  std::optional<AtomicFile> trace;
+  if (!arguments.trace_path.empty())
+    trace.emplace(arguments.trace_path);
+  PageFile page(arguments.report_path);
   check_plot(arguments, scenario);
   Prediction prediction = variants.predict(scenario);
   MemoryReport& memory = prediction.report.memory;
@@ -117,10 +116,8 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
         scenario, [&](const Overrides& changes) { return variants.load({.changes = changes}); });
   const std::optional<Comparison> comparison =
       scenario.comparison ? std::optional(compare_strategies(scenario)) : std::nullopt;
-  if (page) {
-    page->write(to_html(prediction.report, prediction.scenario, timeline_picture(prediction.simulation)));
-    page->commit();
-  }
+  if (page.is_wanted())
+    page.write(to_html(prediction.report, prediction.scenario, timeline_picture(prediction.simulation)));
   if (trace)
     write_trace_file(*trace, prediction, arguments.trace_extent);
   print_report(arguments, prediction, comparison);
@@ -152,8 +149,7 @@ void add_predict_command(CLI::App& app, CommandContext& context) {
                    "in the trace, the first N simulated (all)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  command->add_option("--report", arguments->report_path, "write a self-contained page")
-      ->type_name("FILE.html");
+  add_report_option(*command, arguments->report_path);
   command
       ->add_option("--plot", arguments->picture,
                    "draw what `compare` compares, else a pipeline's schedule (needs python3 with matplotlib)")

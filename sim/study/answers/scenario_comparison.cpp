@@ -156,7 +156,7 @@ std::optional<LoadedScenario> try_changes(const ScenarioVariants& a,
 
 bool are_alike_but_for_names(const LoadedScenario& a, const LoadedScenario& b) {
   const auto in_any_order = [](const LoadedScenario& scenario) {
-    nlohmann::json resolved = nlohmann::json::parse(scenario.resolved.dump());
+    nlohmann::json resolved = scenario.resolved;
     for (const char* key : {"name", "description", "source"}) resolved.erase(key);
     return resolved;
   };

@@ -60,8 +60,7 @@ void refuse_large_sweep(const SweepSize& size, const std::function<void(std::siz
   }
   throw ConfigError(fmt::format(
       "--vary: found {} cells, which take about {} on {} {}; expected at most {} cells and an hour: vary "
-      "fewer "
-      "values, take a part of them with --shard, or add --yes",
+      "fewer values, take a part of them with --shard, or add --yes",
       size.cells, long_time(seconds), size.threads, size.threads == 1 ? "thread" : "threads", most_cells));
 }
 
