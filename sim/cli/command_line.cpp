@@ -117,6 +117,21 @@ void check_verb(const CLI::App& app, const std::vector<std::string>& words) {
   }
 }
 
+// A shell variable that nobody has set is an empty word.
+void check_files_are_named(const CLI::App& app) {
+  std::vector<std::string> problems;
+  const CLI::App* command = chosen_command(app);
+  for (const CLI::Option* option : command->get_options()) {
+    const std::vector<std::string>& words = option->results();
+    const bool is_file =
+        option->get_type_name().starts_with("FILE") || option->get_type_name().ends_with(".json");
+    if (is_file && std::find(words.begin(), words.end(), "") != words.end())
+      problems.push_back(option->get_name() + ": found an empty name, expected a file's");
+  }
+  if (!problems.empty())
+    throw ConfigError(problems);
+}
+
 void throw_config_error(const CLI::App& app, const std::vector<std::string>& words,
                         const CLI::ParseError& error) {
   std::vector<std::string> problems = unknown_flags(app, words);

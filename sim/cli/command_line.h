@@ -14,6 +14,9 @@ namespace lockstep {
 // The words of the command line, without the program's name. Throws ConfigError for a verb nobody knows.
 void check_verb(const CLI::App& app, const std::vector<std::string>& words);
 
+// Of what has been parsed: an option that takes a file has one. Throws ConfigError.
+void check_files_are_named(const CLI::App& app);
+
 // What CLI11 refused, said with the nearest valid names. `app` has parsed as far as it could.
 [[noreturn]] void throw_config_error(const CLI::App& app, const std::vector<std::string>& words,
                                      const CLI::ParseError& error);

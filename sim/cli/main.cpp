@@ -59,6 +59,7 @@ void add_hints(CLI::App& app) {
 void parse(CLI::App& app, const std::vector<std::string>& words) {
   check_verb(app, words);
   app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  check_files_are_named(app);
 }
 
 int run_command_line(const std::vector<std::string>& words) {

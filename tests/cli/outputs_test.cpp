@@ -34,6 +34,14 @@ TEST_CASE("a prediction never replaces the scenario it reads, by whatever name")
   CHECK(text_of(lab) == lab_text);
 }
 
+TEST_CASE("an output without a name is refused, not forgotten") {
+  const Folder folder;
+  const std::string lab = folder.write("lab.json", lab_text);
+  for (const std::string option : {"--report", "--trace", "--plot"})
+    check_refused("predict " + lab + " " + option + " ''", {option + ": found an empty name"});
+  check_refused("sweep " + lab + " --vary cluster.nodes=1,2 -o ''", {"--output: found an empty name"});
+}
+
 TEST_CASE("a profile that a scenario names is an input like the scenario") {
   const Folder folder;
   const std::string machine = folder.write("machine.json", R"({"name": "lab", "source": "ours", "gpu": "cpu",
