@@ -1,0 +1,57 @@
+#pragma once
+
+// What other tools know of a model, a machine or a training run, as Lockstep's own files.
+//
+// Problem:   users already hold files that say what they train and on what (a Hugging Face config.json, the output of
+//            nvidia-smi topo -m, a profiler's trace); writing it all again by hand is work, and mistakes.
+// Idea:      one importer a kind of file, registered by name like a collective. It writes the JSON that a user could
+//            have written; the readers of that JSON check it, so that defaults, errors and provenance come free. The
+//            same importers stand below `load`: where a scenario names a file, what is recognised is imported in place.
+// Invariant: an importer says of every key of its file whether it is used, left aside (and why), or refused; nothing is
+//            dropped silently. It reads a file once, front to back, in memory that does not grow with a trace's length.
+//            What a file does not say (which GPU a topology is of) is asked for by name, never guessed.
+// Errors:    ConfigError with the file and the line or key.
+
+#include <istream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/registry.h"
+
+namespace lockstep {
+
+enum class KeyFate { used, left_aside, refused };
+
+// One key (or column, argument, line) of the file that was read.
+struct KeyUse {
+  std::string key;
+  KeyFate fate = KeyFate::used;
+  std::string said;  // what it became ("layers"), or why it is left aside or refused
+};
+
+struct ImportRequest {
+  std::string file_name;        // for messages
+  std::istream& file;           // as it lies on the disk: an importer of packed files unpacks it
+  nlohmann::ordered_json stated = nlohmann::ordered_json::object();  // what its user adds: --set gpu=h100_sxm_80gb
+};
+
+struct Imported {
+  nlohmann::ordered_json document;  // what `lockstep` reads; `stated` is laid over it by the caller
+  std::vector<KeyUse> keys;
+  std::vector<std::string> warnings;
+  std::string report = {};  // what is worth printing beside it, in lines; empty: nothing
+};
+
+enum class ImportedThing { model, machine, scenario, plan };
+
+struct Importer {
+  Imported (*import)(const ImportRequest& request) = nullptr;
+  // Whether a file that begins like this is of the kind; null: it is not told from others and imported by name only.
+  bool (*recognises)(std::string_view beginning) = nullptr;
+  ImportedThing makes = ImportedThing::model;
+  std::string description;  // "config.json of a Hugging Face model"
+};
+
+}  // namespace lockstep
