@@ -21,6 +21,7 @@
 #include "sim/study/fit/harness_calibration.h"
 #include "sim/study/fit/harness_gpu_calibration.h"
 #include "sim/study/fit/measurement_files.h"
+#include "sim/study/fit/parts_calibration.h"
 #include "sim/study/fit/processor_calibration.h"
 #include "sim/study/validation/error_calibration.h"
 
@@ -33,6 +34,7 @@ struct CalibrateArguments {
   std::string gpu_output;    // of harness runs and of tables of kernels
   std::string architecture;  // whose kernels were timed, instead of a machine
   std::string without;       // a GPU of it that is left out
+  bool is_of_parts = false;  // fits the parts of all machines
   bool is_of_bands = false;  // fits the errors of validation suites
   bool wants_json = false;
 };
@@ -271,7 +273,44 @@ int calibrate_bands(const CalibrateArguments& arguments, const CommandContext& c
   return 0;
 }
 
+// Every index is read before anything is fitted, and all files are written after all of it.
+int calibrate_all_parts(const CalibrateArguments& arguments, const CommandContext& context) {
+  if (!arguments.request.machine.empty() || !arguments.architecture.empty() || !arguments.gpu_output.empty())
+    throw ConfigError(
+        "--parts: is fitted to the tables of all machines; expected no --machine, --architecture, "
+        "--gpu-output");
+  if (arguments.output.empty() || !std::filesystem::is_directory(arguments.output))
+    throw ConfigError(
+        "--output: is required: the folder that holds parts/ and calibration/ (-o hw_profiles)");
+  const ProfileStore store(context.data_directory);
+  std::vector<MeasuredTable> tables;
+  for (const std::string& index : arguments.request.files)
+    for (MeasuredTable& table : read_measured_tables(index))
+      if (table.healthy)
+        tables.push_back(std::move(table));
+  const PartsCalibration fitted = calibrate_parts(tables,
+                                                  {.holds_no_cells_out = arguments.request.holds_nothing_out,
+                                                   .tell =
+                                                       [&](const std::string& what) {
+                                                         if (!context.is_quiet)
+                                                           print_diagnostic(what + "\n");
+                                                       }},
+                                                  store);
+  const std::filesystem::path folder(arguments.output);
+  const auto write_all = [&](const char* name, const auto& files) {
+    std::filesystem::create_directories(folder / name);
+    for (const auto& [file, document] : files)
+      write_file_atomically((folder / name / (file + ".json")).string(), document.dump(2) + "\n");
+  };
+  write_all("parts", fitted.parts);
+  write_all("calibration", fitted.calibrations);
+  print(fitted.text);
+  return 0;
+}
+
 int run_calibrate(const CalibrateArguments& arguments, const CommandContext& context) {
+  if (arguments.is_of_parts)
+    return calibrate_all_parts(arguments, context);
   if (arguments.is_of_bands)
     return calibrate_bands(arguments, context);
   const ProfileStore store(context.data_directory);
@@ -339,6 +378,10 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
       ->add_option("--architecture", arguments->architecture,
                    "of tables of timed kernels: fit the constants of this GPU architecture")
       ->type_name("NAME");
+  command->add_flag(
+      "--parts", arguments->is_of_parts,
+      "of indexes of tables: fit the parts of all machines at once, and each machine; -o is the folder of "
+      "profiles");
   command->add_flag("--band", arguments->is_of_bands,
                     "of validation suites: fit how far predictions miss, which every band rests on");
   command

@@ -14,6 +14,7 @@
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/size_text.h"
 #include "sim/report/extrapolation.h"
+#include "sim/study/bench/collective_account.h"
 #include "sim/study/bench/collective_table.h"
 
 namespace lockstep {
@@ -29,6 +30,7 @@ struct CollectiveArguments {
   std::string last = "8G";
   std::int64_t factor = 2;
   std::string fidelity;
+  std::string explained;  // a size, whose time is told apart
   bool wants_json = false;
 };
 
@@ -60,6 +62,7 @@ struct CollectiveTable {
   const std::vector<CollectiveRow>& rows;
   std::vector<std::string> warnings;
   std::optional<MeshCycles> mesh_cycles;  // where GPUs are joined pair by pair
+  std::optional<CollectiveAccount> account = {};
 };
 
 std::vector<std::string> warnings_of(const LoadedScenario& scenario, const std::vector<CollectiveRow>& rows) {
@@ -116,15 +119,18 @@ ordered_json to_json(const CollectiveTable& table) {
   for (const CollectiveRow& row : table.rows) {
     rows.push_back(to_json(row));
   }
-  return {{"schema", "lockstep.collective/1"},
-          {"collective", collective_op_name(table.op)},
-          {"machine", table.scenario.cluster.machine.name},
-          {"ranks", table.scenario.cluster.ranks()},
-          {"nodes", table.scenario.cluster.nodes},
-          {"gpus_per_node", table.scenario.cluster.gpus_per_node},
-          {"mesh_cycles", to_json(table.mesh_cycles)},
-          {"warnings", table.warnings},
-          {"rows", rows}};
+  ordered_json json{{"schema", "lockstep.collective/1"},
+                    {"collective", collective_op_name(table.op)},
+                    {"machine", table.scenario.cluster.machine.name},
+                    {"ranks", table.scenario.cluster.ranks()},
+                    {"nodes", table.scenario.cluster.nodes},
+                    {"gpus_per_node", table.scenario.cluster.gpus_per_node},
+                    {"mesh_cycles", to_json(table.mesh_cycles)},
+                    {"warnings", table.warnings},
+                    {"rows", rows}};
+  if (table.account)
+    json["explain"] = to_json(*table.account);
+  return json;
 }
 
 // As nccl-tests prints times: fewer decimals the longer.
@@ -173,6 +179,8 @@ std::string to_text(const CollectiveTable& table) {
   if (table.mesh_cycles) {
     text += fmt::format("# rings                : {}\n", describe(*table.mesh_cycles));
   }
+  if (table.account)
+    text += to_text(*table.account);
   for (const std::string& warning : table.warnings) {
     text += fmt::format("# warning: {}\n", warning);
   }
@@ -191,8 +199,11 @@ int run_collective(const CollectiveArguments& arguments, const CommandContext& c
   const LoadedScenario scenario = load_collective_setting(setting, store);
   const CollectiveBench bench(scenario);
   const std::vector<CollectiveRow> rows = bench.predict(op, range);
-  const CollectiveTable table{op, scenario, rows, warnings_of(scenario, rows),
-                              mesh_cycles_of(scenario, bench.world())};
+  CollectiveTable table{op, scenario, rows, warnings_of(scenario, rows),
+                        mesh_cycles_of(scenario, bench.world())};
+  if (!arguments.explained.empty())
+    table.account =
+        account_of(scenario, {op, parse_nccl_tests_size(arguments.explained, "--explain")}, store);
   if (arguments.wants_json) {
     print_json(to_json(table));
   } else {
@@ -214,6 +225,10 @@ void add_setting_options(CLI::App& command, CollectiveArguments& arguments) {
   command.add_option("--library", setting.library, "which library (the machine's)")
       ->type_name("nccl|gloo|rccl");
   add_library_options(command, arguments.library);
+  command
+      .add_option("--explain", arguments.explained,
+                  "where the time of this size goes, and on what that rests")
+      ->type_name("SIZE");
   command.add_option("--fidelity", arguments.fidelity, "how fine to simulate (flow)")->type_name("flow|step");
 }
 

@@ -42,7 +42,7 @@ std::optional<LeaveOut> parse_leave_out(const std::string& name) {
   if (name.empty()) {
     return std::nullopt;
   }
-  const std::vector<std::string> valid{"cell", "group", "scale"};
+  const std::vector<std::string> valid{"cell", "group", "scale", "machine"};
   const auto found = std::find(valid.begin(), valid.end(), name);
   if (found == valid.end()) {
     throw ConfigError(fmt::format("--leave-out: found \"{}\"; {}", name, describe_choices(name, valid)));
@@ -231,9 +231,9 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
       command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.validation/1)");
   command->add_flag("--markdown", arguments->wants_markdown, "print the table of the README")->excludes(json);
   command
-      ->add_option(
-          "--leave-out", arguments->leave_out,
-          "collective tables: fit the rest and predict one cell, one group, or all above two nodes (scale)")
+      ->add_option("--leave-out", arguments->leave_out,
+                   "collective tables: fit the rest and predict one cell, one group, one machine, or all "
+                   "above two nodes (scale)")
       ->type_name("WHAT");
   command->add_option("--profile", arguments->profiles, "collective tables: only of these profiles")
       ->type_name("NAME")

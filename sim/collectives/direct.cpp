@@ -89,9 +89,9 @@ std::vector<OpId> start_peers(PlanWriter& writer, const CollectiveRequest& reque
     const Duration starting = request.world.peer.start * peers(request);
     started.push_back(
         writer.delay(writer.new_channel_lane(frame.ranks()[i]), starting, std::span(&launched, 1)));
-    frame.wait_for(i, writer.delay(writer.new_channel_lane(frame.ranks()[i]),
-                                   time_alone(request.world.peer, message_bytes(request)),
-                                   std::span(&started.back(), 1)));
+    frame.wait_for(
+        i, writer.delay(writer.new_channel_lane(frame.ranks()[i]),
+                        time_alone(request.world, message_bytes(request)), std::span(&started.back(), 1)));
   }
   return started;
 }

@@ -71,7 +71,7 @@ MessageOps write_message(PlanWriter& writer, const MessageRequest& request) {
                                 ? std::vector{move_at_flow(writer, request, started)}
                                 : move_by_steps(writer, request, started);
   moved.push_back(writer.delay(writer.new_channel_lane(request.from),
-                               time_alone(request.world.peer, request.bytes), std::span(&started, 1)));
+                               time_alone(request.world, request.bytes), std::span(&started, 1)));
   ops.end = writer.give_back(request.lane, held, moved);
   return ops;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 namespace lockstep {
@@ -102,10 +103,17 @@ std::vector<std::uint32_t> channels_beside(const Communicator& world, std::uint3
   return channels;
 }
 
-Duration time_alone(const PeerFacts& peer, Bytes message) {
+std::int64_t least_channels_of_message(const Communicator& world) {
+  const std::uint32_t all = std::bit_ceil(std::max(world.channels(), 1u));
+  return std::bit_floor(std::max(all / world.ranks(), 1u));
+}
+
+Duration time_alone(const Communicator& world, Bytes message) {
+  const PeerFacts& peer = world.peer;
   if (peer.channel_bandwidth == Bandwidth{0})
     return Duration::zero();
-  return std::min(time_to_move(message, peer.channel_bandwidth), peer.ramp);
+  const Bytes of_channel{divided_up(message.count(), least_channels_of_message(world))};
+  return std::min(time_to_move(of_channel, peer.channel_bandwidth), peer.ramp);
 }
 
 std::int64_t bytes_per_block(const CollectiveRequest& request, std::int64_t parts) {

@@ -40,8 +40,12 @@ std::uint32_t channels_per_gpu(const Communicator& world);
 // do is dealt its share of all rings.
 std::vector<std::uint32_t> channels_beside(const Communicator& world, std::uint32_t local);
 
-// How long a message would take if its channel stayed alone.
-Duration time_alone(const PeerFacts& peer, Bytes message);
+// Over how many channels each message is split from the start: NCCL uses all of them for all peers together (a power of
+// two a peer; NVIDIA/nccl src/enqueue.cc, nChannelsMin).
+std::int64_t least_channels_of_message(const Communicator& world);
+
+// How long a message would take if no more channels joined those it starts on.
+Duration time_alone(const Communicator& world, Bytes message);
 
 // A request's bytes in `parts` blocks on each of these channels, rounded up.
 std::int64_t bytes_per_block(const CollectiveRequest& request, std::int64_t parts);

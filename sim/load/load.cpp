@@ -232,11 +232,9 @@ Calibration choose_calibration(const Place& root, std::optional<Calibration> sta
     }
     return *std::move(stated);
   }
-  Calibration found = find_calibration({.machine = machine,
-                                        .compute_capability = scenario.cluster.gpu.compute_capability,
-                                        .library = library,
-                                        .library_version = scenario.communication.library_version},
-                                       root / "cluster" / "machine" / "calibration");
+  Calibration found = find_calibration(
+      {.machine = machine, .compute_capability = scenario.cluster.gpu.compute_capability, .library = library},
+      root / "cluster" / "machine" / "calibration");
   warn_of_borrowing(changes, found, root.context);
   return found;
 }

@@ -360,6 +360,8 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
   world.mesh_cycles = cycles.on_mesh;
   world.rings = seats.nodes == 1 ? rings_in_node(cycles.orders, machine)
                                  : rings_across_nodes(topology, machine, seats, cycles.orders);
+  if (world.rings.size() > most_channels)
+    limit_channels(world.rings, most_channels);
   if (options.channels)
     limit_channels(world.rings, static_cast<std::uint32_t>(*options.channels));
   world.ring_bandwidth = narrowest_hop(topology, seats, world);

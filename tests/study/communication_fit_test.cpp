@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/study/fit/fit_constants.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::communication_fit_test {
@@ -22,19 +21,22 @@ MeasuredTable table_of(const std::string& group, CollectiveOp op = CollectiveOp:
   return table;
 }
 
-// Launches of 11 us and links at three quarters of what is usual.
-CommunicationFit known_fit() {
+// Of the usual constants, with launches of so many microseconds and so much of what links usually carry.
+CommunicationFit fit_of(double launch_us, double share) {
   CommunicationFit fit;
   fit.calibration = blank_communication({});
-  const Scenario scenario = cluster_scenario("dgx_a100_80gb", 1);
-  const std::vector<MeasuredTable> tables{table_of("here")};
-  for (const FitConstant& constant : fit_constants(tables, scenario.cluster.machine)) {
-    const double factor = constant.name == "efficiency in a node" ? 0.75
-                          : constant.name == "launch"             ? 11.0 / 7
-                                                                  : 1;
-    constant.put(fit.calibration, constant.usual * factor);
+  const MachineSpec machine = cluster_scenario("dgx_a100_80gb", 1).cluster.machine;
+  for (const CommunicationConstant* constant : constants_of(machine)) {
+    const bool is_launch = constant->key == "launch";
+    const bool is_share = constant->part == MachinePart::in_node && constant->key == "efficiency";
+    const double value = is_launch ? launch_us : constant->usual * (is_share ? share : 1);
+    constant->put(fit.calibration, classes_in_node(machine), value);
   }
   return fit;
+}
+
+CommunicationFit known_fit() {
+  return fit_of(11, 0.75);
 }
 
 std::vector<FittedPoint> predicted(const std::vector<MeasuredTable>& tables, const CommunicationFit& fit) {
@@ -59,14 +61,10 @@ double worst_error(const std::vector<FittedPoint>& points) {
 TEST_CASE("a table made from known constants is explained within 3 %, which the usual ones do not") {
   const std::vector<MeasuredTable> tables{measured_table()};
   const TableSet set(tables, shipped_profiles());
-  const CommunicationFit fit = set.fit();
+  const CommunicationFit fit = set.fit(usual_prior(set.constants()));
   CHECK(fit.points == sizes.size());
   CHECK(worst_error(set.predict(fit)) < 0.03);
-  CommunicationFit usual = known_fit();
-  const Scenario scenario = cluster_scenario("dgx_a100_80gb", 1);
-  for (const FitConstant& constant : fit_constants(tables, scenario.cluster.machine))
-    constant.put(usual.calibration, constant.usual);
-  CHECK(worst_error(predicted(tables, usual)) > 0.1);
+  CHECK(worst_error(predicted(tables, fit_of(7, 1))) > 0.1);
 }
 
 // One row ten times too slow is of another mode of the system: the others keep their constants.
@@ -75,7 +73,7 @@ TEST_CASE("a wild row moves the others little") {
   constexpr std::size_t wild = 3;
   tables[0].rows[wild].time = tables[0].rows[wild].time * 10;
   const TableSet set(tables, shipped_profiles());
-  std::vector<FittedPoint> points = set.predict(set.fit());
+  std::vector<FittedPoint> points = set.predict(set.fit(usual_prior(set.constants())));
   CHECK(points[wild].error() < -0.8);
   points.erase(points.begin() + wild);
   CHECK(worst_error(points) < 0.1);
@@ -102,6 +100,35 @@ TEST_CASE("a group that no fit has seen starts kernels as fast as the calibratio
   const std::vector<FittedPoint> points = predicted({table_of("here"), table_of("there")}, fit);
   CHECK(points.front().predicted_s == doctest::Approx(500e-6));
   CHECK(points[sizes.size()].predicted_s == doctest::Approx(300e-6));
+}
+
+// The curvature of half the sum of squares at the fit, measured along one constant by differences.
+TEST_CASE(
+    "what the points say of a constant is the curvature of their misfit; of what they do not show, nothing") {
+  const std::vector<MeasuredTable> tables{measured_table()};
+  const TableSet set(tables, shipped_profiles());
+  const CommunicationFit fit = set.fit(usual_prior(set.constants()));
+  const Eigen::MatrixXd information = set.information(fit);
+  CHECK((information - information.transpose()).norm() < 1e-6 * information.norm());
+  const auto& constants = set.constants();
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    CAPTURE(constants[i]->key);
+    const double said = information(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(i));
+    if (constants[i]->part == MachinePart::network || constants[i]->key.starts_with("peer"))
+      CHECK(said == 0);  // one node, and no messages between pairs
+    else if (constants[i]->key == "launch" || constants[i]->key == "efficiency")
+      CHECK(said > 10);
+  }
+}
+
+// A prior as narrow as 1 % holds a launch where it has it, whatever the points say.
+TEST_CASE("a narrow prior outweighs the points, a wide one does not") {
+  const std::vector<MeasuredTable> tables{measured_table()};
+  const TableSet set(tables, shipped_profiles());
+  ConstantsPrior narrow = usual_prior(set.constants());
+  narrow.root *= 1000;
+  CHECK(set.fit(narrow).calibration.collective_launch.in_seconds() == doctest::Approx(7e-6).epsilon(0.05));
+  CHECK(set.fit(usual_prior(set.constants())).calibration.collective_launch.in_seconds() > 8e-6);
 }
 
 }  // namespace lockstep::communication_fit_test

@@ -7,14 +7,12 @@
 #include <cmath>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "sim/base/quantity_text.h"
-#include "sim/collectives/nccl_tuner.h"
-#include "sim/load/hardware/kinship.h"
 #include "sim/load/hardware/lenders.h"
+#include "sim/load/hardware/machine_parts.h"
 #include "sim/load/hardware/read_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/reading/spelling.h"
@@ -25,11 +23,6 @@ namespace {
 
 // A library that fills less than this of a NIC waits for something else.
 constexpr std::int64_t wire_limited_ppm = 500'000;
-
-struct Offer {
-  Lender lender;
-  Kinship kinship;
-};
 
 // Nothing is known: the wire as it is, and no cost beyond it.
 Calibration neutral_calibration() {
@@ -53,32 +46,17 @@ T read_profile(const std::string& name, const Place& place, ProfileKind kind,
   return value;
 }
 
-Calibration open_calibration(const std::string& name, const Place& place) {
-  return read_profile(name, place, ProfileKind::calibration, read_calibration);
-}
-
-// A profile without a range was written by hand: nobody says that its network was measured, unless there is
-// nothing else on its machine.
-bool knows_network(const MachineSpec& machine, const Calibration& calibration) {
-  return machine.gpus == 1 || (calibration.fitted && calibration.fitted->most_nodes > 1);
-}
-
 // None for a machine that was never measured, or whose files are broken: that is the problem of who names it.
 std::optional<Lender> read_lender(const std::string& name, const ProfileStore& store) {
   LoadContext aside{.store = store, .folder = ""};
   const Place place{aside, ""};
   MachineReading reading = read_profile(name, place, ProfileKind::machine, read_machine);
   if (!reading.calibration && contains(store.names(ProfileKind::calibration), name))
-    reading.calibration = open_calibration(name, place);
+    reading.calibration = read_profile(name, place, ProfileKind::calibration, read_calibration);
   if (!aside.problems.empty() || !reading.calibration)
     return std::nullopt;
-  const LibraryKind library = reading.machine.library;
-  const bool knows = knows_network(reading.machine, *reading.calibration);
-  return Lender{.relative = {.machine = std::move(reading.machine),
-                             .compute_capability = reading.gpu.compute_capability,
-                             .library = library,
-                             .library_version = reading.calibration->library_version,
-                             .knows_network = knows},
+  return Lender{.machine = std::move(reading.machine),
+                .compute_capability = reading.gpu.compute_capability,
                 .calibration = *std::move(reading.calibration)};
 }
 
@@ -93,145 +71,135 @@ std::optional<Lender> find_lender(const std::string& name, const LoadContext& co
   return lender;
 }
 
-Relative borrower(const CalibrationSearch& search) {
-  return {.machine = search.machine,
-          .compute_capability = search.compute_capability,
-          .library = search.library,
-          .library_version = search.library_version > 0 ? search.library_version : newest_nccl};
+// Of the fastest NIC; zero: there is none.
+Bandwidth nic_bandwidth(const MachineSpec& machine) {
+  Bandwidth most{0};
+  for (const NicSpec& nic : machine.nics) most = std::max(most, nic.link.bandwidth);
+  return most;
 }
 
-// Smaller is better; the name makes the order total.
-auto rank_of(const Offer& offer, const CalibrationSearch& search) {
-  const Lender& lender = offer.lender;
-  const bool is_other_gpu = lender.relative.machine.gpu != search.machine.gpu;
-  const std::int64_t nodes = lender.calibration.fitted ? lender.calibration.fitted->most_nodes : 1;
-  return std::tuple(offer.kinship.distance, is_other_gpu, -lender.relative.compute_capability, -nodes,
-                    -lender.calibration.library_version, lender.relative.machine.name);
-}
-
-std::optional<Offer> find_nearest(const CalibrationSearch& search, const LoadContext& context) {
-  const Relative here = borrower(search);
-  std::optional<Offer> nearest;
-  for (const std::string& name : context.store.names(ProfileKind::machine)) {
-    std::optional<Lender> lender = find_lender(name, context);
-    if (!lender || (lender->relative.library == LibraryKind::gloo) != (search.library == LibraryKind::gloo))
-      continue;
-    Kinship kinship = find_kinship(here, lender->relative);
-    Offer offer{.lender = *std::move(lender), .kinship = std::move(kinship)};
-    if (!nearest || rank_of(offer, search) < rank_of(*nearest, search))
-      nearest = std::move(offer);
-  }
-  return nearest;
-}
-
-Bandwidth wire_of(const MachineSpec& machine, LinkClass link_class) {
-  const auto& host = link_class == LinkClass::pcie ? machine.host.pcie : machine.host.socket_link;
-  if (link_class == LinkClass::network)
-    return nic_bandwidth(machine);
-  return host ? host->bandwidth : Bandwidth{0};
-}
-
-// What moves through the host at a rate of its own.
-bool is_limited_by_host(const MachineSpec& machine, LinkClass link_class, std::int64_t efficiency_ppm) {
-  if (link_class == LinkClass::network)
-    return efficiency_ppm < wire_limited_ppm;
-  return link_class != LinkClass::nvlink && machine.gpu_links.kind == GpuLinkKind::pcie &&
-         !machine.host.peer_to_peer;
-}
-
-// Efficiencies for the wires `here`; says which were the rate of a host.
-void carry_over(const MachineSpec& here, const MachineSpec& there, Calibration& calibration,
-                std::vector<std::string>& remarks) {
-  for (auto& [link_class, efficiency] : calibration.efficiency_ppm) {
-    const Bandwidth wire_here = wire_of(here, link_class);
-    const Bandwidth wire_there = wire_of(there, link_class);
-    if (wire_here == wire_there || wire_here == Bandwidth{0} || wire_there == Bandwidth{0} ||
-        !is_limited_by_host(there, link_class, efficiency))
-      continue;
-    const Unsigned128 rate =
-        static_cast<Unsigned128>(wire_there.count()) * static_cast<Unsigned128>(efficiency);
-    const Unsigned128 share = rate / static_cast<Unsigned128>(wire_here.count());
-    const auto usual = static_cast<Unsigned128>(usual_efficiency_ppm(link_class));
-    efficiency = std::max<std::int64_t>(static_cast<std::int64_t>(std::min(share, usual)), 1);
-    remarks.push_back(fmt::format(
-        "the host's {} over {} links is kept as a rate",
-        format_bandwidth(Bandwidth{static_cast<std::int64_t>(rate / static_cast<Unsigned128>(million))}),
-        name_of(link_class, link_class_spellings)));
-  }
-}
-
-// Half as far from 1 again, as for a fit of which nothing was held out; in logarithms: no time is below zero.
-std::int64_t wider(std::int64_t residual_ppm) {
-  const double ratio = 1 + static_cast<double>(residual_ppm) / static_cast<double>(million);
-  return std::llround((ratio * std::sqrt(ratio) - 1) * static_cast<double>(million));
-}
-
-// As it holds on `here`; `remarks` then says all that differs.
-Calibration borrow(const MachineSpec& here, const Lender& lender, std::vector<std::string>& remarks) {
-  Calibration calibration = lender.calibration;
-  if (remarks.empty())
-    return calibration;
-  carry_over(here, lender.relative.machine, calibration, remarks);
-  for (ResidualBand& band : calibration.communication_residuals) {
-    band.low_ppm = wider(band.low_ppm);
-    band.high_ppm = wider(band.high_ppm);
-  }
-  return calibration;
+// A library that fills little of a NIC waits for its host, which gives no more to a faster NIC; of a slower one it gets
+// the usual share, if that is less.
+void keep_host_rate(const MachineSpec& here, const MachineSpec& there, Calibration& calibration,
+                    std::vector<std::string>& remarks) {
+  const auto found = calibration.efficiency_ppm.find(LinkClass::network);
+  const Bandwidth wire_here = nic_bandwidth(here);
+  const Bandwidth wire_there = nic_bandwidth(there);
+  if (found == calibration.efficiency_ppm.end() || found->second >= wire_limited_ppm ||
+      wire_here == wire_there || wire_here == Bandwidth{0} || wire_there == Bandwidth{0})
+    return;
+  const Unsigned128 rate =
+      static_cast<Unsigned128>(wire_there.count()) * static_cast<Unsigned128>(found->second);
+  const Unsigned128 share = rate / static_cast<Unsigned128>(wire_here.count());
+  const auto usual = static_cast<Unsigned128>(usual_efficiency_ppm(LinkClass::network));
+  found->second = std::max<std::int64_t>(static_cast<std::int64_t>(std::min(share, usual)), 1);
+  remarks.push_back(fmt::format(
+      "the host's {} over network links is kept as a rate",
+      format_bandwidth(Bandwidth{static_cast<std::int64_t>(rate / static_cast<Unsigned128>(million))})));
 }
 
 std::string in_brackets(const std::vector<std::string>& remarks) {
   return remarks.empty() ? "" : fmt::format(" ({})", fmt::join(remarks, "; "));
 }
 
-// Its own, though a scenario may have put other parts into it; none if that made it a machine of another kind.
+// What a scenario put into a measured machine has its own constants; the rest keeps those that were measured.
+void put_other_parts(const CalibrationSearch& search, const Lender& measured, const Place& place,
+                     Calibration& calibration, std::vector<std::string>& remarks) {
+  const PartNames here = parts_of(search.machine, search.compute_capability);
+  const PartNames there = parts_of(measured.machine, measured.compute_capability);
+  if (here == there)
+    return;
+  const MachineParts parts = open_parts(search.machine, search.compute_capability, place);
+  const std::vector<LinkClass> in_node = classes_in_node(search.machine);
+  for (const MachinePart part : machine_parts) {
+    const auto at = static_cast<std::size_t>(part);
+    if (here[at].front() == there[at].front())
+      continue;
+    remarks.push_back(fmt::format("{} instead of {}", here[at].front(), there[at].front()));
+    for (const CommunicationConstant* constant : constants_of(search.machine))
+      if (constant->part == part)
+        constant->put(calibration, in_node, value_of(parts.profiles[at], *constant));
+  }
+  remarks.insert(remarks.end(), parts.remarks.begin(), parts.remarks.end());
+  widen(calibration.communication_residuals);
+}
+
+// The machine's own, though a scenario may have put other parts into it.
 std::optional<Calibration> find_own_calibration(const CalibrationSearch& search, const Place& place) {
   LoadContext& context = place.context;
   const std::string& name = search.machine.name;
   if (search.machine.library != search.library ||
       !contains(context.store.names(ProfileKind::calibration), name))
     return std::nullopt;
-  const std::optional<Lender> fitted = find_lender(name, context);
-  if (!fitted)
-    return open_calibration(name, place);
-  Relative as_fitted = fitted->relative;
-  as_fitted.knows_network = true;  // nothing nearer is looked for
-  Kinship kinship = find_kinship(
-      {.machine = search.machine, .compute_capability = search.compute_capability, .library = search.library},
-      as_fitted);
-  if (kinship.is_other_kind)
-    return std::nullopt;
-  Calibration calibration = borrow(search.machine, *fitted, kinship.differences);
-  if (!kinship.differences.empty())
-    context.warnings.push_back(fmt::format("machine {} is not what its calibration was fitted to{}", name,
-                                           in_brackets(kinship.differences)));
+  const std::optional<Lender> measured = find_lender(name, context);
+  if (!measured)
+    return read_profile(name, place, ProfileKind::calibration, read_calibration);
+  Calibration calibration = measured->calibration;
+  std::vector<std::string> remarks;
+  if (search.library != LibraryKind::gloo)
+    put_other_parts(search, *measured, place, calibration, remarks);
+  keep_host_rate(search.machine, measured->machine, calibration, remarks);
+  if (!remarks.empty())
+    context.warnings.push_back(
+        fmt::format("machine {} is not what its calibration was fitted to{}", name, in_brackets(remarks)));
   return calibration;
 }
 
-Calibration borrow_calibration(const CalibrationSearch& search, const Place& place) {
+// By octaves between the NICs; of equals, the first by name.
+std::optional<Lender> find_gloo_machine(const MachineSpec& machine, const LoadContext& context) {
+  const auto distance = [&](const Lender& lender) {
+    return std::abs(std::log2(static_cast<double>(nic_bandwidth(machine).count() + 1) /
+                              static_cast<double>(nic_bandwidth(lender.machine).count() + 1)));
+  };
+  std::optional<Lender> nearest;
+  for (const std::string& name : context.store.names(ProfileKind::machine)) {
+    std::optional<Lender> lender = find_lender(name, context);
+    if (lender && lender->machine.library == LibraryKind::gloo &&
+        (!nearest || distance(*lender) < distance(*nearest)))
+      nearest = std::move(lender);
+  }
+  return nearest;
+}
+
+Calibration borrow_of_gloo(const CalibrationSearch& search, const Place& place) {
   LoadContext& context = place.context;
   const std::string& name = search.machine.name;
-  std::optional<Offer> nearest = find_nearest(search, context);
+  const std::optional<Lender> nearest = find_gloo_machine(search.machine, context);
   if (!nearest) {
-    context.warnings.push_back(
-        fmt::format("machine {} is uncalibrated and has no relative: wires are taken as perfect", name));
+    context.warnings.push_back(fmt::format(
+        "machine {} is uncalibrated and no machine with Gloo was measured: wires are taken as perfect",
+        name));
     place.note("default (nothing measured)");
     return neutral_calibration();
   }
-  std::vector<std::string>& remarks = nearest->kinship.differences;
-  Calibration calibration = borrow(search.machine, nearest->lender, remarks);
+  Calibration calibration = nearest->calibration;
+  std::vector<std::string> remarks;
+  keep_host_rate(search.machine, nearest->machine, calibration, remarks);
   const bool is_at_home = search.machine.library == search.library;
   context.warnings.push_back(fmt::format("machine {} is uncalibrated{}: using {}{}", name,
                                          is_at_home ? "" : " for this library", calibration.name,
                                          in_brackets(remarks)));
-  place.note(fmt::format("the nearest relative's, {}{}", calibration.name, in_brackets(remarks)));
+  place.note(fmt::format("that of the machine with Gloo whose NIC is nearest, {}{}", calibration.name,
+                         in_brackets(remarks)));
+  return calibration;
+}
+
+Calibration compose_calibration(const CalibrationSearch& search, const Place& place) {
+  const MachineParts parts = open_parts(search.machine, search.compute_capability, place);
+  Calibration calibration = compose(search.machine, parts);
+  place.context.warnings.push_back(fmt::format("machine {} is uncalibrated: {}{}", search.machine.name,
+                                               calibration.source, in_brackets(parts.remarks)));
+  place.note(calibration.source + in_brackets(parts.remarks));
   return calibration;
 }
 
 }  // namespace
 
 Calibration find_calibration(const CalibrationSearch& search, const Place& place) {
-  std::optional<Calibration> own = find_own_calibration(search, place);
-  return own ? *std::move(own) : borrow_calibration(search, place);
+  if (std::optional<Calibration> own = find_own_calibration(search, place))
+    return *std::move(own);
+  return search.library == LibraryKind::gloo ? borrow_of_gloo(search, place)
+                                             : compose_calibration(search, place);
 }
 
 }  // namespace lockstep

@@ -2,22 +2,24 @@
 
 // Machines that were measured, each read once.
 //
-// Problem:   a machine that must borrow looks at every calibrated one, and a thousand scenarios look a thousand
-//            times.
+// Problem:   a machine that a scenario altered is compared with what was measured, and a thousand scenarios look a
+//            thousand times.
 // Invariant: of one ProfileStore, whose files do not change while it lives.
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 
 #include "sim/base/remembered.h"
-#include "sim/load/hardware/kinship.h"
 #include "sim/network/calibration.h"
+#include "sim/network/machine.h"
 
 namespace lockstep {
 
 // A calibration and the machine that it was fitted to.
 struct Lender {
-  Relative relative;
+  MachineSpec machine;
+  std::int64_t compute_capability = 0;
   Calibration calibration;
 };
 

@@ -149,21 +149,6 @@ ResidualBand read_band(const JsonReader& json) {
   return band;
 }
 
-// One band for all sizes, or a list of them by size.
-std::vector<ResidualBand> read_bands(const JsonReader& json) {
-  if (json.is_object()) {
-    return {read_band(json)};
-  }
-  std::vector<ResidualBand> bands;
-  for (const JsonReader& element : json.elements()) {
-    bands.push_back(read_band(element));
-    if (bands.size() > 1 && bands.back().from <= bands[bands.size() - 2].from) {
-      element.problem("expected bands in ascending order of from");
-    }
-  }
-  return bands;
-}
-
 // In picoseconds, since a byte takes few of them.
 std::int64_t per_byte_or_zero(const JsonReader& json, std::string_view key) {
   const auto found = json.optional(key);
@@ -184,7 +169,7 @@ void read_gradient_copy(const JsonReader& json, Calibration& calibration) {
 
 void read_residuals(const JsonReader& json, Calibration& calibration) {
   if (const auto communication = json.optional("communication")) {
-    calibration.communication_residuals = read_bands(*communication);
+    calibration.communication_residuals = read_residual_bands(*communication);
   }
   if (const auto compute = json.optional("compute")) {
     calibration.compute_residual = read_band(*compute);
@@ -193,6 +178,31 @@ void read_residuals(const JsonReader& json, Calibration& calibration) {
 }
 
 }  // namespace
+
+// One band for all sizes, or a list of them by size.
+std::vector<ResidualBand> read_residual_bands(const JsonReader& json) {
+  if (json.is_object()) {
+    return {read_band(json)};
+  }
+  std::vector<ResidualBand> bands;
+  for (const JsonReader& element : json.elements()) {
+    bands.push_back(read_band(element));
+    if (bands.size() > 1 && bands.back().from <= bands[bands.size() - 2].from) {
+      element.problem("expected bands in ascending order of from");
+    }
+  }
+  return bands;
+}
+
+void read_computing(const JsonReader& json, Calibration& calibration) {
+  calibration.compute_slowdown_ppm = parts_per_million_if_stated(json, "compute_slowdown", slowdown_range);
+  calibration.sm_interference_ppm = parts_per_million_if_stated(json, "sm_interference", {0, 100});
+  calibration.rank_variation_ppm = parts_per_million_if_stated(json, "rank_variation", {0, 1});
+  if (const auto copy = json.optional("gradient_copy")) {
+    read_gradient_copy(*copy, calibration);
+  }
+  calibration.host_per_bucket = cost_or(json, "host_per_bucket");
+}
 
 Calibration read_calibration(const JsonReader& json, const Place&) {
   Calibration calibration;
@@ -218,17 +228,11 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   if (const auto version = json.optional("library_version")) {
     calibration.library_version = read_library_version(*version);
   }
-  calibration.compute_slowdown_ppm = parts_per_million_if_stated(json, "compute_slowdown", slowdown_range);
-  calibration.sm_interference_ppm = parts_per_million_if_stated(json, "sm_interference", {0, 100});
-  calibration.rank_variation_ppm = parts_per_million_if_stated(json, "rank_variation", {0, 1});
+  read_computing(json, calibration);
   calibration.core_time_per_byte_ps = per_byte_or_zero(json, "core_time_per_byte");
   calibration.core_share_ppm = parts_per_million_or(json, "core_share", million / 2, {0.01, 0.99});
   calibration.core_wait = cost_or(json, "core_wait");
   calibration.unhidden_per_byte_ps = per_byte_or_zero(json, "unhidden_per_byte");
-  if (const auto copy = json.optional("gradient_copy")) {
-    read_gradient_copy(*copy, calibration);
-  }
-  calibration.host_per_bucket = cost_or(json, "host_per_bucket");
   if (const auto residuals = json.optional("residuals")) {
     read_residuals(*residuals, calibration);
   }

@@ -75,7 +75,9 @@ ordered_json write_residual(const ResidualBand& band) {
   return {{"low", ratio(band.low_ppm)}, {"high", ratio(band.high_ppm)}};
 }
 
-ordered_json write_residuals(const std::vector<ResidualBand>& bands) {
+}  // namespace
+
+ordered_json write_residual_bands(const std::vector<ResidualBand>& bands) {
   ordered_json json = ordered_json::array();
   for (const ResidualBand& band : bands) {
     ordered_json entry{{"from", exact_text(band.from)}};
@@ -85,7 +87,20 @@ ordered_json write_residuals(const std::vector<ResidualBand>& bands) {
   return json;
 }
 
-}  // namespace
+void write_computing(const Calibration& calibration, ordered_json& json) {
+  const auto write_if_measured = [&](const char* key, const std::optional<std::int64_t>& ppm) {
+    if (ppm)
+      json[key] = ratio(*ppm);
+  };
+  write_if_measured("compute_slowdown", calibration.compute_slowdown_ppm);
+  write_if_measured("sm_interference", calibration.sm_interference_ppm);
+  write_if_measured("rank_variation", calibration.rank_variation_ppm);
+  json["gradient_copy"] = {{"per_tensor", exact_text(calibration.copy_per_tensor)}};
+  if (calibration.copy_bandwidth) {
+    json["gradient_copy"]["bandwidth"] = exact_text(*calibration.copy_bandwidth);
+  }
+  json["host_per_bucket"] = exact_text(calibration.host_per_bucket);
+}
 
 ordered_json write_calibration(const Calibration& calibration) {
   ordered_json json{{"name", calibration.name}, {"source", calibration.source}};
@@ -103,25 +118,14 @@ ordered_json write_calibration(const Calibration& calibration) {
   if (calibration.library_version > 0) {
     json["library_version"] = nccl_version_text(calibration.library_version);
   }
-  const auto write_if_measured = [&](const char* key, const std::optional<std::int64_t>& ppm) {
-    if (ppm)
-      json[key] = ratio(*ppm);
-  };
-  write_if_measured("compute_slowdown", calibration.compute_slowdown_ppm);
-  write_if_measured("sm_interference", calibration.sm_interference_ppm);
-  write_if_measured("rank_variation", calibration.rank_variation_ppm);
   json["core_time_per_byte"] = exact_text(Duration::picoseconds(calibration.core_time_per_byte_ps));
   json["core_share"] = ratio(calibration.core_share_ppm);
   if (calibration.core_wait > Duration::zero())
     json["core_wait"] = exact_text(calibration.core_wait);
   json["unhidden_per_byte"] = exact_text(Duration::picoseconds(calibration.unhidden_per_byte_ps));
-  json["gradient_copy"] = {{"per_tensor", exact_text(calibration.copy_per_tensor)}};
-  if (calibration.copy_bandwidth) {
-    json["gradient_copy"]["bandwidth"] = exact_text(*calibration.copy_bandwidth);
-  }
-  json["host_per_bucket"] = exact_text(calibration.host_per_bucket);
+  write_computing(calibration, json);
   if (!calibration.communication_residuals.empty()) {
-    json["residuals"]["communication"] = write_residuals(calibration.communication_residuals);
+    json["residuals"]["communication"] = write_residual_bands(calibration.communication_residuals);
   }
   if (calibration.compute_residual) {
     json["residuals"]["compute"] = write_residual(*calibration.compute_residual);

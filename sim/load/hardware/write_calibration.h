@@ -14,4 +14,9 @@ namespace lockstep {
 
 nlohmann::ordered_json write_calibration(const Calibration& calibration);
 
+// Parts of it, which other profiles hold too: how far predictions miss, by size; and what concerns the kernels beside
+// collectives, put into `json`.
+nlohmann::ordered_json write_residual_bands(const std::vector<ResidualBand>& bands);
+void write_computing(const Calibration& calibration, nlohmann::ordered_json& json);
+
 }  // namespace lockstep

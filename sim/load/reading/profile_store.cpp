@@ -31,7 +31,8 @@ constexpr std::array kinds{KindEntry{"GPU", "hw_profiles/gpus"},
                            KindEntry{"calibration", "hw_profiles/calibration"},
                            KindEntry{"model", "models"},
                            KindEntry{"GPU architecture", "hw_profiles/compute"},
-                           KindEntry{"error model", "hw_profiles/errors"}};
+                           KindEntry{"error model", "hw_profiles/errors"},
+                           KindEntry{"part", "hw_profiles/parts"}};
 
 const KindEntry& entry_of(ProfileKind kind) {
   return kinds[static_cast<std::size_t>(kind)];

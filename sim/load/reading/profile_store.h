@@ -31,7 +31,8 @@ enum class ProfileKind : std::uint8_t {
   calibration,
   model,
   architecture,
-  errors
+  errors,
+  part
 };
 
 // "GPU", "link", ...: the kind as a message says it.

@@ -30,6 +30,7 @@ MeasuredTable read_table(const JsonReader& json) {
   table.group = json.required("group").text();
   table.machine = json.required("machine").text();
   table.profile = text_or(json, "profile", table.machine);
+  table.network = text_or(json, "network", "");
   const std::string collective = json.required("collective").one_of(collective_op_names());
   if (const CollectiveOp* op = find_collective_op(collective))
     table.op = *op;

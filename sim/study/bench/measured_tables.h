@@ -30,6 +30,7 @@ struct MeasuredTable {
   std::string group = {};    // site or repository
   std::string machine = {};  // a shipped machine
   std::string profile = {};  // the calibration of the software stack it was measured on
+  std::string network = {};  // how the network was used, where not as its NICs allow: "slingshot_tcp"
   CollectiveOp op = CollectiveOp::all_reduce;
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 1;

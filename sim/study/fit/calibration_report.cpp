@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/report/text_table.h"
+#include "sim/study/fit/parts_prior.h"
 
 namespace lockstep {
 namespace {
@@ -203,7 +204,12 @@ ordered_json errors_json(std::span<const HeldOutPoint> points) {
 
 CalibrationReport calibrate(const CalibrationInputs& inputs, const ProfileStore& store) {
   const TableSet tables(inputs.tables, store);
-  CommunicationFit fit = tables.fit();
+  const ConstantsPrior prior = prior_of_parts(inputs.tables.front().machine, store);
+  return report_of(tables, tables.fit(prior), inputs, prior, store);
+}
+
+CalibrationReport report_of(const TableSet& tables, CommunicationFit fit, const CalibrationInputs& inputs,
+                            const ConstantsPrior& prior, const ProfileStore& store) {
   fit.calibration = rounded_communication(std::move(fit.calibration));
   ProfileFacts facts{.name = inputs.profile, .tables = inputs.tables};
   CalibrationReport report{.machine = inputs.machine,
@@ -212,13 +218,17 @@ CalibrationReport calibrate(const CalibrationInputs& inputs, const ProfileStore&
                            .points = predict_fitted(tables, fit),
                            .held_out = inputs.holds_nothing_out
                                            ? std::vector<HeldOutPoint>{}
-                                           : cross_validate(inputs.tables, LeaveOut::cell, store),
+                                           : leave_out_cells(inputs.tables, prior, fit, store),
                            .profile = {},
                            .warnings = describe_gaps(inputs.tables)};
   put_residuals(report, facts);
   report.calibration = calibration_of_profile(fit, facts);
   report.profile = write_profile(fit, facts);
   return report;
+}
+
+std::vector<ResidualBand> bands_of(std::span<const HeldOutPoint> points) {
+  return residual_bands(samples_of(points, 1));
 }
 
 std::string to_text(const CalibrationReport& report) {

@@ -41,7 +41,15 @@ struct CalibrationReport {
   std::vector<std::string> warnings;  // what the tables cannot tell
 };
 
+// With what the shipped parts say of the machine as its prior.
 CalibrationReport calibrate(const CalibrationInputs& inputs, const ProfileStore& store);
+
+// Of a fit that is there already: what it makes of its points, and of cells that are left out.
+CalibrationReport report_of(const TableSet& tables, CommunicationFit fit, const CalibrationInputs& inputs,
+                            const ConstantsPrior& prior, const ProfileStore& store);
+
+// The bands that such points make, one vote a cell.
+std::vector<ResidualBand> bands_of(std::span<const HeldOutPoint> points);
 
 std::string to_text(const CalibrationReport& report);
 nlohmann::ordered_json to_json(const CalibrationReport& report);  // lockstep.calibration_report/1

@@ -9,7 +9,6 @@
 
 #include "sim/collectives/nccl_tuner.h"
 #include "sim/study/bench/table_predictor.h"
-#include "sim/study/fit/fit_constants.h"
 #include "sim/study/least_squares.h"
 
 namespace lockstep {
@@ -34,11 +33,12 @@ constexpr int iterations = 20;
 constexpr int iterations_again = 6;
 // The weight of a cell: as many points as an nccl-tests table has.
 constexpr double points_a_cell = 25;
-// The host starts a kernel in about this long (CUDA launch guides: 4 to 6 us).
-constexpr double usual_host_launch_us = 4.5;
+const double usual_host_launch_us = usual_host_launch.in_seconds() * 1e6;
 constexpr double host_launch_spread = 0.5;
 // Logarithms are shifted so that a relative step of the solver is an absolute one.
 constexpr double shift = 10;
+// Of a logarithm, for slopes that are taken once: far enough not to see the rounding to picoseconds.
+constexpr double slope_step = 0.01;
 
 double robust(double residual) {
   const double rooted = std::sqrt(std::log1p(residual * residual));
@@ -68,6 +68,7 @@ constexpr std::array<std::size_t, 4> tried_first{0, 2, 3, 5};
 using Releases = std::vector<std::size_t>;
 
 struct Search {
+  const ConstantsPrior& prior;
   std::vector<double> solution;
   Releases release;
 };
@@ -81,7 +82,8 @@ struct TableSet::State {
   TablePredictor predictor;
   std::vector<AskedPoint> points;
   std::vector<std::string> groups;
-  std::vector<FitConstant> constants;
+  std::vector<const CommunicationConstant*> constants;
+  std::vector<LinkClass> in_node;
   std::size_t queries = 0;
   Calibration blank;
 
@@ -106,7 +108,7 @@ struct TableSet::State {
   Calibration calibration_at(const double* solution) const {
     Calibration calibration = blank;
     for (std::size_t i = 0; i < constants.size(); ++i)
-      constants[i].put(calibration, constants[i].usual * std::exp(solution[i] - shift));
+      constants[i]->put(calibration, in_node, constants[i]->usual * std::exp(solution[i] - shift));
     return calibration;
   }
 
@@ -134,7 +136,8 @@ struct TableSet::State {
 
   double minimise(Search& search, double knee, int most_iterations) const {
     const auto residuals = [&](const double* values, double* residual) {
-      this->residuals(values, search.release, knee, residual);
+      residual = point_residuals(values, search.release, knee, residual);
+      prior_residuals(values, search.prior, residual);
     };
     return solve({.residuals = points.size() + unknowns(),
                   .bounds = {search.solution.size(), {.least = shift - 4, .most = shift + 4}},
@@ -145,10 +148,17 @@ struct TableSet::State {
                  search.solution);
   }
 
-  Search search_from_usual() const {
-    Search search{std::vector<double>(unknowns(), shift), Releases(groups.size(), 0)};
+  std::vector<double> solution_of(const Eigen::VectorXd& logarithms) const {
+    std::vector<double> solution(unknowns(), shift);
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      solution[i] += logarithms[static_cast<Eigen::Index>(i)];
+    return solution;
+  }
+
+  Search search_from_prior(const ConstantsPrior& prior) const {
+    Search search{prior, solution_of(prior.mean), Releases(groups.size(), 0)};
     if (has_unnamed_release())
-      search = best_release_for_all(search);
+      take_best_release_for_all(search);
     for (const double knee : knees) {
       minimise(search, knee, iterations);
       search.release = best_releases(search.solution.data(), knee);
@@ -156,33 +166,41 @@ struct TableSet::State {
     return search;
   }
 
-  Search best_release_for_all(const Search& usual) const {
+  void take_best_release_for_all(Search& search) const {
+    const std::vector<double> start = search.solution;
     double least = std::numeric_limits<double>::infinity();
-    Search best = usual;
     for (const std::size_t candidate : tried_first) {
-      Search search{usual.solution, Releases(groups.size(), candidate)};
-      const double cost = minimise(search, knees.front(), iterations_a_release);
-      if (cost < least) {
-        least = cost;
-        best = std::move(search);
-      }
+      Search trial{search.prior, start, Releases(groups.size(), candidate)};
+      const double cost = minimise(trial, knees.front(), iterations_a_release);
+      if (cost >= least)
+        continue;
+      least = cost;
+      search.solution = std::move(trial.solution);
+      search.release = std::move(trial.release);
     }
-    return best;
   }
 
-  Search search_from(const CommunicationFit& start) const {
-    Search search{std::vector<double>(unknowns(), shift), Releases(groups.size(), 0)};
-    for (std::size_t i = 0; i < constants.size(); ++i)
-      if (const auto known = start.solution.find(constants[i].name); known != start.solution.end())
-        search.solution[i] = known->second;
-    for (std::size_t group = 0; group < groups.size(); ++group) {
-      if (const auto known = start.host_launch_us.find(groups[group]); known != start.host_launch_us.end())
-        search.solution[constants.size() + group] = shift + std::log(known->second / usual_host_launch_us);
-      if (const auto known = start.release.find(groups[group]); known != start.release.end())
-        search.release[group] = release_index(known->second);
-    }
+  Search search_from(const CommunicationFit& start, const ConstantsPrior& prior) const {
+    Search search{prior, known_solution(start), known_releases(start)};
     for (const double knee : knees) minimise(search, knee, iterations_again);
     return search;
+  }
+
+  // Where `fit` has no word on a group, its host is usual and its release the newest.
+  std::vector<double> known_solution(const CommunicationFit& fit) const {
+    std::vector<double> solution = solution_of(fit.logarithms);
+    for (std::size_t group = 0; group < groups.size(); ++group)
+      if (const auto known = fit.host_launch_us.find(groups[group]); known != fit.host_launch_us.end())
+        solution[constants.size() + group] += std::log(known->second / usual_host_launch_us);
+    return solution;
+  }
+
+  Releases known_releases(const CommunicationFit& fit) const {
+    Releases releases_by_group(groups.size(), 0);
+    for (std::size_t group = 0; group < groups.size(); ++group)
+      if (const auto known = fit.release.find(groups[group]); known != fit.release.end())
+        releases_by_group[group] = release_index(known->second);
+    return releases_by_group;
   }
 
   bool has_unnamed_release() const {
@@ -208,16 +226,49 @@ struct TableSet::State {
     return point.weight * robust(std::log(predicted / point.measured.time.in_seconds()) / knee);
   }
 
-  void residuals(const double* solution, const Releases& release, double knee, double* residual) const {
+  double* point_residuals(const double* solution, const Releases& release, double knee,
+                          double* residual) const {
     const std::vector<CollectiveRow> rows = predict(calibration_at(solution), release);
     for (const AskedPoint& point : points)
       *residual++ = residual_of(point, rows[query_of(point, release)].time, solution, knee);
+    return residual;
+  }
+
+  void prior_residuals(const double* solution, const ConstantsPrior& prior, double* residual) const {
+    const auto count = static_cast<Eigen::Index>(constants.size());
+    const Eigen::VectorXd away =
+        Eigen::Map<const Eigen::VectorXd>(solution, count).array() - shift - prior.mean.array();
+    Eigen::Map<Eigen::VectorXd>(residual, count) = prior.root * away;
+    residual += count;
+    for (std::size_t i = constants.size(); i < unknowns(); ++i)
+      *residual++ = (solution[i] - shift) / host_launch_spread;
+  }
+
+  // A row a point, a column an unknown, by central differences.
+  Eigen::MatrixXd jacobian(std::vector<double> solution, const Releases& release) const {
+    const auto rows = static_cast<Eigen::Index>(points.size());
+    Eigen::MatrixXd slopes(rows, static_cast<Eigen::Index>(unknowns()));
+    Eigen::VectorXd above(rows), below(rows);
     for (std::size_t i = 0; i < unknowns(); ++i) {
-      const double spread = i < constants.size() ? constants[i].spread : host_launch_spread;
-      *residual++ = (solution[i] - shift) / spread;
+      const double here = solution[i];
+      solution[i] = here + slope_step;
+      point_residuals(solution.data(), release, knees.back(), above.data());
+      solution[i] = here - slope_step;
+      point_residuals(solution.data(), release, knees.back(), below.data());
+      solution[i] = here;
+      slopes.col(static_cast<Eigen::Index>(i)) = (above - below) / (2 * slope_step);
     }
+    return slopes;
   }
 };
+
+ConstantsPrior usual_prior(std::span<const CommunicationConstant* const> constants) {
+  const auto count = static_cast<Eigen::Index>(constants.size());
+  ConstantsPrior prior{.mean = Eigen::VectorXd::Zero(count), .root = Eigen::MatrixXd::Zero(count, count)};
+  for (Eigen::Index i = 0; i < count; ++i)
+    prior.root(i, i) = 1 / constants[static_cast<std::size_t>(i)]->spread;
+  return prior;
+}
 
 TableSet::TableSet(std::span<const MeasuredTable> tables, const ProfileStore& store)
     : state_(std::make_unique<State>(store)) {
@@ -237,7 +288,8 @@ TableSet::TableSet(std::span<const MeasuredTable> tables, const ProfileStore& st
   if (state.points.empty())
     return;
   const ClusterSpec& cluster = state.predictor.first_scenario().cluster;
-  state.constants = fit_constants(state.tables, cluster.machine);
+  state.constants = constants_of(cluster.machine);
+  state.in_node = classes_in_node(cluster.machine);
   state.blank = blank_communication(cluster.calibration);
 }
 
@@ -248,14 +300,17 @@ std::size_t TableSet::size() const {
   return state_->points.size();
 }
 
-CommunicationFit TableSet::fit(const CommunicationFit* start) const {
+const std::vector<const CommunicationConstant*>& TableSet::constants() const {
+  return state_->constants;
+}
+
+CommunicationFit TableSet::fit(const ConstantsPrior& prior, const CommunicationFit* start) const {
   const State& state = *state_;
-  Search search = start == nullptr ? state.search_from_usual() : state.search_from(*start);
+  const Search search = start == nullptr ? state.search_from_prior(prior) : state.search_from(*start, prior);
   CommunicationFit fit{.calibration = state.calibration_at(search.solution.data()),
-                       .constants = state.constants.size(),
                        .points = state.points.size()};
-  for (std::size_t i = 0; i < state.constants.size(); ++i)
-    fit.solution[state.constants[i].name] = search.solution[i];
+  const auto count = static_cast<Eigen::Index>(state.constants.size());
+  fit.logarithms = Eigen::Map<const Eigen::VectorXd>(search.solution.data(), count).array() - shift;
   double sum = 0;
   for (std::size_t group = 0; group < state.groups.size(); ++group) {
     fit.release[state.groups[group]] = releases[search.release[group]];
@@ -266,6 +321,26 @@ CommunicationFit TableSet::fit(const CommunicationFit* start) const {
   fit.calibration.host_launch =
       Duration::picoseconds(std::llround(usual_host_launch_us * std::exp(mean) * 1e6));
   return fit;
+}
+
+CommunicationFit TableSet::at(const Eigen::VectorXd& logarithms) const {
+  CommunicationFit fit{.calibration = state_->calibration_at(state_->solution_of(logarithms).data()),
+                       .logarithms = logarithms};
+  fit.calibration.host_launch = usual_host_launch;
+  return fit;
+}
+
+// Schur's complement: what is left of the information once each group's host has moved to where it fits best.
+Eigen::MatrixXd TableSet::information(const CommunicationFit& fit) const {
+  const State& state = *state_;
+  const Eigen::MatrixXd slopes = state.jacobian(state.known_solution(fit), state.known_releases(fit));
+  const Eigen::MatrixXd all = slopes.transpose() * slopes;
+  const auto constants = static_cast<Eigen::Index>(state.constants.size());
+  const Eigen::Index groups = all.rows() - constants;
+  Eigen::MatrixXd hosts = all.bottomRightCorner(groups, groups);
+  hosts.diagonal().array() += 1 / (host_launch_spread * host_launch_spread);
+  const Eigen::MatrixXd between = all.topRightCorner(constants, groups);
+  return all.topLeftCorner(constants, constants) - between * hosts.ldlt().solve(between.transpose());
 }
 
 std::vector<FittedPoint> TableSet::predict(const CommunicationFit& fit) const {

@@ -6,13 +6,14 @@
 //            them all.
 // Idea:      the simulator itself predicts every measured point while a least-squares solver moves the
 //            constants: residuals are logarithms of predicted over measured, robust against outliers, one
-//            vote a cell; each constant is held near what machines of its kind have unless the points say
-//            otherwise. What starting kernels costs the host belongs to how a benchmark was run: each group
-//            has its own.
+//            vote a cell; the constants are held near what the machine's parts have elsewhere (the prior,
+//            part_fit.h) unless the points say otherwise. What starting kernels costs the host belongs to how a
+//            benchmark was run: each group has its own.
 // Invariant: the library's choices are taken as they are, never fitted; no constant belongs to one row.
 // Cost:      a few seconds a machine.
 // Reference: Ceres Solver (dense Levenberg-Marquardt, numeric differentiation).
 
+#include <Eigen/Dense>
 #include <map>
 #include <memory>
 #include <span>
@@ -21,17 +22,26 @@
 
 #include "sim/load/reading/profile_store.h"
 #include "sim/network/calibration.h"
+#include "sim/network/communication_constants.h"
 #include "sim/study/bench/measured_tables.h"
 
 namespace lockstep {
+
+// Where the constants of a machine are expected: logarithms of each over its usual value, in the order of
+// `constants_of` the machine. `root` times what lies between has a spread of one in each direction.
+struct ConstantsPrior {
+  Eigen::VectorXd mean;
+  Eigen::MatrixXd root;
+};
+// Of a machine of whose parts nothing is known.
+ConstantsPrior usual_prior(std::span<const CommunicationConstant* const> constants);
 
 struct CommunicationFit {
   Calibration calibration;
   std::map<std::string, double> host_launch_us = {};  // by group
   std::map<std::string, std::int64_t> release = {};   // by group: NCCL_VERSION_CODE taken for unnamed ones
-  std::size_t constants = 0;
   std::size_t points = 0;
-  std::map<std::string, double> solution = {};  // logarithms by constant, to start another fit from
+  Eigen::VectorXd logarithms = {};  // of each constant over its usual value
 };
 
 struct FittedPoint {
@@ -53,8 +63,13 @@ class TableSet {
   ~TableSet();
   TableSet(TableSet&&) noexcept;
 
-  // From the usual values; or from the fit of nearly the same tables, whose word on releases is taken.
-  CommunicationFit fit(const CommunicationFit* start = nullptr) const;
+  const std::vector<const CommunicationConstant*>& constants() const;
+  // From the prior's mean; or from the fit of nearly the same tables, whose word on releases is taken.
+  CommunicationFit fit(const ConstantsPrior& prior, const CommunicationFit* start = nullptr) const;
+  // These constants, fitted to nothing.
+  CommunicationFit at(const Eigen::VectorXd& logarithms) const;
+  // What the points alone say of the constants near `fit`: inverse variances of the logarithms, as a matrix.
+  Eigen::MatrixXd information(const CommunicationFit& fit) const;
   // What these constants predict of the tables; groups that `fit` has not seen start kernels as fast as the
   // calibration says.
   std::vector<FittedPoint> predict(const CommunicationFit& fit) const;

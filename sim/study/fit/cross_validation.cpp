@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "sim/base/weighted_quantile.h"
@@ -16,37 +18,28 @@ namespace {
 
 using Tables = std::vector<MeasuredTable>;
 
+constexpr std::int64_t most_small_nodes = 2;
+
 struct Fold {
   std::string profile;
   Tables fitted;
   Tables held_out;
+  const ConstantsPrior* prior;
+  const CommunicationFit* start;
 };
 
-std::map<std::string, Tables> by_profile(std::span<const MeasuredTable> tables) {
-  std::map<std::string, Tables> result;
-  for (const MeasuredTable& table : tables) result[table.profile].push_back(table);
-  return result;
-}
-
 std::string part_of(const MeasuredTable& table, LeaveOut leave_out) {
-  switch (leave_out) {
-    case LeaveOut::cell:
-      return table.cell();
-    case LeaveOut::group:
-      return table.group;
-    case LeaveOut::scale:
-      return table.nodes > 2 ? "large" : "";
-  }
-  return "";
+  return leave_out == LeaveOut::cell ? table.cell() : table.group;
 }
 
-std::vector<Fold> folds_of(const std::string& profile, const Tables& tables, LeaveOut leave_out) {
+std::vector<Fold> folds_of(const Tables& tables, LeaveOut leave_out, const ConstantsPrior& prior,
+                           const CommunicationFit& start) {
   std::set<std::string> parts;
   for (const MeasuredTable& table : tables) parts.insert(part_of(table, leave_out));
-  parts.erase("");
   std::vector<Fold> folds;
   for (const std::string& part : parts) {
-    Fold fold{.profile = profile, .fitted = {}, .held_out = {}};
+    Fold fold{
+        .profile = tables.front().profile, .fitted = {}, .held_out = {}, .prior = &prior, .start = &start};
     for (const MeasuredTable& table : tables)
       (part_of(table, leave_out) == part ? fold.held_out : fold.fitted).push_back(table);
     if (!fold.fitted.empty())
@@ -55,38 +48,79 @@ std::vector<Fold> folds_of(const std::string& profile, const Tables& tables, Lea
   return folds;
 }
 
-// The rest is fitted, then asked for the tables it has not seen.
-std::vector<HeldOutPoint> predict_fold(const Fold& fold, const CommunicationFit& start,
-                                       const ProfileStore& store) {
-  const CommunicationFit fit = TableSet(fold.fitted, store).fit(&start);
-  const NaiveClocks naive(fold.fitted, store);
-  const TableSet held_out(fold.held_out, store);
+// What `fit` makes of tables that it has not seen; the line was fitted on `seen`.
+std::vector<HeldOutPoint> predict_unseen(const CommunicationFit& fit, const Tables& unseen,
+                                         const Tables& seen, const ProfileStore& store) {
+  std::optional<NaiveClocks> naive;
+  if (!seen.empty())
+    naive.emplace(seen, store);
+  const TableSet set(unseen, store);
   std::vector<HeldOutPoint> points;
-  for (const FittedPoint& point : held_out.predict(fit))
-    points.push_back({.profile = fold.profile,
+  for (const FittedPoint& point : set.predict(fit))
+    points.push_back({.profile = point.table->profile,
                       .cell = point.table->cell(),
                       .table = point.table->id,
                       .size_class = size_class(point.measured.size),
                       .measured = point.measured,
                       .predicted_s = point.predicted_s,
-                      .line_s = naive.line_s(*point.table, point.measured.size),
-                      .tuner_s = naive.tuner_s(*point.table, point.measured.size),
+                      .line_s = naive ? naive->line_s(*point.table, point.measured.size) : 0,
+                      .tuner_s = naive ? naive->tuner_s(*point.table, point.measured.size) : 0,
                       .algorithm = point.algorithm,
                       .protocol = point.protocol});
   return points;
 }
 
-// Where the folds of each profile start from: a fit to all its tables. A fold's own tables then decide.
-std::map<std::string, CommunicationFit> fit_all(const std::map<std::string, Tables>& profiles,
-                                                const std::vector<Fold>& folds, const ProfileStore& store) {
-  std::map<std::string, CommunicationFit> fits;
-  for (const Fold& fold : folds) fits[fold.profile];
-  std::vector<std::pair<const std::string, CommunicationFit>*> slots;
-  for (auto& slot : fits) slots.push_back(&slot);
-  run_in_parallel(0, slots.size(), [&](std::size_t i) {
-    slots[i]->second = TableSet(profiles.at(slots[i]->first), store).fit();
-  });
-  return fits;
+// The rest is fitted, then asked for the tables it has not seen.
+std::vector<HeldOutPoint> predict_fold(const Fold& fold, const ProfileStore& store) {
+  const CommunicationFit fit = TableSet(fold.fitted, store).fit(*fold.prior, fold.start);
+  return predict_unseen(fit, fold.held_out, fold.fitted, store);
+}
+
+std::vector<HeldOutPoint> predict_folds(const std::vector<Fold>& folds, const ProfileStore& store) {
+  std::vector<std::vector<HeldOutPoint>> predicted(folds.size());
+  run_in_parallel(0, folds.size(), [&](std::size_t i) { predicted[i] = predict_fold(folds[i], store); });
+  std::vector<HeldOutPoint> points;
+  for (std::vector<HeldOutPoint>& fold : predicted)
+    points.insert(points.end(), std::make_move_iterator(fold.begin()), std::make_move_iterator(fold.end()));
+  return points;
+}
+
+bool is_asked(const std::string& profile, std::span<const std::string> profiles) {
+  return profiles.empty() || std::find(profiles.begin(), profiles.end(), profile) != profiles.end();
+}
+
+std::vector<HeldOutPoint> leave_out_of_members(const PartFit& parts, LeaveOut leave_out,
+                                               const ProfileStore& store,
+                                               std::span<const std::string> profiles) {
+  std::vector<Fold> folds;
+  std::vector<std::unique_ptr<ConstantsPrior>> priors;
+  for (const PartMember& member : parts.members())
+    if (is_asked(member.profile, profiles)) {
+      priors.push_back(std::make_unique<ConstantsPrior>(parts.prior_without(member.machine, member)));
+      for (Fold& fold : folds_of(member.tables, leave_out, *priors.back(), member.fit))
+        folds.push_back(std::move(fold));
+    }
+  return predict_folds(folds, store);
+}
+
+std::vector<HeldOutPoint> leave_out_scales(std::span<const MeasuredTable> tables, const ProfileStore& store,
+                                           std::span<const std::string> profiles) {
+  Tables small;
+  std::map<std::string, Tables> large;
+  for (const MeasuredTable& table : tables)
+    (table.nodes > most_small_nodes ? large[table.profile] : small).push_back(table);
+  PartFit parts(small, store);
+  parts.solve(rounds_of_parts);
+  std::vector<HeldOutPoint> points;
+  for (const PartMember& member : parts.members()) {
+    const auto unseen = large.find(member.profile);
+    if (unseen == large.end() || !is_asked(member.profile, profiles))
+      continue;
+    const std::vector<HeldOutPoint> of_member =
+        predict_unseen(member.fit, unseen->second, member.tables, store);
+    points.insert(points.end(), of_member.begin(), of_member.end());
+  }
+  return points;
 }
 
 double predicted_by(const HeldOutPoint& point, Predictor predictor) {
@@ -103,21 +137,34 @@ double predicted_by(const HeldOutPoint& point, Predictor predictor) {
 
 }  // namespace
 
-std::vector<HeldOutPoint> cross_validate(std::span<const MeasuredTable> tables, LeaveOut leave_out,
-                                         const ProfileStore& store) {
-  std::vector<Fold> folds;
-  const std::map<std::string, Tables> profiles = by_profile(tables);
-  for (const auto& [profile, of_profile] : profiles)
-    for (Fold& fold : folds_of(profile, of_profile, leave_out)) folds.push_back(std::move(fold));
-  const std::map<std::string, CommunicationFit> starts = fit_all(profiles, folds, store);
-  std::vector<std::vector<HeldOutPoint>> predicted(folds.size());
-  run_in_parallel(0, folds.size(), [&](std::size_t i) {
-    predicted[i] = predict_fold(folds[i], starts.at(folds[i].profile), store);
-  });
+std::vector<HeldOutPoint> leave_out_machines(const PartFit& parts, const ProfileStore& store,
+                                             std::span<const std::string> profiles) {
   std::vector<HeldOutPoint> points;
-  for (std::vector<HeldOutPoint>& fold : predicted)
-    points.insert(points.end(), std::make_move_iterator(fold.begin()), std::make_move_iterator(fold.end()));
+  for (const PartMember& member : parts.members()) {
+    if (!is_asked(member.profile, profiles))
+      continue;
+    CommunicationFit composed = member.set.at(parts.prior_without(member.machine, member).mean);
+    composed.release = member.fit.release;
+    const std::vector<HeldOutPoint> of_member = predict_unseen(composed, member.tables, {}, store);
+    points.insert(points.end(), of_member.begin(), of_member.end());
+  }
   return points;
+}
+
+std::vector<HeldOutPoint> cross_validate(std::span<const MeasuredTable> tables, LeaveOut leave_out,
+                                         const ProfileStore& store, std::span<const std::string> profiles) {
+  if (leave_out == LeaveOut::scale)
+    return leave_out_scales(tables, store, profiles);
+  PartFit parts(tables, store);
+  parts.solve(rounds_of_parts);
+  return leave_out == LeaveOut::machine ? leave_out_machines(parts, store, profiles)
+                                        : leave_out_of_members(parts, leave_out, store, profiles);
+}
+
+std::vector<HeldOutPoint> leave_out_cells(const std::vector<MeasuredTable>& tables,
+                                          const ConstantsPrior& prior, const CommunicationFit& fit,
+                                          const ProfileStore& store) {
+  return predict_folds(folds_of(tables, LeaveOut::cell, prior, fit), store);
 }
 
 ErrorQuantiles summarise_errors(std::span<const HeldOutPoint> points, SizeClass size_class,

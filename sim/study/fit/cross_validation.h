@@ -3,24 +3,25 @@
 // How well fitted constants predict tables that were not fitted.
 //
 // Problem:   repeats of a run and neighbouring sizes leak, so rows cannot be held out one by one.
-// Idea:      whole cells (group, collective, ranks) are left out one at a time, or whole groups, or every
-//            table of more than two nodes; the rest of the machine is fitted and predicts them. Two models
-//            without mechanism are fitted on the same rest: one line alpha + beta S a machine, and NCCL's own
-//            cost model taken as a clock.
-// Invariant: the constants of a prediction are fitted without its cell. Where a group does not name its
-//            release, that one choice is made once, on all of the group's tables; the solver starts from the
-//            machine's fit.
-// Cost:      a fit a fold: seconds; folds run on all cores.
+// Idea:      whole cells (group, collective, ranks) are left out one at a time, or whole groups, or every table of more
+//            than two nodes, or whole machines. Of a cell or group the rest of its machine is fitted, with what the
+//            other machines say of its parts; larger scales are predicted by one fit to all that is small; a machine is
+//            predicted from its parts alone, as a new one is. Two models without mechanism are fitted on the same rest:
+//            one line alpha + beta S a machine, and NCCL's own cost model taken as a clock.
+// Invariant: no constant of a prediction has seen what it predicts. Where a group does not name its release, that one
+//            choice is made once, on all of the group's tables; the solver starts from the machine's fit.
+// Cost:      the fit of all parts, once (twice for scales); then a fit a fold of cells or groups, on all cores.
 
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sim/study/fit/communication_fit.h"
+#include "sim/study/fit/part_fit.h"
 
 namespace lockstep {
 
-enum class LeaveOut : std::uint8_t { cell, group, scale };
+enum class LeaveOut : std::uint8_t { cell, group, scale, machine };
 
 struct HeldOutPoint {
   std::string profile;
@@ -37,9 +38,23 @@ struct HeldOutPoint {
   double error() const { return predicted_s / measured.time.in_seconds() - 1; }
 };
 
-// Profiles of one cell cannot be left out and are passed over.
+// Of all `tables`; `profiles` that are predicted (empty: all). What is judged by machine counts all its profiles.
 std::vector<HeldOutPoint> cross_validate(std::span<const MeasuredTable> tables, LeaveOut leave_out,
-                                         const ProfileStore& store);
+                                         const ProfileStore& store,
+                                         std::span<const std::string> profiles = {});
+
+// After so many rounds of the fit of all parts nothing moves by more than a hundredth.
+inline constexpr int rounds_of_parts = 4;
+
+// All machines of a fit, each as one is predicted that nobody measured: from its parts, of which the others tell. Its
+// groups' releases are taken as known.
+std::vector<HeldOutPoint> leave_out_machines(const PartFit& parts, const ProfileStore& store,
+                                             std::span<const std::string> profiles = {});
+
+// The tables of one machine and stack, each cell predicted by the rest and by the prior; `fit` is of all of them.
+std::vector<HeldOutPoint> leave_out_cells(const std::vector<MeasuredTable>& tables,
+                                          const ConstantsPrior& prior, const CommunicationFit& fit,
+                                          const ProfileStore& store);
 
 // Absolute relative errors with one vote a cell.
 struct ErrorQuantiles {

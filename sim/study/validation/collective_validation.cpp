@@ -62,6 +62,7 @@ void check_profiles(const std::vector<std::string>& asked, const std::set<std::s
           fmt::format("--profile: found no table of \"{}\"; {}", profile, describe_choices(profile, valid)));
 }
 
+// Of all profiles: what is left out of one is predicted with what the others say of its parts.
 std::vector<MeasuredTable> healthy_tables(const CollectiveValidationOptions& options,
                                           const ProfileStore& store) {
   std::vector<MeasuredTable> tables;
@@ -70,10 +71,7 @@ std::vector<MeasuredTable> healthy_tables(const CollectiveValidationOptions& opt
   for (const std::string& index : options.indexes)
     for (MeasuredTable& table : read_measured_tables(index)) {
       profiles.insert(table.profile);
-      const bool is_asked = options.profiles.empty() ||
-                            std::find(options.profiles.begin(), options.profiles.end(), table.profile) !=
-                                options.profiles.end();
-      if (!table.healthy || !is_asked)
+      if (!table.healthy)
         continue;
       machines.check(table, index);
       tables.push_back(std::move(table));
@@ -81,6 +79,17 @@ std::vector<MeasuredTable> healthy_tables(const CollectiveValidationOptions& opt
   machines.throw_if_problems();
   check_profiles(options.profiles, profiles);
   return tables;
+}
+
+std::vector<MeasuredTable> asked_tables(const std::vector<MeasuredTable>& tables,
+                                        const std::vector<std::string>& profiles) {
+  if (profiles.empty())
+    return tables;
+  std::vector<MeasuredTable> asked;
+  std::copy_if(tables.begin(), tables.end(), std::back_inserter(asked), [&](const MeasuredTable& table) {
+    return std::find(profiles.begin(), profiles.end(), table.profile) != profiles.end();
+  });
+  return asked;
 }
 
 std::map<std::string, std::vector<MeasuredTable>> by_profile(const std::vector<MeasuredTable>& tables) {
@@ -106,10 +115,12 @@ std::vector<HeldOutPoint> predict_as_shipped(const std::vector<MeasuredTable>& t
                                              const ProfileStore& store) {
   std::vector<HeldOutPoint> points;
   for (const auto& [profile, of_profile] : by_profile(tables)) {
-    if (!store.open(ProfileKind::calibration, profile))
+    const bool is_calibrated = store.open(ProfileKind::calibration, profile).has_value();
+    const std::string& machine = of_profile.front().machine;
+    if (!is_calibrated && profile != machine)
       continue;
     const Scenario scenario =
-        load_collective_setting({.machine = of_profile.front().machine, .calibration = profile}, store);
+        load_collective_setting({.machine = machine, .calibration = is_calibrated ? profile : ""}, store);
     const TableSet set(of_profile, store);
     CommunicationFit shipped{.calibration = scenario.cluster.calibration};
     for (const MeasuredTable& table : of_profile)
@@ -151,6 +162,8 @@ std::string why_not_predicted(const std::optional<LeaveOut>& left_out) {
       return "one group only, nothing to hold it out against";
     case LeaveOut::scale:
       return "not measured both above two nodes and below";
+    case LeaveOut::machine:
+      return "no healthy table";
   }
   return "";
 }
@@ -176,6 +189,8 @@ std::string headline(const CollectiveValidation& validation) {
       return "collectives, held out: all tables of one group at a time";
     case LeaveOut::scale:
       return "collectives, held out: more than two nodes, fitted on one and two";
+    case LeaveOut::machine:
+      return "collectives, held out: all tables of one machine at a time, predicted from its parts";
   }
   return "";
 }
@@ -260,11 +275,12 @@ ordered_json to_json(const HeldOutPoint& point, const MeasuredTable& table) {
 
 CollectiveValidation validate_collectives(const CollectiveValidationOptions& options,
                                           const ProfileStore& store) {
+  const std::vector<MeasuredTable> tables = healthy_tables(options, store);
   CollectiveValidation validation{.left_out = options.leave_out,
-                                  .tables = healthy_tables(options, store),
+                                  .tables = asked_tables(tables, options.profiles),
                                   .points = {},
                                   .not_predicted = {}};
-  validation.points = options.leave_out ? cross_validate(validation.tables, *options.leave_out, store)
+  validation.points = options.leave_out ? cross_validate(tables, *options.leave_out, store, options.profiles)
                                         : predict_as_shipped(validation.tables, store);
   validation.not_predicted = profiles_without_points(validation);
   if (validation.points.empty()) {

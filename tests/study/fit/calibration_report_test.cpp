@@ -43,7 +43,7 @@ TEST_CASE("what is fitted to a machine of known constants predicts it within 2 %
       inputs_of({{.nodes = 1}, {.nodes = 2}, {.nodes = 4}, gathering(1), gathering(2)});
   const TableSet tables(inputs.tables, shipped_profiles());
   CHECK(tables.size() > 100);
-  for (const FittedPoint& point : tables.predict(tables.fit())) {
+  for (const FittedPoint& point : tables.predict(tables.fit(usual_prior(tables.constants())))) {
     CAPTURE(point.table->cell());
     CAPTURE(point.measured.size.count());
     CAPTURE(point.protocol);

@@ -1,0 +1,219 @@
+#include "sim/study/fit/part_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/study/bench/collective_table.h"
+#include "sim/study/parallel.h"
+
+namespace lockstep {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+// Before any machine is known, machines with one part lie so far apart (of the logarithm): so many machines' worth of
+// evidence.
+constexpr double usual_own_spread = 0.25;
+constexpr double usual_own_weight = 3;
+constexpr double least_own_spread = 0.03;
+// Parts of one kind lie so far from their own middle, of what is usually known of it.
+constexpr double share_of_spread = 0.5;
+// Once the choices of releases are made, another look at each machine is short.
+constexpr double tiny_information = 1e-9;
+
+std::map<std::string, std::vector<MeasuredTable>> by_profile(std::span<const MeasuredTable> tables) {
+  std::map<std::string, std::vector<MeasuredTable>> result;
+  for (const MeasuredTable& table : tables)
+    if (!table.rows.empty())
+      result[table.profile].push_back(table);
+  return result;
+}
+
+MatrixXd sub_matrix(const MatrixXd& all, const std::vector<Index>& places) {
+  return all(places, places);
+}
+
+std::string source_of(const std::set<std::string>& machines) {
+  std::string text = "one fit to all machines; of these with it:";
+  for (const std::string& machine : machines) text += (text.ends_with(':') ? " " : ", ") + machine;
+  return text;
+}
+
+}  // namespace
+
+PartFit::PartFit(std::span<const MeasuredTable> tables, const ProfileStore& store) {
+  for (const CommunicationConstant& constant : communication_constants())
+    own_spread_[&constant] = usual_own_spread;
+  for (auto& [profile, of_profile] : by_profile(tables)) {
+    const MeasuredTable& first = of_profile.front();
+    const ClusterSpec cluster = load_collective_setting({.machine = first.machine}, store).cluster;
+    const PartNames names = parts_of(cluster.machine, cluster.gpu.compute_capability, first.network);
+    PartMember member{.profile = profile,
+                      .machine = first.machine,
+                      .parts = {names[0].front(), names[1].front(), names[2].front()},
+                      .tables = of_profile,
+                      .set = TableSet(of_profile, store),
+                      .places = {}};
+    for (const CommunicationConstant* constant : member.set.constants())
+      member.places.push_back(place_of(member.parts[static_cast<std::size_t>(constant->part)], *constant));
+    members_.push_back(std::move(member));
+  }
+}
+
+Index PartFit::place_of(const std::string& part, const CommunicationConstant& constant) {
+  const auto found = std::find_if(constants_.begin(), constants_.end(), [&](const Constant& known) {
+    return known.part == part && known.constant == &constant;
+  });
+  const Index place = found - constants_.begin();
+  if (found == constants_.end())
+    constants_.push_back({part, &constant});
+  return place;
+}
+
+void PartFit::solve(int rounds, const std::function<void(int)>& tell) {
+  for (int round = 1; round <= rounds; ++round) {
+    if (tell)
+      tell(round);
+    fit_members(round == 1);
+    estimate_spread();
+  }
+}
+
+// Of the machines' own factors, by constant of `member`.
+VectorXd PartFit::own_precision(const PartMember& member) const {
+  VectorXd precision(static_cast<Index>(member.places.size()));
+  for (Index i = 0; i < precision.size(); ++i) {
+    const double spread = own_spread_.at(
+        constants_[static_cast<std::size_t>(member.places[static_cast<std::size_t>(i)])].constant);
+    precision[i] = 1 / (spread * spread);
+  }
+  return precision;
+}
+
+// Parts of one kind are alike: what all GPUs have says something of the next. Each constant has a middle of its own, as
+// far from the usual value as that is uncertain, and each part lies about that middle.
+MatrixXd PartFit::usual_precision() const {
+  std::map<const CommunicationConstant*, std::vector<Index>> alike;
+  for (std::size_t i = 0; i < constants_.size(); ++i)
+    alike[constants_[i].constant].push_back(static_cast<Index>(i));
+  MatrixXd precision =
+      MatrixXd::Zero(static_cast<Index>(constants_.size()), static_cast<Index>(constants_.size()));
+  for (const auto& [constant, places] : alike) {
+    const auto count = static_cast<Index>(places.size());
+    const double square = constant->spread * constant->spread;
+    MatrixXd covariance = MatrixXd::Constant(count, count, square);
+    covariance.diagonal().array() += square * share_of_spread * share_of_spread;
+    const MatrixXd inverse = covariance.inverse();
+    precision(places, places) = inverse;
+  }
+  return precision;
+}
+
+// Each machine's message: its points, through a factor of its own of unknown size, to the parts.
+PartFit::Gaussian PartFit::posterior_without(const std::string& machine) const {
+  const auto count = static_cast<Index>(constants_.size());
+  MatrixXd precision = usual_precision();
+  VectorXd pull = VectorXd::Zero(count);  // about the usual values, whose logarithms are zero
+  for (const PartMember& member : members_) {
+    if (member.machine == machine || member.information.size() == 0)
+      continue;
+    const VectorXd own = own_precision(member);
+    MatrixXd both = member.information;
+    both.diagonal() += own;
+    const Eigen::LDLT<MatrixXd> solver(both);
+    const MatrixXd passed = own.asDiagonal() * solver.solve(MatrixXd(own.asDiagonal()));
+    precision(member.places, member.places) += MatrixXd(own.asDiagonal()) - passed;
+    pull(member.places) += own.asDiagonal() * solver.solve(member.evidence);
+  }
+  Gaussian parts;
+  parts.covariance = precision.ldlt().solve(MatrixXd::Identity(count, count));
+  parts.mean = parts.covariance * pull;
+  return parts;
+}
+
+ConstantsPrior PartFit::prior_of(const PartMember& member, const Gaussian& parts) const {
+  MatrixXd covariance = sub_matrix(parts.covariance, member.places);
+  covariance.diagonal() += own_precision(member).cwiseInverse();
+  const Eigen::LLT<MatrixXd> cholesky(covariance);
+  const auto count = static_cast<Index>(member.places.size());
+  return {.mean = parts.mean(member.places),
+          .root = cholesky.matrixL().solve(MatrixXd::Identity(count, count))};
+}
+
+ConstantsPrior PartFit::prior_without(const std::string& machine, const PartMember& member) const {
+  return prior_of(member, posterior_without(machine));
+}
+
+void PartFit::fit_members(bool is_first) {
+  std::vector<ConstantsPrior> priors;
+  for (const PartMember& member : members_)
+    priors.push_back(is_first ? usual_prior(member.set.constants()) : prior_without(member.machine, member));
+  run_in_parallel(0, members_.size(), [&](std::size_t i) {
+    PartMember& member = members_[i];
+    const ConstantsPrior& prior = priors[i];
+    member.fit = member.set.fit(prior, is_first ? nullptr : &member.fit);
+    member.information = member.set.information(member.fit);
+    member.information.diagonal().array() += tiny_information;
+    // At the fit the points pull as much as the prior, the other way.
+    const VectorXd away = member.fit.logarithms - prior.mean;
+    member.evidence =
+        member.information * member.fit.logarithms + prior.root.transpose() * (prior.root * away);
+  });
+}
+
+// Expectation and maximisation: what the machines' factors are expected to be, squared, beside what is usual.
+void PartFit::estimate_spread() {
+  const Gaussian parts = posterior_without("");
+  std::map<const CommunicationConstant*, std::pair<double, double>> squares;  // sum, weight
+  for (const PartMember& member : members_) {
+    const VectorXd own = own_precision(member);
+    MatrixXd both = member.information;
+    both.diagonal() += own;
+    const MatrixXd covariance = both.ldlt().solve(MatrixXd::Identity(both.rows(), both.cols()));
+    const VectorXd mean =
+        covariance * (member.evidence + own.cwiseProduct(VectorXd(parts.mean(member.places))));
+    for (Index i = 0; i < own.size(); ++i) {
+      const Index place = member.places[static_cast<std::size_t>(i)];
+      const double away = mean[i] - parts.mean[place];
+      auto& [sum, weight] = squares[constants_[static_cast<std::size_t>(place)].constant];
+      sum += away * away + covariance(i, i);
+      weight += 1;
+    }
+  }
+  for (auto& [constant, spread] : own_spread_) {
+    const auto& [sum, weight] = squares[constant];
+    const double square =
+        (sum + usual_own_weight * usual_own_spread * usual_own_spread) / (weight + usual_own_weight);
+    spread = std::max(std::sqrt(square), least_own_spread);
+  }
+}
+
+std::map<std::string, PartProfile> PartFit::parts() const {
+  const Gaussian all = posterior_without("");
+  std::map<std::string, PartProfile> result;
+  for (std::size_t i = 0; i < constants_.size(); ++i) {
+    const auto& [part, constant] = constants_[i];
+    const auto at = static_cast<Index>(i);
+    const double own = own_spread_.at(constant);
+    result[part].constants[std::string(constant->key)] = {
+        .value = constant->usual * std::exp(all.mean[at]),
+        .spread = std::sqrt(all.covariance(at, at) + own * own)};
+  }
+  for (auto& [name, part] : result) {
+    std::set<std::string> machines;
+    for (const PartMember& member : members_)
+      if (std::find(member.parts.begin(), member.parts.end(), name) != member.parts.end()) {
+        machines.insert(member.machine);
+        part.tables += static_cast<std::int64_t>(member.tables.size());
+      }
+    part.name = name;
+    part.machines = static_cast<std::int64_t>(machines.size());
+    part.source = source_of(machines);
+  }
+  return result;
+}
+
+}  // namespace lockstep

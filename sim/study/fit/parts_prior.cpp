@@ -1,0 +1,28 @@
+#include "sim/study/fit/parts_prior.h"
+
+#include <cmath>
+
+#include "sim/load/hardware/machine_parts.h"
+#include "sim/study/bench/collective_table.h"
+
+namespace lockstep {
+
+ConstantsPrior prior_of_parts(const std::string& machine, const ProfileStore& store) {
+  const ClusterSpec cluster = load_collective_setting({.machine = machine}, store).cluster;
+  LoadContext context{.store = store, .folder = ""};
+  const MachineParts parts = open_parts(cluster.machine, cluster.gpu.compute_capability, {context, ""});
+  const auto constants = constants_of(cluster.machine);
+  ConstantsPrior prior = usual_prior(constants);
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    const PartProfile& part = parts.profiles[static_cast<std::size_t>(constants[i]->part)];
+    const auto known = part.constants.find(std::string(constants[i]->key));
+    if (known == part.constants.end())
+      continue;
+    const auto at = static_cast<Eigen::Index>(i);
+    prior.mean[at] = std::log(known->second.value / constants[i]->usual);
+    prior.root(at, at) = 1 / known->second.spread;
+  }
+  return prior;
+}
+
+}  // namespace lockstep
