@@ -14,6 +14,7 @@ CollectiveFrame::CollectiveFrame(PlanWriter& writer, const CollectiveRequest& re
     : writer_(writer),
       request_(request),
       algorithm_(request.world.algorithm_index(algorithm)),
+      is_ring_(algorithm == "ring"),
       ranks_(writer.representatives()) {
   open();
 }
@@ -45,9 +46,25 @@ Duration CollectiveFrame::launch_time() const {
   return world().protocols.empty() ? start : start + world().protocols[request_.protocol].launch;
 }
 
+// Round a ring, and between all pairs, a kernel handles n parts while the wire carries n - 1: the first is sent without
+// being received or the last added without being sent (NVIDIA/nccl src/device, runRing), and a rank's part of an all-to-all
+// is its own. Only where an all-gather's part lies there already is there nothing to do.
+bool CollectiveFrame::passes_own_part() const {
+  switch (request_.op) {
+    case CollectiveOp::all_gather:
+      return !request_.in_place;
+    case CollectiveOp::all_reduce:
+    case CollectiveOp::reduce_scatter:
+      return is_ring_;
+    case CollectiveOp::all_to_all:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Duration CollectiveFrame::own_copy_time() const {
-  if (request_.op != CollectiveOp::all_gather || request_.in_place ||
-      world().own_copy_bandwidth == Bandwidth{0})
+  if (!passes_own_part() || world().own_copy_bandwidth == Bandwidth{0})
     return Duration::zero();
   return time_to_move(Bytes{divided_up(request_.bytes.count(), world().ranks())}, world().own_copy_bandwidth);
 }

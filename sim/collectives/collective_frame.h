@@ -52,12 +52,14 @@ class CollectiveFrame {
  private:
   void open();
   Duration launch_time() const;
+  bool passes_own_part() const;
   Duration own_copy_time() const;
   PathId held_path(std::size_t i);
 
   PlanWriter& writer_;
   const CollectiveRequest& request_;
   std::uint8_t algorithm_;
+  bool is_ring_;
   std::span<const Rank> ranks_;
   CollectiveOps ops_;
   std::vector<OpId> launched_;

@@ -75,8 +75,8 @@ struct Calibration {
   std::map<LinkClass, std::int64_t> efficiency_ppm;  // of the wire's bandwidth
   // A kernel meets its peers channel by channel: each one in use costs so much once.
   Duration channel_start;
-  // An all-gather that is not in place also copies each rank's own part, before its ring turns; empty: at
-  // once.
+  // A kernel passes once over its rank's own part beside those that the wire carries (collective_frame.cpp);
+  // empty: at once.
   std::optional<Bandwidth> own_copy_bandwidth;
   std::vector<ProtocolCost> protocols;
   std::vector<AlgorithmCost> algorithms;
