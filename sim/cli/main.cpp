@@ -26,6 +26,7 @@ void add_commands(CLI::App& app, CommandContext& context) {
   add_plan_command(app, context);
   add_validate_command(app, context);
   add_calibrate_command(app, context);
+  add_import_command(app, context);
   add_list_command(app, context);
   add_show_command(app, context);
   add_schema_command(app, context);

@@ -36,7 +36,7 @@ const std::map<std::string, Rooms>& allowed_includes() {
     const Rooms plan{"base", "plan"};
     const Rooms columns = plan + Rooms{"collectives", "training", "training/schedules", "compute", "network", "engine"};
     const Rooms run = columns + Rooms{"scenario"};
-    const Rooms reading = run + Rooms{"run", "load/reading"};
+    const Rooms reading = run + Rooms{"run", "load/reading", "load/import"};
     const Rooms report = reading + Rooms{"load", "load/hardware", "load/training"};
     const Rooms study = report + Rooms{"report", "report/text", "report/page"};
     const Rooms bench = study + Rooms{"study", "study/logs"};
@@ -54,7 +54,8 @@ const std::map<std::string, Rooms>& allowed_includes() {
     table["engine"] = plan + Rooms{"network"};
     table["scenario"] = columns;
     table["run"] = run;
-    table["load/reading"] = run;
+    table["load/import"] = run;
+    table["load/reading"] = run + Rooms{"load/import"};
     table["load/hardware"] = reading;
     table["load/training"] = reading;
     table["load"] = report;

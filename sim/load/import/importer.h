@@ -28,7 +28,7 @@ enum class KeyFate { used, left_aside, refused };
 struct KeyUse {
   std::string key;
   KeyFate fate = KeyFate::used;
-  std::string said;  // what it became ("layers"), or why it is left aside or refused
+  std::string said = {};  // what it became ("layers"), or why it is left aside or refused
 };
 
 struct ImportRequest {
@@ -37,10 +37,18 @@ struct ImportRequest {
   nlohmann::ordered_json stated = nlohmann::ordered_json::object();  // what its user adds: --set gpu=h100_sxm_80gb
 };
 
+// What the file does not say and `stated` has to: asked for together, each with the --set that answers it.
+struct Question {
+  std::string path;     // "training.global_batch", "gpu": where the answer belongs in what is made
+  std::string example;  // "256", "h100_sxm_80gb"
+  std::string why;      // "train_batch_size is \"auto\""
+};
+
 struct Imported {
   nlohmann::ordered_json document;  // what `lockstep` reads; `stated` is laid over it by the caller
   std::vector<KeyUse> keys;
-  std::vector<std::string> warnings;
+  std::vector<Question> questions = {};
+  std::vector<std::string> warnings = {};  // also what is left aside and matters
   std::string report = {};  // what is worth printing beside it, in lines; empty: nothing
 };
 
@@ -52,6 +60,8 @@ struct Importer {
   bool (*recognises)(std::string_view beginning) = nullptr;
   ImportedThing makes = ImportedThing::model;
   std::string description;  // "config.json of a Hugging Face model"
+  // The outermost keys of `stated` that change what it makes; others need no second reading of the file.
+  std::vector<std::string> asks_for = {};
 };
 
 }  // namespace lockstep

@@ -1,0 +1,205 @@
+// lockstep import KIND FILE: another tool's file as a file of ours, checked by those who will read it.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "sim/base/atomic_file.h"
+#include "sim/base/error.h"
+#include "sim/base/failure.h"
+#include "sim/base/json_reader.h"
+#include "sim/cli/commands.h"
+#include "sim/cli/output.h"
+#include "sim/cli/outputs.h"
+#include "sim/cli/scenario_arguments.h"
+#include "sim/load/hardware/read_hardware.h"
+#include "sim/load/import/import_file.h"
+#include "sim/load/load.h"
+#include "sim/load/read_model.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct ImportArguments {
+  std::string kind;
+  std::string file;
+  std::string output;
+  std::vector<std::string> changes;
+  bool wants_explanation = false;
+  bool wants_json = false;
+
+  Overrides overrides() const {
+    Overrides parsed;
+    for (const std::string& change : changes) parsed.push_back(parse_change(change, "--set"));
+    return parsed;
+  }
+};
+
+std::string_view name_of(KeyFate fate) {
+  constexpr std::array<std::string_view, 3> names{"used", "left aside", "refused"};
+  return names[static_cast<std::size_t>(fate)];
+}
+
+ordered_json document_of(const Overrides& overrides) {
+  JsonDocument document = JsonDocument::from_value(ordered_json::object(), "--set");
+  for (const auto& [path, value] : overrides) document.set(path, value);
+  return document.value();
+}
+
+ordered_json with_changes(const ordered_json& made, ImportedThing thing, const Overrides& overrides,
+                          const std::string& file) {
+  JsonDocument document = JsonDocument::from_value(made, file);
+  if (thing == ImportedThing::scenario)
+    apply_overrides(document, overrides);
+  else
+    for (const auto& [path, value] : overrides) document.set(path, value);
+  return document.value();
+}
+
+// As the other verbs will read it.
+template <class Read>
+std::vector<std::string> check_alone(const ordered_json& made, const std::string& file,
+                                     const ProfileStore& store, Read read) {
+  JsonDocument document = JsonDocument::from_value(made, file);
+  LoadContext context{.store = store, .folder = std::filesystem::path(file).parent_path().string()};
+  read(document.root(), Place{context, ""});
+  context.add_problems(document.problems());
+  if (!context.problems.empty())
+    throw ConfigError(context.problems);
+  return context.warnings;
+}
+
+std::vector<std::string> check(const ordered_json& made, ImportedThing thing, const std::string& file,
+                               const CommandContext& context) {
+  const ProfileStore store(context.data_directory);
+  if (thing == ImportedThing::model)
+    return check_alone(made, file, store,
+                       [](const JsonReader& json, const Place& place) { read_model(json, place, false); });
+  if (thing == ImportedThing::machine)
+    return check_alone(made, file, store, read_machine);
+  if (thing == ImportedThing::scenario)
+    return load_value(made, {.store = store,
+                             .file_name = file,
+                             .folder = std::filesystem::path(file).parent_path().string(),
+                             .accepts_any_size = context.accepts_any_size})
+        .warnings;
+  return {};
+}
+
+std::string table_of(const std::vector<KeyUse>& keys) {
+  std::size_t width = 3;
+  for (const KeyUse& use : keys) width = std::max(width, use.key.size());
+  std::string text = fmt::format("{:<{}}  {:<10}  {}\n", "key", width, "fate", "as what, or why");
+  for (const KeyUse& use : keys)
+    text += fmt::format("{:<{}}  {:<10}  {}\n", use.key, width, name_of(use.fate), use.said);
+  return text;
+}
+
+ordered_json json_of(const std::vector<KeyUse>& keys) {
+  ordered_json list = ordered_json::array();
+  for (const KeyUse& use : keys)
+    list.push_back({{"key", use.key}, {"fate", name_of(use.fate)}, {"said", use.said}});
+  return list;
+}
+
+Imported import_with(const NamedImporter& importer, const ImportArguments& arguments) {
+  const Overrides overrides = arguments.overrides();
+  std::ifstream opened;
+  const bool is_piped = arguments.file == "-";
+  if (!is_piped)
+    opened = open_import_file(arguments.file);
+  const ImportRequest request{.file_name = is_piped ? "standard input" : arguments.file,
+                              .file = is_piped ? std::cin : static_cast<std::istream&>(opened),
+                              .stated = document_of(overrides)};
+  Imported imported = importer.second.import(request);
+  if (arguments.wants_explanation && !arguments.wants_json)
+    print(table_of(imported.keys));
+  require_complete(imported, request);
+  add_source(imported, importer, request.file_name);
+  imported.document =
+      with_changes(imported.document, importer.second.makes, overrides, request.file_name + " as imported");
+  return imported;
+}
+
+void print_answer(const ImportArguments& arguments, const NamedImporter& importer, const Imported& imported) {
+  if (arguments.wants_json) {
+    ordered_json answer{{"schema", "lockstep.import/1"},  {"kind", importer.first},
+                        {"file", arguments.file},         {"output", arguments.output},
+                        {"keys", json_of(imported.keys)}, {"warnings", imported.warnings},
+                        {"document", imported.document}};
+    if (!imported.report.empty())
+      answer["report"] = imported.report;
+    print_json(answer);
+  } else if (!arguments.output.empty()) {
+    print(
+        fmt::format("{}wrote {} to {}\n", imported.report, noun_of(importer.second.makes), arguments.output));
+  } else {
+    print_diagnostic(imported.report);
+    if (!arguments.wants_explanation)
+      print_json(imported.document);
+  }
+}
+
+int run_import(const ImportArguments& arguments, const CommandContext& context) {
+  const NamedImporter& importer = importer_named(arguments.kind);
+  require_files_of_their_own({{"--output", arguments.output}}, {arguments.file});
+  if (!arguments.output.empty())
+    static_cast<void>(AtomicFile(arguments.output));
+  Imported imported = import_with(importer, arguments);
+  const std::string checked = arguments.file + " as imported";
+  for (const std::string& warning : check(imported.document, importer.second.makes, checked, context))
+    imported.warnings.push_back(warning);
+  for (const std::string& warning : imported.warnings)
+    print_diagnostic(fmt::format("lockstep: warning: {}\n", warning));
+  if (!arguments.output.empty())
+    write_file_atomically(
+        arguments.output,
+        imported.document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  print_answer(arguments, importer, imported);
+  return exit_done;
+}
+
+std::string describe_kinds() {
+  std::string text = "what kind of file: ";
+  for (const auto& [name, importer] : Registry<Importer>::all())
+    text += fmt::format("{}{} ({})", text.ends_with(": ") ? "" : "; ", name, importer.description);
+  return text;
+}
+
+}  // namespace
+
+void add_import_command(CLI::App& app, CommandContext& context) {
+  CLI::App* command =
+      app.add_subcommand("import", "another tool's file into a model, a machine or a scenario");
+  const auto arguments = std::make_shared<ImportArguments>();
+  command->add_option("kind", arguments->kind, describe_kinds())
+      ->type_name(fmt::format("{}", fmt::join(Registry<Importer>::names(), "|")))
+      ->required();
+  command->add_option("file", arguments->file, "the file; - is standard input")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("-o,--output", arguments->output, "what it becomes; left out: it is printed")
+      ->type_name("OUT.json");
+  command
+      ->add_option(
+          "--set", arguments->changes,
+          "say what the file does not, or change what it says, e.g. gpu=h100_sxm_80gb; may be repeated")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag("--explain", arguments->wants_explanation,
+                    "print every key of the file: used as what, or left aside or refused and why");
+  command->add_flag("--json", arguments->wants_json, "print one JSON document (lockstep.import/1)");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] { return run_import(*arguments, context); };
+  });
+}
+
+}  // namespace lockstep
