@@ -198,6 +198,19 @@ Tokens TokenNetwork::shared_keys(const std::string& name, const Tokens& own, std
   return keys;
 }
 
+Tokens TokenNetwork::gated_by_token(const std::string& name, const Tokens& input, const Tokens& gate) {
+  const std::int64_t elements = input.activation.elements;
+  builder_.add_layer({.name = name,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 4 * elements,
+                      .saved_elements = keep_all({input.activation, gate.activation}),
+                      .pointwise_elements = elements,
+                      .forward_kernels = 2,
+                      .backward_kernels = 3},
+                     {input.activation, gate.activation});
+  return tokens(input.count, input.width);
+}
+
 void TokenNetwork::choose_experts(const std::string& name, const Tokens& scores, const Routing& routing) {
   const std::int64_t elements = scores.activation.elements;
   const std::int64_t chosen = scores.count * routing.experts_per_token;
@@ -327,10 +340,11 @@ Activation TokenNetwork::rearranged(const std::string& name, const std::vector<A
 
 Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::vector<Activation>& inputs,
                                        std::int64_t count) {
-  const std::int64_t product = 2 * count * count * attention.width;
-  const std::int64_t operands = count * (attention.width + attention.kv_width);
-  const std::int64_t square = attention.heads * count * count;
-  const Tokens scores = tokens(count, attention.heads * count);
+  const std::int64_t keys = attention.key_count > 0 ? attention.key_count : count;
+  const std::int64_t product = 2 * count * keys * attention.width;
+  const std::int64_t operands = count * attention.width + keys * attention.kv_width;
+  const std::int64_t square = attention.heads * count * keys;
+  const Tokens scores = tokens(count, attention.heads * keys);
   const std::int64_t width = width_of_head(attention);
   const Layer multiply{.name = attention.name,
                        .kind = LayerKind::attention,
@@ -339,7 +353,7 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
                        .backward_input_flops = 2 * product,
                        .forward_elements = operands + square,
                        .backward_elements = 2 * (operands + square),
-                       .product = GemmShape{.batch = attention.heads, .m = count, .n = count, .k = width},
+                       .product = GemmShape{.batch = attention.heads, .m = count, .n = keys, .k = width},
                        .backward_kernels = 2};
 
   Layer queries_times_keys = multiply;
@@ -350,7 +364,7 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
 
   const Tokens weights = masked_softmax(attention, scores);
   Layer weights_times_values = multiply;
-  weights_times_values.product = GemmShape{.batch = attention.heads, .m = count, .n = width, .k = count};
+  weights_times_values.product = GemmShape{.batch = attention.heads, .m = count, .n = width, .k = keys};
   weights_times_values.name += ".values";
   weights_times_values.autocast_bytes = builder_.cast_again(weights.activation);
   weights_times_values.saved_elements = builder_.keep(weights.activation);

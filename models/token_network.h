@@ -56,6 +56,7 @@ struct Attention {
   bool is_fused = true;
   bool has_dropout = false;
   bool is_causal = true;
+  std::int64_t key_count = 0;  // of tokens looked at, without a fused kernel; 0: as many as look
 };
 
 class TokenNetwork {
@@ -89,6 +90,8 @@ class TokenNetwork {
   Tokens expert_activation(const std::string& name, const Tokens& input);
   Tokens gated_expert_activation(const std::string& name, const std::vector<Tokens>& inputs,
                                  std::int64_t width);
+  // input times the sigmoid of one number a token.
+  Tokens gated_by_token(const std::string& name, const Tokens& input, const Tokens& gate);
   Tokens add_copies(const std::string& name, const Tokens& copies, const Tokens& shape);
   // Inputs hold queries, keys and values, joined or apart.
   Tokens attention(const Attention& attention, const std::vector<Tokens>& inputs);

@@ -1,4 +1,4 @@
-// Any transformer by its sizes: GPT-2, BERT, Llama, MPT and their relatives (keys: transformer_style.h).
+// Any transformer by its sizes: GPT-2, GPT-NeoX, BERT, Llama, MPT and their relatives (keys: transformer_style.h).
 //
 // Left out on purpose: buffers (masks, position ids and rotary tables are derived, a few KiB) and the rows of
 // the vocabulary that frameworks pad.
@@ -28,8 +28,8 @@ class TransformerWriter {
   explicit TransformerWriter(const TransformerConfig& config)
       : config_(config), style_(config.style), sizes_(config.sizes), dense_sizes_(config.sizes) {
     dense_sizes_.mixture = {};
-    if (config.objective == Objective::masked_words)
-      root_ = "bert.";
+    if (predicts_masked_words())
+      root_ = style_.names.root;
   }
 
   Model write() {
@@ -55,6 +55,10 @@ class TransformerWriter {
   }
   std::string words() const { return weight_of(root_ + style_.names.words); }
 
+  bool predicts_masked_words() const {
+    return config_.objective == Objective::masked_words || config_.objective == Objective::pretraining;
+  }
+
   // Token, and where sentences are told apart its type and whether it is padding.
   std::int64_t inputs_per_token() const { return config_.token_types > 0 ? 3 : 1; }
 
@@ -79,8 +83,9 @@ class TransformerWriter {
   void register_head() {
     const TransformerNames& names = style_.names;
     if (config_.objective != Objective::causal_words) {
-      register_linear(builder_, style_.block, root_ + "pooler.dense", sizes_.hidden, sizes_.hidden);
-      if (config_.objective == Objective::masked_words)
+      if (config_.objective != Objective::masked_words)
+        register_linear(builder_, style_.block, root_ + "pooler.dense", sizes_.hidden, sizes_.hidden);
+      if (predicts_masked_words())
         register_masked_word_head();
       return;
     }
@@ -90,10 +95,12 @@ class TransformerWriter {
   }
 
   void register_masked_word_head() {
-    builder_.add_parameter("cls.predictions.bias", {sizes_.vocabulary});
-    register_linear(builder_, style_.block, "cls.predictions.transform.dense", sizes_.hidden, sizes_.hidden);
-    register_norm(builder_, style_.block, "cls.predictions.transform.LayerNorm", sizes_.hidden);
-    register_linear(builder_, style_.block, "cls.seq_relationship", sizes_.hidden, 2);
+    const TransformerNames& names = style_.names;
+    builder_.add_parameter(names.word_head + ".bias", {sizes_.vocabulary});
+    register_linear(builder_, style_.block, names.word_transform, sizes_.hidden, sizes_.hidden);
+    register_norm(builder_, style_.block, names.word_norm, sizes_.hidden);
+    if (config_.objective == Objective::pretraining)
+      register_linear(builder_, style_.block, "cls.seq_relationship", sizes_.hidden, 2);
   }
 
   Tokens write_embeddings() {
@@ -115,8 +122,10 @@ class TransformerWriter {
   void write_head(const Tokens& stream) {
     if (config_.objective == Objective::causal_words)
       return write_word_head(stream);
+    if (config_.objective == Objective::masked_words)
+      return write_masked_word_head(stream);
     const Tokens pooled = write_pooler();
-    if (config_.objective == Objective::masked_words) {
+    if (config_.objective == Objective::pretraining) {
       const Tokens answer = network_.linear({.name = "cls.seq_relationship", .outputs = 2}, pooled);
       write_masked_word_head(stream);
       network_.cross_entropy("next_sentence_loss", answer);
@@ -145,15 +154,15 @@ class TransformerWriter {
   void write_masked_word_head(const Tokens& stream) {
     const bool predicts_all = config_.predictions == config_.sequence_length;
     const Tokens predicted = predicts_all ? stream : network_.tokens(config_.predictions, sizes_.hidden);
-    Tokens hidden =
-        network_.linear({.name = "cls.predictions.transform.dense", .outputs = sizes_.hidden}, predicted);
-    hidden = network_.activation("cls.predictions.transform.activation", hidden, TensorSplit::replicated);
-    hidden = network_.norm("cls.predictions.transform.LayerNorm", hidden);
-    const Tokens logits = network_.linear({.name = "cls.predictions.decoder",
+    const TransformerNames& names = style_.names;
+    Tokens hidden = network_.linear({.name = names.word_transform, .outputs = sizes_.hidden}, predicted);
+    hidden = network_.activation(names.word_head + ".transform.activation", hidden, TensorSplit::replicated);
+    hidden = network_.norm(names.word_norm, hidden);
+    const Tokens logits = network_.linear({.name = names.word_head + ".decoder",
                                            .outputs = sizes_.vocabulary,
                                            .split = TensorSplit::column,
                                            .weight = words(),
-                                           .bias = "cls.predictions.bias",
+                                           .bias = names.word_head + ".bias",
                                            .completes_weight = false},
                                           hidden);
     network_.cross_entropy("loss", logits);

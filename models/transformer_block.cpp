@@ -15,10 +15,10 @@ std::string expert_name(const std::string& prefix, const std::string& name) {
 
 // The prefix ends in the separator before "weight".
 void register_weights(ModelBuilder& builder, const BlockStyle& style, const std::string& prefix,
-                      std::int64_t inputs, std::int64_t outputs) {
+                      std::int64_t inputs, std::int64_t outputs, bool has_bias) {
   builder.add_parameter(prefix + "weight", style.stores_transposed ? std::vector{inputs, outputs}
                                                                    : std::vector{outputs, inputs});
-  if (style.has_biases)
+  if (has_bias)
     builder.add_parameter(prefix + "bias", {outputs});
 }
 
@@ -60,27 +60,35 @@ void register_attention(ModelBuilder& builder, const BlockStyle& style, const Tr
     register_latent(builder, style, sizes, prefix);
   } else if (style.is_joined()) {
     register_weights(builder, style, prefix + names.query_key_value + style.joined_separator, sizes.hidden,
-                     sizes.query_width() + 2 * sizes.kv_width());
+                     sizes.query_width() + 2 * sizes.kv_width(), style.has_input_biases());
   } else {
-    register_linear(builder, style, prefix + names.query, sizes.hidden, sizes.query_width());
-    register_linear(builder, style, prefix + names.key, sizes.hidden, sizes.kv_width());
-    register_linear(builder, style, prefix + names.value, sizes.hidden, sizes.kv_width());
+    const auto add = [&](const std::string& name, std::int64_t outputs) {
+      register_weights(builder, style, prefix + name + ".", sizes.hidden, outputs, style.has_input_biases());
+    };
+    add(names.query, sizes.query_width());
+    add(names.key, sizes.kv_width());
+    add(names.value, sizes.kv_width());
   }
-  register_linear(builder, style, prefix + names.projection, value_width(sizes), sizes.hidden);
+  register_weights(builder, style, prefix + names.projection + ".", value_width(sizes), sizes.hidden,
+                   style.has_projection_bias());
   if (style.norms_heads)
     register_head_norms(builder, style, sizes, prefix);
 }
 
 void register_ffn(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
                   const std::string& prefix, std::int64_t width) {
+  const auto add = [&](const std::string& name, std::int64_t inputs, std::int64_t outputs) {
+    register_weights(builder, style, prefix + name + ".", inputs, outputs,
+                     style.has_biases || style.has_ffn_biases);
+  };
   if (!style.names.gate_up.empty()) {
-    register_linear(builder, style, prefix + style.names.gate_up, sizes.hidden, 2 * width);
+    add(style.names.gate_up, sizes.hidden, 2 * width);
   } else {
     if (style.is_gated())
-      register_linear(builder, style, prefix + style.names.gate, sizes.hidden, width);
-    register_linear(builder, style, prefix + style.names.up, sizes.hidden, width);
+      add(style.names.gate, sizes.hidden, width);
+    add(style.names.up, sizes.hidden, width);
   }
-  register_linear(builder, style, prefix + style.names.down, width, sizes.hidden);
+  add(style.names.down, width, sizes.hidden);
 }
 
 // One tensor for all experts.
@@ -101,6 +109,8 @@ void register_experts(ModelBuilder& builder, const BlockStyle& style, const Tran
   add(style.names.down, sizes.hidden, mixture.ffn);
   if (mixture.shared_ffn > 0)
     register_ffn(builder, style, sizes, prefix + "shared_experts.", mixture.shared_ffn);
+  if (style.gates_shared_expert)
+    builder.add_parameter(prefix + "shared_experts.gate.weight", {1, sizes.hidden});
 }
 
 Routing routing_of(const MixtureSizes& mixture, std::int64_t tokens) {
@@ -242,7 +252,11 @@ class BlockWriter {
     const Tokens sums = network_.add_copies(prefix_ + "mlp.sum", visit_experts(sorted, routing), input);
     if (mixture.shared_ffn == 0)
       return sums;
-    const Tokens shared = dense(input, "shared_experts.", mixture.shared_ffn);
+    Tokens shared = dense(input, "shared_experts.", mixture.shared_ffn);
+    if (style_.gates_shared_expert) {
+      const Tokens gate = linear("shared_experts.gate", input, 1, TensorSplit::replicated);
+      shared = network_.gated_by_token(prefix_ + "shared_experts.gating", shared, gate);
+    }
     return network_.residual(prefix_ + "shared_experts.sum", shared, sums, false);
   }
 
@@ -279,6 +293,19 @@ Tokens write_pre_norm(BlockWriter& block, const BlockNames& names, const Tokens&
   return block.add("residual_2", block.feed_forward(block.norm(names.norm_2, attended)), attended);
 }
 
+Tokens write_norms_around(BlockWriter& block, const BlockNames& names, const Tokens& input) {
+  const Tokens attention = block.attend(block.norm(names.norm_1, input));
+  const Tokens attended = block.add("residual_1", block.norm(names.output_norm_1, attention), input);
+  const Tokens fed = block.feed_forward(block.norm(names.norm_2, attended));
+  return block.add("residual_2", block.norm(names.output_norm_2, fed), attended);
+}
+
+Tokens write_parallel(BlockWriter& block, const BlockNames& names, const Tokens& input) {
+  const Tokens attention = block.attend(block.norm(names.norm_1, input));
+  const Tokens fed = block.feed_forward(block.norm(names.norm_2, input));
+  return block.add("residual_2", fed, block.add("residual_1", attention, input));
+}
+
 Tokens write_post_norm(BlockWriter& block, const BlockNames& names, const Tokens& input) {
   const Tokens attended = block.norm(names.norm_1, block.add("residual_1", block.attend(input), input));
   return block.norm(names.norm_2, block.add("residual_2", block.feed_forward(attended), attended));
@@ -288,7 +315,7 @@ Tokens write_post_norm(BlockWriter& block, const BlockNames& names, const Tokens
 
 void register_linear(ModelBuilder& builder, const BlockStyle& style, const std::string& name,
                      std::int64_t inputs, std::int64_t outputs) {
-  register_weights(builder, style, name + ".", inputs, outputs);
+  register_weights(builder, style, name + ".", inputs, outputs, style.has_biases);
 }
 
 void register_norm(ModelBuilder& builder, const BlockStyle& style, const std::string& name,
@@ -304,8 +331,10 @@ void register_block(ModelBuilder& builder, const BlockStyle& style, const Transf
   const auto norm = [&](const std::string& part) {
     register_norm(builder, style, prefix + part, sizes.hidden);
   };
-  if (style.order == BlockOrder::norm_before_part)
+  if (style.order == BlockOrder::norm_before_part || style.order == BlockOrder::norms_first)
     norm(style.names.norm_1);
+  if (style.order == BlockOrder::norms_first)
+    norm(style.names.norm_2);
   register_attention(builder, style, sizes, prefix);
   if (style.order == BlockOrder::norm_before_part)
     norm(style.names.norm_2);
@@ -317,16 +346,23 @@ void register_block(ModelBuilder& builder, const BlockStyle& style, const Transf
     register_ffn(builder, style, sizes, prefix, sizes.ffn);
   if (style.order == BlockOrder::norms_last)
     norm(style.names.norm_1);
-  if (style.order != BlockOrder::norm_before_part)
+  if (style.norms_outputs())
+    norm(style.names.output_norm_1);
+  if (style.order == BlockOrder::norm_after_part || style.order == BlockOrder::norms_last)
     norm(style.names.norm_2);
+  if (style.norms_outputs())
+    norm(style.names.output_norm_2);
 }
 
 Tokens write_block(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
                    const std::string& name, const Tokens& input) {
   BlockWriter block(builder, style, sizes, name + ".");
   builder.begin_block();
-  const Tokens output = style.is_post_norm ? write_post_norm(block, style.names, input)
-                                           : write_pre_norm(block, style.names, input);
+  const auto write = style.is_post_norm      ? write_post_norm
+                     : style.is_parallel     ? write_parallel
+                     : style.norms_outputs() ? write_norms_around
+                                             : write_pre_norm;
+  const Tokens output = write(block, style.names, input);
   builder.end_block();
   return output;
 }

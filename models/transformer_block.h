@@ -9,7 +9,7 @@
 //            expert, all experts' products at once, sums; what narrows keys and values stands before
 //            attention.
 // Reference: Hugging Face transformers (modeling_gpt2, modeling_bert, modeling_llama, modeling_mixtral,
-//            modeling_qwen3_moe, modeling_deepseek_v3), MosaicML llm-foundry (MPTBlock), torchvision
+//            modeling_gpt_neox, modeling_gemma2, modeling_qwen2_moe, modeling_qwen3_moe, modeling_deepseek_v3), MosaicML llm-foundry (MPTBlock), torchvision
 //            (EncoderBlock); Gale et al. 2211.15841 (products of all experts at once); DeepSeek-AI 2412.19437
 //            section 2.1.
 
@@ -39,10 +39,15 @@ struct BlockNames {
   std::string down = {};
   std::string norm_1 = {};
   std::string norm_2 = {};
+  std::string output_norm_1 = {};  // of a part's output, before it is added
+  std::string output_norm_2 = {};
 };
 
 // Registration order of a block's four parts.
-enum class BlockOrder : std::uint8_t { norm_before_part, norm_after_part, norms_last };
+enum class BlockOrder : std::uint8_t { norm_before_part, norm_after_part, norms_last, norms_first };
+
+// Of attention's linear layers, in a style that has no biases else.
+enum class AttentionBiases : std::uint8_t { none, inputs, all };
 
 struct BlockStyle {
   BlockNames names;
@@ -56,9 +61,16 @@ struct BlockStyle {
   char joined_separator = '.';     // torch.nn.MultiheadAttention says in_proj_weight
 
   bool norms_heads = false;  // queries and keys, head by head
+  bool is_parallel = false;  // attention and feed-forward part read the same stream, and are added together
+  AttentionBiases attention_biases = AttentionBiases::none;
+  bool has_ffn_biases = false;       // where has_biases is not
+  bool gates_shared_expert = false;  // by a product of its own
 
   bool is_gated() const { return !names.gate.empty() || !names.gate_up.empty(); }
   bool is_joined() const { return !names.query_key_value.empty(); }
+  bool norms_outputs() const { return !names.output_norm_1.empty(); }
+  bool has_input_biases() const { return has_biases || attention_biases != AttentionBiases::none; }
+  bool has_projection_bias() const { return has_biases || attention_biases == AttentionBiases::all; }
 };
 
 void register_linear(ModelBuilder& builder, const BlockStyle& style, const std::string& name,

@@ -60,8 +60,42 @@ TransformerStyle bert_style() {
                     .positions = "embeddings.position_embeddings",
                     .token_types = "embeddings.token_type_embeddings",
                     .embedding_norm = "embeddings.LayerNorm",
-                    .blocks = "encoder.layer"},
+                    .blocks = "encoder.layer",
+                    .root = "bert.",
+                    .word_head = "cls.predictions",
+                    .word_transform = "cls.predictions.transform.dense",
+                    .word_norm = "cls.predictions.transform.LayerNorm"},
           .is_causal = false};
+}
+
+TransformerStyle roberta_style() {
+  TransformerStyle style = bert_style();
+  style.names.root = "roberta.";
+  style.names.word_head = "lm_head";
+  style.names.word_transform = "lm_head.dense";
+  style.names.word_norm = "lm_head.layer_norm";
+  return style;
+}
+
+TransformerStyle gpt_neox_style() {
+  return {.block = {.names = {.query_key_value = "attention.query_key_value",
+                              .projection = "attention.dense",
+                              .up = "mlp.dense_h_to_4h",
+                              .down = "mlp.dense_4h_to_h",
+                              .norm_1 = "input_layernorm",
+                              .norm_2 = "post_attention_layernorm"},
+                    .order = BlockOrder::norms_first,
+                    .has_dropout = false,
+                    .is_rotary = true,
+                    .is_parallel = true},
+          .names = {.words = "gpt_neox.embed_in",
+                    .positions = "gpt_neox.embed_positions",
+                    .blocks = "gpt_neox.layers",
+                    .final_norm = "gpt_neox.final_layer_norm",
+                    .output = "embed_out"},
+          .ties_embedding = false,
+          .learns_positions = false,
+          .fuses_attention = true};
 }
 
 TransformerStyle llama_style() {
@@ -99,8 +133,12 @@ struct NamedStyle {
   TransformerStyle (*make)();
 };
 
-constexpr std::array<NamedStyle, 4> styles = {
-    {{"gpt2", gpt2_style}, {"bert", bert_style}, {"llama", llama_style}, {"mpt", mpt_style}}};
+constexpr std::array<NamedStyle, 6> styles = {{{"gpt2", gpt2_style},
+                                               {"gpt_neox", gpt_neox_style},
+                                               {"bert", bert_style},
+                                               {"roberta", roberta_style},
+                                               {"llama", llama_style},
+                                               {"mpt", mpt_style}}};
 
 TransformerStyle style_named(std::string_view name) {
   for (const NamedStyle& style : styles)
@@ -125,15 +163,40 @@ void join_projections(BlockStyle& block) {
     block.names.gate_up = "mlp.gate_up_proj";
 }
 
+// Which of attention's layers have biases in a style without any.
+void read_biases(const JsonReader& json, BlockStyle& block) {
+  block.has_ffn_biases = flag_or(json, "ffn_biases", false);
+  if (const auto biases = json.optional("attention_biases")) {
+    const std::array<std::string, 3> kinds = {"none", "inputs", "all"};
+    const std::string kind = biases->one_of(kinds);
+    block.attention_biases = kind == "inputs" ? AttentionBiases::inputs
+                             : kind == "all"  ? AttentionBiases::all
+                                              : AttentionBiases::none;
+  }
+}
+
+void norm_outputs(BlockNames& names) {
+  names.output_norm_1 = "post_attention_layernorm";
+  names.norm_2 = "pre_feedforward_layernorm";
+  names.output_norm_2 = "post_feedforward_layernorm";
+}
+
 // Names of what these add exist in one style only.
 void read_llama_switches(const JsonReader& json, TransformerStyle& style, const TransformerSizes& sizes) {
   style.block.norms_heads = flag_or(json, "query_key_norm", false);
   const bool is_joined = flag_or(json, "joined_projections", false);
-  const bool is_llama = style.block.is_rotary;
-  if ((style.block.norms_heads || is_joined || sizes.latent.kv_rank > 0 || sizes.mixture.experts > 0) &&
+  const bool norms_outputs = flag_or(json, "output_norms", false);
+  const bool is_llama = style.is_llama();
+  if ((style.block.norms_heads || is_joined || norms_outputs || sizes.latent.kv_rank > 0 ||
+       sizes.mixture.experts > 0) &&
       !is_llama)
     json.problem(
-        "query_key_norm, joined_projections, latent_attention and experts need \"style\": \"llama\"");
+        "query_key_norm, output_norms, joined_projections, latent_attention and experts need \"style\": "
+        "\"llama\"");
+  if (norms_outputs && is_llama)
+    norm_outputs(style.block.names);
+  if (sizes.mixture.shared_ffn > 0 && is_llama)
+    style.block.gates_shared_expert = flag_or(json, "shared_expert_gate", false);
   if (is_joined && is_llama)
     join_projections(style.block);
   if (style.block.norms_heads && sizes.latent.kv_rank > 0)
@@ -159,6 +222,8 @@ TransformerStyle read_style(const JsonReader& json, const TransformerSizes& size
   }
   if (sizes.latent.kv_rank > 0 && !style.fuses_attention)
     json.problem("latent attention is fused");
+  style.block.is_parallel = flag_or(json, "parallel_residual", style.block.is_parallel);
+  read_biases(json, style.block);
   read_llama_switches(json, style, sizes);
   return style;
 }
@@ -179,6 +244,7 @@ MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes)
   mixture.ffn = count_or(json, "expert_ffn", sizes.ffn, 8 * largest_size);
   if (const auto shared = json.optional("shared_experts"))
     mixture.shared_ffn = mixture.ffn * std::clamp<std::int64_t>(shared->integer(0, 64), 0, 64);
+  mixture.shared_ffn = count_or(json, "shared_ffn", mixture.shared_ffn, 8 * largest_size);
   if (const auto dense = json.optional("dense_layers"))
     mixture.dense_layers = std::clamp<std::int64_t>(dense->integer(0, sizes.layers - 1), 0, sizes.layers - 1);
   mixture.capacity_percent = read_capacity(json);
@@ -236,13 +302,15 @@ std::int64_t read_positions(const JsonReader& json, std::int64_t sequence_length
 }
 
 void read_masked_words(const JsonReader& json, TransformerConfig& config) {
-  const std::array<std::string, 2> objectives = {"encoder", "pretraining"};
+  const std::array<std::string, 3> objectives = {"encoder", "masked_words", "pretraining"};
   const auto objective = json.optional("objective");
-  const bool is_pretraining = objective && objective->one_of(objectives) == "pretraining";
-  config.objective = is_pretraining ? Objective::masked_words : Objective::encoder;
+  const std::string asked = objective ? objective->one_of(objectives) : "encoder";
+  config.objective = asked == "pretraining"    ? Objective::pretraining
+                     : asked == "masked_words" ? Objective::masked_words
+                                               : Objective::encoder;
   config.token_types = count_or(json, "token_types", 2, 1024);
   config.predictions = config.sequence_length;
-  if (is_pretraining)
+  if (config.objective != Objective::encoder)
     config.predictions = count_or(json, "predictions", config.sequence_length, config.sequence_length);
 }
 
@@ -283,7 +351,7 @@ void check_total(const JsonReader& json, TransformerConfig& config) {
 TransformerConfig read_transformer(const JsonReader& json, const ModelRequest& request) {
   TransformerConfig config{.sizes = read_sizes(json)};
   config.style = read_style(json, config.sizes);
-  if (!config.style.block.is_rotary)
+  if (!config.style.is_llama())
     config.sizes.latent = {};  // its parameters have names in that style alone; the mistake is recorded
   config.sequence_length = read_sequence_length(json, request);
   config.sizes.causal = config.style.is_causal;

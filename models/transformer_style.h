@@ -6,20 +6,24 @@
 // Idea:      "style" names a row of defaults; each switch may be given on its own and then wins.
 //
 // Keys: layers hidden heads vocabulary sequence_length; kv_heads (heads), ffn (4 hidden).
-//   style              gpt2, bert, llama, mpt. Left out: gpt2 if kv_heads equals heads, else llama.
+//   style              gpt2, gpt_neox, bert, roberta, llama, mpt. Left out: gpt2 if kv_heads equals heads, else llama.
 //   attention          fused, unfused (gpt2 and bert; the others fused)
 //   dropout, biases, tied_embedding, learned_positions, gated_ffn    booleans
 //   positions          rows of the learned positions; left out: as many as the sequence is long
 //   token_types        rows of the segment table (bert)
-//   objective          encoder (a pooler, no loss), pretraining (masked words and next sentence); bert only
-//   predictions        words predicted per sequence in pretraining; left out: all of them
+//   objective          encoder (a pooler, no loss), masked_words, pretraining (masked words and next sentence); bert
+//                      and roberta only
+//   predictions        words predicted per sequence where words are masked; left out: all of them
+//   parallel_residual  attention and feed-forward part read the same stream (gpt_neox; all others one after the other)
 //   head_width         of one head; left out: hidden / heads
 // In llama's style alone:
 //   query_key_norm     queries and keys are normed head by head
+//   output_norms       the output of each part is normed before it is added (Gemma 2)
+//   attention_biases   none, inputs (of queries, keys and values), all; ffn_biases: a boolean
 //   joined_projections queries, keys and values in one product, gate and up in another
 //   experts            so many in place of the feed-forward part, with experts_per_token, expert_ffn (ffn),
 //                      shared_experts (0; that every token visits), dense_layers (0; the first so many have
-//                      no experts), capacity_factor (left out: experts compute what comes to them)
+//                      no experts), shared_ffn (shared_experts times expert_ffn), shared_expert_gate, capacity_factor (left out: experts compute what comes to them)
 //   latent_attention   {query_rank, kv_rank, rope_width, value_width}: queries, keys and values out of narrow
 //                      vectors; head_width counts rope_width
 
@@ -31,7 +35,8 @@
 
 namespace lockstep {
 
-enum class Objective : std::uint8_t { causal_words, encoder, masked_words };
+// pretraining: masked words, and whether one sentence follows the other.
+enum class Objective : std::uint8_t { causal_words, encoder, masked_words, pretraining };
 
 struct TransformerNames {
   std::string words = {};
@@ -41,6 +46,10 @@ struct TransformerNames {
   std::string blocks = {};          // block i is BLOCKS.i
   std::string final_norm = {};      // empty: the last block ends in one
   std::string output = {};          // the projection to the vocabulary, where it is not tied
+  std::string root = {};            // before all of these, where a head for words stands beside them
+  std::string word_head = {};       // of masked words: its bias
+  std::string word_transform = {};
+  std::string word_norm = {};
 };
 
 struct TransformerStyle {
@@ -50,6 +59,8 @@ struct TransformerStyle {
   bool learns_positions = true;
   bool fuses_attention = false;
   bool is_causal = true;
+
+  bool is_llama() const { return block.is_rotary && block.norm == NormKind::rms; }
 };
 
 struct TransformerConfig {

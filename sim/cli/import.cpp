@@ -22,6 +22,7 @@
 #include "sim/load/import/import_file.h"
 #include "sim/load/load.h"
 #include "sim/load/read_model.h"
+#include "sim/report/report_text.h"
 
 namespace lockstep {
 namespace {
@@ -64,34 +65,50 @@ ordered_json with_changes(const ordered_json& made, ImportedThing thing, const O
   return document.value();
 }
 
+// What its readers made of it.
+struct Checked {
+  std::string summary;
+  std::vector<std::string> warnings;
+};
+
 // As the other verbs will read it.
 template <class Read>
-std::vector<std::string> check_alone(const ordered_json& made, const std::string& file,
-                                     const ProfileStore& store, Read read) {
+Checked check_alone(const ordered_json& made, const std::string& file, const ProfileStore& store, Read read) {
   JsonDocument document = JsonDocument::from_value(made, file);
   LoadContext context{.store = store, .folder = std::filesystem::path(file).parent_path().string()};
-  read(document.root(), Place{context, ""});
+  std::string summary = read(document.root(), Place{context, ""});
   context.add_problems(document.problems());
   if (!context.problems.empty())
     throw ConfigError(context.problems);
-  return context.warnings;
+  return {std::move(summary), std::move(context.warnings)};
 }
 
-std::vector<std::string> check(const ordered_json& made, ImportedThing thing, const std::string& file,
-                               const CommandContext& context) {
+std::string summary_of_model(const JsonReader& json, const Place& place) {
+  const Model model = read_model(json, place, false).model;
+  return fmt::format("{}: {} parameters in {} tensors", model.name, parameter_count(model),
+                     model.parameters.size());
+}
+
+std::string summary_of_machine(const JsonReader& json, const Place& place) {
+  const MachineReading reading = read_machine(json, place);
+  return fmt::format("{}: {} x {}", reading.machine.name, reading.machine.gpus, reading.gpu.name);
+}
+
+Checked check(const ordered_json& made, ImportedThing thing, const std::string& file,
+              const CommandContext& context) {
   const ProfileStore store(context.data_directory);
   if (thing == ImportedThing::model)
-    return check_alone(made, file, store,
-                       [](const JsonReader& json, const Place& place) { read_model(json, place, false); });
+    return check_alone(made, file, store, summary_of_model);
   if (thing == ImportedThing::machine)
-    return check_alone(made, file, store, read_machine);
-  if (thing == ImportedThing::scenario)
-    return load_value(made, {.store = store,
-                             .file_name = file,
-                             .folder = std::filesystem::path(file).parent_path().string(),
-                             .accepts_any_size = context.accepts_any_size})
-        .warnings;
-  return {};
+    return check_alone(made, file, store, summary_of_machine);
+  if (thing == ImportedThing::plan)
+    return {};
+  const LoadedScenario scenario =
+      load_value(made, {.store = store,
+                        .file_name = file,
+                        .folder = std::filesystem::path(file).parent_path().string(),
+                        .accepts_any_size = context.accepts_any_size});
+  return {fmt::format("{}: {}", scenario.name, summary_of(scenario)), scenario.warnings};
 }
 
 std::string table_of(const std::vector<KeyUse>& keys) {
@@ -129,18 +146,19 @@ Imported import_with(const NamedImporter& importer, const ImportArguments& argum
   return imported;
 }
 
-void print_answer(const ImportArguments& arguments, const NamedImporter& importer, const Imported& imported) {
+void print_answer(const ImportArguments& arguments, const NamedImporter& importer, const Imported& imported,
+                  const std::string& summary) {
   if (arguments.wants_json) {
-    ordered_json answer{{"schema", "lockstep.import/1"},  {"kind", importer.first},
-                        {"file", arguments.file},         {"output", arguments.output},
-                        {"keys", json_of(imported.keys)}, {"warnings", imported.warnings},
-                        {"document", imported.document}};
+    ordered_json answer{
+        {"schema", "lockstep.import/1"}, {"kind", importer.first},       {"file", arguments.file},
+        {"output", arguments.output},    {"summary", summary},           {"keys", json_of(imported.keys)},
+        {"warnings", imported.warnings}, {"document", imported.document}};
     if (!imported.report.empty())
       answer["report"] = imported.report;
     print_json(answer);
   } else if (!arguments.output.empty()) {
-    print(
-        fmt::format("{}wrote {} to {}\n", imported.report, noun_of(importer.second.makes), arguments.output));
+    print(fmt::format("{}{}{}wrote {} to {}\n", imported.report, summary, summary.empty() ? "" : "\n",
+                      noun_of(importer.second.makes), arguments.output));
   } else {
     print_diagnostic(imported.report);
     if (!arguments.wants_explanation)
@@ -154,16 +172,16 @@ int run_import(const ImportArguments& arguments, const CommandContext& context) 
   if (!arguments.output.empty())
     static_cast<void>(AtomicFile(arguments.output));
   Imported imported = import_with(importer, arguments);
-  const std::string checked = arguments.file + " as imported";
-  for (const std::string& warning : check(imported.document, importer.second.makes, checked, context))
-    imported.warnings.push_back(warning);
+  const Checked checked =
+      check(imported.document, importer.second.makes, arguments.file + " as imported", context);
+  imported.warnings.insert(imported.warnings.end(), checked.warnings.begin(), checked.warnings.end());
   for (const std::string& warning : imported.warnings)
     print_diagnostic(fmt::format("lockstep: warning: {}\n", warning));
   if (!arguments.output.empty())
     write_file_atomically(
         arguments.output,
         imported.document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-  print_answer(arguments, importer, imported);
+  print_answer(arguments, importer, imported, checked.summary);
   return exit_done;
 }
 

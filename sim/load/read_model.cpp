@@ -206,13 +206,14 @@ Definition read_definition(const JsonReader& json, const Use& use) {
   return definition;
 }
 
-// A model by name is a file of its own.
-Definition read_named_definition(const JsonReader& name, const Place& place, const Use& use) {
+// A model by name is a file of its own; `stated` is what stands beside the name.
+Definition read_named_definition(const JsonReader& name, const Place& place, const Use& use,
+                                 const ordered_json& stated) {
   if (!name.is_string()) {
     name.expected("the name of a model or a path");
     return {};
   }
-  std::optional<JsonDocument> document = open_profile(name, place, ProfileKind::model);
+  std::optional<JsonDocument> document = open_profile(name, place, ProfileKind::model, stated);
   if (!document) {
     return {};
   }
@@ -237,9 +238,10 @@ Definition read_changed_definition(const JsonReader& json, const Place& place, c
                                    const ordered_json& changes) {
   const JsonReader name = json.required("name");
   if (!name.is_string()) {
-    return read_named_definition(name, place, use);
+    return read_named_definition(name, place, use, json.value());
   }
-  std::optional<JsonDocument> profile = open_profile(name, place / "summary", ProfileKind::model);
+  std::optional<JsonDocument> profile =
+      open_profile(name, place / "summary", ProfileKind::model, json.value());
   if (!profile) {
     return {};
   }
@@ -333,7 +335,7 @@ ModelUse read_model(const JsonReader& json, const Place& place, bool needs_batch
   } else {
     const JsonReader name = json.required("name");
     if (!name.is_missing()) {
-      definition = read_named_definition(name, place / "summary", reading);
+      definition = read_named_definition(name, place / "summary", reading, json.value());
     }
     json.finish();
   }

@@ -89,15 +89,21 @@ std::string read_whole(const ImportRequest& request) {
   return text;
 }
 
-void require_complete(const Imported& imported, const ImportRequest& request) {
+void refuse_file(std::string_view text, const ImportRequest& request, std::string_view expected) {
+  const NamedImporter* other = importer_of(text.substr(0, recognised_bytes));
+  throw ConfigError(fmt::format("{}: found {}, expected {}", request.file_name,
+                                other == nullptr ? "something else" : other->second.description, expected));
+}
+
+void require_complete(const Imported& imported, const ImportRequest& request, std::string_view place) {
   std::vector<std::string> problems;
   for (const KeyUse& use : imported.keys)
     if (use.fate == KeyFate::refused)
       problems.push_back(fmt::format("{}: {}: {}", request.file_name, use.key, use.said));
   for (const Question& question : imported.questions)
     if (!is_answered(question, request.stated))
-      problems.push_back(fmt::format("{}: {}; state {}, for example --set {}={}", request.file_name,
-                                     question.why, question.path, question.path, question.example));
+      problems.push_back(fmt::format("{}: {}; state it, for example --set {}{}={}", request.file_name,
+                                     question.why, place, question.path, question.example));
   if (!problems.empty())
     throw ConfigError(problems);
 }

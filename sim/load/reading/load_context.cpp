@@ -21,9 +21,9 @@ void refuse_name(const JsonReader& json, const std::string& name, ProfileKind ki
                     describe_value(json.value())));
     return;
   }
-  json.problem(fmt::format("found {}: no such {}; {}; a path ends in .json or holds a /",
-                           describe_value(json.value()), noun_of(kind),
-                           describe_choices(name, context.store.names(kind))));
+  json.problem(fmt::format(
+      "found {}: no such {}; {}; a path ends in .json, holds a / or is a file that is there",
+      describe_value(json.value()), noun_of(kind), describe_choices(name, context.store.names(kind))));
 }
 
 std::string origin_of(const Profile& profile) {
@@ -85,20 +85,29 @@ void LoadContext::add_problems(const std::vector<std::string>& lines) {
   }
 }
 
+void LoadContext::add_warnings(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines)
+    if (std::find(warnings.begin(), warnings.end(), line) == warnings.end())
+      warnings.push_back(line);
+}
+
 Place Place::operator/(std::string_view key) const {
   return {context, extended_pointer(pointer, key)};
 }
 
-std::optional<JsonDocument> open_profile(const JsonReader& json, const Place& place, ProfileKind kind) {
+std::optional<JsonDocument> open_profile(const JsonReader& json, const Place& place, ProfileKind kind,
+                                         const ordered_json& stated) {
   LoadContext& context = place.context;
   const std::string name = json.text();
   try {
-    const std::optional<Profile> profile = context.store.open(kind, name, context.folder);
+    const std::optional<Profile> profile = context.store.open(kind, name, context.folder, stated);
     if (!profile) {
       refuse_name(json, name, kind, context);
       return std::nullopt;
     }
     place.note(origin_of(*profile));
+    if (profile->warnings != nullptr)
+      context.add_warnings(*profile->warnings);
     return JsonDocument::from_value(*profile->value, profile->file);
   } catch (const ConfigError& error) {
     context.add_problems(error.problems);

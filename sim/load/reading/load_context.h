@@ -35,6 +35,7 @@ struct LoadContext {
   // The changes to what stands at `pointer`; null: there are none.
   const ChangedProfile* changes_at(std::string_view pointer) const;
   void add_problems(const std::vector<std::string>& lines);
+  void add_warnings(const std::vector<std::string>& lines);
 };
 
 struct Place {
@@ -46,7 +47,9 @@ struct Place {
 };
 
 // The file that the string `json` names. Records what is wrong: no such name at `json`, bad JSON in the file.
-std::optional<JsonDocument> open_profile(const JsonReader& json, const Place& place, ProfileKind kind);
+// `stated` stands beside the name.
+std::optional<JsonDocument> open_profile(const JsonReader& json, const Place& place, ProfileKind kind,
+                                         const nlohmann::ordered_json& stated = nullptr);
 
 // Whether the object states changes of a profile, and is not whole by itself.
 bool has_base(const JsonReader& json);
@@ -74,7 +77,7 @@ T read_changed(const JsonReader& json, const Place& place, ProfileKind kind,
     name.expected(std::string("the name of a ") + std::string(noun_of(kind)) + " or a path");
     return T{};
   }
-  std::optional<JsonDocument> profile = open_profile(name, place, kind);
+  std::optional<JsonDocument> profile = open_profile(name, place, kind, json.value());
   if (!profile) {
     return T{};
   }

@@ -12,27 +12,32 @@
 #include "sim/base/error.h"
 #include "sim/base/installed_data.h"
 #include "sim/base/json_reader.h"
+#include "sim/load/import/imported_files.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::ordered_json;
 
 struct KindEntry {
   std::string_view noun;
   std::string_view folder;
+  std::optional<ImportedThing> imported = {};  // what another tool's file has to be
+  std::string_view place = {};                 // where a scenario says more of it
 };
 
 // In the order of ProfileKind.
-constexpr std::array kinds{KindEntry{"GPU", "hw_profiles/gpus"},
-                           KindEntry{"link", "hw_profiles/links"},
-                           KindEntry{"machine", "hw_profiles/machines"},
-                           KindEntry{"fabric", "hw_profiles/fabrics"},
-                           KindEntry{"calibration", "hw_profiles/calibration"},
-                           KindEntry{"model", "models"},
-                           KindEntry{"GPU architecture", "hw_profiles/compute"},
-                           KindEntry{"error model", "hw_profiles/errors"},
-                           KindEntry{"part", "hw_profiles/parts"}};
+constexpr std::array kinds{
+    KindEntry{"GPU", "hw_profiles/gpus"},
+    KindEntry{"link", "hw_profiles/links"},
+    KindEntry{"machine", "hw_profiles/machines", ImportedThing::machine, "cluster.machine."},
+    KindEntry{"fabric", "hw_profiles/fabrics"},
+    KindEntry{"calibration", "hw_profiles/calibration"},
+    KindEntry{"model", "models", ImportedThing::model, "model."},
+    KindEntry{"GPU architecture", "hw_profiles/compute"},
+    KindEntry{"error model", "hw_profiles/errors"},
+    KindEntry{"part", "hw_profiles/parts"}};
 
 const KindEntry& entry_of(ProfileKind kind) {
   return kinds[static_cast<std::size_t>(kind)];
@@ -74,13 +79,23 @@ void add_names_in(const std::string& folder, std::set<std::string>& names) {
   }
 }
 
+// topo.txt: a name with an ending, which may be a file.
+bool may_be_path(std::string_view name) {
+  return ProfileStore::is_path(name) || name.find('.') != name.npos;
+}
+
 }  // namespace
 
 std::string_view noun_of(ProfileKind kind) {
   return entry_of(kind).noun;
 }
 
-ProfileStore::ProfileStore(const std::string& data_directory) : roots_(find_roots(data_directory)) {}
+ProfileStore::ProfileStore(const std::string& data_directory) : ProfileStore(find_roots(data_directory)) {}
+
+ProfileStore::ProfileStore(std::vector<std::string> roots)
+    : roots_(std::move(roots)), imported_(std::make_unique<ImportedFiles>()) {}
+
+ProfileStore::~ProfileStore() = default;
 
 bool ProfileStore::is_path(std::string_view name_or_path) {
   return name_or_path.ends_with(".json") || name_or_path.find('/') != std::string_view::npos;
@@ -111,6 +126,7 @@ const nlohmann::ordered_json* ProfileStore::read(const std::string& file) const 
 std::vector<ReadFile> ProfileStore::files_read() const {
   const std::scoped_lock lock(mutex_);
   std::vector<ReadFile> files;
+  for (const auto& [file, state] : imported_->states()) files.push_back({file, &state});
   for (const auto& [file, value] : values_)
     if (value != nullptr)
       files.push_back({file, value.get()});
@@ -132,20 +148,40 @@ std::optional<Profile> ProfileStore::open_named(ProfileKind kind, const std::str
   return std::nullopt;
 }
 
-std::optional<Profile> ProfileStore::open_path(const std::string& path,
-                                               const std::string& scenario_folder) const {
-  const std::string beside_scenario = (fs::path(scenario_folder) / path).string();
-  for (const std::string& file : {path, beside_scenario}) {
-    if (exists(file)) {
-      return Profile{.value = read(file), .file = file, .label = path};
+std::optional<Profile> ProfileStore::open_file(ProfileKind kind, const std::string& file,
+                                               const std::string& label, const ordered_json& stated) const {
+  const KindEntry& entry = entry_of(kind);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const NamedImporter* importer = imported_->importer_of(file)) {
+      if (entry.imported != importer->second.makes)
+        throw ConfigError(fmt::format("{}: found {} ({}), expected a {}", file, importer->first,
+                                      importer->second.description, entry.noun));
+      const ImportedFile& imported = imported_->import(file, *importer, stated, entry.place);
+      return Profile{
+          .value = &imported.document, .file = file, .label = label, .warnings = &imported.warnings};
     }
   }
-  return std::nullopt;
+  return Profile{.value = read(file), .file = file, .label = label};
 }
 
 std::optional<Profile> ProfileStore::open(ProfileKind kind, const std::string& name_or_path,
-                                          const std::string& scenario_folder) const {
-  return is_path(name_or_path) ? open_path(name_or_path, scenario_folder) : open_named(kind, name_or_path);
+                                          const std::string& scenario_folder,
+                                          const ordered_json& stated) const {
+  if (!is_path(name_or_path))
+    if (const auto named = open_named(kind, name_or_path))
+      return named;
+  if (!may_be_path(name_or_path))
+    return std::nullopt;
+  const std::string beside_scenario = (fs::path(scenario_folder) / name_or_path).string();
+  for (const std::string& file : {name_or_path, beside_scenario})
+    if (exists(file))
+      return open_file(kind, file, name_or_path, stated);
+  return std::nullopt;
+}
+
+ordered_json state_of_file(const std::string& file) {
+  return importer_of_file(file) != nullptr ? state_of_bytes(file) : JsonDocument::from_file(file).value();
 }
 
 }  // namespace lockstep

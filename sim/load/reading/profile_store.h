@@ -4,9 +4,9 @@
 //
 // Problem:   a name in a scenario may mean a shipped file, a user's own data directory, or a path.
 // Idea:      a list of roots, first hit wins: --data, LOCKSTEP_DATA, the install prefix, the source tree.
-// What
-//            ends in .json or holds a '/' is a path: from the working directory, else from the scenario's
-//            folder.
+//            What ends in .json or holds a '/' is a path, and so is what no profile is called and a file is:
+//            from the working directory, else from the scenario's folder. A file of another tool is imported where
+//            it stands.
 // Invariant: read-only and safe to share between threads; a file is read once and then remembered.
 // Cost:      one parse a file, then a map look-up: sweeps load thousands of scenarios from one store.
 
@@ -22,6 +22,8 @@
 #include <vector>
 
 namespace lockstep {
+
+class ImportedFiles;
 
 enum class ProfileKind : std::uint8_t {
   gpu,
@@ -42,6 +44,7 @@ struct Profile {
   const nlohmann::ordered_json* value;  // lives as long as the store
   std::string file;                     // for errors: where it was found
   std::string label;                    // for results: the same on every machine
+  const std::vector<std::string>* warnings = nullptr;  // of what was imported
 };
 
 struct ReadFile {
@@ -54,30 +57,38 @@ class ProfileStore {
   // `data_directory` is --data; empty: none. Throws ConfigError when it is not a directory.
   explicit ProfileStore(const std::string& data_directory = "");
   // Only these folders; each holds hw_profiles/ and models/.
-  explicit ProfileStore(std::vector<std::string> roots) : roots_(std::move(roots)) {}
+  explicit ProfileStore(std::vector<std::string> roots);
+  ~ProfileStore();
   ProfileStore(const ProfileStore&) = delete;
   ProfileStore& operator=(const ProfileStore&) = delete;
 
   // Of all roots, sorted, without duplicates.
   std::vector<std::string> names(ProfileKind kind) const;
-  // Empty when there is no such name or file. Throws ConfigError when it is there and is not JSON.
+  // Empty when there is no such name or file. Throws ConfigError when it is there and cannot be read. `stated`: what a
+  // scenario says beside the name, which may answer what a file of another tool leaves open.
   std::optional<Profile> open(ProfileKind kind, const std::string& name_or_path,
-                              const std::string& scenario_folder = "") const;
+                              const std::string& scenario_folder = "",
+                              const nlohmann::ordered_json& stated = nullptr) const;
 
-  // All that was read so far, in the order of their names.
+  // All that was read so far, in the order of their names; of imported files what their bytes are.
   std::vector<ReadFile> files_read() const;
 
   static bool is_path(std::string_view name_or_path);
 
  private:
   std::optional<Profile> open_named(ProfileKind kind, const std::string& name) const;
-  std::optional<Profile> open_path(const std::string& path, const std::string& scenario_folder) const;
+  std::optional<Profile> open_file(ProfileKind kind, const std::string& file, const std::string& label,
+                                   const nlohmann::ordered_json& stated) const;
   const nlohmann::ordered_json* read(const std::string& file) const;
 
   std::vector<std::string> roots_;
   mutable std::mutex mutex_;  // guards what is remembered
   mutable std::map<std::string, std::unique_ptr<const nlohmann::ordered_json>> values_;
   mutable std::map<ProfileKind, std::vector<std::string>> names_;
+  std::unique_ptr<ImportedFiles> imported_;
 };
+
+// As `files_read` tells it of a file, read now: what it says, not how it is spaced.
+nlohmann::ordered_json state_of_file(const std::string& file);
 
 }  // namespace lockstep

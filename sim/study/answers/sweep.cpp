@@ -8,11 +8,11 @@
 
 #include "sim/base/atomic_file.h"
 #include "sim/base/error.h"
+#include "sim/base/fingerprint.h"
 #include "sim/base/json_reader.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
-#include "sim/study/answers/fingerprint.h"
 #include "sim/study/answers/program_id.h"
 #include "sim/study/answers/sweep_journal.h"
 #include "sim/study/answers/sweep_shard.h"
@@ -38,7 +38,7 @@ std::string one_line(const std::vector<std::string>& problems) {
 // As a journal knows a profile: what it says, not how it is spaced.
 std::string hash_of_profile(const std::string& file) {
   try {
-    return fingerprint_of(JsonDocument::from_file(file).value().dump());
+    return fingerprint_of(state_of_file(file).dump());
   } catch (const std::exception&) {
     return "";
   }

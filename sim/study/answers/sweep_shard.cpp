@@ -12,8 +12,8 @@
 
 #include "sim/base/atomic_file.h"
 #include "sim/base/error.h"
+#include "sim/base/fingerprint.h"
 #include "sim/base/json_reader.h"
-#include "sim/study/answers/fingerprint.h"
 
 namespace lockstep {
 namespace {

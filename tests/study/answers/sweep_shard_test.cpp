@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "sim/base/error.h"
-#include "sim/study/answers/fingerprint.h"
+#include "sim/base/fingerprint.h"
 #include "tests/support/program.h"
 
 namespace lockstep::sweep_shard_test {

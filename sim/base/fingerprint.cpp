@@ -1,4 +1,4 @@
-#include "sim/study/answers/fingerprint.h"
+#include "sim/base/fingerprint.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,371 @@
+// Arguments of Megatron-LM's pretrain_gpt.py, as they stand on its command line or in a file of them.
+//
+// Names and defaults: Megatron-LM core 0.13, megatron/training/arguments.py.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/base/error.h"
+#include "sim/base/json_text.h"
+#include "sim/load/import/import_file.h"
+#include "sim/load/import/scenario_draft.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::int64_t most = 1 << 24;
+
+bool is_space(char letter) {
+  return letter == ' ' || letter == '\t' || letter == '\n' || letter == '\r';
+}
+
+// As a shell would split them: quotes and backslashes at the ends of lines are taken away, comments too.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words(1);
+  char quote = '\0';
+  bool is_comment = false;
+  for (const char letter : text) {
+    if (is_comment || (quote == '\0' && letter == '#' && words.back().empty())) {
+      is_comment = letter != '\n';
+    } else if (letter == quote) {
+      quote = '\0';
+    } else if (quote == '\0' && (letter == '"' || letter == '\'')) {
+      quote = letter;
+    } else if (letter == '\\' || is_space(letter)) {
+      if (!words.back().empty())
+        words.emplace_back();
+    } else {
+      words.back() += letter;
+    }
+  }
+  if (words.back().empty())
+    words.pop_back();
+  return words;
+}
+
+bool is_name(const std::string& word) {
+  return word.size() > 2 && word.starts_with("--");
+}
+
+// {"num-layers": "24", "bf16": true}; of several values a list.
+ordered_json arguments_of(const std::string& text, const std::string& file_name) {
+  ordered_json arguments = ordered_json::object();
+  std::string name;
+  for (const std::string& word : words_of(text)) {
+    if (!is_utf8(word))
+      throw ConfigError(fmt::format("{}: found a text that is not UTF-8", file_name));
+    if (is_name(word)) {
+      const std::size_t equals = word.find('=');
+      name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
+      arguments[name] = equals == word.npos ? ordered_json(true) : ordered_json(word.substr(equals + 1));
+    } else if (!name.empty()) {
+      ordered_json& value = arguments[name];
+      if (value.is_boolean())
+        value = word;
+      else if (value.is_array())
+        value.push_back(word);
+      else
+        value = ordered_json::array({value, word});
+    }
+  }
+  return arguments;
+}
+
+// What changes no iteration, and what is said elsewhere.
+const std::vector<KeyAccount::Reason> left_aside{
+    {{"lr*",
+      "min-lr",
+      "weight-decay*",
+      "start-weight-decay",
+      "end-weight-decay",
+      "adam-*",
+      "train-iters",
+      "train-samples",
+      "seed",
+      "init-method-std",
+      "loss-scale*",
+      "initial-loss-scale",
+      "attention-dropout",
+      "norm-epsilon",
+      "layernorm-epsilon",
+      "rotary-*",
+      "no-rope-fusion",
+      "rope-*",
+      "qk-layernorm",
+      "apply-layernorm-1p",
+      "override-opt_param-scheduler",
+      "use-checkpoint-opt_param-scheduler",
+      "rampup-batch-size"},
+     "changes what is learned, hardly how long an iteration takes"},
+    {{"save*", "load", "eval-*", "log-*", "tensorboard-*", "wandb-*", "exit-*", "timing-*", "no-save-*",
+      "no-load-*", "ckpt-*", "dist-ckpt-*", "use-dist-ckpt", "profile*", "async-save", "finetune"},
+     "of saving, logging and evaluation"},
+    {{"data-path", "data-cache-path", "split", "tokenizer-*", "vocab-file", "merge-file", "num-workers",
+      "mock-data", "dataloader-type", "no-create-attention-mask-in-dataloader", "train-data-path",
+      "no-mmap-bin-files"},
+     "of the input"},
+    {{"distributed-*",
+      "local-rank",
+      "nccl-*",
+      "use-mcore-models",
+      "transformer-impl",
+      "use-flash-attn",
+      "attention-backend",
+      "no-masked-softmax-fusion",
+      "attention-softmax-in-fp32",
+      "no-bias-*",
+      "no-gradient-accumulation-fusion",
+      "manual-gc*",
+      "use-cpu-initialization",
+      "empty-unused-memory-level",
+      "cross-entropy-*",
+      "use-tp-pp-dp-mapping",
+      "disable-tp-comm-*",
+      "fp8-*",
+      "max-position-embeddings",
+      "num-distributed-optimizer-instances",
+      "overlap-p2p-communication",
+      "defer-embedding-wgrad-compute"},
+     "changes little, and is not predicted"}};
+
+class MegatronReader {
+ public:
+  MegatronReader(const ordered_json& arguments, const ImportRequest& request)
+      : keys_(arguments, request.file_name), draft_(request) {}
+
+  Imported read() {
+    draft_.training()["framework"] = "megatron";
+    read_sizes();
+    read_style();
+    read_experts();
+    read_degrees();
+    read_batch();
+    read_precision();
+    read_recomputation();
+    read_optimizer();
+    refuse_what_is_not_predicted();
+    leave_others();
+    return draft_.finish(keys_);
+  }
+
+ private:
+  bool flag(const char* key, const char* said) {
+    const bool is_set = keys_.flag(key).value_or(false);
+    keys_.used(key, said);
+    return is_set;
+  }
+
+  std::int64_t count(const char* key, std::int64_t usual, const std::string& said) {
+    const auto value = keys_.integer(key, 1, most);
+    if (value)
+      keys_.used(key, said);
+    return value.value_or(usual);
+  }
+
+  void require(const char* key, const char* name, const char* example) {
+    const auto value = keys_.integer(key, 1, most);
+    if (value) {
+      draft_.model()[name] = *value;
+      keys_.used(key, fmt::format("model.{}", name));
+    } else if (!keys_.has(key)) {
+      draft_.ask(fmt::format("model.{}", name), example, fmt::format("--{} is not said", key));
+    }
+  }
+
+  void read_sizes() {
+    ordered_json& model = draft_.model();
+    model["family"] = "transformer";
+    require("num-layers", "layers", "32");
+    require("hidden-size", "hidden", "4096");
+    require("num-attention-heads", "heads", "32");
+    require("seq-length", "sequence_length", "4096");
+    require("vocab-size", "vocabulary", "50257");
+    if (flag("group-query-attention", "model.kv_heads"))
+      model["kv_heads"] = count("num-query-groups", 1, "model.kv_heads");
+    if (const auto width = keys_.integer("kv-channels", 1, most)) {
+      model["head_width"] = *width;
+      keys_.used("kv-channels", "model.head_width");
+    }
+    keys_.leave(
+        {{{"num-query-groups"}, "of --group-query-attention alone"},
+         {{"make-vocab-size-divisible-by", "padded-vocab-size"}, "training.vocabulary_multiple says it"}});
+  }
+
+  void read_style() {
+    ordered_json& model = draft_.model();
+    const std::string positions = keys_.text("position-embedding-type").value_or("learned_absolute");
+    const bool turns = positions == "rope" || flag("use-rotary-position-embeddings", "model.style");
+    if (positions != "rope" && positions != "learned_absolute" && positions != "none")
+      keys_.refused("position-embedding-type", "expected rope or learned_absolute");
+    else
+      keys_.used("position-embedding-type", "model.style");
+    model["style"] = turns ? "llama" : "gpt2";
+    const bool is_gated = flag("swiglu", "model.gated_ffn");
+    model["gated_ffn"] = is_gated;
+    model["biases"] = !flag("disable-bias-linear", "model.biases");
+    model["tied_embedding"] = !flag("untie-embeddings-and-output-weights", "model.tied_embedding");
+    model["attention"] = "fused";
+    if (turns)
+      model["joined_projections"] = true;
+    else if (keys_.has("max-position-embeddings"))
+      model["positions"] = count("max-position-embeddings", 1, "model.positions");
+    const std::string norm = keys_.text("normalization").value_or("LayerNorm");
+    keys_.used("normalization", "model.style");
+    if ((norm == "RMSNorm") != turns)
+      draft_.warn(fmt::format("normalization {} is predicted as {} of its style", norm,
+                              turns ? "RMSNorm" : "LayerNorm"));
+    if (const auto ffn = keys_.integer("ffn-hidden-size", 1, most)) {
+      model["ffn"] = *ffn;
+      keys_.used("ffn-hidden-size", "model.ffn");
+    } else if (is_gated && model.contains("hidden")) {
+      model["ffn"] = model["hidden"].get<std::int64_t>() * 8 / 3 / 64 * 64;  // validate_args
+    }
+    const bool drops = keys_.number("hidden-dropout", 0, 1).value_or(0.1) > 0;
+    model["dropout"] = drops;
+    keys_.used("hidden-dropout", "model.dropout");
+  }
+
+  void read_experts() {
+    if (!keys_.has("num-experts"))
+      return;
+    ordered_json& model = draft_.model();
+    model["experts"] = count("num-experts", 8, "model.experts");
+    model["experts_per_token"] = count("moe-router-topk", 2, "model.experts_per_token");
+    if (keys_.has("moe-ffn-hidden-size"))
+      model["expert_ffn"] = count("moe-ffn-hidden-size", 1, "model.expert_ffn");
+    if (keys_.has("moe-shared-expert-intermediate-size")) {
+      model["shared_experts"] = 1;
+      model["shared_ffn"] = count("moe-shared-expert-intermediate-size", 1, "model.shared_ffn");
+    }
+    if (const auto factor = keys_.number("moe-expert-capacity-factor", 0.01, 1000)) {
+      model["capacity_factor"] = *factor;
+      keys_.used("moe-expert-capacity-factor", "model.capacity_factor");
+    }
+    keys_.leave({{{"moe-router-*", "moe-aux-loss-coeff", "moe-grouped-gemm", "moe-token-dispatcher-type",
+                   "moe-permute-fusion", "moe-z-loss-coeff", "moe-pad-expert-input-to-capacity"},
+                  "changes little of an iteration"}});
+  }
+
+  void read_degrees() {
+    const auto set = [&](const char* key, const char* name) {
+      const std::int64_t degree = count(key, 1, fmt::format("training.{}", name));
+      if (degree > 1)
+        draft_.training()[name] = degree;
+      return degree;
+    };
+    set("tensor-model-parallel-size", "tensor_parallel");
+    const std::int64_t stages = set("pipeline-model-parallel-size", "pipeline_parallel");
+    set("context-parallel-size", "context_parallel");
+    set("expert-model-parallel-size", "expert_parallel");
+    if (flag("sequence-parallel", "training.sequence_parallel"))
+      draft_.training()["sequence_parallel"] = true;
+    read_virtual_stages(stages);
+    if (flag("tp-comm-overlap", "training.tensor_parallel_overlap"))
+      draft_.training()["tensor_parallel_overlap"] = true;
+  }
+
+  void read_virtual_stages(std::int64_t stages) {
+    const auto layers = keys_.integer("num-layers-per-virtual-pipeline-stage", 1, most);
+    const std::int64_t all = draft_.model().value("layers", std::int64_t{0});
+    if (!layers || stages == 1)
+      return;
+    if (all % (stages * *layers) != 0)
+      return keys_.refused("num-layers-per-virtual-pipeline-stage", "does not divide the layers of a stage");
+    draft_.training()["pipeline_schedule"] = "interleaved";
+    draft_.training()["virtual_stages"] = all / stages / *layers;
+    keys_.used("num-layers-per-virtual-pipeline-stage", "training.virtual_stages");
+  }
+
+  void read_batch() {
+    draft_.training()["micro_batch"] = count("micro-batch-size", 1, "training.micro_batch");
+    if (keys_.has("global-batch-size"))
+      draft_.training()["global_batch"] = count("global-batch-size", 1, "training.global_batch");
+    if (keys_.has("rampup-batch-size"))
+      draft_.warn("rampup-batch-size is left aside: the batch at its end is what is predicted");
+  }
+
+  void read_precision() {
+    const bool is_bf16 = flag("bf16", "model.precision");
+    const bool is_fp16 = flag("fp16", "model.precision");
+    const bool is_fp8 = keys_.has("fp8-format") || keys_.has("fp8-hybrid");
+    keys_.used("fp8-format", "model.precision");
+    draft_.model()["precision"] = is_fp8 ? "fp8" : is_bf16 ? "bf16" : is_fp16 ? "fp16" : "fp32";
+  }
+
+  // --recompute-activations is --recompute-granularity selective.
+  void read_recomputation() {
+    const bool selects = flag("recompute-activations", "training.recompute");
+    const std::string kind = keys_.text("recompute-granularity").value_or(selects ? "selective" : "none");
+    if (kind != "none" && kind != "full" && kind != "selective")
+      return keys_.refused("recompute-granularity", "expected full or selective");
+    draft_.training()["recompute"] = kind;
+    keys_.used("recompute-granularity", "training.recompute");
+    const std::string method = keys_.text("recompute-method").value_or("uniform");
+    keys_.used("recompute-method", "training.recompute");
+    const std::int64_t layers = count("recompute-num-layers", 1, "training.recompute");
+    if (kind == "full" && method == "uniform" && layers > 1)
+      draft_.training()["recompute"] = fmt::format("every_{}", layers);
+    if (kind == "full" && method == "block")
+      draft_.warn("recompute-method block is predicted as if every layer were computed again");
+  }
+
+  void read_optimizer() {
+    ordered_json& training = draft_.training();
+    training["strategy"] = flag("use-distributed-optimizer", "training.strategy") ? "zero1" : "ddp";
+    const std::string optimizer = optimizer_named(keys_.text("optimizer").value_or("adam"));
+    if (optimizer.empty())
+      keys_.refused("optimizer", "expected adam or sgd");
+    else
+      keys_.used("optimizer", "training.optimizer");
+    training["optimizer"] = optimizer.empty() ? "adam" : optimizer;
+    training["gradient_clipping"] = keys_.number("clip-grad", 0, 1e30).value_or(1) > 0;
+    keys_.used("clip-grad", "training.gradient_clipping");
+    const bool overlaps = flag("overlap-grad-reduce", "communication.overlap");
+    draft_.communication()["overlap"] = overlaps;
+    if (flag("overlap-param-gather", "training.overlap_param_gather") && training["strategy"] == "zero1")
+      training["overlap_param_gather"] = true;
+    if (flag("accumulate-allreduce-grads-in-fp32", "training.accumulate_allreduce_grads_in_fp32"))
+      training["accumulate_allreduce_grads_in_fp32"] = true;
+  }
+
+  void refuse_what_is_not_predicted() {
+    for (const char* key : {"use-torch-fsdp2", "use-custom-fsdp", "use-megatron-fsdp",
+                            "multi-latent-attention", "optimizer-cpu-offload", "cpu-offloading-num-layers",
+                            "num-layers-per-stage", "decoder-first-pipeline-num-layers", "mtp-num-layers"})
+      if (keys_.has(key))
+        keys_.refused(key, "is not read from here");
+  }
+
+  void leave_others() { keys_.leave(left_aside); }
+
+  KeyAccount keys_;
+  ScenarioDraft draft_;
+};
+
+Imported import_megatron_arguments(const ImportRequest& request) {
+  const ordered_json arguments = arguments_of(read_whole(request), request.file_name);
+  if (!arguments.contains("num-layers") && !arguments.contains("micro-batch-size"))
+    throw ConfigError(fmt::format(
+        "{}: found neither --num-layers nor --micro-batch-size, expected arguments of Megatron-LM",
+        request.file_name));
+  return MegatronReader(arguments, request).read();
+}
+
+bool is_megatron_arguments(std::string_view beginning) {
+  return beginning.find("--num-layers") != beginning.npos &&
+         beginning.find("--hidden-size") != beginning.npos;
+}
+
+const Registration<Importer> registration{"megatron_arguments",
+                                          Importer{.import = import_megatron_arguments,
+                                                   .recognises = is_megatron_arguments,
+                                                   .makes = ImportedThing::scenario,
+                                                   .description = "arguments of Megatron-LM",
+                                                   .asks_for = {"cluster", "model", "training"}}};
+
+}  // namespace
+}  // namespace lockstep

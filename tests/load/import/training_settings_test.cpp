@@ -1,0 +1,220 @@
+// Settings of launchers and what they become: TrainingArguments, accelerate, DeepSpeed, Megatron-LM, torchtitan.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/base/error.h"
+#include "sim/load/load.h"
+#include "tests/scenario/lab.h"
+#include "tests/support/import_samples.h"
+
+namespace lockstep::training_settings_test {
+
+using nlohmann::ordered_json;
+using testing::bytes_of;
+using testing::import_sample;
+using testing::import_text;
+using testing::samples_folder;
+
+ordered_json sample(const std::string& kind, const std::string& name) {
+  return ordered_json::parse(bytes_of(samples_folder() / kind / (name + ".json")));
+}
+
+KeyFate fate_of(const Imported& imported, const std::string& key) {
+  const auto found = std::find_if(imported.keys.begin(), imported.keys.end(),
+                                  [&](const KeyUse& use) { return use.key == key; });
+  REQUIRE(found != imported.keys.end());
+  return found->fate;
+}
+
+bool asks(const Imported& imported, const std::string& path) {
+  return std::any_of(imported.questions.begin(), imported.questions.end(),
+                     [&](const Question& question) { return question.path == path; });
+}
+
+TEST_CASE("TrainingArguments say batch, precision, optimizer and DDP's options") {
+  const Imported imported = import_sample(samples_folder() / "hf_training_arguments/ddp_bf16.json");
+  const ordered_json& made = imported.document;
+  CHECK(made["model"] == ordered_json{{"batch_per_gpu", 4}, {"precision", "amp_bf16"}});
+  CHECK(made["training"]["strategy"] == "ddp");
+  CHECK(made["training"]["framework"] == "hf_trainer");
+  CHECK(made["training"]["gradient_accumulation"] == 2);
+  CHECK(made["training"]["bucket_cap_mb"] == 50);
+  CHECK(made["training"]["find_unused_parameters"] == false);
+  CHECK(made["training"]["broadcast_buffers"] == false);
+  CHECK(made["compute"]["kernels"] == "compiled");
+  CHECK(asks(imported, "cluster.machine"));
+  CHECK(asks(imported, "model"));
+}
+
+TEST_CASE("the Trainer's FSDP shards, wraps blocks and sends half precision under autocast") {
+  const ordered_json training =
+      import_sample(samples_folder() / "hf_training_arguments/fsdp_alpaca.json").document["training"];
+  CHECK(training["strategy"] == "fsdp");
+  CHECK(training["auto_wrap"] == "block");
+  CHECK(training["backward_prefetch"] == "pre");
+  CHECK(training["param_dtype"] == "bf16");
+}
+
+TEST_CASE("the Trainer fills in DeepSpeed's autos with its own arguments") {
+  const Imported imported = import_sample(samples_folder() / "hf_training_arguments/deepspeed_inline.json");
+  const ordered_json& made = imported.document;
+  CHECK(made["training"]["strategy"] == "zero3");
+  CHECK(made["training"]["gradient_accumulation"] == 4);
+  CHECK(made["training"]["gradient_clipping"] == true);
+  CHECK(made["training"]["recompute"] == "full");
+  CHECK(made["model"] == ordered_json{{"batch_per_gpu", 2}, {"precision", "bf16"}});
+  CHECK(imported.questions.size() == 2);  // the cluster and the model
+}
+
+TEST_CASE("a DeepSpeed file that TrainingArguments name is read beside them") {
+  const testing::Folder folder;
+  folder.write("ds.json", sample("deepspeed_config", "zero1_bing_bert").dump());
+  const std::string arguments =
+      R"({"output_dir": "o", "per_device_train_batch_size": 32, "deepspeed": "ds.json"})";
+  const Imported imported =
+      import_text("hf_training_arguments", arguments, ordered_json::object(), folder.path() + "/args.json");
+  CHECK(imported.document["training"]["strategy"] == "zero1");
+  CHECK(fate_of(imported, "deepspeed: zero_optimization.stage") == KeyFate::used);
+  CHECK_THROWS_AS(import_text("hf_training_arguments", R"({"output_dir": "o", "deepspeed": "nowhere.json"})"),
+                  ConfigError);
+}
+
+TEST_CASE("what the Trainer can do and nobody predicts is refused by its key") {
+  const auto refuses = [](const char* key, const ordered_json& value) {
+    ordered_json arguments = sample("hf_training_arguments", "ddp_bf16");
+    arguments[key] = value;
+    return fate_of(import_text("hf_training_arguments", arguments.dump()), key) == KeyFate::refused;
+  };
+  CHECK(refuses("optim", "adafactor"));
+  CHECK(refuses("use_cpu", true));
+  CHECK(refuses("fp16", true));
+  CHECK(refuses("fsdp", "full_shard offload"));
+  CHECK(refuses("fsdp", "some_shard"));
+  CHECK(refuses("per_device_train_batch_size", 0));
+  CHECK(refuses("per_device_train_batch_size", "many"));
+  CHECK(refuses("ddp_bucket_cap_mb", -1));
+}
+
+TEST_CASE("each auto of DeepSpeed is asked for with the key that answers it") {
+  const Imported imported = import_sample(samples_folder() / "deepspeed_config/zero3_auto.json");
+  for (const char* path :
+       {"model.batch_per_gpu", "training.gradient_accumulation", "training.gradient_clipping",
+        "training.reduce_bucket_size", "training.stage3_prefetch_bucket_size",
+        "training.stage3_param_persistence_threshold", "model.precision", "cluster.machine", "model"}) {
+    CAPTURE(path);
+    CHECK(asks(imported, path));
+  }
+  CHECK(imported.document["training"]["strategy"] == "zero3");
+  CHECK(imported.document["training"]["stage3_max_live_parameters"] == 1'000'000'000);
+}
+
+TEST_CASE("DeepSpeed's global batch stays one, and its weights are of half precision") {
+  const ordered_json made =
+      import_sample(samples_folder() / "deepspeed_config/zero1_bing_bert.json").document;
+  CHECK(made["training"]["global_batch"] == 4096);
+  CHECK(made["model"] == ordered_json{{"batch_per_gpu", 32}, {"precision", "fp16"}});
+  CHECK(made["training"]["optimizer"] == "adam");
+}
+
+TEST_CASE("DeepSpeed's offloading is refused, and so is a stage that is none") {
+  ordered_json config = sample("deepspeed_config", "zero3_auto");
+  config["zero_optimization"]["offload_optimizer"]["device"] = "cpu";
+  config["zero_optimization"]["offload_optimizer"]["pin_memory"] = true;
+  const Imported imported = import_text("deepspeed_config", config.dump());
+  CHECK(fate_of(imported, "zero_optimization.offload_optimizer.device") == KeyFate::refused);
+  CHECK(fate_of(imported, "zero_optimization.offload_optimizer.pin_memory") == KeyFate::left_aside);
+  config["zero_optimization"]["stage"] = 4;
+  CHECK(fate_of(import_text("deepspeed_config", config.dump()), "zero_optimization.stage") ==
+        KeyFate::refused);
+}
+
+TEST_CASE("accelerate says nodes, GPUs of each, precision and sharding") {
+  const ordered_json made = import_sample(samples_folder() / "accelerate_config/fsdp.yaml").document;
+  CHECK(made["cluster"] == ordered_json{{"nodes", 2}, {"gpus_per_node", 8}});
+  CHECK(made["model"]["precision"] == "amp_bf16");
+  CHECK(made["training"]["strategy"] == "fsdp");
+  CHECK(made["training"]["recompute"] == "full");
+  const ordered_json cut = import_sample(samples_folder() / "accelerate_config/deepspeed.yaml").document;
+  CHECK(cut["training"]["strategy"] == "zero3");
+  CHECK(cut["model"]["precision"] == "bf16");
+}
+
+TEST_CASE("YAML that grows without bound, is cut off or says a key twice is refused with its place") {
+  const std::string head = "distributed_type: NO\nnum_processes: 1\n";
+  std::string bomb = head + "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int level = 1; level < 9; ++level) {
+    bomb += fmt::format("a{}: &a{} [", level, level);
+    for (int copy = 0; copy < 10; ++copy) bomb += fmt::format("{}*a{}", copy == 0 ? "" : ", ", level - 1);
+    bomb += "]\n";
+  }
+  CHECK_THROWS_WITH_AS(import_text("accelerate_config", bomb), doctest::Contains("more than settings need"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(import_text("accelerate_config", head + "debug: [1, 2"), doctest::Contains("sample:"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(import_text("accelerate_config", head + "num_processes: 2\n"),
+                       doctest::Contains("num_processes twice"), ConfigError);
+  CHECK_THROWS_AS(import_text("accelerate_config", head + std::string(100'000, '[')), ConfigError);
+  CHECK_THROWS_AS(import_text("accelerate_config",
+                              head + "x: " + std::string(5'000, '-') + "\n" + std::string(3'000, '{')),
+                  ConfigError);
+}
+
+TEST_CASE("Megatron-LM's arguments are a model as well") {
+  const ordered_json made = import_sample(samples_folder() / "megatron_arguments/llama2_70b.txt").document;
+  CHECK(made["model"]["style"] == "llama");
+  CHECK(made["model"]["kv_heads"] == 8);
+  CHECK(made["training"]["tensor_parallel"] == 8);
+  CHECK(made["training"]["pipeline_parallel"] == 4);
+  CHECK(made["training"]["strategy"] == "zero1");
+  CHECK(made["training"]["micro_batch"] == 1);
+  CHECK(made["communication"]["overlap"] == true);
+}
+
+TEST_CASE("a torchtitan job shards over what is left of the ranks") {
+  const ordered_json made = import_sample(samples_folder() / "torchtitan/llama3_8b.toml").document;
+  CHECK(made["model"] ==
+        ordered_json{
+            {"name", "llama3_8b"}, {"sequence_length", 8192}, {"batch_per_gpu", 1}, {"precision", "bf16"}});
+  CHECK(made["training"]["strategy"] == "fsdp");
+  const ordered_json cut = import_sample(samples_folder() / "torchtitan/llama3_405b.toml").document;
+  CHECK(cut["model"]["precision"] == "fp8");
+  CHECK(cut["training"]["tensor_parallel"] == 8);
+  CHECK(cut["training"]["micro_batch"] == 2);
+}
+
+// Each sample, with what it asks for, is a scenario that loads.
+TEST_CASE("what is imported loads once its questions are answered") {
+  const ProfileStore store(std::vector<std::string>{LOCKSTEP_SOURCE_DIR});
+  const auto loads = [&](const std::string& path, Overrides answers) {
+    CAPTURE(path);
+    const ordered_json document = import_sample(samples_folder() / path).document;
+    CHECK_NOTHROW(load_value(document, {.store = store, .overrides = answers, .accepts_any_size = true}));
+  };
+  const Overrides usual{{"cluster.machine", "dgx_h100"}, {"model", "llama3_8b"}};
+  const auto with = [](Overrides overrides, const Overrides& more) {
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return overrides;
+  };
+  loads("hf_training_arguments/ddp_bf16.json", usual);
+  loads("hf_training_arguments/fsdp_alpaca.json", usual);
+  loads("hf_training_arguments/deepspeed_inline.json", usual);
+  loads("deepspeed_config/zero1_bing_bert.json",
+        {{"cluster.machine", "dgx_a100_80gb"}, {"cluster.nodes", "16"}, {"model", "bert_large"}});
+  loads("deepspeed_config/zero3_auto.json", with(usual, {{"model.batch_per_gpu", "2"},
+                                                         {"model.precision", "bf16"},
+                                                         {"training.gradient_clipping", "true"},
+                                                         {"training.reduce_bucket_size", "16777216"}}));
+  const Overrides batch = with(usual, {{"model.batch_per_gpu", "2"}, {"training.optimizer", "adamw"}});
+  loads("accelerate_config/fsdp.yaml", batch);
+  loads("accelerate_config/deepspeed.yaml", batch);
+  loads("accelerate_config/multi_gpu.yaml", batch);
+  loads("megatron_arguments/llama2_70b.txt", {{"cluster.machine", "dgx_h100"}, {"cluster.nodes", "8"}});
+  loads("megatron_arguments/gpt3_345m.txt", {{"cluster.machine", "dgx_h100"}});
+  loads("torchtitan/llama3_8b.toml", {{"cluster.machine", "dgx_h100"}});
+  loads("torchtitan/llama3_405b.toml", {{"cluster.machine", "dgx_h100"}, {"cluster.nodes", "64"}});
+}
+
+}  // namespace lockstep::training_settings_test
