@@ -88,10 +88,12 @@ class TrainingArguments {
     const bool is_bf16 = keys_.flag("bf16").value_or(false);
     const bool is_fp16 = keys_.flag("fp16").value_or(false);
     const bool is_tf32 = keys_.flag("tf32").value_or(false);
+    draft_.model()["precision"] = is_bf16 ? "amp_bf16" : is_fp16 ? "amp_fp16" : is_tf32 ? "tf32" : "fp32";
+    for (const char* key : {"bf16", "fp16", "tf32"})
+      if (keys_.flag(key))
+        keys_.used(key, "model.precision");
     if (is_bf16 && is_fp16)
       keys_.refused("fp16", "stands beside bf16; expected one of them");
-    draft_.model()["precision"] = is_bf16 ? "amp_bf16" : is_fp16 ? "amp_fp16" : is_tf32 ? "tf32" : "fp32";
-    for (const char* key : {"bf16", "fp16", "tf32"}) keys_.used(key, "model.precision");
   }
 
   void read_optimizer() {

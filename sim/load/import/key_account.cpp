@@ -146,8 +146,9 @@ std::optional<std::string> KeyAccount::text(std::string_view key) {
 }
 
 void KeyAccount::mark(std::string_view key, KeyFate fate, std::string said) {
+  const auto is_open = [&](const Entry& entry) { return !entry.use || entry.use->fate != KeyFate::refused; };
   for (Entry& entry : entries_)
-    if (is_at_or_below(entry.key, key))
+    if (is_at_or_below(entry.key, key) && is_open(entry))
       entry.use = KeyUse{.key = entry.key, .fate = fate, .said = said};
 }
 

@@ -39,7 +39,7 @@ class KeyAccount {
   std::optional<bool> flag(std::string_view key);
   std::optional<std::string> text(std::string_view key);
 
-  // What became of a key, and of all below it; the last word holds.
+  // What became of a key, and of all below it. The last word holds, but a refusal stays.
   void used(std::string_view key, std::string said) { mark(key, KeyFate::used, std::move(said)); }
   void left(std::string_view key, std::string why) { mark(key, KeyFate::left_aside, std::move(why)); }
   void refused(std::string_view key, std::string why) { mark(key, KeyFate::refused, std::move(why)); }

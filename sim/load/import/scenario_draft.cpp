@@ -59,7 +59,7 @@ Imported ScenarioDraft::finish(KeyAccount& keys) {
     warn(fmt::format("not known here, and left aside: {}", list));
     keys.leave_unknown("not known here: what it changes is not predicted");
   }
-  for (const char* section : {"compute", "communication", "model", "cluster"})
+  for (const char* section : {"compute", "communication", "cluster"})
     if (document_[section].empty())
       document_.erase(section);
   imported_.document = std::move(document_);

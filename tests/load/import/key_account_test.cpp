@@ -34,6 +34,14 @@ TEST_CASE("a value of a wrong kind is refused, and answers as if it were missing
   for (const KeyUse& use : keys.uses()) CHECK(use.fate == KeyFate::refused);
 }
 
+TEST_CASE("a refusal stays, whatever is said of the key afterwards") {
+  KeyAccount keys = account(R"({"count": "many"})");
+  CHECK_FALSE(keys.integer("count", 0, 10));
+  keys.used("count", "somewhere");
+  keys.leave({{{"count"}, "it does not matter"}});
+  CHECK(keys.uses().front().fate == KeyFate::refused);
+}
+
 TEST_CASE("numbers and flags may stand in quotes, as launchers write them") {
   KeyAccount keys = account(R"({"count": "5e8", "yes": "True", "no": "no"})");
   CHECK(keys.integer("count", 0, 1'000'000'000) == 500'000'000);
