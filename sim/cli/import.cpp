@@ -22,6 +22,7 @@
 #include "sim/load/import/import_file.h"
 #include "sim/load/load.h"
 #include "sim/load/read_model.h"
+#include "sim/load/reading/store_shelf.h"
 #include "sim/report/report_text.h"
 
 namespace lockstep {
@@ -53,6 +54,16 @@ ordered_json document_of(const Overrides& overrides) {
   JsonDocument document = JsonDocument::from_value(ordered_json::object(), "--set");
   for (const auto& [path, value] : overrides) document.set(path, value);
   return document.value();
+}
+
+// Without those that the importer has used up.
+Overrides unanswered(const Overrides& overrides, const std::vector<std::string>& answered) {
+  Overrides left;
+  for (const auto& change : overrides)
+    if (std::find(answered.begin(), answered.end(), change.first.substr(0, change.first.find('.'))) ==
+        answered.end())
+      left.push_back(change);
+  return left;
 }
 
 ordered_json with_changes(const ordered_json& made, ImportedThing thing, const Overrides& overrides,
@@ -94,9 +105,8 @@ std::string summary_of_machine(const JsonReader& json, const Place& place) {
   return fmt::format("{}: {} x {}", reading.machine.name, reading.machine.gpus, reading.gpu.name);
 }
 
-Checked check(const ordered_json& made, ImportedThing thing, const std::string& file,
+Checked check(const ordered_json& made, ImportedThing thing, const std::string& file, const ProfileStore& store,
               const CommandContext& context) {
-  const ProfileStore store(context.data_directory);
   if (thing == ImportedThing::model)
     return check_alone(made, file, store, summary_of_model);
   if (thing == ImportedThing::machine)
@@ -127,22 +137,26 @@ ordered_json json_of(const std::vector<KeyUse>& keys) {
   return list;
 }
 
-Imported import_with(const NamedImporter& importer, const ImportArguments& arguments) {
+Imported import_with(const NamedImporter& importer, const ImportArguments& arguments,
+                     const ProfileStore& store) {
   const Overrides overrides = arguments.overrides();
   std::ifstream opened;
   const bool is_piped = arguments.file == "-";
+  const StoreShelf shelf(store);
   if (!is_piped)
     opened = open_import_file(arguments.file);
   const ImportRequest request{.file_name = is_piped ? "standard input" : arguments.file,
                               .file = is_piped ? std::cin : static_cast<std::istream&>(opened),
-                              .stated = document_of(overrides)};
+                              .stated = document_of(overrides),
+                              .profiles = &shelf};
   Imported imported = importer.second.import(request);
   if (arguments.wants_explanation && !arguments.wants_json)
     print(table_of(imported.keys));
   require_complete(imported, request);
   add_source(imported, importer, request.file_name);
   imported.document =
-      with_changes(imported.document, importer.second.makes, overrides, request.file_name + " as imported");
+      with_changes(imported.document, importer.second.makes, unanswered(overrides, imported.answered),
+                   request.file_name + " as imported");
   return imported;
 }
 
@@ -171,9 +185,10 @@ int run_import(const ImportArguments& arguments, const CommandContext& context) 
   require_files_of_their_own({{"--output", arguments.output}}, {arguments.file});
   if (!arguments.output.empty())
     static_cast<void>(AtomicFile(arguments.output));
-  Imported imported = import_with(importer, arguments);
+  const ProfileStore store(context.data_directory);
+  Imported imported = import_with(importer, arguments, store);
   const Checked checked =
-      check(imported.document, importer.second.makes, arguments.file + " as imported", context);
+      check(imported.document, importer.second.makes, arguments.file + " as imported", store, context);
   imported.warnings.insert(imported.warnings.end(), checked.warnings.begin(), checked.warnings.end());
   for (const std::string& warning : imported.warnings)
     print_diagnostic(fmt::format("lockstep: warning: {}\n", warning));

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sim/base/registry.h"
+#include "sim/load/import/profile_shelf.h"
 
 namespace lockstep {
 
@@ -35,6 +36,7 @@ struct ImportRequest {
   std::string file_name;        // for messages
   std::istream& file;           // as it lies on the disk: an importer of packed files unpacks it
   nlohmann::ordered_json stated = nlohmann::ordered_json::object();  // what its user adds: --set gpu=h100_sxm_80gb
+  const ProfileShelf* profiles = nullptr;                            // null: none are at hand
 };
 
 // What the file does not say and `stated` has to: asked for together, each with the --set that answers it.
@@ -50,6 +52,8 @@ struct Imported {
   std::vector<Question> questions = {};
   std::vector<std::string> warnings = {};  // also what is left aside and matters
   std::string report = {};  // what is worth printing beside it, in lines; empty: nothing
+  // Outermost keys of `stated` that were answers to a question and are no keys of what is made: not laid over it.
+  std::vector<std::string> answered = {};
 };
 
 enum class ImportedThing { model, machine, scenario, plan };
