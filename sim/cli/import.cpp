@@ -24,6 +24,7 @@
 #include "sim/load/read_model.h"
 #include "sim/load/reading/store_shelf.h"
 #include "sim/report/report_text.h"
+#include "sim/study/bench/logged_choices.h"
 
 namespace lockstep {
 namespace {
@@ -111,7 +112,7 @@ Checked check(const ordered_json& made, ImportedThing thing, const std::string& 
     return check_alone(made, file, store, summary_of_model);
   if (thing == ImportedThing::machine)
     return check_alone(made, file, store, summary_of_machine);
-  if (thing == ImportedThing::plan)
+  if (thing == ImportedThing::plan || thing == ImportedThing::log)
     return {};
   const LoadedScenario scenario =
       load_value(made, {.store = store,
@@ -160,6 +161,21 @@ Imported import_with(const NamedImporter& importer, const ImportArguments& argum
   return imported;
 }
 
+// What Lockstep would have chosen where the log was made, if its user says on which machine that was.
+void compare_log(const ImportArguments& arguments, const ProfileStore& store, Imported& imported) {
+  const ordered_json stated = document_of(arguments.overrides());
+  const ordered_json machine = stated.value("machine", ordered_json());
+  if (machine.is_null())
+    return;
+  const ordered_json nodes = stated.value("nodes", ordered_json());
+  const LoggedSetting setting{.machine = machine.is_string() ? machine.get<std::string>() : machine.dump(),
+                              .nodes = nodes.is_number_integer() ? nodes.get<std::int64_t>() : 0};
+  const ComparedChoices compared = compare_logged_choices(imported.document, setting, store);
+  imported.warnings.insert(imported.warnings.end(), compared.warnings.begin(), compared.warnings.end());
+  imported.report += to_text(compared);
+  imported.document["compared"] = to_json(compared);
+}
+
 void print_answer(const ImportArguments& arguments, const NamedImporter& importer, const Imported& imported,
                   const std::string& summary) {
   if (arguments.wants_json) {
@@ -173,6 +189,8 @@ void print_answer(const ImportArguments& arguments, const NamedImporter& importe
   } else if (!arguments.output.empty()) {
     print(fmt::format("{}{}{}wrote {} to {}\n", imported.report, summary, summary.empty() ? "" : "\n",
                       noun_of(importer.second.makes), arguments.output));
+  } else if (importer.second.makes == ImportedThing::log) {
+    print(imported.report);
   } else {
     print_diagnostic(imported.report);
     if (!arguments.wants_explanation)
@@ -187,6 +205,8 @@ int run_import(const ImportArguments& arguments, const CommandContext& context) 
     static_cast<void>(AtomicFile(arguments.output));
   const ProfileStore store(context.data_directory);
   Imported imported = import_with(importer, arguments, store);
+  if (importer.second.makes == ImportedThing::log)
+    compare_log(arguments, store, imported);
   const Checked checked =
       check(imported.document, importer.second.makes, arguments.file + " as imported", store, context);
   imported.warnings.insert(imported.warnings.end(), checked.warnings.begin(), checked.warnings.end());

@@ -33,7 +33,8 @@ bool is_answered(const Question& question, const nlohmann::ordered_json& stated)
 }  // namespace
 
 std::string_view noun_of(ImportedThing thing) {
-  constexpr std::array<std::string_view, 4> nouns{"a model", "a machine", "a scenario", "a plan"};
+  constexpr std::array<std::string_view, 5> nouns{"a model", "a machine", "a scenario", "a plan",
+                                                  "what a log says"};
   return nouns[static_cast<std::size_t>(thing)];
 }
 
@@ -109,7 +110,9 @@ void require_complete(const Imported& imported, const ImportRequest& request, st
 }
 
 void add_source(Imported& imported, const NamedImporter& importer, const std::string& file_name) {
-  if (importer.second.makes != ImportedThing::plan && !imported.document.contains("source"))
+  const bool has_source =
+      importer.second.makes != ImportedThing::plan && importer.second.makes != ImportedThing::log;
+  if (has_source && !imported.document.contains("source"))
     imported.document["source"] =
         fmt::format("{} ({})", fs::path(file_name).filename().string(), importer.second.description);
 }

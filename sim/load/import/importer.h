@@ -56,7 +56,8 @@ struct Imported {
   std::vector<std::string> answered = {};
 };
 
-enum class ImportedThing { model, machine, scenario, plan };
+// `log`: what another library did, to be set beside what Lockstep would do; nothing reads it as input.
+enum class ImportedThing { model, machine, scenario, plan, log };
 
 struct Importer {
   Imported (*import)(const ImportRequest& request) = nullptr;
