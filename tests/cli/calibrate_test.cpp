@@ -122,6 +122,49 @@ TEST_CASE("a log may come from standard input, once") {
   CHECK(text_of(logs.path("mine.json")).empty());
 }
 
+TEST_CASE("a log that is still being written is read from its pipe, whatever pieces it comes in") {
+  const LogFolder logs;
+  REQUIRE(run_program(logs.arguments("--json --quiet")).exit_code == 0);
+  const auto figures = [&] {  // without who they are from
+    json profile = json::parse(text_of(logs.path("mine.json")));
+    profile.erase("source");
+    profile.erase("sources");
+    return profile;
+  };
+  const json from_file = figures();
+  const std::string run = logs.path("run.log");
+  const std::string calibrate =
+      std::string(LOCKSTEP_BINARY) + " calibrate --machine dgx1_v100 - -o " + logs.path("mine.json");
+  for (const std::string& writer :
+       {"dd bs=13 status=none if=" + run, "while IFS= read -r line; do echo \"$line\"; done < " + run}) {
+    const Answer answer =
+        testing::run_command("{ " + writer + "; echo '# Avg bus bandwidth : 1'; } | " + calibrate);
+    CAPTURE(answer.diagnostics);
+    CHECK(answer.exit_code == 0);
+    CHECK(figures() == from_file);
+    CHECK_FALSE(contains(answer.diagnostics, "pipe ended"));
+  }
+}
+
+TEST_CASE("a pipe whose writer dies is calibrated to what it has written whole, and told") {
+  const LogFolder logs;
+  const std::string run = logs.path("run.log");
+  const std::string whole = text_of(run);
+  const std::string calibrate =
+      std::string(LOCKSTEP_BINARY) + " calibrate --json --machine dgx1_v100 - -o " + logs.path("mine.json");
+  const auto points_of = [&](std::size_t bytes) {
+    const Answer answer = testing::run_command(fmt::format("head -c {} {} | {}", bytes, run, calibrate));
+    CAPTURE(answer.diagnostics);
+    REQUIRE(answer.exit_code == 0);
+    CHECK(contains(answer.diagnostics, "the pipe ended before the benchmark did"));
+    CHECK(contains(answer.diagnostics, "the pipe ended within it") == (whole[bytes - 1] != '\n'));
+    return json::parse(answer.out)["points"].size();
+  };
+  CHECK(points_of(whole.size()) == 26);
+  // Of the last row, without its line end, nobody knows whether its numbers are whole.
+  CHECK(points_of(whole.size() - 1) == 25);
+}
+
 TEST_CASE("a log is never overwritten by its own calibration") {
   const LogFolder logs;
   const std::string before = text_of(logs.path("run.log"));

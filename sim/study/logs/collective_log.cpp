@@ -45,10 +45,12 @@ class LogLines {
  public:
   explicit LogLines(const fs::path& file) : file_(name_of(file)), buffer_(longest_line) {
     if (file == standard_input) {
+      is_piped_ = true;
       return;
     }
     std::error_code error;
     const fs::file_status status = fs::status(file, error);
+    is_piped_ = fs::is_fifo(status);
     if (status.type() == fs::file_type::not_found) {
       refuse("found no such file");
     }
@@ -68,6 +70,9 @@ class LogLines {
 
   std::int64_t number() const { return number_; }
   std::int64_t bytes() const { return bytes_; }
+  bool is_piped() const { return is_piped_; }
+  // The last line had no end.
+  bool is_cut() const { return is_cut_; }
 
   std::optional<std::string_view> next() {
     stream_->getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
@@ -81,6 +86,8 @@ class LogLines {
       count_taken();
     } else if (!stream_->eof()) {
       --length;  // the newline
+    } else {
+      is_cut_ = true;
     }
     ++number_;
     return std::string_view(buffer_.data(), length);
@@ -110,7 +117,14 @@ class LogLines {
   std::vector<char> buffer_;
   std::int64_t number_ = 0;
   std::int64_t bytes_ = 0;
+  bool is_piped_ = false;
+  bool is_cut_ = false;
 };
+
+// What nccl-tests prints below its last row, in any release.
+bool ends_a_run(std::string_view line) {
+  return line.find("Out of bounds values") != line.npos || line.find("Avg bus bandwidth") != line.npos;
+}
 
 class LogReader {
  public:
@@ -123,6 +137,7 @@ class LogReader {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     line.remove_prefix(line.starts_with(byte_order_mark) ? byte_order_mark.size() : 0);
     read_facts(number, line);
+    has_ended_ |= ends_a_run(line);
     const std::string_view text = without_launcher_prefix(line);
     if (auto layout = read_log_header(number, text)) {
       layout_ = *std::move(layout);
@@ -137,6 +152,17 @@ class LogReader {
           {.line = number,
            .text = fmt::format("\"{}\" is {}", shown(text),
                                is_header ? "a header without the column time_us" : "no row")});
+    }
+  }
+
+  // A pipe whose writer is gone: what it left of its last line counts for nothing.
+  void end_pipe(std::int64_t last_line, bool is_cut) {
+    if (is_cut && !log_.rows.empty() && log_.rows.back().line == last_line) {
+      log_.rows.pop_back();
+      skip(last_line, "the pipe ended within it");
+    }
+    if (!has_ended_ && layout_.line > 0 && devices_.has_any()) {
+      log_.cut_short = "the pipe ended before the benchmark did: no line says \"Avg bus bandwidth\"";
     }
   }
 
@@ -260,6 +286,7 @@ class LogReader {
   std::optional<RankPlacement> placement_;
   std::vector<CollectiveLogNote> strangers_;  // the first lines that nothing here reads
   bool has_seen_a_sign_ = false;
+  bool has_ended_ = false;
 };
 
 }  // namespace
@@ -273,6 +300,9 @@ std::vector<std::string> describe_skipped_lines(const CollectiveLog& log) {
   if (log.skipped_lines > noted) {
     sentences.push_back(
         fmt::format("{}: and {} more rows were skipped", log.file, log.skipped_lines - noted));
+  }
+  if (!log.cut_short.empty()) {
+    sentences.push_back(fmt::format("{}: {}", log.file, log.cut_short));
   }
   return sentences;
 }
@@ -288,6 +318,9 @@ CollectiveLog read_collective_log(const fs::path& file) {
     }
     reader.read(lines.number(), *line);
     gave_up = !reader.has_seen_a_sign() && lines.bytes() > most_without_a_sign;
+  }
+  if (lines.is_piped() && !gave_up) {
+    reader.end_pipe(lines.number(), lines.is_cut());
   }
   return reader.finish(lines.number(), gave_up);
 }

@@ -56,6 +56,7 @@ struct CollectiveLog {
   std::vector<CollectiveLogRow> rows = {};
   std::vector<CollectiveLogNote> notes = {};  // of the first 20 lines that were skipped
   std::int64_t skipped_lines = 0;
+  std::string cut_short = {};  // of a pipe: how it ended before the benchmark did; empty: it did not
 };
 
 // Standard input by name, as on a command line.
@@ -63,11 +64,12 @@ inline constexpr const char* standard_input = "-";
 
 // Takes the tables that nccl-tests and rccl-tests print, and CSV with any of these columns (empty: not
 // printed): size_bytes,time_us,algbw_gbs,busbw_gbs,inplace_time_us,inplace_algbw_gbs,inplace_busbw_gbs.
-// Throws ConfigError: a file that is missing, unreadable, above 64 MiB or without a row; several collectives
+// A pipe is read until its writer closes it, however slowly it writes; a row that it leaves without a line end counts
+// as cut. Throws ConfigError: a file that is missing, unreadable, above 64 MiB or without a row; several collectives
 // or numbers of ranks; decimal commas.
 CollectiveLog read_collective_log(const std::filesystem::path& file);
 
-// "FILE:LINE: skipped a row: WHY" for each note, and how many more there are.
+// "FILE:LINE: skipped a row: WHY" for each note, how many more there are, and how a pipe was cut short.
 std::vector<std::string> describe_skipped_lines(const CollectiveLog& log);
 
 // Why these figures cannot be of a sound run: one sentence for each kind of trouble. Empty: healthy.

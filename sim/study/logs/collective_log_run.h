@@ -59,6 +59,7 @@ class DeviceList {
   // long lists are printed cut.
   std::optional<RankPlacement> take();
   std::string gpus() const;
+  bool has_any() const { return line_ > 0; }
 
  private:
   void add(std::int64_t number, std::int64_t rank, std::string_view host, std::string_view gpu);

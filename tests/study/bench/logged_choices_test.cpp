@@ -26,8 +26,8 @@ Json log_of(const Json& choices, std::int64_t ranks = 16, std::int64_t nodes = 2
 }
 
 TEST_CASE("each logged size stands beside what the tuner chooses, and forcing one algorithm forces it here") {
-  Json log =
-      log_of(Json::array({choice("all_reduce", 1024, "tree", "ll"), choice("all_reduce", 1 << 30, "ring", "ll128")}));
+  Json log = log_of(Json::array(
+      {choice("all_reduce", 1024, "tree", "ll"), choice("all_reduce", 1 << 30, "ring", "ll128")}));
   const ComparedChoices compared =
       compare_logged_choices(log, {.machine = "dgx_a100_40gb"}, shipped_profiles());
   REQUIRE(compared.choices.size() == 2);
@@ -47,8 +47,9 @@ TEST_CASE("each logged size stands beside what the tuner chooses, and forcing on
 
 TEST_CASE("a size of one rank counts as the whole buffer") {
   const auto of = [](std::int64_t bytes, bool of_one_rank) {
-    return compare_logged_choices(log_of(Json::array({choice("all_gather", bytes, "ring", "ll", 8, of_one_rank)})),
-                                  {.machine = "dgx_a100_40gb"}, shipped_profiles())
+    return compare_logged_choices(
+               log_of(Json::array({choice("all_gather", bytes, "ring", "ll", 8, of_one_rank)})),
+               {.machine = "dgx_a100_40gb"}, shipped_profiles())
         .choices.at(0)
         .here;
   };
@@ -62,8 +63,8 @@ TEST_CASE("a size of one rank counts as the whole buffer") {
 
 TEST_CASE("what cannot be compared is told or refused") {
   const ProfileStore& store = shipped_profiles();
-  const ComparedChoices unnamed =
-      compare_logged_choices(log_of(Json::array({choice("", 4, "tree", "ll")})), {.machine = "dgx_a100_40gb"}, store);
+  const ComparedChoices unnamed = compare_logged_choices(log_of(Json::array({choice("", 4, "tree", "ll")})),
+                                                         {.machine = "dgx_a100_40gb"}, store);
   CHECK(unnamed.choices.empty());
   CHECK(unnamed.warnings.size() == 1);
   CHECK_THROWS_AS(compare_logged_choices(log_of(Json::array(), 16, 0), {.machine = "dgx_a100_40gb"}, store),
