@@ -67,7 +67,14 @@ class MachineDocument {
   void fill();
   void offer_machines();
   void lend(ordered_json& document);
+  template <class Value>
+  Value said_or_lent(const std::string& part, const Value& said, const Value& lent, const Value& nothing);
+  std::int64_t sockets(const MachineClaims& lent);
+  std::string socket_link(const MachineClaims& lent, std::int64_t sockets);
   ordered_json host();
+  ordered_json lent_nics();
+  void lend_links(std::vector<NicPlace>& places);
+  void ask_for_links(const std::vector<NicPlace>& places);
   ordered_json nics();
   void note_unused_nics();
   void warn_of_sockets(std::int64_t sockets);
@@ -237,79 +244,107 @@ void MachineDocument::warn_of_sockets(std::int64_t sockets) {
   }
 }
 
-ordered_json MachineDocument::host() {
-  const MachineClaims lent = base_ == nullptr ? MachineClaims{} : claims_of(*base_);
-  ordered_json host = ordered_json::object();
-  const ordered_json stated_sockets = stated("host", "sockets");
-  std::int64_t sockets =
-      stated_sockets.is_number_integer() ? stated_sockets.get<std::int64_t>() : said_.sockets;
-  if (sockets == 0 && (sockets = lent.sockets) > 0)
-    take("host.sockets");
+// What is said, else what is lent, which is told; `nothing` where neither says it.
+template <class Value>
+Value MachineDocument::said_or_lent(const std::string& part, const Value& said, const Value& lent,
+                                    const Value& nothing) {
+  if (said != nothing || lent == nothing)
+    return said;
+  take(part);
+  return lent;
+}
+
+std::int64_t MachineDocument::sockets(const MachineClaims& lent) {
+  if (const ordered_json sockets = stated("host", "sockets"); sockets.is_number_integer())
+    return sockets.get<std::int64_t>();
+  const std::int64_t sockets = said_or_lent("host.sockets", said_.sockets, lent.sockets, std::int64_t{0});
   if (sockets == 0 && facts_.gpus > 1)
     ask("host.sockets", "2", "does not say how many sockets the host has (a NUMA node may be a part of one)");
-  if (sockets > 0)
-    host["sockets"] = sockets;
-  std::string link = said_.socket_link;
-  if (link.empty() && sockets > 1 && !(link = lent.socket_link).empty())
-    take("host.socket_link");
-  if (link.empty() && sockets != 1 && facts_.gpus > 1)
+  return sockets;
+}
+
+std::string MachineDocument::socket_link(const MachineClaims& lent, std::int64_t sockets) {
+  if (sockets == 1 || facts_.gpus == 1)
+    return "";
+  const std::string link =
+      said_or_lent("host.socket_link", said_.socket_link, lent.socket_link, std::string());
+  if (link.empty())
     ask("host.socket_link", "upi", "does not say what joins the sockets");
-  if (!link.empty() && sockets > 1)
+  return link;
+}
+
+ordered_json MachineDocument::host() {
+  const MachineClaims lent = base_ == nullptr ? MachineClaims{} : claims_of(*base_);
+  const std::int64_t count = sockets(lent);
+  const std::string link = socket_link(lent, count);
+  const std::string pcie = said_or_lent("host.pcie", said_.pcie, lent.pcie, std::string());
+  const auto switches = said_or_lent("host.pcie_switches", said_.pcie_switches, lent.pcie_switches, {});
+  ordered_json host = ordered_json::object();
+  if (count > 0)
+    host["sockets"] = count;
+  if (!link.empty())
     host["socket_link"] = link;
-  std::string pcie = said_.pcie;
-  if (pcie.empty() && !(pcie = lent.pcie).empty())
-    take("host.pcie");
   if (!pcie.empty())
     host["pcie"] = pcie;
-  std::vector<std::vector<std::int64_t>> switches = said_.pcie_switches;
-  if (switches.empty() && !(switches = lent.pcie_switches).empty())
-    take("host.pcie_switches");
   if (!switches.empty())
     host["pcie_switches"] = switches;
-  warn_of_sockets(sockets);
+  warn_of_sockets(count);
   return host;
 }
 
-ordered_json MachineDocument::nics() {
-  if (!said_.nics) {
-    if (base_ != nullptr && base_->contains("nics")) {
-      take("nics");
-      return (*base_)["nics"];
-    }
-    if (stated("nics").is_null())
-      result_.warnings.push_back(
-          fmt::format("{}: {}: the machine has none, so that it is one node alone (--set nics.count=8 --set "
-                      "nics.link=ndr400)",
-                      request_.file_name,
-                      facts_.has_nics ? "shows no NICs" : "a dump of this kind says nothing of NICs"));
-    return {};
+// Of a dump that shows none.
+ordered_json MachineDocument::lent_nics() {
+  if (base_ != nullptr && base_->contains("nics")) {
+    take("nics");
+    return (*base_)["nics"];
   }
-  std::vector<NicPlace> places = *said_.nics;
+  if (stated("nics").is_null())
+    result_.warnings.push_back(fmt::format(
+        "{}: {}: the machine has none, so that it is one node alone (--set nics.count=8 --set "
+        "nics.link=ndr400)",
+        request_.file_name, facts_.has_nics ? "shows no NICs" : "a dump of this kind says nothing of NICs"));
+  return {};
+}
+
+void MachineDocument::lend_links(std::vector<NicPlace>& places) {
   const std::vector<NicPlace> lent = base_ == nullptr ? std::vector<NicPlace>{} : *claims_of(*base_).nics;
-  for (std::size_t nic = 0; nic < places.size(); ++nic)
-    if (places[nic].link.empty() && lent.size() == places.size() && lent[nic].gpus == places[nic].gpus) {
-      places[nic].link = lent[nic].link;
-      take("nics");
-    }
+  for (std::size_t nic = 0; nic < places.size() && lent.size() == places.size(); ++nic)
+    if (lent[nic].gpus == places[nic].gpus)
+      places[nic].link = said_or_lent("nics", places[nic].link, lent[nic].link, std::string());
+}
+
+void MachineDocument::ask_for_links(const std::vector<NicPlace>& places) {
   const auto unsaid =
       std::find_if(places.begin(), places.end(), [](const NicPlace& nic) { return nic.link.empty(); });
-  if (unsaid != places.end()) {
-    const NicFacts& nic = facts_.nics[placed_[static_cast<std::size_t>(unsaid - places.begin())].nic];
-    ask("nic", "hdr200",
-        fmt::format(
-            "does not say which link the NIC {} has{}", printable_name(nic.name),
-            nic.rate.empty() ? "" : fmt::format(" ({} fits several or none that are shipped)", nic.rate)));
-  }
-  const auto spread =
-      spread_evenly(places.front().link, static_cast<std::int64_t>(places.size()), said_.gpus);
-  const bool is_even =
-      std::equal(places.begin(), places.end(), spread.begin(), spread.end(),
-                 [](const NicPlace& a, const NicPlace& b) { return a.link == b.link && a.gpus == b.gpus; });
-  if (is_even)
+  if (unsaid == places.end())
+    return;
+  const NicFacts& nic = facts_.nics[placed_[static_cast<std::size_t>(unsaid - places.begin())].nic];
+  const std::string rate =
+      nic.rate.empty() ? "" : fmt::format(" ({} fits several that are shipped, or none)", nic.rate);
+  ask("nic", "hdr200",
+      fmt::format("does not say which link the NIC {} has{}", printable_name(nic.name), rate));
+}
+
+// {"count", "link"} where they are alike and spread evenly.
+ordered_json json_of(const std::vector<NicPlace>& places, std::int64_t gpus) {
+  const auto is_alike = [](const NicPlace& a, const NicPlace& b) {
+    return a.link == b.link && a.gpus == b.gpus;
+  };
+  const auto spread = spread_evenly(places.front().link, static_cast<std::int64_t>(places.size()), gpus);
+  if (std::equal(places.begin(), places.end(), spread.begin(), spread.end(), is_alike))
     return {{"count", places.size()}, {"link", places.front().link}};
   ordered_json list = ordered_json::array();
   for (const NicPlace& nic : places) list.push_back({{"link", nic.link}, {"gpus", nic.gpus}});
   return list;
+}
+
+ordered_json MachineDocument::nics() {
+  if (!said_.nics)
+    return lent_nics();
+  std::vector<NicPlace> places = *said_.nics;
+  lend_links(places);
+  ask_for_links(places);
+  return json_of(places, said_.gpus);
 }
 
 void MachineDocument::note_unused_nics() {

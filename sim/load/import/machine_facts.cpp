@@ -1,9 +1,14 @@
 #include "sim/load/import/machine_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
+
+#include "sim/base/error.h"
+#include "sim/load/import/import_file.h"
 
 namespace lockstep {
 namespace {
@@ -55,6 +60,15 @@ Groups join_below_ports(const MachineFacts& facts) {
 }
 
 }  // namespace
+
+std::string read_dump(const ImportRequest& request) {
+  constexpr std::size_t most_bytes = std::size_t{4} << 20;
+  std::string text = read_whole(request);
+  if (text.size() > most_bytes)
+    throw ConfigError(fmt::format("{}: found more than 4 MiB, expected the dump of one machine's topology",
+                                  request.file_name));
+  return text;
+}
 
 std::vector<PlacedNic> place_nics(const MachineFacts& facts) {
   std::map<std::vector<std::size_t>, std::vector<std::int64_t>> sharers;

@@ -52,6 +52,9 @@ struct MachineFacts {
   std::vector<std::string> warnings = {};
 };
 
+// The whole text of a dump. Throws ConfigError above 4 MiB: a node's own takes kilobytes.
+std::string read_dump(const ImportRequest& request);
+
 // NICs that some GPU is nearest to, each with those GPUs; in the order of these. Alike near ones are dealt out to the
 // GPUs that share them, as NCCL's ncclTopoGetLocalNet does.
 struct PlacedNic {

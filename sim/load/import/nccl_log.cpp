@@ -134,7 +134,7 @@ class LogReader {
     std::string host;
     for (const std::string& word : words_of(prefix))
       if (std::count(word.begin(), word.end(), ':') == 2)
-        host = word.substr(0, word.find(':'));
+        host = word.substr(0, std::min<std::size_t>(word.find(':'), 255));
     return host;
   }
   void read_version(std::string_view line);
@@ -241,8 +241,8 @@ bool LogReader::read_connection(std::string_view text) {
       kind += (kind.empty() ? "" : "/") + part;
     at = end + 1;
   }
-  if (transports_.size() < most_rings || transports_.contains(kind))
-    ++transports_[printable_name(kind)];
+  if (transports_.size() < most_rings)
+    ++transports_[printable_name(std::string_view(kind).substr(0, 64))];
   return true;
 }
 

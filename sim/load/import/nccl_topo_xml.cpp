@@ -18,7 +18,6 @@
 
 #include "sim/base/error.h"
 #include "sim/base/printable.h"
-#include "sim/load/import/import_file.h"
 #include "sim/load/import/machine_document.h"
 
 namespace lockstep {
@@ -347,7 +346,7 @@ MachineFacts TreeReader::facts() {
 }
 
 Imported import_tree(const ImportRequest& request) {
-  const std::string text = read_whole(request);
+  const std::string text = read_dump(request);
   TreeReader reader(text, request);
   const MachineFacts facts = reader.facts();
   return write_machine(facts, request, reader.keys());

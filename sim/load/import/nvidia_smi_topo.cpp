@@ -15,7 +15,6 @@
 
 #include "sim/base/error.h"
 #include "sim/base/printable.h"
-#include "sim/load/import/import_file.h"
 #include "sim/load/import/machine_document.h"
 #include "sim/load/import/printed_table.h"
 
@@ -311,7 +310,7 @@ std::vector<KeyUse> keys_of(const Table& table, const MachineFacts& facts) {
 }
 
 Imported import_topology(const ImportRequest& request) {
-  const std::vector<PrintedLine> lines = printed_lines(read_whole(request));
+  const std::vector<PrintedLine> lines = printed_lines(read_dump(request));
   const Table table = TableReader(lines, request.file_name).read();
   const MachineFacts facts = facts_of(table, request.file_name);
   return write_machine(facts, request, keys_of(table, facts));

@@ -15,7 +15,6 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/base/printable.h"
-#include "sim/load/import/import_file.h"
 #include "sim/load/import/machine_document.h"
 #include "sim/load/import/printed_table.h"
 
@@ -251,7 +250,7 @@ MachineFacts facts_of(const Topology& topology, const ImportRequest& request) {
 }
 
 Imported import_topology(const ImportRequest& request) {
-  const std::string text = read_whole(request);
+  const std::string text = read_dump(request);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string::npos && text[first] == '{';
   const Topology topology = is_json ? read_json(text, request) : TextReader(request).read(text);

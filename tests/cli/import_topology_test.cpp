@@ -1,0 +1,78 @@
+// Topologies and logs as a user imports them: what is printed, written, asked for and refused.
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/program.h"
+
+namespace lockstep::import_topology_test {
+
+using nlohmann::json;
+using testing::Answer;
+using testing::check_refused;
+using testing::contains;
+using testing::Folder;
+using testing::run_program;
+using testing::text_of;
+
+std::string dump(const std::string& name) {
+  return std::string(LOCKSTEP_SOURCE_DIR) + "/tests/load/import/topologies/" + name;
+}
+
+TEST_CASE("a DGX A100's topology becomes a machine that predicts as the shipped one does") {
+  const Folder folder;
+  const std::string machine = folder.path() + "/mine.json";
+  const Answer imported = run_program("import nvidia_smi_topo " + dump("dgx_a100.txt") +
+                                      " --set gpu=a100_sxm_40gb --set nic=hdr200 -o " + machine);
+  CAPTURE(imported.diagnostics);
+  REQUIRE(imported.exit_code == 0);
+  CHECK(contains(imported.diagnostics, "agrees with dgx_a100_40gb in all that it says"));
+  CHECK_FALSE(json::parse(text_of(machine)).contains("nic"));
+  const auto table = [](const std::string& name) {
+    return json::parse(
+        run_program("collective all_reduce --json --nodes 2 -b 1M -e 64M --machine " + name).out)["rows"];
+  };
+  CHECK(table(machine) == table("dgx_a100_40gb"));
+}
+
+TEST_CASE("what a topology does not say is asked for on one screen, with exit 2 and no file") {
+  const Folder folder;
+  const std::string machine = folder.path() + "/mine.json";
+  check_refused("import nvidia_smi_topo " + dump("dgx_h100.txt") + " -o " + machine,
+                {"--set gpu=", "--set nic=", "--set host.socket_link="});
+  check_refused("import nvidia_smi_topo " + dump("dgx_h100.txt") + " --set machine=dgx_h10 -o " + machine,
+                {"did you mean"});
+  check_refused("import nvidia_smi_topo " + dump("h100_vm.xml"), {"found no table of nvidia-smi topo -m"});
+  CHECK(text_of(machine).empty());
+}
+
+TEST_CASE("every column is accounted for with --explain, and a dump may come from standard input") {
+  const Answer explained =
+      run_program("import nvidia_smi_topo - --explain --set machine=dgx_h100 < " + dump("dgx_h100.txt"));
+  CAPTURE(explained.diagnostics);
+  CHECK(explained.exit_code == 0);
+  CHECK(contains(explained.out, "CPU Affinity"));
+  CHECK(contains(explained.out, "mlx5_7"));
+  CHECK(contains(explained.out, "left aside"));
+}
+
+TEST_CASE(
+    "a log of NCCL prints what was chosen, and beside it what is chosen here once the machine is said") {
+  const Folder folder;
+  const std::string log =
+      folder.write("nccl.log",
+                   "NCCL version 2.18.3+cuda12.1\n"
+                   "a:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 16 nNodes 2 x\n"
+                   "a:1:2 [0] NCCL INFO AllReduce: 1024 Bytes -> Algo 0 proto 0 time 9\n");
+  const Answer alone = run_program("import nccl_log " + log);
+  CHECK(alone.exit_code == 0);
+  CHECK(contains(alone.out, "NCCL 2.18.3, 16 ranks on 2 nodes"));
+  const Answer beside = run_program("import nccl_log " + log + " --set machine=dgx_a100_40gb --json");
+  const json answer = json::parse(beside.out);
+  CHECK(answer["document"]["compared"]["alike"] == 1);
+  check_refused("import nccl_log " + log + " --set machine=rtx4090_2gpu_pcie", {"8"});
+}
+
+}  // namespace lockstep::import_topology_test
