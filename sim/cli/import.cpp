@@ -24,6 +24,7 @@
 #include "sim/load/read_model.h"
 #include "sim/load/reading/store_shelf.h"
 #include "sim/report/report_text.h"
+#include "sim/study/answers/observed_collectives.h"
 #include "sim/study/bench/logged_choices.h"
 
 namespace lockstep {
@@ -122,6 +123,21 @@ Checked check(const ordered_json& made, ImportedThing thing, const std::string& 
   return {fmt::format("{}: {}", scenario.name, summary_of(scenario)), scenario.warnings};
 }
 
+ImportedThing thing_of(const NamedImporter& importer, const Imported& imported) {
+  return imported.makes.value_or(importer.second.makes);
+}
+
+// A run that was traced, predicted as it is: do its collectives take as long?
+std::string compared_with_prediction(const Imported& imported, const std::string& file,
+                                     const ProfileStore& store, const CommandContext& context) {
+  const LoadedScenario run =
+      load_value(imported.document, {.store = store,
+                                     .file_name = file,
+                                     .folder = std::filesystem::path(file).parent_path().string(),
+                                     .accepts_any_size = context.accepts_any_size});
+  return describe_collectives(compare_collectives(run, imported.collectives));
+}
+
 std::string table_of(const std::vector<KeyUse>& keys) {
   std::size_t width = 3;
   for (const KeyUse& use : keys) width = std::max(width, use.key.size());
@@ -156,7 +172,7 @@ Imported import_with(const NamedImporter& importer, const ImportArguments& argum
   require_complete(imported, request);
   add_source(imported, importer, request.file_name);
   imported.document =
-      with_changes(imported.document, importer.second.makes, unanswered(overrides, imported.answered),
+      with_changes(imported.document, thing_of(importer, imported), unanswered(overrides, imported.answered),
                    request.file_name + " as imported");
   return imported;
 }
@@ -188,7 +204,7 @@ void print_answer(const ImportArguments& arguments, const NamedImporter& importe
     print_json(answer);
   } else if (!arguments.output.empty()) {
     print(fmt::format("{}{}{}wrote {} to {}\n", imported.report, summary, summary.empty() ? "" : "\n",
-                      noun_of(importer.second.makes), arguments.output));
+                      noun_of(thing_of(importer, imported)), arguments.output));
   } else if (importer.second.makes == ImportedThing::log) {
     print(imported.report);
   } else {
@@ -207,8 +223,10 @@ int run_import(const ImportArguments& arguments, const CommandContext& context) 
   Imported imported = import_with(importer, arguments, store);
   if (importer.second.makes == ImportedThing::log)
     compare_log(arguments, store, imported);
-  const Checked checked =
-      check(imported.document, importer.second.makes, arguments.file + " as imported", store, context);
+  const std::string file = arguments.file + " as imported";
+  const Checked checked = check(imported.document, thing_of(importer, imported), file, store, context);
+  if (!imported.collectives.empty() && thing_of(importer, imported) == ImportedThing::scenario)
+    imported.report += compared_with_prediction(imported, file, store, context);
   imported.warnings.insert(imported.warnings.end(), checked.warnings.begin(), checked.warnings.end());
   for (const std::string& warning : imported.warnings)
     print_diagnostic(fmt::format("lockstep: warning: {}\n", warning));

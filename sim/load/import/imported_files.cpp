@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/base/fingerprint.h"
@@ -19,15 +20,19 @@ ordered_json answers_in(const ordered_json& stated, const Importer& importer) {
   return answers;
 }
 
+bool is_among(const std::vector<std::string>& keys, const std::string& key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 ImportedFile import_alone(const std::string& file, const NamedImporter& importer, const ordered_json& answers,
-                          std::string_view place) {
+                          std::string_view place, const ProfileShelf& shelf) {
   std::ifstream opened = open_import_file(file);
-  const ImportRequest request{.file_name = file, .file = opened, .stated = answers};
+  const ImportRequest request{.file_name = file, .file = opened, .stated = answers, .profiles = &shelf};
   Imported imported = importer.second.import(request);
   require_complete(imported, request, place);
   add_source(imported, importer, file);
   for (const auto& [key, value] : answers.items())
-    if (!imported.document.contains(key))
+    if (!imported.document.contains(key) && !is_among(imported.answered, key))
       imported.document[key] = value;
   ImportedFile made{
       .document = std::move(imported.document),
@@ -47,11 +52,12 @@ const NamedImporter* ImportedFiles::importer_of(const std::string& file) {
 }
 
 const ImportedFile& ImportedFiles::import(const std::string& file, const NamedImporter& importer,
-                                          const ordered_json& stated, std::string_view place) {
+                                          const ordered_json& stated, std::string_view place,
+                                          const ProfileShelf& shelf) {
   const ordered_json answers = answers_in(stated, importer.second);
   auto& known = files_[{file, answers.dump()}];
   if (known == nullptr)
-    known = std::make_unique<const ImportedFile>(import_alone(file, importer, answers, place));
+    known = std::make_unique<const ImportedFile>(import_alone(file, importer, answers, place, shelf));
   return *known;
 }
 

@@ -31,9 +31,10 @@ class ImportedFiles {
   // Null: the file is no other tool's.
   const NamedImporter* importer_of(const std::string& file);
 
-  // `place`: where a scenario states the answers, "cluster.machine."; `stated` may be null.
+  // `place`: where a scenario states the answers, "cluster.machine."; `stated` may be null; `shelf`: what is shipped.
   const ImportedFile& import(const std::string& file, const NamedImporter& importer,
-                             const nlohmann::ordered_json& stated, std::string_view place);
+                             const nlohmann::ordered_json& stated, std::string_view place,
+                             const ProfileShelf& shelf);
 
   // Of each imported file, what its bytes are: they may be too many to keep.
   const std::map<std::string, nlohmann::ordered_json>& states();

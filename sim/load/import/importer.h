@@ -12,13 +12,16 @@
 //            What a file does not say (which GPU a topology is of) is asked for by name, never guessed.
 // Errors:    ConfigError with the file and the line or key.
 
+#include <cstdint>
 #include <istream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/base/registry.h"
+#include "sim/base/units.h"
 #include "sim/load/import/profile_shelf.h"
 
 namespace lockstep {
@@ -46,18 +49,28 @@ struct Question {
   std::string why;      // "train_batch_size is \"auto\""
 };
 
+// `log`: what another library did, to be set beside what Lockstep would do; nothing reads it as input.
+enum class ImportedThing { model, machine, scenario, plan, log };
+
+// A collective that the file shows as it was run: what it took, beside what will be predicted.
+struct ObservedCollective {
+  std::string kind;        // as nccl-tests spells it: "all_reduce"
+  std::int64_t bytes = 0;  // as nccl-tests counts them
+  double calls = 0;        // a step
+  Duration time;           // the median
+};
+
 struct Imported {
   nlohmann::ordered_json document;  // what `lockstep` reads; `stated` is laid over it by the caller
   std::vector<KeyUse> keys;
   std::vector<Question> questions = {};
   std::vector<std::string> warnings = {};  // also what is left aside and matters
+  std::vector<ObservedCollective> collectives = {};
+  std::optional<ImportedThing> makes = {};  // where that depends on what is stated; else as the importer says
   std::string report = {};  // what is worth printing beside it, in lines; empty: nothing
   // Outermost keys of `stated` that were answers to a question and are no keys of what is made: not laid over it.
   std::vector<std::string> answered = {};
 };
-
-// `log`: what another library did, to be set beside what Lockstep would do; nothing reads it as input.
-enum class ImportedThing { model, machine, scenario, plan, log };
 
 struct Importer {
   Imported (*import)(const ImportRequest& request) = nullptr;

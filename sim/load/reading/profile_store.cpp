@@ -13,6 +13,7 @@
 #include "sim/base/installed_data.h"
 #include "sim/base/json_reader.h"
 #include "sim/load/import/imported_files.h"
+#include "sim/load/reading/store_shelf.h"
 
 namespace lockstep {
 namespace {
@@ -157,7 +158,7 @@ std::optional<Profile> ProfileStore::open_file(ProfileKind kind, const std::stri
       if (entry.imported != importer->second.makes)
         throw ConfigError(fmt::format("{}: found {} ({}), expected a {}", file, importer->first,
                                       importer->second.description, entry.noun));
-      const ImportedFile& imported = imported_->import(file, *importer, stated, entry.place);
+      const ImportedFile& imported = imported_->import(file, *importer, stated, entry.place, StoreShelf(*this));
       return Profile{
           .value = &imported.document, .file = file, .label = label, .warnings = &imported.warnings};
     }

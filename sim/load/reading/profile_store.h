@@ -82,7 +82,8 @@ class ProfileStore {
   const nlohmann::ordered_json* read(const std::string& file) const;
 
   std::vector<std::string> roots_;
-  mutable std::mutex mutex_;  // guards what is remembered
+  // Guards what is remembered. Recursive: an importer looks up what is shipped while its file is read.
+  mutable std::recursive_mutex mutex_;
   mutable std::map<std::string, std::unique_ptr<const nlohmann::ordered_json>> values_;
   mutable std::map<ProfileKind, std::vector<std::string>> names_;
   std::unique_ptr<ImportedFiles> imported_;
