@@ -107,8 +107,8 @@ std::string summary_of_machine(const JsonReader& json, const Place& place) {
   return fmt::format("{}: {} x {}", reading.machine.name, reading.machine.gpus, reading.gpu.name);
 }
 
-Checked check(const ordered_json& made, ImportedThing thing, const std::string& file, const ProfileStore& store,
-              const CommandContext& context) {
+Checked check(const ordered_json& made, ImportedThing thing, const std::string& file,
+              const ProfileStore& store, const CommandContext& context) {
   if (thing == ImportedThing::model)
     return check_alone(made, file, store, summary_of_model);
   if (thing == ImportedThing::machine)

@@ -40,9 +40,11 @@ std::vector<fs::path> sources() {
   return found;
 }
 
-// A framework's defaults are about the strategies it has, and so is what it lacks with a model that is cut.
+// A framework's defaults are about the strategies it has, and so is what it lacks with a model that is cut. Importers
+// write scenarios out of files in which launchers call strategies by such names.
 bool may_name_strategies(const fs::path& path) {
-  return path.filename() == "framework_presets.cpp" || path.filename() == "layout_presets.cpp";
+  return path.parent_path().filename() == "import" || path.filename() == "framework_presets.cpp" ||
+         path.filename() == "layout_presets.cpp";
 }
 
 std::set<std::string> registered_in(const std::string& text) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/import_samples.h"
 #include "tests/support/program.h"
 
 namespace lockstep::import_topology_test {
@@ -18,7 +19,7 @@ using testing::run_program;
 using testing::text_of;
 
 std::string dump(const std::string& name) {
-  return std::string(LOCKSTEP_SOURCE_DIR) + "/tests/load/import/topologies/" + name;
+  return testing::sample_named(name).string();
 }
 
 TEST_CASE("a DGX A100's topology becomes a machine that predicts as the shipped one does") {
@@ -73,6 +74,26 @@ TEST_CASE(
   const json answer = json::parse(beside.out);
   CHECK(answer["document"]["compared"]["alike"] == 1);
   check_refused("import nccl_log " + log + " --set machine=rtx4090_2gpu_pcie", {"8"});
+}
+
+// The answers stand beside the name; what is no key of a machine (nic) has had its effect when the file was read.
+TEST_CASE("a scenario reads a topology where it stands, with what the file does not say beside it") {
+  const Folder folder;
+  const auto time_on = [&](const json& machine) {
+    const json scenario{{"cluster", {{"machine", machine}, {"nodes", 2}}},
+                        {"model", {{"name", "resnet50"}, {"batch_per_gpu", 64}}}};
+    const Answer predicted = run_program("predict " + folder.write("run.json", scenario.dump()) + " --json");
+    CAPTURE(predicted.diagnostics);
+    REQUIRE(predicted.exit_code == 0);
+    return json::parse(predicted.out)["iteration_time_s"].get<double>();
+  };
+  CHECK(time_on({{"based_on", dump("dgx_a100.txt")},
+                 {"gpu", "a100_sxm_40gb"},
+                 {"nic", "hdr200"},
+                 {"host", {{"sockets", 2}, {"socket_link", "xgmi"}}}}) ==
+        doctest::Approx(time_on("dgx_a100_40gb")).epsilon(0.1));
+  CHECK(time_on({{"based_on", dump("dgx_a100.txt")}, {"machine", "dgx_a100_40gb"}}) ==
+        doctest::Approx(time_on("dgx_a100_40gb")).epsilon(1e-9));
 }
 
 }  // namespace lockstep::import_topology_test

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/collectives/pairwise.h"
 #include "tests/collectives/symbolic_buffers.h"
 
 namespace lockstep::direct_test {
@@ -128,19 +129,20 @@ TEST_CASE("Over one switch messages between pairs take starts, bytes and one hop
 
 // A message of m bytes alone on a channel of bandwidth C takes m / C if that is below the ramp R, else R, and
 // the result waits for the longer of this and the wire. With C = B / 100 a small message meets m / C, one of
-// m > R C meets R, and one whose bytes alone take longer than R on the wire does not notice.
+// m > R C meets R, and one whose bytes alone take longer than R on the wire does not notice. It starts on its share of all channels.
 TEST_CASE("A message alone on its channel is slow until other channels have joined in") {
   const Bandwidth channel = share(divisible_bandwidth, 100);
   const Duration ramp = Duration::microseconds(50);
   const Calibration calibration = peers_costing(Duration::nanoseconds(700), channel, ramp);
   const TestCluster cluster(switch_machine(4, switch_link), 1, {}, calibration);
   const Duration before = calibration.collective_launch + calibration.peer.start * 2;
+  const std::int64_t at_once = least_channels_of_message(cluster.world());
   for (const Fidelity fidelity : {Fidelity::step, Fidelity::flow}) {
     const auto time = [&](std::int64_t bytes) {
       return run_on(cluster, direct(CollectiveOp::send_recv, bytes, fidelity)).time();
     };
-    const std::int64_t ramped = moved_in(ramp, channel).count();
-    CHECK(time(ramped / 2) == before + time_to_move(Bytes{ramped / 2}, channel));
+    const std::int64_t ramped = moved_in(ramp, channel).count() * at_once;
+    CHECK(time(ramped / 2) == before + time_to_move(Bytes{ramped / 2 / at_once}, channel));
     CHECK(time(ramped * 2) == before + ramp);
     CHECK(time(ramped * 1'000) ==
           before + time_to_move(Bytes{ramped * 1'000}, divisible_bandwidth) + switch_hop);

@@ -36,13 +36,13 @@ TEST_CASE("Four V100 on NVLink reach 130 GB/s at 128 MB within 10 %, and stay be
 }
 
 // The same four V100 without NVLink have an all_reduce busbw of about 10 GB/s. No PCIe node of V100 is among
-// the tables; 7.1 GB/s are predicted.
-TEST_CASE("Four V100 over PCIe reach 10 GB/s at 128 MB within 10 %, but for what is listed") {
+// the tables: their parts say it.
+TEST_CASE("Four V100 over PCIe reach 10 GB/s at 128 MB within 10 %") {
   nlohmann::ordered_json machine = *shipped_profiles().open(ProfileKind::machine, "v100_4gpu_nvlink")->value;
   machine["gpu_links"] = {{"kind", "pcie"}};
   const testing::Folder folder;
   const CollectiveSetting node{.machine = folder.write("v100_4gpu_pcie.json", machine.dump())};
-  check_points({{"128 MB", std::abs(busbw(node, 128'000'000) / 10 - 1) * 100, 10}}, {{"128 MB", 28.6}});
+  check_points({{"128 MB", std::abs(busbw(node, 128'000'000) / 10 - 1) * 100, 10}});
 }
 
 // nccl-tests on HGX H100: rings above trees at every size from 1 MiB to 1 GiB.

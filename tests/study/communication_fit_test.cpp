@@ -128,7 +128,7 @@ TEST_CASE("a narrow prior outweighs the points, a wide one does not") {
   ConstantsPrior narrow = usual_prior(set.constants());
   narrow.root *= 1000;
   CHECK(set.fit(narrow).calibration.collective_launch.in_seconds() == doctest::Approx(7e-6).epsilon(0.05));
-  CHECK(set.fit(usual_prior(set.constants())).calibration.collective_launch.in_seconds() > 8e-6);
+  CHECK(set.fit(usual_prior(set.constants())).calibration.collective_launch.in_seconds() > 7.5e-6);
 }
 
 }  // namespace lockstep::communication_fit_test

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "sim/load/import/import_file.h"
+#include "sim/load/reading/store_shelf.h"
+#include "tests/support/scenarios.h"
 
 namespace lockstep::testing {
 
@@ -26,6 +28,14 @@ inline std::vector<std::filesystem::path> samples_of(const std::string& kind) {
   return files;
 }
 
+// Whatever its kind: names are given once.
+inline std::filesystem::path sample_named(const std::string& name) {
+  for (const auto& kind : std::filesystem::directory_iterator(samples_folder()))
+    if (std::filesystem::exists(kind.path() / name))
+      return kind.path() / name;
+  return samples_folder() / name;
+}
+
 inline std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -37,8 +47,10 @@ inline std::string bytes_of(const std::filesystem::path& path) {
 inline Imported import_text(const std::string& kind, const std::string& text,
                             const nlohmann::ordered_json& stated = nlohmann::ordered_json::object(),
                             const std::string& file_name = "sample") {
+  const StoreShelf shelf(shipped_profiles());
   std::istringstream stream(text);
-  return importer_named(kind).second.import({.file_name = file_name, .file = stream, .stated = stated});
+  return importer_named(kind).second.import(
+      {.file_name = file_name, .file = stream, .stated = stated, .profiles = &shelf});
 }
 
 inline Imported import_sample(const std::filesystem::path& path) {

@@ -184,7 +184,40 @@ Calibration borrow_of_gloo(const CalibrationSearch& search, const Place& place) 
   return calibration;
 }
 
+// As many GPUs, links and NICs of the same parts: what sets two such machines apart is nothing that a library sees.
+bool are_built_alike(const CalibrationSearch& search, const Lender& measured) {
+  const MachineSpec& here = search.machine;
+  const MachineSpec& there = measured.machine;
+  const PartNames parts_here = parts_of(here, search.compute_capability);
+  const PartNames parts_there = parts_of(there, measured.compute_capability);
+  const auto same_part = [&](MachinePart part) {
+    const auto at = static_cast<std::size_t>(part);
+    return parts_here[at].front() == parts_there[at].front();
+  };
+  return search.library == there.library && here.library == there.library && here.gpus == there.gpus &&
+         here.gpu_links == there.gpu_links && here.nics.size() == there.nics.size() &&
+         nic_bandwidth(here) == nic_bandwidth(there) &&
+         std::all_of(machine_parts.begin(), machine_parts.end(), same_part);
+}
+
+// The first by name.
+std::optional<Lender> find_alike(const CalibrationSearch& search, const LoadContext& context) {
+  for (const std::string& name : context.store.names(ProfileKind::machine)) {
+    std::optional<Lender> lender = find_lender(name, context);
+    if (lender && are_built_alike(search, *lender))
+      return lender;
+  }
+  return std::nullopt;
+}
+
 Calibration compose_calibration(const CalibrationSearch& search, const Place& place) {
+  if (std::optional<Lender> alike = find_alike(search, place.context)) {
+    place.context.warnings.push_back(fmt::format(
+        "machine {} is uncalibrated: it is built of the same parts as {}, whose calibration {} it has",
+        search.machine.name, alike->machine.name, alike->calibration.name));
+    place.note(fmt::format("that of {}, which is built of the same parts", alike->machine.name));
+    return std::move(alike->calibration);
+  }
   const MachineParts parts = open_parts(search.machine, search.compute_capability, place);
   Calibration calibration = compose(search.machine, parts);
   place.context.warnings.push_back(fmt::format("machine {} is uncalibrated: {}{}", search.machine.name,

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/load/hardware/communication_constants.h"
 #include "sim/load/reading/load_context.h"
-#include "sim/network/communication_constants.h"
 
 namespace lockstep {
 

@@ -36,10 +36,11 @@ struct KeyUse {
 };
 
 struct ImportRequest {
-  std::string file_name;        // for messages
-  std::istream& file;           // as it lies on the disk: an importer of packed files unpacks it
-  nlohmann::ordered_json stated = nlohmann::ordered_json::object();  // what its user adds: --set gpu=h100_sxm_80gb
-  const ProfileShelf* profiles = nullptr;                            // null: none are at hand
+  std::string file_name;  // for messages
+  std::istream& file;     // as it lies on the disk: an importer of packed files unpacks it
+  nlohmann::ordered_json stated =
+      nlohmann::ordered_json::object();    // what its user adds: --set gpu=h100_sxm_80gb
+  const ProfileShelf* profiles = nullptr;  // null: none are at hand
 };
 
 // What the file does not say and `stated` has to: asked for together, each with the --set that answers it.
@@ -67,7 +68,7 @@ struct Imported {
   std::vector<std::string> warnings = {};  // also what is left aside and matters
   std::vector<ObservedCollective> collectives = {};
   std::optional<ImportedThing> makes = {};  // where that depends on what is stated; else as the importer says
-  std::string report = {};  // what is worth printing beside it, in lines; empty: nothing
+  std::string report = {};                  // what is worth printing beside it, in lines; empty: nothing
   // Outermost keys of `stated` that were answers to a question and are no keys of what is made: not laid over it.
   std::vector<std::string> answered = {};
 };

@@ -201,7 +201,7 @@ ordered_json MachineDocument::gpu_links() {
 void MachineDocument::claim_nics() {
   if (placed_.empty())
     return;
-  const ordered_json link = stated("nic");
+  const ordered_json link = stated("nic").is_null() ? stated("nics", "link") : stated("nic");
   std::vector<NicPlace>& places = said_.nics.emplace();
   for (const PlacedNic& nic : placed_)
     places.push_back(

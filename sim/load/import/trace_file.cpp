@@ -86,7 +86,7 @@ constexpr std::array argument_fields{FieldName{"External id", Field::external},
                                      FieldName{"Collective name", Field::collective},
                                      FieldName{"In msg nelems", Field::elements},
                                      FieldName{"Group size", Field::group},
-                                FieldName{"Sequence number", Field::sequence}};
+                                     FieldName{"Sequence number", Field::sequence}};
 
 template <std::size_t N>
 Field field_of(std::string_view key, const std::array<FieldName, N>& fields) {

@@ -317,10 +317,11 @@ void StepFinder::add_step(const Interval& step, const std::vector<LaunchedKernel
     return;
   }
   if (has_another_pass(spans))
-    throw ConfigError(fmt::format(
-        "{}: {}: found several backward passes, expected one a step: record without gradient accumulation, or call the "
-        "profiler's step() once a micro-batch",
-        file_name_, run_.has_step_marks ? "ProfilerStep#" : "between two optimizer steps"));
+    throw ConfigError(
+        fmt::format("{}: {}: found several backward passes, expected one a step: record without gradient "
+                    "accumulation, or call the "
+                    "profiler's step() once a micro-batch",
+                    file_name_, run_.has_step_marks ? "ProfilerStep#" : "between two optimizer steps"));
   const BackwardKernels backward(kernels, spans);
   const bool is_of_gpu = !backward.empty();
   const StepClock clock = is_of_gpu ? gpu_clock(spans, kernels, backward) : cpu_clock(spans, step);

@@ -7,6 +7,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_text.h"
 #include "sim/base/nearest_name.h"
+#include "sim/load/import/import_file.h"
 
 namespace lockstep {
 namespace {
@@ -125,9 +126,25 @@ ordered_json changes_in(const JsonReader& json) {
   return changes;
 }
 
+// What answered an importer's questions and is no key of what it made: it has had its effect.
+ordered_json without_answers(const ProfileChange& change, const JsonReader& json,
+                             const LoadContext& context) {
+  ordered_json changes = change.changes;
+  const std::optional<Profile> opened =
+      context.store.open(change.kind, change.name, context.folder, json.value());
+  const bool is_imported = opened && opened->warnings != nullptr;
+  const NamedImporter* importer = is_imported ? importer_of_file(opened->file) : nullptr;
+  if (importer != nullptr)
+    for (const std::string& key : importer->second.asks_for)
+      if (!change.profile.contains(key))
+        changes.erase(key);
+  return changes;
+}
+
 std::optional<JsonDocument> change_profile(const JsonReader& json, const ProfileChange& change,
                                            const Place& place) {
-  const auto& [kind, name, profile, changes] = change;
+  const auto& [kind, name, profile, stated] = change;
+  const ordered_json changes = without_answers(change, json, place.context);
   const ordered_json base = kind == ProfileKind::machine && changes.contains("calibration")
                                 ? with_own_calibration(profile, place.context.store)
                                 : profile;

@@ -80,9 +80,10 @@ void add_names_in(const std::string& folder, std::set<std::string>& names) {
   }
 }
 
-// topo.txt: a name with an ending, which may be a file.
-bool may_be_path(std::string_view name) {
-  return ProfileStore::is_path(name) || name.find('.') != name.npos;
+// topo.txt: a name with an ending, which may be a file of another tool.
+bool may_be_path(const KindEntry& entry, const std::string& name) {
+  return ProfileStore::is_path(name) || (entry.imported && name.find('.') != name.npos &&
+                                         name.find('\0') == name.npos && !is_directory(name));
 }
 
 }  // namespace
@@ -158,7 +159,8 @@ std::optional<Profile> ProfileStore::open_file(ProfileKind kind, const std::stri
       if (entry.imported != importer->second.makes)
         throw ConfigError(fmt::format("{}: found {} ({}), expected a {}", file, importer->first,
                                       importer->second.description, entry.noun));
-      const ImportedFile& imported = imported_->import(file, *importer, stated, entry.place, StoreShelf(*this));
+      const ImportedFile& imported =
+          imported_->import(file, *importer, stated, entry.place, StoreShelf(*this));
       return Profile{
           .value = &imported.document, .file = file, .label = label, .warnings = &imported.warnings};
     }
@@ -172,7 +174,7 @@ std::optional<Profile> ProfileStore::open(ProfileKind kind, const std::string& n
   if (!is_path(name_or_path))
     if (const auto named = open_named(kind, name_or_path))
       return named;
-  if (!may_be_path(name_or_path))
+  if (!may_be_path(entry_of(kind), name_or_path))
     return std::nullopt;
   const std::string beside_scenario = (fs::path(scenario_folder) / name_or_path).string();
   for (const std::string& file : {name_or_path, beside_scenario})

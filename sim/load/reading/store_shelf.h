@@ -1,6 +1,11 @@
 #pragma once
 
 // The profiles of a store, as importers see them.
+//
+// Problem:   importers stand below the store, which imports files itself, and still ask what is shipped.
+// Idea:      whoever holds a store lends it behind the narrow face that importers know.
+// Invariant: a profile that is there and cannot be read is not there for importers: its readers say what is wrong.
+// Cost:      that of the store.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

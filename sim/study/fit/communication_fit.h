@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/load/hardware/communication_constants.h"
 #include "sim/load/reading/profile_store.h"
 #include "sim/network/calibration.h"
-#include "sim/network/communication_constants.h"
 #include "sim/study/bench/measured_tables.h"
 
 namespace lockstep {

@@ -44,7 +44,7 @@ std::vector<HeldOutPoint> cross_validate(std::span<const MeasuredTable> tables, 
                                          std::span<const std::string> profiles = {});
 
 // After so many rounds of the fit of all parts nothing moves by more than a hundredth.
-inline constexpr int rounds_of_parts = 4;
+inline constexpr int rounds_of_parts = 6;
 
 // All machines of a fit, each as one is predicted that nobody measured: from its parts, of which the others tell. Its
 // groups' releases are taken as known.

@@ -19,9 +19,11 @@ using Eigen::VectorXd;
 constexpr double usual_own_spread = 0.25;
 constexpr double usual_own_weight = 3;
 constexpr double least_own_spread = 0.03;
+// Of Student's t: most machines are near their parts, and a few, whose host is the limit, far.
+constexpr double freedom = 3;
 // Parts of one kind lie so far from their own middle, of what is usually known of it.
 constexpr double share_of_spread = 0.5;
-// Once the choices of releases are made, another look at each machine is short.
+// Keeps what no point tells solvable.
 constexpr double tiny_information = 1e-9;
 
 std::map<std::string, std::vector<MeasuredTable>> by_profile(std::span<const MeasuredTable> tables) {
@@ -82,15 +84,19 @@ void PartFit::solve(int rounds, const std::function<void(int)>& tell) {
   }
 }
 
-// Of the machines' own factors, by constant of `member`.
+// Of the machine's own factors, by constant: Student's t as a Gaussian whose width follows the machine's distance.
 VectorXd PartFit::own_precision(const PartMember& member) const {
   VectorXd precision(static_cast<Index>(member.places.size()));
   for (Index i = 0; i < precision.size(); ++i) {
-    const double spread = own_spread_.at(
-        constants_[static_cast<std::size_t>(member.places[static_cast<std::size_t>(i)])].constant);
-    precision[i] = 1 / (spread * spread);
+    const double spread = own_spread_.at(constant_of(member, i));
+    precision[i] = (member.weights.size() == 0 ? 1 : member.weights[i]) / (spread * spread);
   }
   return precision;
+}
+
+const CommunicationConstant* PartFit::constant_of(const PartMember& member, Index i) const {
+  const Index place = member.places[static_cast<std::size_t>(i)];
+  return constants_[static_cast<std::size_t>(place)].constant;
 }
 
 // Parts of one kind are alike: what all GPUs have says something of the next. Each constant has a middle of its own, as
@@ -164,29 +170,37 @@ void PartFit::fit_members(bool is_first) {
   });
 }
 
-// Expectation and maximisation: what the machines' factors are expected to be, squared, beside what is usual.
+// Of a machine about its parts: the expected squares of the logarithms of its factors.
+VectorXd PartFit::squared_factors(const PartMember& member, const Gaussian& parts) const {
+  const VectorXd own = own_precision(member);
+  MatrixXd both = member.information;
+  both.diagonal() += own;
+  const MatrixXd covariance = both.ldlt().solve(MatrixXd::Identity(both.rows(), both.cols()));
+  const VectorXd about = parts.mean(member.places);
+  const VectorXd away = covariance * (member.evidence + own.cwiseProduct(about)) - about;
+  return away.cwiseAbs2() + covariance.diagonal();
+}
+
+// Expectation and maximisation for Student's t: a machine far from its parts (its host is the limit) weighs less.
 void PartFit::estimate_spread() {
   const Gaussian parts = posterior_without("");
-  std::map<const CommunicationConstant*, std::pair<double, double>> squares;  // sum, weight
-  for (const PartMember& member : members_) {
-    const VectorXd own = own_precision(member);
-    MatrixXd both = member.information;
-    both.diagonal() += own;
-    const MatrixXd covariance = both.ldlt().solve(MatrixXd::Identity(both.rows(), both.cols()));
-    const VectorXd mean =
-        covariance * (member.evidence + own.cwiseProduct(VectorXd(parts.mean(member.places))));
-    for (Index i = 0; i < own.size(); ++i) {
-      const Index place = member.places[static_cast<std::size_t>(i)];
-      const double away = mean[i] - parts.mean[place];
-      auto& [sum, weight] = squares[constants_[static_cast<std::size_t>(place)].constant];
-      sum += away * away + covariance(i, i);
-      weight += 1;
+  std::map<const CommunicationConstant*, std::pair<double, double>> squares;  // sum, count
+  for (PartMember& member : members_) {
+    const VectorXd factors = squared_factors(member, parts);
+    member.weights.resize(factors.size());
+    for (Index i = 0; i < factors.size(); ++i) {
+      const CommunicationConstant* constant = constant_of(member, i);
+      const double spread = own_spread_.at(constant);
+      member.weights[i] = (freedom + 1) / (freedom + factors[i] / (spread * spread));
+      auto& [sum, count] = squares[constant];
+      sum += member.weights[i] * factors[i];
+      count += 1;
     }
   }
   for (auto& [constant, spread] : own_spread_) {
-    const auto& [sum, weight] = squares[constant];
+    const auto& [sum, count] = squares[constant];
     const double square =
-        (sum + usual_own_weight * usual_own_spread * usual_own_spread) / (weight + usual_own_weight);
+        (sum + usual_own_weight * usual_own_spread * usual_own_spread) / (count + usual_own_weight);
     spread = std::max(std::sqrt(square), least_own_spread);
   }
 }

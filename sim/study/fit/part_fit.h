@@ -8,7 +8,8 @@
 //            its own, drawn toward 1; the machine's points see its own. A machine is fitted with what the others say of
 //            its parts as its prior, and tells the parts in turn what its points say (their information, as a Gaussian
 //            about its fit): rounds of that end at the most likely constants of all. How far machines with one part lie
-//            apart is estimated, for each constant, from how far they do.
+//            apart is estimated, for each constant, from how far they do (Student's t, since a host that is the limit puts
+//            a few machines far off).
 // Invariant: a machine never counts as evidence for its own prior. What a constant's points do not tell stays where the
 //            parts have it; two constants that points cannot tell apart move together, since information is a matrix.
 // Cost:      a fit and a curvature a machine and round: minutes for all shipped tables on two cores; a posterior without
@@ -41,6 +42,7 @@ struct PartMember {
   CommunicationFit fit = {};
   Eigen::MatrixXd information = {};
   Eigen::VectorXd evidence = {};  // information times where the points alone would put the constants
+  Eigen::VectorXd weights = {};   // of its own factors: small where they are far from 1
 };
 
 class PartFit {
@@ -72,8 +74,10 @@ class PartFit {
   Eigen::MatrixXd usual_precision() const;
   Gaussian posterior_without(const std::string& machine) const;
   ConstantsPrior prior_of(const PartMember& member, const Gaussian& parts) const;
+  const CommunicationConstant* constant_of(const PartMember& member, Eigen::Index i) const;
   Eigen::VectorXd own_precision(const PartMember& member) const;
   void fit_members(bool is_first);
+  Eigen::VectorXd squared_factors(const PartMember& member, const Gaussian& parts) const;
   void estimate_spread();
 
   std::vector<PartMember> members_;

@@ -1,11 +1,18 @@
 #include "sim/study/fit/parts_prior.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/load/hardware/machine_parts.h"
 #include "sim/study/bench/collective_table.h"
 
 namespace lockstep {
+
+namespace {
+
+constexpr double twice = 2;
+
+}  // namespace
 
 ConstantsPrior prior_of_parts(const std::string& machine, const ProfileStore& store) {
   const ClusterSpec cluster = load_collective_setting({.machine = machine}, store).cluster;
@@ -20,7 +27,8 @@ ConstantsPrior prior_of_parts(const std::string& machine, const ProfileStore& st
       continue;
     const auto at = static_cast<Eigen::Index>(i);
     prior.mean[at] = std::log(known->second.value / constants[i]->usual);
-    prior.root(at, at) = 1 / known->second.spread;
+    // Wider than where nothing is known: own logs outweigh what other machines are like.
+    prior.root(at, at) = 1 / (twice * std::max(known->second.spread, constants[i]->spread));
   }
   return prior;
 }

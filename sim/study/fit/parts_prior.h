@@ -2,8 +2,8 @@
 
 // What the shipped parts say of a machine before its own tables are looked at.
 //
-// Idea:      each constant is expected where its part has it, and as far from there as machines with that part lie apart;
-//            a part that nobody measured has its usual values and their spread.
+// Idea:      each constant is expected where its part has it, so loosely that a table of the machine's own decides
+//            wherever it says anything; a part that nobody measured has its usual values and their spread.
 // Cost:      three small files.
 
 #include "sim/load/reading/profile_store.h"

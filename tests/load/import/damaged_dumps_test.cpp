@@ -50,7 +50,7 @@ TEST_CASE("no damage to a dump crashes its importer") {
       {"nvidia_smi_topo", "dgx_a100.txt"},      {"nvidia_smi_topo", "dgx1_v100.txt"},
       {"nvidia_smi_topo", "v100_two_nics.txt"}, {"nccl_topo_xml", "mi300a_four.xml"},
       {"nccl_topo_xml", "a100_four_nics.xml"},  {"rocm_smi_topo", "mi210_two_hives.txt"},
-      {"rocm_smi_topo", "mi300x.json"}};
+      {"rocm_smi_topo", "mi300x_showtopo.json"}};
   for (const auto& [kind, name] : dumps) {
     const std::string whole = topology_dump(name);
     REQUIRE_FALSE(whole.empty());

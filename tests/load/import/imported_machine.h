@@ -12,16 +12,14 @@
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/import/import_file.h"
 #include "sim/load/reading/store_shelf.h"
+#include "tests/support/import_samples.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep {
 
+// A sample of any kind, by the name of its file.
 inline std::string topology_dump(const std::string& name) {
-  std::ifstream file(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/load/import/topologies/" + name,
-                     std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return testing::bytes_of(testing::sample_named(name));
 }
 
 inline Imported import_text(const std::string& kind, const std::string& text,

@@ -230,10 +230,11 @@ TEST_CASE("bad traces are refused, with the place") {
   CHECK(contains(mistake_of("{\"a\": " + std::string(1 << 20, '[')), "64 values within each other"));
 }
 
-TEST_CASE("a step of several backward passes is refused, one that computes forward again within backward is not") {
+TEST_CASE(
+    "a step of several backward passes is refused, one that computes forward again within backward is not") {
   const auto node = [](int sequence, int start, int duration) {
-    return event("autograd::engine::evaluate_function: MmBackward0", std::to_string(start), std::to_string(duration),
-                 R"({"Sequence number": )" + std::to_string(sequence) + "}");
+    return event("autograd::engine::evaluate_function: MmBackward0", std::to_string(start),
+                 std::to_string(duration), R"({"Sequence number": )" + std::to_string(sequence) + "}");
   };
   const std::string before = event("ProfilerStep#1", "0", "100") + "," + node(7, 10, 10);
   CHECK(contains(mistake_of(trace_of(before + "," + node(9, 30, 10))), "several backward passes"));

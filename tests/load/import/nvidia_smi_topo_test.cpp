@@ -32,6 +32,12 @@ TEST_CASE(
                     "dgx_h100");
 }
 
+TEST_CASE("the NICs' link may also be stated where it belongs in a machine") {
+  check_is_built_as(
+      imported_machine(kind, "dgx_h100.txt", {{"gpu", "h100_sxm_80gb"}, {"nics", {{"link", "ndr400"}}}}),
+      "dgx_h100");
+}
+
 TEST_CASE("who names the shipped machine is asked nothing more") {
   check_is_built_as(imported_machine(kind, "dgx1_v100.txt", {{"machine", "dgx1_v100"}}), "dgx1_v100");
   check_is_built_as(imported_machine(kind, "dgx_a100.txt", {{"machine", "dgx_a100_80gb"}}), "dgx_a100_80gb");

@@ -19,7 +19,7 @@ std::string matrix(const std::string& title, int gpus, const std::string& word) 
 }
 
 TEST_CASE("eight MI300X are the shipped machine link for link, printed and as JSON") {
-  for (const char* dump : {"mi300x.txt", "mi300x.json"})
+  for (const char* dump : {"mi300x.txt", "mi300x_showtopo.json"})
     check_is_built_as(imported_machine(kind, dump, {{"machine", "mi300x_8gpu"}}), "mi300x_8gpu");
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("JSON that leaves pairs out or is no JSON is refused") {
 
 TEST_CASE("both forms are recognised among other files") {
   CHECK(importer_of(topology_dump("mi300x.txt"))->first == kind);
-  CHECK(importer_of(topology_dump("mi300x.json"))->first == kind);
+  CHECK(importer_of(topology_dump("mi300x_showtopo.json"))->first == kind);
 }
 
 }  // namespace lockstep::rocm_smi_topo_test
