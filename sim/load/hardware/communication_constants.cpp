@@ -125,7 +125,7 @@ constexpr std::array constants{
     CommunicationConstant{network, "simple_step", microseconds, 16, 0.9, put_step_between<simple>},
     CommunicationConstant{network, "ll_fill", ratio, 0.35, 0.8, put_fill_between<ll>},
     CommunicationConstant{network, "ll128_fill", ratio, 0.85, 0.4, put_fill_between<ll128>},
-    // Nine tenths of a NIC wherever the host lets it: less is a machine\'s own, not its network\'s.
+    // Nine tenths of a NIC wherever the host lets it: less is a machine's own, not its network's.
     CommunicationConstant{network, "efficiency", ratio, usual(LinkClass::network), 0.15,
                           put_efficiency_between},
     CommunicationConstant{
@@ -151,11 +151,6 @@ constexpr std::array constants{
 
 }  // namespace
 }  // namespace communication
-
-std::string_view name_of(MachinePart part) {
-  constexpr std::array<std::string_view, 3> names{"gpu", "in_node", "network"};
-  return names[static_cast<std::size_t>(part)];
-}
 
 std::span<const CommunicationConstant> communication_constants() {
   return communication::constants;

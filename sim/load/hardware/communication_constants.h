@@ -26,7 +26,10 @@ namespace lockstep {
 
 enum class MachinePart : std::uint8_t { gpu, in_node, network };
 inline constexpr std::array machine_parts{MachinePart::gpu, MachinePart::in_node, MachinePart::network};
-std::string_view name_of(MachinePart part);
+constexpr std::string_view name_of(MachinePart part) {
+  constexpr std::array<std::string_view, 3> names{"gpu", "in_node", "network"};
+  return names[static_cast<std::size_t>(part)];
+}
 
 enum class CommunicationUnit : std::uint8_t { microseconds, ratio, gigabytes_per_second };
 

@@ -37,22 +37,13 @@ bool contains(const std::vector<std::string>& sorted, const std::string& name) {
   return std::binary_search(sorted.begin(), sorted.end(), name);
 }
 
-template <class T>
-T read_profile(const std::string& name, const Place& place, ProfileKind kind,
-               T (*read)(const JsonReader&, const Place&)) {
-  JsonDocument document = JsonDocument::from_value(name, std::string(noun_of(kind)));
-  T value = read_named(document.root(), place, kind, read);
-  place.context.add_problems(document.problems());
-  return value;
-}
-
 // None for a machine that was never measured, or whose files are broken: that is the problem of who names it.
 std::optional<Lender> read_lender(const std::string& name, const ProfileStore& store) {
   LoadContext aside{.store = store, .folder = ""};
   const Place place{aside, ""};
-  MachineReading reading = read_profile(name, place, ProfileKind::machine, read_machine);
+  MachineReading reading = open_named(name, place, ProfileKind::machine, read_machine);
   if (!reading.calibration && contains(store.names(ProfileKind::calibration), name))
-    reading.calibration = read_profile(name, place, ProfileKind::calibration, read_calibration);
+    reading.calibration = open_named(name, place, ProfileKind::calibration, read_calibration);
   if (!aside.problems.empty() || !reading.calibration)
     return std::nullopt;
   return Lender{.machine = std::move(reading.machine),
@@ -133,7 +124,7 @@ std::optional<Calibration> find_own_calibration(const CalibrationSearch& search,
     return std::nullopt;
   const std::optional<Lender> measured = find_lender(name, context);
   if (!measured)
-    return read_profile(name, place, ProfileKind::calibration, read_calibration);
+    return open_named(name, place, ProfileKind::calibration, read_calibration);
   Calibration calibration = measured->calibration;
   std::vector<std::string> remarks;
   if (search.library != LibraryKind::gloo)

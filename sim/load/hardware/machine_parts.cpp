@@ -9,8 +9,8 @@
 
 #include "sim/load/hardware/read_calibration.h"
 #include "sim/load/hardware/write_calibration.h"
-#include "sim/load/reading/exact_text.h"
 #include "sim/load/reading/fields.h"
+#include "sim/load/reading/spelling.h"
 
 namespace lockstep {
 namespace {
@@ -130,6 +130,11 @@ Names network_names(const MachineSpec& machine, const std::string& network) {
   return names;
 }
 
+constexpr auto machine_part_spellings =
+    std::to_array<Spelling<MachinePart>>({{name_of(MachinePart::gpu), MachinePart::gpu},
+                                          {name_of(MachinePart::in_node), MachinePart::in_node},
+                                          {name_of(MachinePart::network), MachinePart::network}});
+
 constexpr double widest_spread = 10;
 
 PartConstant read_constant(const JsonReader& json) {
@@ -151,7 +156,7 @@ double four_digits(double value) {
 }
 
 // What is known of a part, or of what stands in for it; nothing: the usual values.
-PartProfile open_part(const Names& names, const Place& place, std::vector<std::string>& remarks) {
+PartProfile open_nearest(const Names& names, const Place& place, std::vector<std::string>& remarks) {
   const std::vector<std::string> known = place.context.store.names(ProfileKind::part);
   const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
     return std::binary_search(known.begin(), known.end(), name);
@@ -164,10 +169,7 @@ PartProfile open_part(const Names& names, const Place& place, std::vector<std::s
   }
   if (found != names.begin())
     remarks.push_back(fmt::format("{} stands in for {}", *found, names.front()));
-  JsonDocument named = JsonDocument::from_value(*found, "part");
-  PartProfile part = read_named(named.root(), place, ProfileKind::part, read_part);
-  place.context.add_problems(named.problems());
-  return part;
+  return open_named(*found, place, ProfileKind::part, read_part);
 }
 
 // Half as far from 1 again, in logarithms: no time is below zero.
@@ -219,18 +221,14 @@ PartProfile read_part(const JsonReader& json, const Place&) {
   PartProfile part;
   part.name = json.required("name").text();
   part.source = text_or(json, "source", "");
-  const std::array kinds{std::string(name_of(MachinePart::gpu)), std::string(name_of(MachinePart::in_node)),
-                         std::string(name_of(MachinePart::network))};
-  const std::string kind = json.required("part").one_of(kinds);
+  part.part = read_spelled(json.required("part"), machine_part_spellings);
   part.machines = json.required("machines").integer(0, 1'000'000);
   part.tables = json.required("tables").integer(0, 1'000'000);
   const JsonReader constants = json.required("constants");
-  for (const MachinePart of : machine_parts)
-    if (name_of(of) == kind)
-      for (const CommunicationConstant& constant : communication_constants())
-        if (constant.part == of)
-          if (const auto stated = constants.optional(constant.key))
-            part.constants[std::string(constant.key)] = read_constant(*stated);
+  for (const CommunicationConstant& constant : communication_constants())
+    if (constant.part == part.part)
+      if (const auto stated = constants.optional(constant.key))
+        part.constants[std::string(constant.key)] = read_constant(*stated);
   constants.finish();
   if (const auto residuals = json.optional("residuals"))
     part.residuals = read_residual_bands(*residuals);
@@ -239,15 +237,15 @@ PartProfile read_part(const JsonReader& json, const Place&) {
   return part;
 }
 
-ordered_json write_part(const PartProfile& part, MachinePart of) {
+ordered_json write_part(const PartProfile& part) {
   ordered_json json{{"name", part.name},
-                    {"part", name_of(of)},
+                    {"part", name_of(part.part)},
                     {"source", part.source},
                     {"machines", part.machines},
                     {"tables", part.tables}};
   for (const CommunicationConstant& constant : communication_constants())
     if (const auto known = part.constants.find(std::string(constant.key));
-        constant.part == of && known != part.constants.end())
+        constant.part == part.part && known != part.constants.end())
       json["constants"][constant.key] = {{"value", four_digits(known->second.value)},
                                          {"unit", unit_text(constant.unit)},
                                          {"spread", four_digits(known->second.spread)}};
@@ -261,7 +259,7 @@ MachineParts open_parts(const MachineSpec& machine, std::int64_t compute_capabil
   MachineParts parts;
   const PartNames names = parts_of(machine, compute_capability);
   for (std::size_t i = 0; i < names.size(); ++i)
-    parts.profiles[i] = open_part(names[i], place, parts.remarks);
+    parts.profiles[i] = open_nearest(names[i], place, parts.remarks);
   return parts;
 }
 

@@ -38,6 +38,7 @@ struct PartConstant {
 
 struct PartProfile {
   std::string name;
+  MachinePart part = MachinePart::gpu;
   std::string source;
   std::int64_t machines = 0;  // that its constants rest on
   std::int64_t tables = 0;
@@ -47,7 +48,7 @@ struct PartProfile {
 };
 
 PartProfile read_part(const JsonReader& json, const Place& place);
-nlohmann::ordered_json write_part(const PartProfile& part, MachinePart of);
+nlohmann::ordered_json write_part(const PartProfile& part);
 
 // A machine's parts as they are known; `remarks` says which stand in for others.
 struct MachineParts {

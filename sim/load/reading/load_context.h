@@ -119,4 +119,14 @@ T read_named(const JsonReader& json, const Place& place, ProfileKind kind,
   return value;
 }
 
+// The profile of this name, as if `place` had named it.
+template <class T>
+T open_named(const std::string& name, const Place& place, ProfileKind kind,
+             T (*read)(const JsonReader&, const Place&)) {
+  JsonDocument document = JsonDocument::from_value(name, std::string(noun_of(kind)));
+  T value = read_named(document.root(), place, kind, read);
+  place.context.add_problems(document.problems());
+  return value;
+}
+
 }  // namespace lockstep

@@ -78,6 +78,14 @@ std::vector<MeasuredTable> read_measured_tables(const std::string& index_file) {
   return tables;
 }
 
+std::map<std::string, std::vector<MeasuredTable>> tables_by_profile(std::span<const MeasuredTable> tables) {
+  std::map<std::string, std::vector<MeasuredTable>> result;
+  for (const MeasuredTable& table : tables)
+    if (!table.rows.empty())
+      result[table.profile].push_back(table);
+  return result;
+}
+
 MeasuredTable table_of_log(const CollectiveLog& log, const std::string& machine) {
   if (!log.op)
     throw ConfigError(

@@ -10,6 +10,8 @@
 // Cost:      one pass over each file.
 
 #include <array>
+#include <map>
+#include <span>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +50,9 @@ struct MeasuredTable {
 
 // Every table of an index file. Throws ConfigError with every problem.
 std::vector<MeasuredTable> read_measured_tables(const std::string& index_file);
+
+// By calibration profile: one machine and software stack each. Tables without a row are left out.
+std::map<std::string, std::vector<MeasuredTable>> tables_by_profile(std::span<const MeasuredTable> tables);
 
 // A raw log of `machine`. Throws ConfigError where the log does not say its collective or its ranks.
 MeasuredTable table_of_log(const CollectiveLog& log, const std::string& machine);

@@ -20,15 +20,7 @@ constexpr double fit_optimism = 1.5;
 
 std::vector<HeldOutPoint> predict_fitted(const TableSet& tables, const CommunicationFit& fit) {
   std::vector<HeldOutPoint> points;
-  for (const FittedPoint& point : tables.predict(fit))
-    points.push_back({.profile = point.table->profile,
-                      .cell = point.table->cell(),
-                      .table = point.table->id,
-                      .size_class = size_class(point.measured.size),
-                      .measured = point.measured,
-                      .predicted_s = point.predicted_s,
-                      .algorithm = point.algorithm,
-                      .protocol = point.protocol});
+  for (const FittedPoint& point : tables.predict(fit)) points.push_back(as_held_out(point));
   return points;
 }
 

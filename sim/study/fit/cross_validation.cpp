@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 
 #include "sim/base/weighted_quantile.h"
@@ -48,25 +47,17 @@ std::vector<Fold> folds_of(const Tables& tables, LeaveOut leave_out, const Const
   return folds;
 }
 
-// What `fit` makes of tables that it has not seen; the line was fitted on `seen`.
+// What `fit` makes of tables that it has not seen; the lines were fitted on `seen`.
 std::vector<HeldOutPoint> predict_unseen(const CommunicationFit& fit, const Tables& unseen,
                                          const Tables& seen, const ProfileStore& store) {
-  std::optional<NaiveClocks> naive;
-  if (!seen.empty())
-    naive.emplace(seen, store);
+  const NaiveClocks naive(seen, store);
   const TableSet set(unseen, store);
   std::vector<HeldOutPoint> points;
-  for (const FittedPoint& point : set.predict(fit))
-    points.push_back({.profile = point.table->profile,
-                      .cell = point.table->cell(),
-                      .table = point.table->id,
-                      .size_class = size_class(point.measured.size),
-                      .measured = point.measured,
-                      .predicted_s = point.predicted_s,
-                      .line_s = naive ? naive->line_s(*point.table, point.measured.size) : 0,
-                      .tuner_s = naive ? naive->tuner_s(*point.table, point.measured.size) : 0,
-                      .algorithm = point.algorithm,
-                      .protocol = point.protocol});
+  for (const FittedPoint& point : set.predict(fit)) {
+    points.push_back(as_held_out(point));
+    points.back().line_s = naive.line_s(*point.table, point.measured.size);
+    points.back().tuner_s = naive.tuner_s(*point.table, point.measured.size);
+  }
   return points;
 }
 
@@ -137,16 +128,25 @@ double predicted_by(const HeldOutPoint& point, Predictor predictor) {
 
 }  // namespace
 
-std::vector<HeldOutPoint> leave_out_machines(const PartFit& parts, const ProfileStore& store,
-                                             std::span<const std::string> profiles) {
+HeldOutPoint as_held_out(const FittedPoint& point) {
+  return {.profile = point.table->profile,
+          .cell = point.table->cell(),
+          .table = point.table->id,
+          .size_class = size_class(point.measured.size),
+          .measured = point.measured,
+          .predicted_s = point.predicted_s,
+          .algorithm = point.algorithm,
+          .protocol = point.protocol};
+}
+
+std::vector<HeldOutPoint> leave_out_machines(const PartFit& parts, std::span<const std::string> profiles) {
   std::vector<HeldOutPoint> points;
   for (const PartMember& member : parts.members()) {
     if (!is_asked(member.profile, profiles))
       continue;
     CommunicationFit composed = member.set.at(parts.prior_without(member.machine, member).mean);
     composed.release = member.fit.release;
-    const std::vector<HeldOutPoint> of_member = predict_unseen(composed, member.tables, {}, store);
-    points.insert(points.end(), of_member.begin(), of_member.end());
+    for (const FittedPoint& point : member.set.predict(composed)) points.push_back(as_held_out(point));
   }
   return points;
 }
@@ -157,7 +157,7 @@ std::vector<HeldOutPoint> cross_validate(std::span<const MeasuredTable> tables, 
     return leave_out_scales(tables, store, profiles);
   PartFit parts(tables, store);
   parts.solve(rounds_of_parts);
-  return leave_out == LeaveOut::machine ? leave_out_machines(parts, store, profiles)
+  return leave_out == LeaveOut::machine ? leave_out_machines(parts, profiles)
                                         : leave_out_of_members(parts, leave_out, store, profiles);
 }
 

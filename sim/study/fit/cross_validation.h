@@ -38,6 +38,9 @@ struct HeldOutPoint {
   double error() const { return predicted_s / measured.time.in_seconds() - 1; }
 };
 
+// `point` as it was predicted, with nothing to compare it with.
+HeldOutPoint as_held_out(const FittedPoint& point);
+
 // Of all `tables`; `profiles` that are predicted (empty: all). What is judged by machine counts all its profiles.
 std::vector<HeldOutPoint> cross_validate(std::span<const MeasuredTable> tables, LeaveOut leave_out,
                                          const ProfileStore& store,
@@ -48,8 +51,7 @@ inline constexpr int rounds_of_parts = 6;
 
 // All machines of a fit, each as one is predicted that nobody measured: from its parts, of which the others tell. Its
 // groups' releases are taken as known.
-std::vector<HeldOutPoint> leave_out_machines(const PartFit& parts, const ProfileStore& store,
-                                             std::span<const std::string> profiles = {});
+std::vector<HeldOutPoint> leave_out_machines(const PartFit& parts, std::span<const std::string> profiles = {});
 
 // The tables of one machine and stack, each cell predicted by the rest and by the prior; `fit` is of all of them.
 std::vector<HeldOutPoint> leave_out_cells(const std::vector<MeasuredTable>& tables,

@@ -26,14 +26,6 @@ constexpr double share_of_spread = 0.5;
 // Keeps what no point tells solvable.
 constexpr double tiny_information = 1e-9;
 
-std::map<std::string, std::vector<MeasuredTable>> by_profile(std::span<const MeasuredTable> tables) {
-  std::map<std::string, std::vector<MeasuredTable>> result;
-  for (const MeasuredTable& table : tables)
-    if (!table.rows.empty())
-      result[table.profile].push_back(table);
-  return result;
-}
-
 MatrixXd sub_matrix(const MatrixXd& all, const std::vector<Index>& places) {
   return all(places, places);
 }
@@ -49,7 +41,7 @@ std::string source_of(const std::set<std::string>& machines) {
 PartFit::PartFit(std::span<const MeasuredTable> tables, const ProfileStore& store) {
   for (const CommunicationConstant& constant : communication_constants())
     own_spread_[&constant] = usual_own_spread;
-  for (auto& [profile, of_profile] : by_profile(tables)) {
+  for (auto& [profile, of_profile] : tables_by_profile(tables)) {
     const MeasuredTable& first = of_profile.front();
     const ClusterSpec cluster = load_collective_setting({.machine = first.machine}, store).cluster;
     const PartNames names = parts_of(cluster.machine, cluster.gpu.compute_capability, first.network);
@@ -212,6 +204,7 @@ std::map<std::string, PartProfile> PartFit::parts() const {
     const auto& [part, constant] = constants_[i];
     const auto at = static_cast<Index>(i);
     const double own = own_spread_.at(constant);
+    result[part].part = constant->part;
     result[part].constants[std::string(constant->key)] = {
         .value = constant->usual * std::exp(all.mean[at]),
         .spread = std::sqrt(all.covariance(at, at) + own * own)};

@@ -15,14 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-MachinePart kind_of(const std::string& part, const PartFit& fit) {
-  for (const PartMember& member : fit.members())
-    for (const MachinePart kind : machine_parts)
-      if (member.parts[static_cast<std::size_t>(kind)] == part)
-        return kind;
-  return MachinePart::gpu;
-}
-
 bool has_part(const PartMember& member, const std::string& part) {
   return std::find(member.parts.begin(), member.parts.end(), part) != member.parts.end();
 }
@@ -32,8 +24,7 @@ Calibration computing_of(const std::string& part, const ProfileStore& store) {
   if (!store.open(ProfileKind::part, part))
     return {};
   LoadContext context{.store = store, .folder = ""};
-  JsonDocument named = JsonDocument::from_value(part, "part");
-  return read_named(named.root(), {context, ""}, ProfileKind::part, read_part).computing;
+  return open_named(part, {context, ""}, ProfileKind::part, read_part).computing;
 }
 
 std::vector<HeldOutPoint> points_with(const std::string& part, const PartFit& fit,
@@ -47,13 +38,13 @@ std::vector<HeldOutPoint> points_with(const std::string& part, const PartFit& fi
 }
 
 std::map<std::string, ordered_json> write_parts(const PartFit& fit, const ProfileStore& store) {
-  const std::vector<HeldOutPoint> left_out = leave_out_machines(fit, store);
+  const std::vector<HeldOutPoint> left_out = leave_out_machines(fit);
   std::map<std::string, ordered_json> files;
   for (auto& [name, part] : fit.parts()) {
     PartProfile written = part;
     written.residuals = bands_of(points_with(name, fit, left_out));
     written.computing = computing_of(name, store);
-    files[name] = write_part(written, kind_of(name, fit));
+    files[name] = write_part(written);
   }
   return files;
 }
@@ -62,7 +53,7 @@ std::string table_of(const PartFit& fit) {
   TextTable table({Align::left, Align::left, Align::right, Align::right});
   table.add_row({"part", "of", "machines", "tables"});
   for (const auto& [name, part] : fit.parts())
-    table.add_row({name, std::string(name_of(kind_of(name, fit))), fmt::format("{}", part.machines),
+    table.add_row({name, std::string(name_of(part.part)), fmt::format("{}", part.machines),
                    fmt::format("{}", part.tables)});
   return table.text(0);
 }

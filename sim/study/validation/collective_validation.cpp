@@ -92,29 +92,10 @@ std::vector<MeasuredTable> asked_tables(const std::vector<MeasuredTable>& tables
   return asked;
 }
 
-std::map<std::string, std::vector<MeasuredTable>> by_profile(const std::vector<MeasuredTable>& tables) {
-  std::map<std::string, std::vector<MeasuredTable>> result;
-  for (const MeasuredTable& table : tables) result[table.profile].push_back(table);
-  return result;
-}
-
-HeldOutPoint as_point(const std::string& profile, const FittedPoint& point) {
-  return {.profile = profile,
-          .cell = point.table->cell(),
-          .table = point.table->id,
-          .size_class = size_class(point.measured.size),
-          .measured = point.measured,
-          .predicted_s = point.predicted_s,
-          .line_s = 0,
-          .tuner_s = 0,
-          .algorithm = point.algorithm,
-          .protocol = point.protocol};
-}
-
 std::vector<HeldOutPoint> predict_as_shipped(const std::vector<MeasuredTable>& tables,
                                              const ProfileStore& store) {
   std::vector<HeldOutPoint> points;
-  for (const auto& [profile, of_profile] : by_profile(tables)) {
+  for (const auto& [profile, of_profile] : tables_by_profile(tables)) {
     const bool is_calibrated = store.open(ProfileKind::calibration, profile).has_value();
     const std::string& machine = of_profile.front().machine;
     if (!is_calibrated && profile != machine)
@@ -125,7 +106,7 @@ std::vector<HeldOutPoint> predict_as_shipped(const std::vector<MeasuredTable>& t
     CommunicationFit shipped{.calibration = scenario.cluster.calibration};
     for (const MeasuredTable& table : of_profile)
       shipped.release[table.group] = scenario.communication.library_version;
-    for (const FittedPoint& point : set.predict(shipped)) points.push_back(as_point(profile, point));
+    for (const FittedPoint& point : set.predict(shipped)) points.push_back(as_held_out(point));
   }
   return points;
 }
