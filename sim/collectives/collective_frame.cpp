@@ -64,9 +64,11 @@ bool CollectiveFrame::passes_own_part() const {
 }
 
 Duration CollectiveFrame::own_copy_time() const {
-  if (!passes_own_part() || world().own_copy_bandwidth == Bandwidth{0})
+  const Bandwidth each = world().own_copy_channel_bandwidth;
+  if (!passes_own_part() || each == Bandwidth{0})
     return Duration::zero();
-  return time_to_move(Bytes{divided_up(request_.bytes.count(), world().ranks())}, world().own_copy_bandwidth);
+  const std::int64_t parts = std::int64_t{world().ranks()} * std::max(request_.channels, 1u);
+  return time_to_move(Bytes{divided_up(request_.bytes.count(), parts)}, each);
 }
 
 std::int64_t CollectiveFrame::efficiency_ppm() const {

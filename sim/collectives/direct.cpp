@@ -96,6 +96,15 @@ std::vector<OpId> start_peers(PlanWriter& writer, const CollectiveRequest& reque
   return started;
 }
 
+// In a node pairs share the links as rings do; between nodes many messages meet at each NIC, which then gives the
+// algorithm's part of itself.
+Bytes block_on_the_wire(const CollectiveRequest& request, const CollectiveFrame& frame) {
+  const std::int64_t data =
+      divided_up(message_bytes(request).count(), std::int64_t{channels_per_gpu(request.world)});
+  return request.world.nodes == 1 ? bytes_on_the_wire(data, request.world, request.protocol)
+                                  : frame.on_the_wire(data);
+}
+
 CollectiveOps write_direct(PlanWriter& writer, const CollectiveRequest& request) {
   CollectiveFrame frame(writer, request, "direct");
   const std::int64_t ranks = request.world.ranks();
@@ -105,8 +114,7 @@ CollectiveOps write_direct(PlanWriter& writer, const CollectiveRequest& request)
     write_exchange(
         writer, request, frame,
         {.rounds = rounds(request.op),
-         .block =
-             frame.on_the_wire(divided_up(message_bytes(request).count(), channels_per_gpu(request.world))),
+         .block = block_on_the_wire(request, frame),
          .traffic = direct_traffic,
          .ready = is_point_to_point(request.op) ? start_peers(writer, request, frame) : all_launched(frame)});
   return frame.close();

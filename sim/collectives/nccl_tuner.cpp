@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "sim/collectives/nccl_model.h"
+#include "sim/collectives/pairwise.h"
 
 namespace lockstep {
 namespace {
@@ -86,8 +87,18 @@ class Weighing {
   std::vector<TunerCandidate> candidates_;
 };
 
+// The switch's own (NVIDIA/nccl src/init.cc, nvlsChannels): as many whatever the bytes.
+std::uint32_t channels_of_nvls(const Communicator& world) {
+  constexpr std::int64_t blackwell = 100;
+  const std::uint32_t wanted =
+      world.planning.compute_capability < blackwell ? 16 : (world.nodes == 1 ? 24 : 32);
+  return std::clamp(world.channels(), 1u, wanted);
+}
+
 // Few bytes do not keep many threads busy: channels are dropped until each thread has its share.
 std::uint32_t channels_in_use(const TunerRequest& request, const CollectiveChoice& choice) {
+  if (choice.algorithm == "nvls" || choice.algorithm == "nvls_tree")
+    return channels_of_nvls(request.world);
   const bool is_ring_ll = choice.protocol == "ll" && choice.algorithm == "ring";
   const std::int64_t threads = choice.protocol == "ll128" ? 640 : 512;
   const std::int64_t bytes_per_thread =
@@ -97,11 +108,26 @@ std::uint32_t channels_in_use(const TunerRequest& request, const CollectiveChoic
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(fed, 1, std::max<std::int64_t>(all, 1)));
 }
 
-// Messages between pairs, or an algorithm that NCCL does not have: taken as asked, with what fits any size.
+// Short messages between pairs go by LL (NCCL_P2P_LL_THRESHOLD, 16 KiB, known since 2.14); since 2.22 the threshold
+// counts for each channel of a message (NVIDIA/nccl src/enqueue.cc, addP2pToPlan).
+bool is_sent_by_ll(const TunerRequest& request) {
+  constexpr std::int64_t threshold = 16 * 1024;
+  if (!is_point_to_point(request.op) || request.version_code < 21'400 ||
+      !is_known(request.world, NcclProtocol::ll))
+    return false;
+  const std::int64_t message =
+      request.op == CollectiveOp::send_recv
+          ? request.bytes.count()
+          : divided_up(request.bytes.count(), std::max<std::int64_t>(request.world.ranks(), 1));
+  return message <= threshold * (request.version_code < 22'200 ? 1 : least_channels_of_message(request.world));
+}
+
+// Messages between pairs, or an algorithm that NCCL does not have: taken as asked.
 CollectiveChoice choose_beyond_nccl(const TunerRequest& request) {
   const std::string usual = is_point_to_point(request.op) ? "direct" : "ring";
+  const std::string fitting = is_sent_by_ll(request) ? "ll" : "simple";
   return {.algorithm = request.algorithm == "auto" ? usual : request.algorithm,
-          .protocol = request.protocol == "auto" ? "simple" : request.protocol,
+          .protocol = request.protocol == "auto" ? fitting : request.protocol,
           .channels = request.world.channels()};
 }
 

@@ -5,12 +5,13 @@
 //
 // Bytes: (g+1)/g S on a GPU's link each way with g GPUs a node, as for NVLS; on a NIC no more than 2 S / C
 // each way, as for the tree. Chunks stream through switch, NIC and trees at once, so the whole is one coupled
-// transfer at both fidelities, late by one chunk's way: read, up the deepest path, down again, write.
+// transfer at both fidelities, late by one loop's way: read, up the deepest path, down again, write. A loop is a chunk of
+// every GPU's share on every channel, as for NVLS.
 //
 // What the algorithm cannot use of a link (its efficiency) is the switch's: reading sums and writing copies is
 // slower than the wire there, while a NIC only sends. So flows inside a node weigh more by that much.
 //
-// Time: launch + S on the fullest link + that way's latencies and chunks but one.
+// Time: launch + S on the fullest link + that way's latencies and half loops but one.
 // Reference: NVIDIA/nccl src/device/all_reduce.h, NVLS_TREE; Sanders, Speck and Traff 2009.
 
 #include <algorithm>
@@ -21,7 +22,13 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t chunk_of_tree = 64 * 1024;
+// src/enqueue.cc: smaller for less than four loops, and again for less than one; `shares`: of all channels and GPUs.
+std::int64_t chunk_of(std::int64_t bytes, std::int64_t shares, std::uint32_t nodes) {
+  constexpr std::int64_t usual = 64 * 1024;
+  constexpr std::uint32_t many_nodes = 4;
+  const bool is_large = nodes < many_nodes && bytes >= 4 * shares * 2 * usual;
+  return is_large ? 2 * usual : (bytes < shares * usual ? usual / 2 : usual);
+}
 
 // A share is what one GPU has of what one tree of one channel carries: S / (2 C g). A flow of weight 1 carries
 // a share, or one per cent of it where the switch does not give all of a link.
@@ -100,8 +107,13 @@ CollectiveOps write_nvls_tree(PlanWriter& writer, const CollectiveRequest& reque
     const NvlsTreeTraffic traffic(request.world, frame.efficiency_ppm());
     const auto per_tree =
         divided_up(request.bytes.count(), 2 * static_cast<std::int64_t>(request.world.rings.size()));
+    const std::int64_t shares = std::int64_t{request.channels} * request.world.gpus_per_node;
+    const std::int64_t loop = shares * chunk_of(request.bytes.count(), shares, request.world.nodes);
+    // A loop on its way up meets none on its way down yet: each hop has half of what it carries in the end.
+    const auto loop_of_tree = divided_up(std::min(request.bytes.count(), loop),
+                                         2 * 2 * static_cast<std::int64_t>(request.world.rings.size()));
     const std::int64_t parts = std::int64_t{request.world.gpus_per_node} * traffic.parts();
-    const Bytes chunk = frame.on_the_wire(divided_up(std::min(per_tree, chunk_of_tree), parts));
+    const Bytes chunk = frame.on_the_wire(divided_up(loop_of_tree, parts));
     frame.move({.traffic = writer.traffic("nvls_tree", [&] { return traffic.make(); }),
                 .amount = frame.on_the_wire(divided_up(per_tree, parts)),
                 .shape = {.bytes_per_hop = chunk.count(),

@@ -68,7 +68,7 @@ double start_seconds(const ClusterSpec& cluster, double ranks) {
   Duration of_algorithm;
   for (const AlgorithmCost& algorithm : calibration.algorithms)
     of_algorithm = std::max(of_algorithm, algorithm.launch);
-  return as_seconds(launch + of_algorithm) + most_channels * as_seconds(calibration.channel_start) +
+  return as_seconds(launch + of_algorithm) + most_channels * as_seconds(std::max(calibration.channel_start, calibration.shared_channel_start)) +
          std::max(ranks, 2.0) * as_seconds(calibration.peer.start);
 }
 

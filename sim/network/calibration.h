@@ -73,11 +73,14 @@ struct Calibration {
   std::string source;
   Duration collective_launch;                        // fixed cost of a collective on its stream
   std::map<LinkClass, std::int64_t> efficiency_ppm;  // of the wire's bandwidth
-  // A kernel meets its peers channel by channel: each one in use costs so much once.
+  // A kernel meets its peers channel by channel: each one in use costs so much once. Until NCCL 2.21 each channel
+  // fetched its work from the host by itself; since 2.22 all share what came with the kernel's arguments
+  // (NVIDIA/nccl src/enqueue.cc, ncclDevWorkStorageTypeArgs).
   Duration channel_start;
-  // A kernel passes once over its rank's own part beside those that the wire carries (collective_frame.cpp);
-  // empty: at once.
-  std::optional<Bandwidth> own_copy_bandwidth;
+  Duration shared_channel_start;
+  // A kernel passes once over its rank's own part beside those that the wire carries (collective_frame.cpp), each
+  // channel in use at this speed; empty: at once.
+  std::optional<Bandwidth> own_copy_channel_bandwidth;
   std::vector<ProtocolCost> protocols;
   std::vector<AlgorithmCost> algorithms;
   PeerCost peer;

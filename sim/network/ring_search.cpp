@@ -350,6 +350,12 @@ Seats find_seats(const Topology& topology, const MachineSpec& machine, std::vect
   return seats;
 }
 
+Duration channel_start_of(const Calibration& calibration, std::int64_t library_version) {
+  constexpr std::int64_t first_shared = 22'200;
+  return library_version > 0 && library_version < first_shared ? calibration.channel_start
+                                                               : calibration.shared_channel_start;
+}
+
 Communicator find_communicator(const Topology& topology, const WorldOptions& options, const Seats& seats) {
   const MachineSpec& machine = options.machine;
   const Calibration& calibration = options.calibration;
@@ -382,9 +388,9 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
                                 {.rings = cycles.orders.size() * both_ways,
                                  .nics = nics_of(topology, machine, seats),
                                  .gpus_per_node = world.gpus_per_node});
-  world.channel_start = calibration.channel_start;
+  world.channel_start = channel_start_of(calibration, options.library_version);
   world.waits_for_cores = calibration.core_wait > Duration::zero();
-  world.own_copy_bandwidth = calibration.own_copy_bandwidth.value_or(Bandwidth{0});
+  world.own_copy_channel_bandwidth = calibration.own_copy_channel_bandwidth.value_or(Bandwidth{0});
   world.peer = {.start = calibration.peer.start,
                 .channel_bandwidth = calibration.peer.channel_bandwidth.value_or(Bandwidth{0}),
                 .ramp = calibration.peer.ramp};

@@ -29,6 +29,7 @@ struct WorldOptions {
   const Calibration& calibration;
   std::int64_t compute_capability = 0;        // 90 is 9.0
   std::optional<std::int64_t> channels = {};  // as NCCL_MAX_NCHANNELS and NCCL_MIN_NCHANNELS force it
+  std::int64_t library_version = 0;           // NCCL_VERSION_CODE; 0: the newest known
 };
 
 // All ranks, and what the chooser of their library may know.

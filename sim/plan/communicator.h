@@ -87,7 +87,8 @@ struct Communicator {
   std::vector<ProtocolFacts> protocols;
   std::vector<AlgorithmFacts> algorithms;
   Duration channel_start;             // each channel in use costs a collective so much
-  Bandwidth own_copy_bandwidth = {};  // at which a kernel passes over a rank's own part; zero: takes no time
+  // At which each channel passes over a rank's own part; zero: takes no time.
+  Bandwidth own_copy_channel_bandwidth = {};
   PeerFacts peer;
   bool waits_for_cores = false;  // what a message gets of a rank's core depends on its length
   PlanningFacts planning;

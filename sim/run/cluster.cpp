@@ -39,7 +39,8 @@ WorldOptions world_options(const Scenario& scenario, std::optional<std::int64_t>
   return {.machine = scenario.cluster.machine,
           .calibration = scenario.cluster.calibration,
           .compute_capability = scenario.cluster.gpu.compute_capability,
-          .channels = channels};
+          .channels = channels,
+          .library_version = scenario.communication.library_version};
 }
 
 // NCCL runs as many channels as its links need: where fewer are forced, they carry less than the links would.
@@ -130,6 +131,7 @@ ClusterFacts facts_of(const Scenario& scenario, RoleDetail detail) {
           .library = scenario.communication.library,
           .algorithm = scenario.communication.algorithm,
           .channels = scenario.communication.channels,
+          .library_version = scenario.communication.library_version,
           .compute_capability = cluster.gpu.compute_capability,
           .reduces_on_hosts = reduces_on_hosts(scenario),
           .acts_alike = acts_alike(scenario),

@@ -47,6 +47,7 @@ struct ClusterFacts {
   LibraryKind library = LibraryKind::nccl;
   std::string algorithm;
   std::optional<std::int64_t> channels;
+  std::int64_t library_version = 0;
   std::int64_t compute_capability = 0;
   bool reduces_on_hosts = false;
   bool acts_alike = true;  // folding.h

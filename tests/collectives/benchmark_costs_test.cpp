@@ -16,7 +16,8 @@ Calibration calibration_of(Duration channel_start, std::optional<Bandwidth> own_
   Calibration calibration;
   calibration.protocols = {protocol_costing(Duration::zero(), Duration::zero())};
   calibration.channel_start = channel_start;
-  calibration.own_copy_bandwidth = own_copy;
+  calibration.shared_channel_start = channel_start;
+  calibration.own_copy_channel_bandwidth = own_copy;
   return calibration;
 }
 
@@ -46,6 +47,22 @@ TEST_CASE("Each channel in use costs a ring its start; messages between pairs op
   }
 }
 
+TEST_CASE("Until NCCL 2.21 each channel fetches its own work; since 2.22 they share the kernel's arguments") {
+  Calibration calibration = calibration_of(Duration::nanoseconds(700), {});
+  calibration.shared_channel_start = Duration::nanoseconds(40);
+  const TestCluster cluster(switch_machine(4, wire(LinkClass::nvlink, wire_speed)), 1, {}, calibration);
+  const auto start_in = [&](std::int64_t version) {
+    return find_world(cluster.topology(), {.machine = cluster.machine(),
+                                           .calibration = cluster.calibration(),
+                                           .library_version = version})
+        .channel_start;
+  };
+  CHECK(start_in(20'804) == calibration.channel_start);
+  CHECK(start_in(22'105) == calibration.channel_start);
+  CHECK(start_in(22'203) == calibration.shared_channel_start);
+  CHECK(start_in(0) == calibration.shared_channel_start);  // the newest
+}
+
 // 8 MB over 4 ranks: a pass over a part of 2 MB at 50 GB/s is 40 us.
 TEST_CASE(
     "Round a ring and between all pairs a kernel passes once over its rank's own part, unless it lies "
@@ -73,6 +90,15 @@ TEST_CASE(
       CHECK(of("ring", CollectiveOp::broadcast) == Duration::zero());
       CHECK(of("tree", CollectiveOp::all_reduce) == Duration::zero());
     }
+}
+
+TEST_CASE("Each channel in use passes over its part of a rank's own part") {
+  const TestCluster cluster(switch_machine(4, wire(LinkClass::nvlink, wire_speed)), 1, {},
+                            calibration_of(Duration::zero(), gigabytes_per_second(50)));
+  CollectiveCase wanted{.bytes = megabytes, .fidelity = Fidelity::flow};
+  const Duration on_one = time_of(cluster, wanted);
+  wanted.channels = 4;
+  CHECK(on_one - time_of(cluster, wanted) == Duration::microseconds(30));
 }
 
 // One ring, 10 GB/s between two nodes. Of 8 MB the last chunk of 512 KiB leaves the proxy before the next

@@ -88,6 +88,43 @@ TEST_CASE("NVLS takes over from rings with five GPUs and more, at large sizes") 
   CHECK(chosen(hopper_node(4, 60), 1024 * mebi) == "ring");
 }
 
+// 16 channels on Hopper; on Blackwell 24 in a node and 32 between nodes, as long as there are so many.
+TEST_CASE("NVLS has channels of its own, whatever the bytes") {
+  const auto channels = [](std::int64_t compute_capability, std::uint32_t nodes, std::uint32_t all) {
+    Communicator world =
+        world_of({.nodes = nodes, .channels = all, .compute_capability = compute_capability});
+    world.switch_multicasts = true;
+    world.planning.multicast_per_head = gigabytes_per_second(40);
+    return choose_as_nccl({.world = world,
+                           .op = CollectiveOp::all_reduce,
+                           .bytes = Bytes{8},
+                           .algorithm = nodes == 1 ? "nvls" : "nvls_tree"})
+        .channels;
+  };
+  CHECK(channels(90, 1, 24) == 16);
+  CHECK(channels(100, 1, 32) == 24);
+  CHECK(channels(100, 2, 32) == 32);
+  CHECK(channels(90, 1, 4) == 4);
+}
+
+// Eight ranks: an eighth of the bytes goes to each. 24 channels are 4 for each of 8 peers, in powers of two.
+TEST_CASE("Short messages between pairs go by LL since 2.14, and since 2.22 by how many channels they have") {
+  Communicator world = world_of({});
+  const auto protocol = [&](CollectiveOp op, std::int64_t bytes, std::int64_t version) {
+    return choose_as_nccl({.world = world, .op = op, .bytes = Bytes{bytes}, .version_code = version}).protocol;
+  };
+  const std::int64_t threshold = 16 * kibi;
+  CHECK(protocol(CollectiveOp::all_to_all, 8 * threshold, 21'403) == "ll");
+  CHECK(protocol(CollectiveOp::all_to_all, 8 * threshold + 8, 21'403) == "simple");
+  CHECK(protocol(CollectiveOp::all_to_all, 8, 21'212) == "simple");
+  CHECK(protocol(CollectiveOp::send_recv, threshold, 21'805) == "ll");
+  CHECK(protocol(CollectiveOp::send_recv, 2 * threshold, 21'805) == "simple");
+  CHECK(protocol(CollectiveOp::all_to_all, 8 * 4 * threshold, 22'809) == "ll");
+  CHECK(protocol(CollectiveOp::all_to_all, 8 * 4 * threshold + 8, 22'809) == "simple");
+  world.protocols.emplace_back().name = "simple";
+  CHECK(protocol(CollectiveOp::all_to_all, 8, 22'809) == "simple");
+}
+
 TEST_CASE("Small messages over many nodes go by tree, large ones by ring") {
   const Communicator world = world_of({.nodes = 16, .channels = 16});
   const auto chosen = [&](std::int64_t bytes) {

@@ -12,7 +12,7 @@ namespace lockstep::nvls_tree_test {
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(400), Duration::nanoseconds(350));
 const LinkSpec nic_link = wire(LinkClass::network, gigabytes_per_second(20), Duration::microseconds(3));
-constexpr std::int64_t chunk_of_tree = 64 * 1024;
+constexpr std::int64_t kib = 1024;
 
 MachineSpec machine_of(std::int64_t gpus, std::int64_t nics) {
   MachineSpec machine = switch_machine(gpus, nvlink);
@@ -76,15 +76,20 @@ TEST_CASE("An NVLS tree loads the nodes' links as NVLS does and the NICs as the 
 
 // Two nodes of g GPUs and one NIC. A unit is a GPU's share of a tree, S / 2g. In a node a link carries
 // (g+1)/g S = 2 (g+1) units; on the NIC each node sends up one tree and down the other, S/2 each: 2 g units.
-// A chunk is read, goes up, down, and is written; the NIC is the slower link and moves all but one chunk
-// more.
-TEST_CASE("Between two nodes an NVLS tree takes its bytes on the NIC and a chunk's way, to the picosecond") {
+// A loop is read, goes up, down, and is written; the NIC is the slower link and moves all but one loop more. Of
+// each GPU's share a loop has 64 KiB, or 128 from four such loops on, so that of a tree half of all GPUs' shares.
+TEST_CASE("Between two nodes an NVLS tree takes its bytes on the NIC and a loop's way, to the picosecond") {
+  struct Loop {
+    std::int64_t per_tree;  // bytes
+    std::int64_t of_tree;
+  };
   const Duration in_node_cost = Duration::nanoseconds(800);
   const Duration across_cost = Duration::microseconds(5);
   Calibration calibration;
   calibration.protocols = {protocol_costing(in_node_cost, across_cost)};
   for (const std::int64_t gpus : {2, 4, 8})
-    for (const std::int64_t per_tree : {std::int64_t{800}, chunk_of_tree, 100 * chunk_of_tree}) {
+    for (const auto& [per_tree, of_tree] :
+         {Loop{800, 800}, Loop{gpus * 128 * kib, gpus * 32 * kib}, Loop{gpus * 1024 * kib, gpus * 64 * kib}}) {
       const TestCluster cluster(machine_of(gpus, 1), 2, {}, calibration);
       const auto on_link = [&](std::int64_t units) {
         return time_to_move(Bytes{units}, share(nvlink.bandwidth, 2 * (gpus + 1)));
@@ -92,7 +97,7 @@ TEST_CASE("Between two nodes an NVLS tree takes its bytes on the NIC and a chunk
       const auto on_nic = [&](std::int64_t units) {
         return time_to_move(Bytes{units}, share(nic_link.bandwidth, 2 * gpus));
       };
-      const std::int64_t chunk = std::min(per_tree, chunk_of_tree) / gpus;
+      const std::int64_t chunk = of_tree / gpus / 2;  // one way, while nothing comes down
       const Duration in_node = on_link(chunk) + nvlink.latency * 2 + in_node_cost;
       const Duration across = on_nic(chunk) + nic_link.latency + across_cost;
       INFO(gpus, " GPUs, ", per_tree, " bytes a tree");

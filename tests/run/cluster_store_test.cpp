@@ -43,6 +43,7 @@ TEST_CASE("What a cluster depends on makes another") {
   CHECK(is_another([](Scenario& changed) {
     changed.cluster.machine.nics.front().link.latency += Duration::nanoseconds(1);
   }));
+  CHECK(is_another([](Scenario& changed) { changed.communication.library_version = 21'800; }));
   CHECK(is_another([](Scenario& changed) {
     changed.cluster.slow_links = {{.node = 1, .nic = {}, .slowdown_ppm = 2'000'000}};
   }));
@@ -57,7 +58,7 @@ TEST_CASE("Of more clusters than there is room for the longest unused go, and th
   Scenario scenario = on_two_nodes();
   const LentCluster in_use = store.lend(scenario);
   for (std::size_t more = 0; more < ClusterStore::most_clusters + 10; ++more) {
-    scenario.cluster.calibration.channel_start += Duration::nanoseconds(1);
+    scenario.cluster.calibration.shared_channel_start += Duration::nanoseconds(1);
     store.lend(scenario);
   }
   CHECK(store.size() == ClusterStore::most_clusters);

@@ -58,7 +58,8 @@ inline Calibration known_calibration(const Calibration& base) {
   Calibration truth = base;
   truth.collective_launch = Duration::nanoseconds(5200);
   truth.channel_start = Duration::nanoseconds(600);
-  truth.own_copy_bandwidth = Bandwidth{350'000'000'000};
+  truth.shared_channel_start = Duration::nanoseconds(90);
+  truth.own_copy_channel_bandwidth = Bandwidth{35'000'000'000};
   truth.host_launch = Duration::zero();
   truth.efficiency_ppm = {{LinkClass::nvlink, 820'000}, {LinkClass::network, 860'000}};
   truth.algorithms.clear();

@@ -92,6 +92,14 @@ void put_algorithm_efficiency(Calibration& calibration, const char* name, double
   algorithm_of(calibration, name).efficiency_ppm = std::min(ppm(std::min(value, 2.0)), most);
 }
 
+// Of both algorithms that go up and down the double binary tree; the switch's stands before it in the table.
+void put_tree_steps(Calibration& calibration, Classes, double value) {
+  algorithm_of(calibration, "tree").step_ppm = ppm(value);
+  for (AlgorithmCost& algorithm : calibration.algorithms)
+    if (algorithm.name == "nvls_tree")
+      algorithm.step_ppm = ppm(value);
+}
+
 constexpr std::array constants{
     CommunicationConstant{
         gpu, "launch", microseconds, 7, 0.8,
@@ -99,11 +107,14 @@ constexpr std::array constants{
     CommunicationConstant{
         gpu, "channel_start", microseconds, 1, 0.5,
         [](Calibration& c, Classes, double value) { c.channel_start = in_microseconds(value); }},
+    CommunicationConstant{
+        gpu, "shared_channel_start", microseconds, 0.1, 0.8,
+        [](Calibration& c, Classes, double value) { c.shared_channel_start = in_microseconds(value); }},
     CommunicationConstant{gpu, "ll128_launch", microseconds, 3, 0.8, put_launch<ll128>},
     CommunicationConstant{gpu, "simple_launch", microseconds, 3, 0.8, put_launch<simple>},
     CommunicationConstant{
-        gpu, "own_copy_bandwidth", gigabytes_per_second, 500, 0.7,
-        [](Calibration& c, Classes, double value) { c.own_copy_bandwidth = in_gigabytes(value); }},
+        gpu, "own_copy_channel_bandwidth", gigabytes_per_second, 20, 0.7,
+        [](Calibration& c, Classes, double value) { c.own_copy_channel_bandwidth = in_gigabytes(value); }},
     CommunicationConstant{
         gpu, "peer_start", microseconds, 3, 0.8,
         [](Calibration& c, Classes, double value) { c.peer.start = in_microseconds(value); }},
@@ -128,11 +139,9 @@ constexpr std::array constants{
     // Nine tenths of a NIC wherever the host lets it: less is a machine's own, not its network's.
     CommunicationConstant{network, "efficiency", ratio, usual(LinkClass::network), 0.15,
                           put_efficiency_between},
+    // Beside what a NIC gives to anybody, pairs that meet at it lose little where nothing matches messages in software.
     CommunicationConstant{
-        network, "tree_step_scale", ratio, 1, 0.5,
-        [](Calibration& c, Classes, double value) { algorithm_of(c, "tree").step_ppm = ppm(value); }},
-    CommunicationConstant{
-        network, "direct_efficiency", ratio, 0.9, 0.5,
+        network, "direct_efficiency", ratio, 0.9, 0.25,
         [](Calibration& c, Classes, double value) { put_algorithm_efficiency(c, "direct", value); }},
     CommunicationConstant{gpu, "nvls_launch", microseconds, 10, 0.6,
                           [](Calibration& c, Classes, double value) {
@@ -147,7 +156,8 @@ constexpr std::array constants{
                           }},
     CommunicationConstant{
         gpu, "nvls_tree_efficiency", ratio, 0.9, 0.15,
-        [](Calibration& c, Classes, double value) { put_algorithm_efficiency(c, "nvls_tree", value); }}};
+        [](Calibration& c, Classes, double value) { put_algorithm_efficiency(c, "nvls_tree", value); }},
+    CommunicationConstant{network, "tree_step_scale", ratio, 1, 0.5, put_tree_steps}};
 
 }  // namespace
 }  // namespace communication
@@ -178,7 +188,8 @@ Calibration blank_communication(Calibration base) {
   base.algorithms.clear();
   base.peer = {};
   base.channel_start = Duration::zero();
-  base.own_copy_bandwidth.reset();
+  base.shared_channel_start = Duration::zero();
+  base.own_copy_channel_bandwidth.reset();
   base.host_launch = Duration::zero();
   base.communication_residuals.clear();
   base.fitted.reset();

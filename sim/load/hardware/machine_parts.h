@@ -25,7 +25,8 @@ namespace lockstep {
 // "hopper", "nvlink4", "infiniband": what each part is, then what could stand in for it, the nearest first.
 using PartNames = std::array<std::vector<std::string>, machine_parts.size()>;
 
-// A network may be used another way than its NICs allow ("slingshot_tcp"): `network` says how; empty: as it is.
+// A network may be used another way than its NICs allow ("slingshot_tcp", "slingshot_software_match"): `network` says
+// how; empty: as it is.
 PartNames parts_of(const MachineSpec& machine, std::int64_t compute_capability,
                    const std::string& network = {});
 

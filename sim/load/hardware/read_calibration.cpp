@@ -211,8 +211,10 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   json.optional("sources");
   calibration.collective_launch = cost_or(json, "collective_launch");
   calibration.channel_start = cost_or(json, "channel_start");
-  if (const auto copies = json.optional("own_copy_bandwidth"))
-    calibration.own_copy_bandwidth = copies->bandwidth();
+  const auto shared_start = json.optional("shared_channel_start");
+  calibration.shared_channel_start = shared_start ? shared_start->duration() : calibration.channel_start;
+  if (const auto copies = json.optional("own_copy_channel_bandwidth"))
+    calibration.own_copy_channel_bandwidth = copies->bandwidth();
   calibration.efficiency_ppm = read_by_class<std::int64_t>(json.optional("link_efficiency"), read_share);
   calibration.protocols = read_protocols(json.required("protocols"));
   if (const auto algorithms = json.optional("algorithms")) {

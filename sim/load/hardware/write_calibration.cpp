@@ -106,8 +106,9 @@ ordered_json write_calibration(const Calibration& calibration) {
   ordered_json json{{"name", calibration.name}, {"source", calibration.source}};
   json["collective_launch"] = exact_text(calibration.collective_launch);
   json["channel_start"] = exact_text(calibration.channel_start);
-  if (calibration.own_copy_bandwidth)
-    json["own_copy_bandwidth"] = exact_text(*calibration.own_copy_bandwidth);
+  json["shared_channel_start"] = exact_text(calibration.shared_channel_start);
+  if (calibration.own_copy_channel_bandwidth)
+    json["own_copy_channel_bandwidth"] = exact_text(*calibration.own_copy_channel_bandwidth);
   json["link_efficiency"] = write_by_class(calibration.efficiency_ppm, ratio);
   json["protocols"] = write_protocols(calibration.protocols);
   if (!calibration.algorithms.empty()) {

@@ -20,6 +20,7 @@ using nlohmann::ordered_json;
 void forget_launches(Calibration& calibration) {
   calibration.collective_launch = Duration::zero();
   calibration.channel_start = Duration::zero();
+  calibration.shared_channel_start = Duration::zero();
   calibration.peer.start = Duration::zero();
   for (ProtocolCost& protocol : calibration.protocols) protocol.launch = Duration::zero();
   for (AlgorithmCost& algorithm : calibration.algorithms) algorithm.launch = Duration::zero();
@@ -44,7 +45,7 @@ constexpr std::array removals{
     Removal{"steps between nodes", [](Calibration& c) { forget_steps(c, true); }},
     Removal{"channels that start slowly, copies of its own part", [](Calibration& c) {
               c.peer.ramp = Duration::zero();
-              c.own_copy_bandwidth.reset();
+              c.own_copy_channel_bandwidth.reset();
             }}};
 
 std::vector<AccountPiece> pieces_of(const Scenario& scenario, const CollectiveQuery& query,

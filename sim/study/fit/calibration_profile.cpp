@@ -190,7 +190,8 @@ std::vector<ResidualBand> residual_bands(std::span<const ErrorSample> samples) {
 Calibration rounded_communication(Calibration calibration) {
   calibration.collective_launch = rounded(calibration.collective_launch);
   calibration.channel_start = rounded(calibration.channel_start);
-  round_known(calibration.own_copy_bandwidth);
+  calibration.shared_channel_start = rounded(calibration.shared_channel_start);
+  round_known(calibration.own_copy_channel_bandwidth);
   calibration.host_launch = rounded(calibration.host_launch);
   round_values(calibration.efficiency_ppm);
   for (ProtocolCost& protocol : calibration.protocols) round_protocol(protocol);
@@ -249,7 +250,8 @@ std::vector<CalibrationConstant> calibration_constants(const Calibration& calibr
   ConstantList list;
   list.add("collective_launch", calibration.collective_launch);
   list.add("channel_start", calibration.channel_start);
-  list.add("own_copy_bandwidth", calibration.own_copy_bandwidth);
+  list.add("shared_channel_start", calibration.shared_channel_start);
+  list.add("own_copy_channel_bandwidth", calibration.own_copy_channel_bandwidth);
   list.add("host_launch", calibration.host_launch);
   list.add("link_efficiency", calibration.efficiency_ppm);
   for (const ProtocolCost& protocol : calibration.protocols) {

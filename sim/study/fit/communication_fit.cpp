@@ -61,11 +61,24 @@ std::size_t release_index(std::int64_t version_code) {
   return std::min(static_cast<std::size_t>(found - releases.begin()), releases.size() - 1);
 }
 
+// An older release is believed only where it leaves this much less unexplained: several choose alike, and who names none is
+// more likely to run a new one.
+constexpr double clearly_less = 0.9;
+
 // Of these, the ones tried for a whole machine before each group is asked on its own.
 constexpr std::array<std::size_t, 4> tried_first{0, 2, 3, 5};
 
 // By group: index into `releases`.
 using Releases = std::vector<std::size_t>;
+
+// From the newest release to the oldest.
+std::size_t first_clearly_least(const std::vector<double>& costs) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < costs.size(); ++i)
+    if (costs[i] < clearly_less * costs[best])
+      best = i;
+  return best;
+}
 
 struct Search {
   const ConstantsPrior& prior;
@@ -116,7 +129,7 @@ struct TableSet::State {
     return usual_host_launch_us * std::exp(solution[constants.size() + group] - shift);
   }
 
-  // For each group that does not name its release, the one whose choices explain its points best.
+  // For each group that does not name its release, the newest but for those that explain its points clearly better.
   Releases best_releases(const double* solution, double knee) const {
     std::vector<std::vector<double>> cost(groups.size(), std::vector<double>(releases.size()));
     for (std::size_t candidate = 0; candidate < releases.size(); ++candidate) {
@@ -128,9 +141,7 @@ struct TableSet::State {
       }
     }
     Releases best;
-    for (const std::vector<double>& of_group : cost)
-      best.push_back(
-          static_cast<std::size_t>(std::min_element(of_group.begin(), of_group.end()) - of_group.begin()));
+    for (const std::vector<double>& of_group : cost) best.push_back(first_clearly_least(of_group));
     return best;
   }
 
@@ -172,7 +183,7 @@ struct TableSet::State {
     for (const std::size_t candidate : tried_first) {
       Search trial{search.prior, start, Releases(groups.size(), candidate)};
       const double cost = minimise(trial, knees.front(), iterations_a_release);
-      if (cost >= least)
+      if (cost >= clearly_less * least)
         continue;
       least = cost;
       search.solution = std::move(trial.solution);

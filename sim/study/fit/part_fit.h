@@ -10,7 +10,8 @@
 //            about its fit): rounds of that end at the most likely constants of all. How far machines with one part lie
 //            apart is estimated, for each constant, from how far they do (Student's t, since a host that is the limit puts
 //            a few machines far off).
-// Invariant: a machine never counts as evidence for its own prior. What a constant's points do not tell stays where the
+// Invariant: a machine's points never count for the middle of its own prior; how wide that is they do tell, as one of all
+//            machines and by their weight in Student's t. What a constant's points do not tell stays where the
 //            parts have it; two constants that points cannot tell apart move together, since information is a matrix.
 // Cost:      a fit and a curvature a machine and round: minutes for all shipped tables on two cores; a posterior without
 //            some machine is one solution of some 200 linear equations.

@@ -118,6 +118,48 @@ TEST_CASE("a measured machine with another part keeps the constants of the rest"
   CHECK(warns_of(altered, "sockets instead of infiniband_ndr"));
 }
 
+// One GPU with a curve of its own, a NIC of 1 GB/s, and a calibration that fills `network` of it.
+class HostLimited {
+ public:
+  explicit HostLimited(const std::string& network) {
+    folder_.write("hw_profiles/gpus/small.json", R"({"name": "small", "peak": {"fp32": "1 TFLOP/s"},
+      "memory": "1 GiB", "memory_bandwidth": "1 GB/s", "sms": 1, "compute_capability": "7.0",
+      "matmul_efficiency": {"fp32": [{"flops": "1 GFLOP", "efficiency": 0.5}]}})");
+    folder_.write("hw_profiles/machines/host.json", machine("1 GB/s"));
+    folder_.write("hw_profiles/calibration/host.json",
+                  R"({"name": "host", "protocols": [{"name": "simple"}], "link_efficiency": {"network": )" +
+                      network + "}}");
+  }
+
+  std::int64_t share_with(const std::string& nic) const {
+    const ProfileStore store(std::vector<std::string>{folder_.path()});
+    const Overrides overrides{{"cluster.machine", machine(nic)}};
+    const LoadedScenario scenario =
+        load_value(nlohmann::ordered_json::parse(testing::lab_text), {.store = store, .overrides = overrides});
+    return scenario.cluster.calibration.efficiency_ppm.at(LinkClass::network);
+  }
+
+ private:
+  static std::string machine(const std::string& nic) {
+    return R"({"name": "host", "gpu": "small", "gpus": 1, "gpu_links": {"kind": "pcie"}, "library": "nccl",
+      "host": {"pcie": {"bandwidth": "1 GB/s", "latency": "1 us"}},
+      "nics": {"count": 1, "link": {"bandwidth": ")" +
+           nic + R"(", "latency": "1 us"}}})";
+  }
+
+  testing::Folder folder_;
+};
+
+// Where 0.8 of a NIC was filled the NIC was the limit; 0.3 of 1 GB/s are the host's 0.3 GB/s.
+TEST_CASE("a share of a wire goes with another NIC as a share, a host's limit as the rate it is") {
+  CHECK(HostLimited("0.8").share_with("4 GB/s") == 800'000);
+  const HostLimited limited("0.3");
+  CHECK(limited.share_with("1 GB/s") == 300'000);
+  CHECK(limited.share_with("4 GB/s") == 300'000 / 4);
+  CHECK(limited.share_with("0.5 GB/s") == 300'000 * 2);
+  CHECK(limited.share_with("0.1 GB/s") == usual_efficiency_ppm(LinkClass::network));
+}
+
 TEST_CASE("a Gloo machine has nothing of NCCL's parts, and its host's rate is kept") {
   const LoadedScenario gloo = load_machine(
       R"({"name": "lab", "gpu": "cpu", "gpus": 1, "gpu_links": {"kind": "none"},
@@ -130,16 +172,18 @@ TEST_CASE("a Gloo machine has nothing of NCCL's parts, and its host's rate is ke
 TEST_CASE("a part's file says its constants with unit and spread, and reads back as written") {
   PartProfile part;
   part.name = "mine";
+  part.part = MachinePart::network;
   part.machines = 2;
   part.tables = 3;
   part.constants["ll_step"] = {.value = 1.25, .spread = 0.3};
   part.residuals = {{.low_ppm = -100'000, .high_ppm = 200'000, .from = Bytes{0}}};
-  const nlohmann::ordered_json json = write_part(part, MachinePart::network);
+  const nlohmann::ordered_json json = write_part(part);
   CHECK(json["constants"]["ll_step"]["unit"] == "us");
   LoadContext context{.store = shipped_profiles(), .folder = ""};
   JsonDocument document = JsonDocument::from_value(json, "part");
   const PartProfile back = read_part(document.root(), {context, ""});
   document.throw_if_problems();
+  CHECK(back.part == MachinePart::network);
   CHECK(back.constants == part.constants);
   CHECK(back.residuals == part.residuals);
   CHECK(back.tables == 3);
