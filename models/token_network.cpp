@@ -1,7 +1,6 @@
 #include "models/token_network.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace lockstep {
@@ -38,9 +37,9 @@ Tokens TokenNetwork::embedding(const std::string& name, const std::vector<std::s
               .backward_elements = 2 * lookups * elements,
               .forward_kernels = 2 * lookups - 1,
               .backward_kernels = 2 * lookups};  // clear the table's gradient, add the rows
-  for (const std::string& table : tables | std::views::reverse) {
-    layer.parameters.push_back(builder_.parameter(table));
-    layer.gradient_elements += builder_.parameter_elements(table);
+  for (auto table = tables.rbegin(); table != tables.rend(); ++table) {
+    layer.parameters.push_back(builder_.parameter(*table));
+    layer.gradient_elements += builder_.parameter_elements(*table);
   }
   builder_.add_layer(std::move(layer), {});
   return shape;

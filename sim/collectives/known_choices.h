@@ -37,7 +37,13 @@ class KnownChoices {
         .first->second;
   }
 
-  std::map<OwnedKey, Choice, std::less<>> choices_;
+  // Either kind of key as the one that owns nothing.
+  struct Before {
+    using is_transparent = void;
+    bool operator()(const Key& one, const Key& other) const { return one < other; }
+  };
+
+  std::map<OwnedKey, Choice, Before> choices_;
 };
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/network/ring_search.h"
@@ -28,6 +29,15 @@ namespace lockstep {
 
 // The cluster as links and rings, and which of its ranks are alike.
 struct Cluster {
+  // Not an aggregate in parentheses, which clang before 16 does not know.
+  Cluster(Topology links, Communicator everyone, Symmetry alike, std::vector<GroupSet> sets,
+          std::vector<Cohort> stages)
+      : topology(std::move(links)),
+        world(std::move(everyone)),
+        symmetry(std::move(alike)),
+        groups(std::move(sets)),
+        cohorts(std::move(stages)) {}
+
   Topology topology;
   Communicator world;
   Symmetry symmetry;

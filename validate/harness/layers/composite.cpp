@@ -1,6 +1,5 @@
 #include "validate/harness/layers/composite.h"
 
-#include <ranges>
 #include <utility>
 
 namespace lockstep::harness {
@@ -16,8 +15,8 @@ Tensor Sequential::forward(Step& step, Tensor input) {
 }
 
 Tensor Sequential::backward(Step& step, Tensor output_gradient) {
-  for (const auto& child : children_ | std::views::reverse)
-    output_gradient = child->backward(step, output_gradient);
+  for (auto child = children_.rbegin(); child != children_.rend(); ++child)
+    output_gradient = (*child)->backward(step, output_gradient);
   return output_gradient;
 }
 
