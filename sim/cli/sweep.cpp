@@ -162,6 +162,12 @@ void require_arguments(const SweepArguments& arguments) {
     check_picture_file(arguments.picture);
 }
 
+// A scenario that cannot be loaded has a page as well, of its cells' errors.
+std::string title_of(const nlohmann::ordered_json& scenario) {
+  const bool has_name = scenario.is_object() && scenario.contains("name") && scenario["name"].is_string();
+  return has_name ? scenario["name"].get<std::string>() : "sweep";
+}
+
 int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   require_arguments(arguments);
   const SweepOptions options = read_options(arguments, context);
@@ -174,7 +180,7 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   const SweepRanking ranking(table, question);
   if (page.is_wanted())
     page.write(sweep_page(to_json(table, ranking),
-                          {.scenario = ScenarioVariants(options.base).document().value("name", "sweep")}));
+                          {.scenario = title_of(ScenarioVariants(options.base).document())}));
   print_table(arguments, table, ranking);
   warn_of_transfers(table);
   const int exit_code = judge_errors(table, arguments.is_strict);

@@ -156,4 +156,17 @@ TEST_CASE("a disk that is full ends the sweep with what was there before, and wh
   CHECK(text_of(sweeps.file("a.csv")) == text_of(sweeps.file("whole.csv")));
 }
 
+TEST_CASE("a scenario that is none, or whose name is no text, has a page of its cells' errors") {
+  const Folder folder;
+  for (const char* text : {"[1]", "{\"name\": 5}"}) {
+    const std::string file = folder.write("none.json", text);
+    const std::string page = folder.path() + "/page.html";
+    const Answer answer = run_program("sweep " + file + " --vary cluster.nodes=1,2 --discard -o " +
+                                      folder.path() + "/a.csv --report " + page);
+    CAPTURE(answer.diagnostics);
+    CHECK(answer.exit_code == 2);
+    CHECK(fs::exists(page));
+  }
+}
+
 }  // namespace lockstep::sweep_verb_test

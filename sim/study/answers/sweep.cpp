@@ -182,10 +182,14 @@ std::unique_ptr<SweepJournal> open_journal(const SweepOptions& options, const Ce
   if (!has_journal(options)) {
     return nullptr;
   }
+  const auto is_of_sweep = [&options, results = cells.keys().size()](const SweepRow& row) {
+    return options.shard.has(row.cell, options.grid.cells()) && row.results.size() == results;
+  };
   return std::make_unique<SweepJournal>(SweepJournal::Options{.path = partial_of(options.output),
                                                               .fingerprint = cells.fingerprint(),
                                                               .earlier = earlier_cells(options),
-                                                              .fingerprint_of = hash_of_profile});
+                                                              .fingerprint_of = hash_of_profile,
+                                                              .is_of_sweep = is_of_sweep});
 }
 
 // The rows, each at its place, and who is to hear of a new one.

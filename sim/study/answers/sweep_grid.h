@@ -60,6 +60,9 @@ struct SweepShard {
 
   std::size_t size_in(std::size_t cells) const { return cells < index ? 0 : (cells - index) / count + 1; }
   std::size_t cell_at(std::size_t place) const { return index - 1 + place * count; }
+  bool has(std::size_t cell, std::size_t cells) const {
+    return cell < cells && cell >= index - 1 && (cell - (index - 1)) % count == 0;
+  }
   // Of one of its cells.
   std::size_t place_of(std::size_t cell) const { return (cell - (index - 1)) / count; }
 };

@@ -50,6 +50,13 @@ std::optional<SweepRow> read_row(const ordered_json& json) {
                   .error = json[2].get<std::string>()};
 }
 
+std::optional<FileState> read_file_state(const ordered_json& json) {
+  const auto is_text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
+  if (!json.is_object() || !is_text("file") || !is_text("fingerprint"))
+    return std::nullopt;
+  return FileState{json["file"].get<std::string>(), json["fingerprint"].get<std::string>()};
+}
+
 }  // namespace
 
 SweepJournal::Descriptor::~Descriptor() {
@@ -102,24 +109,32 @@ void SweepJournal::read_back(const std::string& text) {
   std::size_t begin = header_end + 1;
   for (std::size_t end = text.find('\n', begin); end != std::string::npos; end = text.find('\n', begin)) {
     const ordered_json line = ordered_json::parse(std::string_view(text).substr(begin, end - begin), nullptr, false);
-    if (line.is_object())
-      check_file(line);
-    else if (const auto row = read_row(line))
-      finished_.push_back(
-          {.cell = row->cell, .place = static_cast<std::int64_t>(begin), .has_error = !row->error.empty()});
-    else
+    if (!take_line(line, static_cast<std::int64_t>(begin)))
       break;
     begin = end + 1;
   }
   cut_after(begin);
 }
 
-void SweepJournal::check_file(const ordered_json& line) {
-  const std::string file = line.value("file", "");
-  const std::string now = options_.fingerprint_of(file);
-  if (now.empty() || now != line.value("fingerprint", ""))
-    refuse(fmt::format("holds cells that read {}, which has {} since", file, now.empty() ? "gone" : "changed"));
-  files_.insert(file);
+// False: nothing that this sweep wrote.
+bool SweepJournal::take_line(const ordered_json& line, std::int64_t place) {
+  if (const auto state = read_file_state(line)) {
+    check_file(*state);
+    return true;
+  }
+  const auto row = read_row(line);
+  if (!row || (options_.is_of_sweep && !options_.is_of_sweep(*row)))
+    return false;
+  finished_.push_back({.cell = row->cell, .place = place, .has_error = !row->error.empty()});
+  return true;
+}
+
+void SweepJournal::check_file(const FileState& then) {
+  const std::string now = options_.fingerprint_of(then.file);
+  if (now.empty() || now != then.fingerprint)
+    refuse(fmt::format("holds cells that read {}, which has {} since", then.file,
+                       now.empty() ? "gone" : "changed"));
+  files_.insert(then.file);
 }
 
 void SweepJournal::start_over() {

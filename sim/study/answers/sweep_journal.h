@@ -8,7 +8,8 @@
 //            that a cell read and one for each finished cell, in the order in which they come. Resuming reads
 //            them back and compares the files with what they are now.
 // Invariant: a line counts once its newline is there, so a torn last line is a cell that was not finished;
-//            what a cell read stands before the cell; lines of another sweep are never taken; two sweeps never
+//            what a cell read stands before the cell; lines of another sweep, and lines that no sweep writes, are
+//            never taken; two sweeps never
 //            write one journal; it is never opened through a link, and never emptied unless that was asked for.
 // Cost:      one write(2) a cell and no fsync: a killed process loses nothing, a power cut the last seconds. Of a
 //            finished cell only its place in the file is kept in memory.
@@ -46,6 +47,7 @@ class SweepJournal {
     std::string fingerprint;
     EarlierCells earlier = EarlierCells::refuse;
     std::function<std::string(const std::string& file)> fingerprint_of;  // as the file is now
+    std::function<bool(const SweepRow& row)> is_of_sweep = {};           // none: every row is
   };
 
   // Throws ConfigError when the file cannot be written, is in use, is no journal, or is of another sweep.
@@ -69,7 +71,8 @@ class SweepJournal {
   void open();
   void lock() const;
   void read_back(const std::string& text);
-  void check_file(const nlohmann::ordered_json& line);
+  bool take_line(const nlohmann::ordered_json& line, std::int64_t place);
+  void check_file(const FileState& then);
   void start_over();
   void cut_after(std::size_t bytes);
   void write_line(const nlohmann::ordered_json& line);

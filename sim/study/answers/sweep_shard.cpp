@@ -22,6 +22,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view note_schema = "lockstep.sweep_shard/1";
 constexpr std::size_t most_missing_named = 8;
+constexpr const char* changed_since = "is not as sweep wrote it: changed or cut since";
 
 struct Shard {
   std::string table;
@@ -40,9 +41,12 @@ ordered_json to_json(const ShardNote& note) {
 }
 
 std::optional<ShardNote> read_note(const ordered_json& json) {
-  if (!json.is_object() || json.value("schema", "") != note_schema) {
+  if (!json.is_object() || json.at("schema") != note_schema) {
     return std::nullopt;
   }
+  for (const char* count : {"shard", "of", "cells"})
+    if (!json.at(count).is_number_integer() || json.at(count) < 0)
+      return std::nullopt;
   ShardNote note{
       .shard = {.index = json.at("shard").get<std::size_t>(), .count = json.at("of").get<std::size_t>()},
       .cells = json.at("cells").get<std::size_t>(),
@@ -62,19 +66,18 @@ std::optional<ShardNote> read_note(const ordered_json& json) {
 
 Shard read_shard(const std::string& table) {
   const std::string file = shard_note_of(table);
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
+  if (!std::ifstream(file)) {
     refuse_table(table,
                  fmt::format("is no shard, or {} was left behind: it says which part of which sweep this is, "
                              "and is written beside the table by sweep --shard",
                              file));
   }
   try {
-    if (const auto note = read_note(ordered_json::parse(stream))) {
+    if (const auto note = read_note(JsonDocument::from_file(file).value())) {
       return {table, *note};
     }
+  } catch (const ConfigError&) {  // said below: which part of it is wrong helps nobody
   } catch (const nlohmann::json::exception&) {
-    // Said below: which part of it is wrong helps nobody.
   }
   refuse_table(table, fmt::format("{} is not what sweep --shard writes", file));
 }
@@ -174,7 +177,7 @@ class Records {
     while (!next().empty()) {
     }
     if (fingerprint_.text() != shard_.note.table) {
-      refuse_table(shard_.table, "is not as sweep wrote it: changed or cut since");
+      refuse_table(shard_.table, changed_since);
     }
   }
 
@@ -214,6 +217,8 @@ MergedSweep merge_shards(const std::vector<std::string>& tables, const std::stri
   MergedSweep merged{.rows = shards.front().note.cells};
   for (std::size_t row = 0; row < merged.rows; ++row) {
     const std::string record = records[row % records.size()]->next();
+    if (record.empty())
+      refuse_table(shards[row % shards.size()].table, changed_since);
     merged.errors += record.ends_with(",\n") ? 0 : 1;
     file.write(record);
   }

@@ -98,7 +98,9 @@ TEST_CASE("A table that was changed or cut, or whose note is gone or no note, is
     CHECK(message_of({first, second}, output) ==
           "--merge: " + second + ": is not as sweep wrote it: changed or cut since");
   }
-  for (const char* note : {"", "{}", "[1]", R"({"schema": "lockstep.sweep_shard/1", "shard": -1})"}) {
+  for (const char* note :
+       {"", "{}", "[1]", R"({"schema": 1})", R"({"schema": "lockstep.sweep_shard/1", "shard": -1})",
+        R"({"schema": "lockstep.sweep_shard/1", "shard": 1e300, "of": 1.5, "cells": "4"})"}) {
     folder.write("2.csv.shard", note);
     CHECK(message_of({first, second}, output).find("2.csv.shard is not what sweep --shard writes") !=
           std::string::npos);
@@ -106,6 +108,14 @@ TEST_CASE("A table that was changed or cut, or whose note is gone or no note, is
   std::filesystem::remove(shard_note_of(second));
   CHECK(message_of({first, second}, output).find("2.csv: is no shard") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(output));
+}
+
+TEST_CASE("A note of more cells than a table can have is refused at the first row that is missing") {
+  const Folder folder;
+  const std::string table =
+      write_shard(folder, "1.csv", "1,\n2,\n", note_of(1, 1, 1'000'000'000'000'000'000));
+  CHECK(message_of({table}, folder.path() + "/all.csv") ==
+        "--merge: " + table + ": is not as sweep wrote it: changed or cut since");
 }
 
 }  // namespace lockstep::sweep_shard_test

@@ -190,6 +190,24 @@ TEST_CASE("A line torn by the kill is a cell that was not finished") {
   }
 }
 
+TEST_CASE("A line that no sweep wrote, and all after it, are cells that were not finished") {
+  const TemporaryFolder folder;
+  const std::string output = folder.file("out.csv");
+  const std::string whole = to_csv(sweep(lab_sweep(twelve_cells)));
+  kill_after(lab_sweep(twelve_cells, output), 4);
+  const std::string journal = read_file(output + ".partial");
+  SweepOptions resumed = lab_sweep(twelve_cells, output);
+  resumed.resume = true;
+  for (const char* line :
+       {R"({"file": 1, "fingerprint": "x"})", R"({"file": "x"})", R"({})", "7", "[12,[],\"\"]", "[1,[],\"\"]",
+        "[18446744073709551615,[],\"\"]", "[-1,[],\"\"]", "[1e300,[],\"\"]"}) {
+    CAPTURE(line);
+    write_file(output + ".partial", journal + line + "\n");
+    sweep(resumed);
+    CHECK(read_file(output) == whole);
+  }
+}
+
 TEST_CASE("Cells of another sweep are never taken") {
   const TemporaryFolder folder;
   const std::string output = folder.file("out.csv");
