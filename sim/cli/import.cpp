@@ -214,8 +214,10 @@ void print_answer(const ImportArguments& arguments, const NamedImporter& importe
   }
 }
 
-int run_import(const ImportArguments& arguments, const CommandContext& context) {
+int run_import(ImportArguments arguments, const CommandContext& context) {
   const NamedImporter& importer = importer_named(arguments.kind);
+  if (importer.second.first_file != nullptr)
+    arguments.file = importer.second.first_file(arguments.file);
   require_files_of_their_own({{"--output", arguments.output}}, {arguments.file});
   if (!arguments.output.empty())
     static_cast<void>(AtomicFile(arguments.output));

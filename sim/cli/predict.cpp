@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "sim/cli/page_file.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/cli/statistics.h"
+#include "sim/load/import/chakra_program.h"
+#include "sim/report/chakra_export.h"
 #include "sim/report/html.h"
 #include "sim/report/memory_remedies.h"
 #include "sim/report/prediction.h"
@@ -35,6 +38,7 @@ struct PredictArguments {
   bool wants_statistics = false;
   std::string trace_path;
   TraceExtent trace_extent;
+  std::string chakra_prefix;
   std::string report_path;
   std::string picture;
 };
@@ -53,6 +57,31 @@ void write_trace_file(AtomicFile& file, const Prediction& prediction, const Trac
   write_trace(
       prediction.scenario, prediction.simulation, [&](std::string_view text) { file.write(text); }, extent);
   file.commit();
+}
+
+// Of the files of all ranks the first stands for the others.
+std::vector<OutputFile> chakra_outputs(const std::string& prefix) {
+  if (prefix.empty())
+    return {};
+  const std::string option = "--export-chakra";
+  return {
+      {option, prefix + ".json"}, {option, chakra_groups_file(prefix)}, {option, chakra_file_of(prefix, 0)}};
+}
+
+// A rank more than the cluster has would be read as one of its own.
+void check_chakra_export(const std::string& prefix, const Scenario& scenario) {
+  if (prefix.empty())
+    return;
+  if (const std::string reason = reason_against_chakra(scenario); !reason.empty())
+    throw ConfigError(in_file(scenario, "--export-chakra: " + reason));
+  const std::string beyond = chakra_file_of(prefix, static_cast<std::uint32_t>(scenario.cluster.ranks()));
+  std::error_code ignored;
+  if (std::filesystem::exists(beyond, ignored))
+    throw ConfigError(
+        fmt::format("--export-chakra: found {}, of a rank that this cluster does not have; remove it, or "
+                    "take another name",
+                    beyond));
+  static_cast<void>(AtomicFile(prefix + ".json"));
 }
 
 using Comparison = std::vector<ComparedStrategy>;
@@ -100,14 +129,20 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   const Stopwatch since_start;
   const ScenarioVariants variants(arguments.scenario.request(context));
   const LoadedScenario scenario = variants.load();
-  require_files_of_their_own(
-      {{"--trace", arguments.trace_path}, {"--report", arguments.report_path}, {"--plot", arguments.picture}},
-      scenario.files);
+  std::vector<OutputFile> outputs = chakra_outputs(arguments.chakra_prefix);
+  outputs.insert(outputs.end(), {{"--trace", arguments.trace_path},
+                                 {"--report", arguments.report_path},
+                                 {"--plot", arguments.picture}});
+  std::vector<std::string> inputs = scenario.files;
+  if (scenario.program)
+    inputs.push_back(chakra_file_of(scenario.program->source, 0));
+  require_files_of_their_own(outputs, inputs);
   // What cannot be written is found before anything is simulated.
   std::optional<AtomicFile> trace;
   if (!arguments.trace_path.empty())
     trace.emplace(arguments.trace_path);
   PageFile page(arguments.report_path);
+  check_chakra_export(arguments.chakra_prefix, scenario);
   check_plot(arguments, scenario);
   Prediction prediction = variants.predict(scenario);
   MemoryReport& memory = prediction.report.memory;
@@ -120,6 +155,8 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
     page.write(to_html(prediction.report, prediction.scenario, timeline_picture(prediction.simulation)));
   if (trace)
     write_trace_file(*trace, prediction, arguments.trace_extent);
+  if (!arguments.chakra_prefix.empty())
+    export_chakra(prediction.scenario, arguments.chakra_prefix, write_file_atomically);
   print_report(arguments, prediction, comparison);
   if (!arguments.picture.empty())
     draw_prediction(arguments, prediction, comparison, context.data_directory);
@@ -149,6 +186,12 @@ void add_predict_command(CLI::App& app, CommandContext& context) {
                    "in the trace, the first N simulated (all)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option(
+          "--export-chakra", arguments->chakra_prefix,
+          "write the plan of an iteration as Chakra execution traces: PREFIX.RANK.et, PREFIX.groups.json "
+          "and PREFIX.json, the scenario that runs them")
+      ->type_name("PREFIX");
   add_report_option(*command, arguments->report_path);
   command
       ->add_option("--plot", arguments->picture,

@@ -76,7 +76,8 @@ const std::vector<std::string>& scenario_seeds() {
           "training": {"tensor_parallel": 2, "pipeline_parallel": 2, "context_parallel": 2}})",
       R"({"cluster": {"machine": "dgx_a100_80gb"}, "model": {"layers": [{}]}})",
       R"({"cluster": {"machine": "dgx_a100_80gb"}, "model": {"measured": {"parameters": [{}]}}})",
-      R"({"cluster": {"machine": "dgx_a100_80gb"}, "model": {"family": "transformer"}})"};
+      R"({"cluster": {"machine": "dgx_a100_80gb"}, "model": {"family": "transformer"}})",
+      R"({"cluster": {"machine": "dgx_a100_80gb"}, "plan": {}})"};
   return seeds;
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/load/bound_arithmetic.h"
 #include "sim/load/message_bound.h"
+#include "sim/load/read_program.h"
 #include "sim/load/time_bound.h"
 #include "sim/load/work_bound.h"
 
@@ -40,7 +41,9 @@ Problem work_problem(const Scenario& scenario) {
 }
 
 Problem time_problem(const Scenario& scenario) {
-  const double total = (1 + as_double(scenario.simulation.iterations)) * longest_iteration(scenario);
+  const double total =
+      (1 + as_double(scenario.simulation.iterations)) *
+      (scenario.program ? longest_iteration_of_program(scenario) : longest_iteration(scenario));
   if (total * as_double(picoseconds_per_second) < largest_count)
     return std::nullopt;
   return fmt::format(

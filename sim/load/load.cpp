@@ -22,11 +22,13 @@
 #include "sim/load/read_input.h"
 #include "sim/load/read_measured_steps.h"
 #include "sim/load/read_model.h"
+#include "sim/load/read_program.h"
 #include "sim/load/reading/fields.h"
 #include "sim/load/reading/load_context.h"
 #include "sim/load/resolved.h"
 #include "sim/load/training/read_training.h"
 #include "sim/run/stage_balance.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -245,14 +247,8 @@ struct ReadLater {
   std::optional<StageBalance> balance;
 };
 
-void read_sections(const JsonReader& json, const Place& root, Scenario& scenario, ReadLater& later) {
-  scenario.name = text_or(json, "name", "scenario");
-  text_or(json, "description", "");
-  text_or(json, "source", "");
-  std::optional<Calibration> calibration;
-  if (const JsonReader cluster = json.required("cluster"); !cluster.is_missing()) {
-    scenario.cluster = read_cluster(cluster, root / "cluster", calibration);
-  }
+// What follows from a model and how it is trained: all of it, or `plan` in its place.
+void read_work(const JsonReader& json, const Place& root, Scenario& scenario, ReadLater& later) {
   if (const JsonReader model = json.required("model"); !model.is_missing()) {
     scenario.model = read_model(model, root / "model", !states_micro_batch(json));
   }
@@ -267,15 +263,44 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   scenario.training = std::move(reading.training);
   scenario.model.batch_per_gpu = reading.micro_batch;
   later.balance = reading.balance;
+}
+
+void read_plan(const JsonReader& json, const JsonReader& plan, const Place& root, Scenario& scenario) {
+  read_program(plan, root / "plan", scenario);
+  scenario.training.strategy = one_gpu_strategy();
+  for (const char* key : {"model", "training", "compute", "input", "compare"}) {
+    const auto found = json.optional(key);
+    if (found && !(found->is_object() && found->value().empty())) {
+      found->problem("found this beside plan, which says itself what every rank does; expected one of them");
+    }
+  }
+}
+
+void read_sections(const JsonReader& json, const Place& root, Scenario& scenario, ReadLater& later) {
+  scenario.name = text_or(json, "name", "scenario");
+  text_or(json, "description", "");
+  text_or(json, "source", "");
+  std::optional<Calibration> calibration;
+  if (const JsonReader cluster = json.required("cluster"); !cluster.is_missing()) {
+    scenario.cluster = read_cluster(cluster, root / "cluster", calibration);
+  }
+  const auto plan = json.optional("plan");
+  if (plan) {
+    read_plan(json, *plan, root, scenario);
+  } else {
+    read_work(json, root, scenario, later);
+  }
   const MachineSpec& machine = scenario.cluster.machine;
   scenario.communication =
       read_communication(json.required("communication"), root / "communication", machine.library);
-  later.measured = read_measured_steps(json.required("compute"), root / "compute");
-  scenario.compute = read_compute(json.required("compute"), scenario.training, scenario.model.precision);
-  scenario.simulation = read_simulation(json.required("simulation"));
-  if (const auto compare = json.optional("compare")) {
-    scenario.comparison = read_comparison(*compare, root / "compare");
+  if (!plan) {
+    later.measured = read_measured_steps(json.required("compute"), root / "compute");
+    scenario.compute = read_compute(json.required("compute"), scenario.training, scenario.model.precision);
+    if (const auto compare = json.optional("compare")) {
+      scenario.comparison = read_comparison(*compare, root / "compare");
+    }
   }
+  scenario.simulation = read_simulation(json.required("simulation"));
   json.finish();
   scenario.cluster.calibration = choose_calibration(root, std::move(calibration), scenario);
   if (scenario.communication.library_version == 0) {
@@ -412,7 +437,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   if (const JsonReader json = document.root(); json.is_object()) {
     read_sections(json, {context, ""}, scenario, later);
   } else {
-    json.expected("a scenario: an object with cluster and model");
+    json.expected("a scenario: an object with cluster, and model or plan");
   }
   throw_if_any(document.problems(), context.problems);
   scenario.simulation.fold = options.fold;

@@ -400,6 +400,12 @@ ordered_json write_compute(const LoadedScenario& scenario) {
   return json;
 }
 
+ordered_json write_plan(const LoadedScenario& scenario) {
+  ordered_json json = scenario.given["plan"];
+  json["precision"] = name_of(scenario.model.precision, precision_spellings);
+  return json;
+}
+
 bool is_leaf(const ordered_json& json) {
   return !json.is_object() &&
          !(json.is_array() &&
@@ -486,13 +492,19 @@ ordered_json resolved_scenario(const LoadedScenario& scenario) {
     }
   }
   json["cluster"] = write_cluster(scenario.cluster);
-  json["model"] = write_model(scenario);
-  if (scenario.input) {
-    json["input"] = write_input(*scenario.input);
+  if (scenario.program) {
+    json["plan"] = write_plan(scenario);
+  } else {
+    json["model"] = write_model(scenario);
+    if (scenario.input) {
+      json["input"] = write_input(*scenario.input);
+    }
+    json["training"] = write_training(scenario);
   }
-  json["training"] = write_training(scenario);
   json["communication"] = write_communication(scenario.communication);
-  json["compute"] = write_compute(scenario);
+  if (!scenario.program) {
+    json["compute"] = write_compute(scenario);
+  }
   json["simulation"] = {{"fidelity", name_of(scenario.simulation.fidelity, fidelity_spellings)},
                         {"iterations", scenario.simulation.iterations},
                         {"seed", scenario.simulation.seed}};

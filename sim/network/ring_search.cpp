@@ -420,9 +420,13 @@ Communicator find_world(const Topology& topology, const WorldOptions& options) {
 GroupSet find_groups(const Topology& topology, const WorldOptions& options, const Mesh& mesh,
                      const GroupAxes& wanted) {
   LOCKSTEP_CHECK(mesh.ranks() == topology.ranks(), "every rank of the cluster has a place on its mesh");
-  GroupSet set{.name = wanted.name, .shapes = {}, .groups = {}};
+  return find_groups(topology, options, {.name = wanted.name, .groups = mesh.lines(wanted.along)});
+}
+
+GroupSet find_groups(const Topology& topology, const WorldOptions& options, ListedGroups wanted) {
+  GroupSet set{.name = std::move(wanted.name), .shapes = {}, .groups = {}};
   std::map<std::vector<std::uint32_t>, std::uint32_t> shape_at;  // by GPUs of a node
-  for (std::vector<Rank>& members : mesh.lines(wanted.along)) {
+  for (std::vector<Rank>& members : wanted.groups) {
     Seats seats = find_seats(topology, options.machine, std::move(members));
     const auto [known, is_new] = shape_at.try_emplace(seats.gpus);
     if (is_new) {

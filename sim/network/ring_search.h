@@ -39,6 +39,8 @@ Communicator find_world(const Topology& topology, const WorldOptions& options);
 // GPUs of every node that they are on.
 GroupSet find_groups(const Topology& topology, const WorldOptions& options, const Mesh& mesh,
                      const GroupAxes& wanted);
+// The same of groups that are told rank by rank.
+GroupSet find_groups(const Topology& topology, const WorldOptions& options, ListedGroups wanted);
 
 // How many cycles were found, and whether there can be more, for people.
 std::string describe(const MeshCycles& cycles);

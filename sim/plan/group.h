@@ -31,9 +31,18 @@ struct GroupAxes {
   bool operator==(const GroupAxes&) const = default;
 };
 
+// A set of groups that is told rank by rank: each has the ranks of every group, ascending.
+struct ListedGroups {
+  std::string name;
+  std::vector<std::vector<Rank>> groups;
+
+  bool operator==(const ListedGroups&) const = default;
+};
+
 struct MeshGroups {
   Mesh mesh{{}};
   std::vector<GroupAxes> sets = {};
+  std::vector<ListedGroups> listed = {};  // after those of the mesh
 
   bool operator==(const MeshGroups&) const = default;
 };

@@ -14,6 +14,7 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -164,6 +165,7 @@ struct KernelWork {
   Duration duration{};
   // Where the shapes are known: which of the job's runs of products this is, and what is moved beside them.
   std::uint32_t products = no_products;
+  std::optional<KernelBound> bound = {};  // stated with a duration; else it follows from what the parts take
   std::int64_t passes = 0;
   std::int64_t pass_bytes = 0;
   bool operator==(const KernelWork&) const = default;

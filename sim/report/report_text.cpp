@@ -59,10 +59,14 @@ std::string summary_of(const LoadedScenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const std::string nodes = cluster.nodes == 1 ? "one node" : fmt::format("{} nodes", cluster.nodes);
   const std::string changes = text_of(scenario.changes);
+  const std::string changed = changes.empty() ? "" : "; changed: " + changes;
+  if (scenario.program)
+    return fmt::format("a stated plan of {} ranks on {} of {} x {} ({}){}", cluster.ranks(), nodes,
+                       cluster.gpus_per_node, cluster.gpu.name, cluster.machine.name, changed);
   return fmt::format("{} of {} ({}, batch {} a GPU) on {} of {} x {} ({}){}", scenario.training.strategy,
                      model_name(scenario.model), name_of(scenario.model.precision, precision_spellings),
                      scenario.model.batch_per_gpu, nodes, cluster.gpus_per_node, cluster.gpu.name,
-                     cluster.machine.name, changes.empty() ? "" : "; changed: " + changes);
+                     cluster.machine.name, changed);
 }
 
 }  // namespace lockstep

@@ -47,6 +47,8 @@ bool divides_nothing(const ScaledRun& run) {
 std::string reason_against(const ScaledRun& run) {
   if (run.iteration == Duration::zero())
     return "an iteration takes no time";
+  if (run.scenario.program)
+    return "a stated plan has no step of one GPU to compare with";
   const Bytes capacity = run.scenario.cluster.gpu.memory;
   if (divides_nothing(run) && run.peak <= capacity)
     return "";

@@ -49,7 +49,7 @@ Throughput find_throughput(const Scenario& scenario, Duration iteration) {
 }
 
 std::optional<double> per_second(std::int64_t per_iteration, Duration iteration) {
-  if (iteration == Duration::zero())
+  if (iteration == Duration::zero() || per_iteration == 0)
     return std::nullopt;
   return static_cast<double>(per_iteration) / iteration.in_seconds();
 }

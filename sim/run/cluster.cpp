@@ -63,6 +63,8 @@ std::vector<GroupSet> find_group_sets(const Scenario& scenario, const Topology& 
   for (const GroupAxes& axes : wanted.sets)
     sets.push_back(
         find_groups(topology, world_options(scenario, scenario.communication.channels), wanted.mesh, axes));
+  for (const ListedGroups& listed : wanted.listed)
+    sets.push_back(find_groups(topology, world_options(scenario, scenario.communication.channels), listed));
   return sets;
 }
 
@@ -141,6 +143,7 @@ ClusterFacts facts_of(const Scenario& scenario, RoleDetail detail) {
           .fabric = cluster.fabric,
           .hosts = hosts_of(scenario),
           .groups = groups_wanted(scenario),
+          .program_of = scenario.program ? scenario.program->program_of : std::vector<std::uint32_t>{},
           .slowdown_by_rank = slowdown_by_rank(scenario),
           .slowdown_by_nic = slowdown_by_nic(scenario)};
 }

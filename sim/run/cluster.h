@@ -67,6 +67,7 @@ struct ClusterFacts {
   FabricSpec fabric;
   std::vector<Host> hosts;
   MeshGroups groups;
+  std::vector<std::uint32_t> program_of;
   std::vector<std::int64_t> slowdown_by_rank;
   std::vector<std::int64_t> slowdown_by_nic;
   bool operator==(const ClusterFacts&) const = default;

@@ -653,6 +653,7 @@ Job describe_settings(const Scenario& scenario) {
   job.training = scenario.training;
   job.communication = scenario.communication;
   job.fidelity = scenario.simulation.fidelity;
+  job.program = scenario.program;
   job.per_bucket = scenario.cluster.calibration.host_per_bucket;
   if (scenario.input)
     job.input = describe_input(scenario);

@@ -106,12 +106,13 @@ OtherFlows other_flows(const Scenario& scenario, const GroupSet& set, RoleDetail
   return others;
 }
 
-// What tells ranks apart before anything moves: how fast they are, and which part of the model they hold.
+// What tells ranks apart before anything moves: how fast they are, and which part of the model, or program, they hold.
 std::vector<std::int64_t> attributes_of(const Scenario& scenario) {
   std::vector<std::int64_t> attributes = slowdown_by_rank(scenario);
-  if (scenario.training.layout.pipeline == 1)
+  if (scenario.training.layout.pipeline == 1 && !scenario.program)
     return attributes;
-  const std::vector<std::uint32_t> stages = stages_of_ranks(scenario);
+  const std::vector<std::uint32_t> stages =
+      scenario.program ? scenario.program->program_of : stages_of_ranks(scenario);
   constexpr std::int64_t beyond_any_slowdown = std::int64_t{1} << 40;
   for (std::size_t rank = 0; rank < attributes.size(); ++rank)
     attributes[rank] += beyond_any_slowdown * stages[rank];
@@ -140,7 +141,7 @@ bool folds(const std::string& algorithm) {
 // Every rank draws its own jitter.
 bool acts_alike(const Scenario& scenario) {
   return scenario.simulation.fold && !strategy_of(scenario).has_leader && !has_jitter(scenario) &&
-         !has_work_of_its_own(scenario);
+         !has_work_of_its_own(scenario) && !(scenario.program && scenario.program->names_ranks());
 }
 
 bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> groups,
@@ -170,7 +171,7 @@ Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Co
                                      : no_symmetry(topology);
   if (!may_fold(scenario, world))
     return no_symmetry(topology);
-  return find_symmetry(topology, world, scenario.simulation.fidelity, slowdown_by_rank(scenario));
+  return find_symmetry(topology, world, scenario.simulation.fidelity, attributes_of(scenario));
 }
 
 }  // namespace lockstep

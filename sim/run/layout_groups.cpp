@@ -70,6 +70,8 @@ class LayoutMesh {
 }  // namespace
 
 MeshGroups groups_wanted(const Scenario& scenario) {
+  if (scenario.program)
+    return {.listed = scenario.program->sets};
   if (!scenario.training.layout.is_cut())
     return of_strategy(scenario, scenario.cluster.ranks());
   const LayoutMesh mesh(scenario);

@@ -235,6 +235,8 @@ void bind_kernels(Plan& plan, const Scenario& scenario, const Job& job) {
   const WorkScale scale = single_gpu_scale(scenario, job);
   const std::vector<std::int64_t> losses = losses_by_waves(plan, job, interference);
   const auto bound_of = [&](const KernelWork& work) {
+    if (work.bound)
+      return *work.bound;
     const KernelBound bound = (work.is_model_work ? scale : WorkScale{}).bound(work_time(pricing, work));
     return work.products == no_products ? bound : with_waves(bound, losses[work.products]);
   };

@@ -7,7 +7,7 @@
 namespace lockstep {
 
 std::int64_t whole_periods(const Scenario& scenario, std::int64_t iterations) {
-  const std::int64_t period = period_of(scenario.training);
+  const std::int64_t period = scenario.program ? scenario.program->steps : period_of(scenario.training);
   return divided_up(iterations, period) * period;
 }
 

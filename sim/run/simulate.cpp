@@ -112,7 +112,7 @@ void run_all_iterations(Simulation& simulation, const Scenario& scenario, std::i
 }  // namespace
 
 bool has_first_iteration(const Scenario& scenario) {
-  return !scenario.training.layout.is_cut();
+  return !scenario.training.layout.is_cut() && !scenario.program;
 }
 
 Simulation simulate(const Scenario& scenario, const SimulationOptions& options) {

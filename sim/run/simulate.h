@@ -40,7 +40,7 @@ struct SimulationOptions {
   ClusterStore* clusters = nullptr;  // which outlives the simulation; none: it builds its own
 };
 
-// Whether iteration 1 has a plan of its own. That of a model that is cut is the warm-up, without the weights that
+// Whether iteration 1 has a plan of its own. That of a program, or of a model that is cut, is the warm-up, without the weights that
 // copies send each other before it.
 bool has_first_iteration(const Scenario& scenario);
 

@@ -9,6 +9,7 @@
 #include "sim/run/layout_groups.h"
 #include "sim/run/stage_writer.h"
 #include "sim/training/host_lane.h"
+#include "sim/training/program_writer.h"
 #include "sim/training/schedules/schedule.h"
 
 namespace lockstep {
@@ -119,6 +120,9 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent&
   std::optional<StageWriter> stages;
   if (is_pipeline)
     stages.emplace(writer, job, cluster, written.lanes, choices);
+  std::optional<ProgramWriter> program;
+  if (job.program)
+    program.emplace(writer, job, groups, written.lanes, choices);
   std::optional<InputPipeline> input;
   if (job.input) {
     const CohortScope scope(writer, is_pipeline ? &stages->first_cohort() : nullptr);
@@ -137,7 +141,9 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent&
       writer.expect_more(extent.iterations - iteration);
     written.iterations.push_back(
         write_iteration(writer, number, [&](const IterationNumber&, IterationOps& ops) {
-          if (stages)
+          if (program)
+            program->write(number.index, ops);
+          else if (stages)
             stages->write(number, ops);
           else
             write_alike(writer, job, cluster, written.lanes, groups, carried, choices, number, ops);

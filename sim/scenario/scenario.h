@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@
 #include "sim/scenario/error_model.h"
 #include "sim/scenario/profile_changes.h"
 #include "sim/training/options.h"
+#include "sim/training/program.h"
 
 namespace lockstep {
 
@@ -182,6 +184,8 @@ struct Scenario {
   ComputeSpec compute;
   SimulationSpec simulation;
   std::optional<ComparisonSpec> comparison;  // `compare`
+  std::shared_ptr<const Program> program =
+      {};                                    // `plan`: stands in the place of model and training; null: none
   std::optional<ErrorModel> errors;          // what its band rests on; none: no file says
   std::string file_name;  // for messages alone: no result holds a path
 

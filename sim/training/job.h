@@ -21,6 +21,7 @@
 #include "sim/training/fusion.h"
 #include "sim/training/options.h"
 #include "sim/training/parallel_model.h"
+#include "sim/training/program.h"
 
 namespace lockstep {
 
@@ -151,6 +152,7 @@ struct Job {
   TrainingSpec training;
   CommunicationSpec communication;
   Fidelity fidelity = Fidelity::flow;
+  std::shared_ptr<const Program> program = {};  // what ranks do instead; null: what follows from all this
 };
 
 // Gradient indices in the order backward completes them.

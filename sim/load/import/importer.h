@@ -81,6 +81,8 @@ struct Importer {
   std::string description;  // "config.json of a Hugging Face model"
   // The outermost keys of `stated` that change what it makes; others need no second reading of the file.
   std::vector<std::string> asks_for = {};
+  // The file that stands for a path of several: NAME.0.et for NAME. Null: each path is a file.
+  std::string (*first_file)(const std::string& path) = nullptr;
 };
 
 }  // namespace lockstep
