@@ -276,7 +276,8 @@ TEST_CASE("A bundle holds the sources, their headers and what builds them") {
       {"lockstep/validate/build_harness_here", "lockstep/validate/gpu_program.sh",
        "lockstep/validate/harness/device/cuda_device.cu", "lockstep/sim/training/bucketing.cpp",
        "lockstep/third_party/include/asio.hpp", "lockstep/third_party/include/fmt/format.h",
-       "lockstep/third_party/include/CLI/CLI.hpp", "lockstep/third_party/include/nlohmann/json.hpp"});
+       "lockstep/third_party/include/CLI/CLI.hpp", "lockstep/third_party/include/nlohmann/json.hpp",
+       "lockstep/third_party/include/sodium.h", "/libsodium.a"});
   CHECK_FALSE(testing::contains(listed.out, "lockstep/bin"));
 }
 

@@ -9,8 +9,10 @@
 
 #include "sim/base/error.h"
 #include "sim/base/failure.h"
+#include "sim/base/printable.h"
 #include "validate/harness/backend.h"
 #include "validate/harness/communication/local_launch.h"
+#include "validate/harness/communication/meeting_port.h"
 #include "validate/harness/options.h"
 #include "validate/harness/rank_program.h"
 
@@ -22,7 +24,19 @@ std::string program_name() {
 }
 
 void print_failure(const Failure& failure) {
-  for (const std::string& line : failure.lines) fmt::print(stderr, "{}: {}\n", program_name(), line);
+  for (const std::string& line : failure.lines)
+    fmt::print(stderr, "{}: {}\n", program_name(), printable(line));
+}
+
+void warn_of_open_port(const World& world) {
+  if (world.rank != 0 || world.size == 1 || !world.secret.empty())
+    return;
+  fmt::print(
+      stderr,
+      "{}: {} is not set: whoever reaches port {}{} may take a rank's place or end the run; the same {} for "
+      "all ranks (openssl rand -hex 32) prevents it\n",
+      program_name(), secret_variable, world.port, is_open_to_others(world) ? "" : " on this machine",
+      secret_variable);
 }
 
 World world_of(const Options& options) {
@@ -35,7 +49,9 @@ World world_of(const Options& options) {
 }
 
 int meet_and_run(const Options& options) {
-  Rendezvous rendezvous({.world = world_of(options)});
+  const World world = world_of(options);
+  warn_of_open_port(world);
+  Rendezvous rendezvous({.world = world});
   return run_rank({.rendezvous = rendezvous,
                    .options = options,
                    .backend = linked_backend(),

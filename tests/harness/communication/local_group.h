@@ -33,6 +33,8 @@ struct Listener {
   }
 };
 
+inline constexpr const char* known_secret = "known to the ranks of tests alone";
+
 inline Rendezvous::Options options_of(const Listener& listener, int rank, int size) {
   Rendezvous::Options options;
   options.world = {.rank = rank,
@@ -40,7 +42,8 @@ inline Rendezvous::Options options_of(const Listener& listener, int rank, int si
                    .local_rank = rank,
                    .local_size = size,
                    .port = listener.port,
-                   .listener = rank == 0 ? listener.socket : -1};
+                   .listener = rank == 0 ? listener.socket : -1,
+                   .secret = known_secret};
   return options;
 }
 

@@ -71,6 +71,24 @@ TEST_CASE("Every rank is told who it is, and rank 0 alone has the listener") {
   CHECK(script.content("2") == "2 3 2 3 127.0.0.1\n");
 }
 
+TEST_CASE("The ranks of a launch have a secret in common, in their environment and on no command line") {
+  std::string secrets[2];
+  for (std::string& secret : secrets) {
+    const Script script;
+    ::setenv("LOCKSTEP_SECRET", "that of another run, which ended", 1);
+    const int code = launch_ranks(script.launch(2,
+                                                "printf %s $LOCKSTEP_SECRET > $RANK; ! grep -q "
+                                                "$LOCKSTEP_SECRET /proc/$$/cmdline /proc/$PPID/cmdline"));
+    ::unsetenv("LOCKSTEP_SECRET");
+    CHECK(code == 0);
+    secret = script.content("0");
+    CHECK(script.content("1") == secret);
+    CHECK(secret.size() == 64);
+    CHECK(secret.find_first_not_of("0123456789abcdef") == std::string::npos);
+  }
+  CHECK(secrets[0] != secrets[1]);
+}
+
 TEST_CASE("Ranks that a torchrun's process starts are told that their port is nobody else's") {
   const Script script;
   ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);

@@ -8,7 +8,7 @@
 
 #include "sim/base/error.h"
 #include "tests/harness/communication/local_group.h"
-#include "validate/harness/communication/message.h"
+#include "tests/harness/communication/wire_client.h"
 
 namespace lockstep::harness::rendezvous_test {
 
@@ -43,37 +43,9 @@ struct Observed {
   }
 };
 
-// Plain TCP, as anything may speak it.
-class Client {
- public:
-  explicit Client(int port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    REQUIRE(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-  ~Client() { ::close(socket_); }
-
-  void send(const std::string& bytes) const {
-    REQUIRE(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
-  }
-  // Until the other end closes.
-  void drain() const {
-    char bytes[256];
-    while (::recv(socket_, bytes, sizeof bytes, 0) > 0) {
-    }
-  }
-
- private:
-  int socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
-};
-
-// Says hello as rank 1 of 2 would, and then nothing of its own accord.
-std::string hello_of_rank_1() {
-  return encode({Message::Kind::hello, 1, "lockstep-rendezvous/1", "2"});
+// Says hello as rank 1 of 2 would once rank 0 is there, and then nothing of its own accord.
+std::future<void> come_as_rank_1(const WireClient& client) {
+  return std::async(std::launch::async, [&client] { client.send(client.hello(1, 2, known_secret)); });
 }
 
 // What the constructor or `body` of each rank threw, as text; "" for none. `kind` counts ConfigErrors.
@@ -233,25 +205,6 @@ TEST_CASE("A rank that failed and cannot give back what it uses is ended all the
   join(ranks);
 }
 
-TEST_CASE("Strangers at the port hurt nobody") {
-  const Listener listener;
-  const Client browser(listener.port);
-  const Client silent(listener.port);
-  const Client flatterer(listener.port);
-  const std::optional<Client> gone(std::in_place, listener.port);
-  browser.send("GET / HTTP/1.1\r\n\r\n");
-  flatterer.send(encode({Message::Kind::set, 0, "key", "wrong"}));
-  auto ranks = start_ranks(2, [&](int rank) {
-    Rendezvous rendezvous(options_of(listener, rank, 2));
-    if (rank == 0)
-      rendezvous.set("key", "right");
-    CHECK(rendezvous.get("key") == "right");
-  });
-  join(ranks);
-  browser.drain();
-  flatterer.drain();
-}
-
 TEST_CASE("A process too many leaves a complete group alone") {
   const Listener listener;
   std::promise<void> refused;
@@ -275,9 +228,10 @@ TEST_CASE(
   const Listener listener;
   const Listener second;
   Observed zero;
-  std::optional<Client> one(std::in_place, listener.port);
-  one->send(hello_of_rank_1());
+  std::optional<WireClient> one(std::in_place, listener.port);
+  auto coming = come_as_rank_1(*one);
   zero.meet(options_of(listener, 0, 2));
+  coming.get();
   one.reset();
   const Loss loss = zero.heard();
   CHECK(loss.message == "rank 1 was lost (connection closed)");
@@ -289,8 +243,8 @@ TEST_CASE(
 
 TEST_CASE("A rank that falls silent is lost") {
   const Listener listener;
-  const Client one(listener.port);
-  one.send(hello_of_rank_1());
+  const WireClient one(listener.port);
+  auto coming = come_as_rank_1(one);
   Observed zero;
   Rendezvous::Options options = options_of(listener, 0, 2);
   options.silence_timeout = 120ms;
@@ -304,13 +258,13 @@ TEST_CASE("Every rank hears which rank failed, why, and with what exit code to e
   auto ranks = start_ranks(4, [&](int rank) {
     all[rank].meet(options_of(listener, rank, 4));
     if (rank == 2)
-      all[rank].rendezvous->report_failure("out of memory", 7);
+      all[rank].rendezvous->report_failure("out of memory", 3);
   });
   join(ranks);
   for (const int rank : {0, 1, 3}) {
     const Loss loss = all[rank].heard();
     CHECK(loss.message == "rank 2 failed: out of memory");
-    CHECK(loss.exit_code == 7);
+    CHECK(loss.exit_code == 3);
   }
   for (Observed& one : all) one.rendezvous.reset();
   CHECK(all[2].loss.wait_for(0s) == std::future_status::timeout);
@@ -351,9 +305,10 @@ TEST_CASE("Ranks that finish one after the other are not taken for lost") {
 TEST_CASE("Rank 0 hears of a loss while it waits for the others to finish") {
   const Listener listener;
   Observed zero;
-  std::optional<Client> one(std::in_place, listener.port);
-  one->send(hello_of_rank_1());
+  std::optional<WireClient> one(std::in_place, listener.port);
+  auto coming = come_as_rank_1(*one);
   zero.meet(options_of(listener, 0, 2));
+  coming.get();
   auto leaving = std::async(std::launch::async, [&] { zero.rendezvous.reset(); });
   one.reset();
   CHECK(zero.heard().message == "rank 1 was lost (connection closed)");

@@ -54,6 +54,19 @@ TEST_CASE("torchrun's variables are read") {
   CHECK(world.port == 1234);
 }
 
+TEST_CASE("A run's secret comes from the environment, whoever launched it, and is no short one") {
+  const std::string secret(64, 'a');
+  CHECK(read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "first"}, {"LOCKSTEP_SECRET", secret}})
+            .secret == secret);
+  CHECK(read({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MASTER_ADDR", "first"}, {"LOCKSTEP_SECRET", secret}})
+            .secret == secret);
+  CHECK(read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "first"}}).secret.empty());
+  const std::string problem = problems_of(
+      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "first"}, {"LOCKSTEP_SECRET", "too short"}});
+  CHECK(says(problem, "LOCKSTEP_SECRET has 9 characters; it must have at least 16"));
+  CHECK_FALSE(says(problem, "too short"));
+}
+
 TEST_CASE("A process of a node of its own needs no local rank") {
   const World world = read({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "first"}});
   CHECK(world.local_rank == 0);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <asio/experimental/awaitable_operators.hpp>
 #include <utility>
 #include <variant>
@@ -11,6 +12,8 @@ namespace {
 
 using asio::redirect_error;
 using asio::use_awaitable;
+
+constexpr std::size_t most_read_at_once = std::size_t{1} << 16;
 
 std::string describe_end(const asio::error_code& error) {
   if (error == asio::error::eof || error == asio::error::connection_reset ||
@@ -36,6 +39,10 @@ asio::awaitable<std::string> Connection::run(std::function<void(const Message&)>
   co_return std::visit([](const std::string& reason) { return reason; }, end);
 }
 
+void Connection::trust() {
+  is_trusted_ = true;
+}
+
 void Connection::send(const Message& message) {
   if (closes_when_sent_)
     return;
@@ -53,20 +60,28 @@ void Connection::abort() {
   socket_.close(ignored);
 }
 
+// Piece by piece: a length that was only announced takes no memory.
+asio::awaitable<asio::error_code> Connection::read_into(std::string& bytes, std::size_t size) {
+  asio::error_code error;
+  bytes.clear();
+  while (!error && bytes.size() < size) {
+    const std::size_t before = bytes.size();
+    bytes.resize(std::min(size, before + most_read_at_once));
+    co_await asio::async_read(socket_, asio::buffer(bytes) + before, redirect_error(use_awaitable, error));
+  }
+  co_return error;
+}
+
 asio::awaitable<std::string> Connection::read_all(const std::function<void(const Message&)>& on_message) {
   std::string bytes;
-  asio::error_code error;
   for (;;) {
-    bytes.resize(length_bytes);
-    co_await asio::async_read(socket_, asio::buffer(bytes), redirect_error(use_awaitable, error));
-    if (error)
+    if (const asio::error_code error = co_await read_into(bytes, length_bytes))
       co_return describe_end(error);
     try {
-      bytes.resize(decode_length(bytes));
-      co_await asio::async_read(socket_, asio::buffer(bytes), redirect_error(use_awaitable, error));
-      if (error)
+      const std::uint32_t size = decode_length(bytes, is_trusted_ ? most_message_bytes : most_first_bytes);
+      if (const asio::error_code error = co_await read_into(bytes, size))
         co_return describe_end(error);
-      heard_ = true;
+      heard_ = is_trusted_;
       on_message(decode(bytes));
     } catch (const ProtocolError& problem) {
       co_return problem.what();
@@ -97,7 +112,8 @@ asio::awaitable<std::string> Connection::watch() {
     next_beat_.expires_after(beat_);
     co_await next_beat_.async_wait(use_awaitable);
     quiet_beats = std::exchange(heard_, false) ? 0 : quiet_beats + 1;
-    send({.kind = Message::Kind::alive});
+    if (is_trusted_)
+      send({.kind = Message::Kind::alive});
   }
   co_return fmt::format("silent for {:g} s", std::chrono::duration<double>(beat_ * silent_beats).count());
 }

@@ -6,8 +6,10 @@
 // Idea:      three coroutines of one thread run while a connection lives: one reads, one writes what was
 //            queued, one sends a sign of life each beat and counts beats without any. The first to end ends
 //            all.
-// Invariant: a peer is silent when `silent_beats` beats in a row brought nothing. Beats are counted, not
-//            time: a process that was suspended itself hears of its peers in time.
+// Invariant: a peer is silent when `silent_beats` beats in a row brought no whole message. Beats are counted, not
+//            time: a process that was suspended itself hears of its peers in time. A peer that is not trusted yet has
+//            these beats in all, hears no sign of life, and may send `most_first_bytes` at once: what it makes this
+//            process hold is below 64 KiB. Of longer messages no more is held than has come.
 
 #include <asio.hpp>
 #include <chrono>
@@ -27,6 +29,7 @@ class Connection {
   // Until the connection ends; returns how it did: "connection closed", "silent for 6 s", ...
   asio::awaitable<std::string> run(std::function<void(const Message&)> on_message);
 
+  void trust();  // the other end has shown that it is of the run
   void send(const Message& message);
   // Nothing is sent after what is queued; `run` ends when the other end closes too, or falls silent.
   void close_when_sent();
@@ -36,6 +39,7 @@ class Connection {
 
  private:
   asio::awaitable<std::string> read_all(const std::function<void(const Message&)>& on_message);
+  asio::awaitable<asio::error_code> read_into(std::string& bytes, std::size_t size);
   asio::awaitable<std::string> write_all();
   asio::awaitable<std::string> watch();
 
@@ -44,6 +48,7 @@ class Connection {
   asio::steady_timer next_beat_;
   asio::steady_timer more_to_send_;  // never expires; cancelled when there is something to do
   std::string outbox_;
+  bool is_trusted_ = false;
   bool heard_ = false;
   bool closes_when_sent_ = false;
 };

@@ -19,6 +19,8 @@
 
 #include "sim/base/error.h"
 #include "sim/base/failure.h"
+#include "validate/harness/communication/proof.h"
+#include "validate/harness/communication/world.h"
 
 namespace lockstep::harness {
 namespace {
@@ -127,7 +129,8 @@ class Texts {
   std::vector<char*> pointers_;
 };
 
-std::vector<std::string> environment_of(int rank, int ranks, const Listener& listener) {
+std::vector<std::string> environment_of(int rank, int ranks, const Listener& listener,
+                                        const std::string& secret) {
   std::vector<std::string> variables{fmt::format("RANK={}", rank),
                                      fmt::format("WORLD_SIZE={}", ranks),
                                      fmt::format("LOCAL_RANK={}", rank),
@@ -135,6 +138,7 @@ std::vector<std::string> environment_of(int rank, int ranks, const Listener& lis
                                      "MASTER_ADDR=127.0.0.1",
                                      fmt::format("MASTER_PORT={}", listener.port()),
                                      "TORCHELASTIC_USE_AGENT_STORE=False",  // this port is nobody else's
+                                     fmt::format("{}={}", secret_variable, secret),
                                      fmt::format("{}=1", launched)};
   if (rank == 0)
     variables.push_back(fmt::format("LOCKSTEP_LISTENER={}", listener.socket()));
@@ -186,7 +190,7 @@ class Launcher {
  private:
   void start(int rank, const Listener& listener) {
     const Texts arguments(launch_.arguments);
-    const Texts environment(environment_of(rank, launch_.ranks, listener));
+    const Texts environment(environment_of(rank, launch_.ranks, listener, secret_));
     const pid_t parent = ::getpid();
     const pid_t process = ::fork();
     if (process < 0)
@@ -275,6 +279,7 @@ class Launcher {
   }
 
   const LocalLaunch& launch_;
+  const std::string secret_ = draw_secret();
   std::vector<int> cores_;
   AwaitedSignals signals_;
   std::vector<Rank> ranks_;

@@ -5,7 +5,9 @@
 // Problem:   trying data parallelism on one machine should need no launcher to be installed.
 // Idea:      the program starts itself once a rank, with the variables that torchrun would set; the socket at
 //            which rank 0 will listen is opened here and inherited, so no port can be lost between choosing
-//            and using it. A new process, not a fork of this one: CUDA and Gloo do not survive a fork.
+//            and using it; a secret of this run alone stands in their environment, which other users cannot read
+//            as they can a command line. A new process, not a fork of this one: CUDA and Gloo do not survive a
+//            fork.
 // Invariant: no rank outlives this process, however it ends; one rank that fails ends all.
 // Errors:    ConfigError where the port is taken; EnvironmentError where no process can be started.
 

@@ -1,7 +1,12 @@
 #include "validate/harness/communication/message.h"
 
+#include "sim/base/failure.h"
+#include "sim/base/printable.h"
+
 namespace lockstep::harness {
 namespace {
+
+constexpr std::size_t most_reason_bytes = 4'096;
 
 void append_number(std::string& bytes, std::size_t number) {
   for (unsigned shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(number >> shift & 0xffU);
@@ -45,9 +50,9 @@ std::string encode(const Message& message) {
   return bytes;
 }
 
-std::uint32_t decode_length(std::string_view length) {
+std::uint32_t decode_length(std::string_view length, std::uint32_t most) {
   const std::uint32_t size = take_number(length);
-  if (size > most_message_bytes)
+  if (size > most)
     throw ProtocolError("a message is too long");
   return size;
 }
@@ -63,6 +68,17 @@ Message decode(std::string_view body) {
   if (!body.empty())
     throw ProtocolError("a message is longer than what it holds");
   return message;
+}
+
+int exit_code_of(const Message& message) {
+  for (const int code : {exit_wrong_input, exit_check_failed, exit_environment, exit_interrupted})
+    if (message.number == static_cast<std::uint32_t>(code))
+      return code;
+  return exit_environment;
+}
+
+std::string reason_of(const Message& message) {
+  return printable(std::string_view(message.value).substr(0, most_reason_bytes));
 }
 
 std::string join_values(const std::vector<std::string>& values) {

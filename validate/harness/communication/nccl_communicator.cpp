@@ -80,7 +80,8 @@ ncclUniqueId share_id(Rendezvous& rendezvous) {
     return id;
   }
   const std::string text = rendezvous.get("nccl id");
-  LOCKSTEP_CHECK(text.size() == sizeof(id.internal), "rank 0 shares a whole NCCL id");
+  if (text.size() != sizeof(id.internal))
+    throw EnvironmentError("rank 0 shares what is no NCCL id");
   std::memcpy(id.internal, text.data(), text.size());
   return id;
 }

@@ -6,6 +6,7 @@
 #include <asio.hpp>
 #include <asio/experimental/awaitable_operators.hpp>
 #include <bit>
+#include <charconv>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -19,6 +20,8 @@
 #include "sim/base/error.h"
 #include "sim/base/failure.h"
 #include "validate/harness/communication/connection.h"
+#include "validate/harness/communication/meeting_port.h"
+#include "validate/harness/communication/proof.h"
 #include "validate/harness/communication/rendezvous_server.h"
 
 namespace lockstep::harness {
@@ -37,34 +40,17 @@ void end_process(const World& world, const std::string& message, int exit_code) 
   ::_exit(exit_code);
 }
 
-[[noreturn]] void throw_taken_port(int port, const asio::error_code& error) {
-  if (error == asio::error::address_in_use)
-    throw ConfigError(fmt::format("port {} is taken; --port or MASTER_PORT chooses another", port));
-  throw ConfigError(fmt::format("port {} cannot be used ({}); --port or MASTER_PORT chooses another", port,
-                                error.message()));
+std::string secret_of(const World& world) {
+  return world.secret.empty() && world.rank == 0 ? draw_secret() : world.secret;
 }
 
-// Of IPv6 and IPv4 alike; of IPv4 alone where the machine has nothing else.
-tcp::acceptor listen_at(asio::io_context& io, int port) {
-  tcp::acceptor acceptor(io);
-  asio::error_code error;
-  tcp::endpoint endpoint(tcp::v6(), static_cast<asio::ip::port_type>(port));
-  if (acceptor.open(endpoint.protocol(), error); error) {
-    endpoint = {tcp::v4(), endpoint.port()};
-    acceptor.open(endpoint.protocol());
-  } else {
-    acceptor.set_option(asio::ip::v6_only(false));
-  }
-  acceptor.set_option(tcp::acceptor::reuse_address(true));
-  if (acceptor.bind(endpoint, error); error)
-    throw_taken_port(port, error);
-  if (acceptor.listen(asio::socket_base::max_listen_connections, error); error)
-    throw_taken_port(port, error);
-  return acceptor;
-}
-
-tcp::acceptor make_acceptor(asio::io_context& io, const World& world) {
-  return world.listener < 0 ? listen_at(io, world.port) : tcp::acceptor(io, tcp::v4(), world.listener);
+// What nobody sent in good faith is the environment's fault.
+std::uint64_t to_number(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw ProtocolError("rank 0 answers with what is no number");
+  return number;
 }
 
 }  // namespace
@@ -81,6 +67,7 @@ struct Rendezvous::State {
   asio::awaitable<std::string> visit(const tcp::resolver::results_type& hosts);
   asio::awaitable<asio::error_code> connect(tcp::socket& socket, const tcp::resolver::results_type& hosts);
   void on_message(const Message& message);
+  void shake_hands(const Message& message);
   void end(const std::string& message, int exit_code);
   void be_over(const std::string& message, int exit_code);
 
@@ -92,6 +79,7 @@ struct Rendezvous::State {
   void watch_farewell(int exit_code);
 
   Options options;
+  std::string secret;  // rank 0 has one in any case
   asio::io_context io;
   asio::steady_timer farewell{io};         // of a rank that failed
   // The thread stays when the others have left: a rank may fail after them.
@@ -99,6 +87,7 @@ struct Rendezvous::State {
   std::optional<RendezvousServer> server;  // rank 0's
   std::chrono::steady_clock::time_point deadline;
   Connection* connection = nullptr;
+  Handshake handshake;  // of that connection
   bool is_admitted = false;
 
   std::mutex mutex;  // of what follows
@@ -118,7 +107,7 @@ struct Rendezvous::State {
   std::thread thread;
 };
 
-Rendezvous::State::State(Options given) : options(std::move(given)) {
+Rendezvous::State::State(Options given) : options(std::move(given)), secret(secret_of(options.world)) {
   const World& world = options.world;
   if (!options.on_lost) {
     options.on_lost = [world](const std::string& message, int exit_code) {
@@ -129,10 +118,12 @@ Rendezvous::State::State(Options given) : options(std::move(given)) {
     return;
   deadline = std::chrono::steady_clock::now() + options.connect_timeout;
   if (world.rank == 0) {
-    server.emplace(io, make_acceptor(io, world),
+    server.emplace(io, open_meeting_port(io, world),
                    RendezvousServer::Options{.size = world.size,
                                              .arrival_timeout = options.connect_timeout,
-                                             .silence_timeout = options.silence_timeout});
+                                             .silence_timeout = options.silence_timeout,
+                                             .secret = world.secret,
+                                             .secret_of_rank_0 = secret});
     server->start();
   }
   asio::co_spawn(io, attend(), asio::detached);
@@ -179,11 +170,10 @@ asio::awaitable<void> Rendezvous::State::attend() {
   end(fmt::format("rank 0 was lost ({})", reason), exit_environment);
 }
 
-// Rank 0 finds itself where a name or a firewall cannot be in the way.
 asio::awaitable<tcp::resolver::results_type> Rendezvous::State::resolve() {
-  const std::string host = options.world.rank == 0 ? "127.0.0.1" : options.world.address;
   tcp::resolver resolver(io);
-  co_return co_await resolver.async_resolve(host, std::to_string(options.world.port), use_awaitable);
+  co_return co_await resolver.async_resolve(address_of_rank_0(options.world),
+                                            std::to_string(options.world.port), use_awaitable);
 }
 
 // One attempt to be admitted, and all that follows where it succeeds; returns how it ended.
@@ -193,11 +183,11 @@ asio::awaitable<std::string> Rendezvous::State::visit(const tcp::resolver::resul
     co_return error.message();
   Connection visited(std::move(socket), options.silence_timeout);
   connection = &visited;
-  visited.send({Message::Kind::hello, static_cast<std::uint32_t>(options.world.rank),
-                RendezvousServer::protocol, std::to_string(options.world.size)});
+  handshake = {};
   const std::string reason = co_await visited.run([this](const Message& message) { on_message(message); });
   connection = nullptr;
-  co_return reason;
+  const bool is_unheard = !is_admitted && !handshake.challenge.empty();
+  co_return is_unheard ? fmt::format("{}; is {} the same for all ranks?", reason, secret_variable) : reason;
 }
 
 asio::awaitable<asio::error_code> Rendezvous::State::connect(tcp::socket& socket,
@@ -210,8 +200,29 @@ asio::awaitable<asio::error_code> Rendezvous::State::connect(tcp::socket& socket
   co_return first.index() == 0 ? error : asio::error_code(asio::error::timed_out);
 }
 
-void Rendezvous::State::on_message(const Message& message) {
+// Nothing that the other end says is believed before it has shown that it knows the secret, too.
+void Rendezvous::State::shake_hands(const Message& message) {
+  const World& world = options.world;
+  const bool is_challenged = !handshake.challenge.empty();
+  if (message.kind == Message::Kind::challenge && !is_challenged && message.value.size() == nonce_bytes) {
+    handshake = {.challenge = message.value,
+                 .answer = draw_nonce(),
+                 .rank = static_cast<std::uint32_t>(world.rank),
+                 .world_size = world.size};
+    return connection->send(
+        {Message::Kind::hello, handshake.rank, protocol,
+         join_values({std::to_string(world.size), handshake.answer, proof_of_rank(secret, handshake)})});
+  }
+  if (message.kind != Message::Kind::proof || !is_challenged ||
+      !is_same_proof(message.value, proof_of_server(secret, handshake)))
+    throw ProtocolError("what listens there is not this run's rank 0");
+  connection->trust();
   is_admitted = true;
+}
+
+void Rendezvous::State::on_message(const Message& message) {
+  if (!is_admitted)
+    return shake_hands(message);
   switch (message.kind) {
     case Message::Kind::welcome: {
       const std::lock_guard lock(mutex);
@@ -230,7 +241,7 @@ void Rendezvous::State::on_message(const Message& message) {
     case Message::Kind::refusal:
     case Message::Kind::failure:
       connection->close_when_sent();
-      return end(message.value, static_cast<int>(message.number));
+      return end(reason_of(message), exit_code_of(message));
     case Message::Kind::goodbye:
       connection->close_when_sent();
       return be_over("this rank has left", exit_environment);
@@ -346,14 +357,18 @@ void Rendezvous::barrier(const std::string& name) {
 std::vector<std::string> Rendezvous::exchange(const std::string& name, const std::string& value) {
   if (world().size == 1)
     return {value};
-  return split_values(state_->ask({.kind = Message::Kind::gather, .key = name, .value = value}));
+  std::vector<std::string> values =
+      split_values(state_->ask({.kind = Message::Kind::gather, .key = name, .value = value}));
+  if (values.size() != static_cast<std::size_t>(world().size))
+    throw ProtocolError("rank 0 answers with other values than those of all ranks");
+  return values;
 }
 
 std::vector<double> Rendezvous::exchange(const std::string& name, double value) {
   std::vector<double> values;
   const auto bits = std::bit_cast<std::uint64_t>(value);
   for (const std::string& text : exchange("number/" + name, fmt::format("{}", bits)))
-    values.push_back(std::bit_cast<double>(std::uint64_t{std::stoull(text)}));
+    values.push_back(std::bit_cast<double>(to_number(text)));
   return values;
 }
 

@@ -7,7 +7,8 @@
 // Idea:      rank 0 serves a small key-value store over TCP at MASTER_ADDR:MASTER_PORT, as torchrun's. Every
 //            rank keeps its connection open and sends a sign of life each second. A connection that closes
 //            without a goodbye, or falls silent, is a lost rank: rank 0 tells all, and each process ends
-//            itself with a message and exit code 4, even while it is inside NCCL or Gloo.
+//            itself with a message and exit code 4, even while it is inside NCCL or Gloo. Who is a rank is
+//            shown by the run's secret (proof.h), where it has one.
 // Invariant: a lost rank ends all ranks within 10 s; a rank that finished is never taken for lost.
 // Errors:    ConfigError for what the environment or the user got wrong (ranks that differ in what they are
 //            asked to do, a rank given twice, a port that is taken); EnvironmentError for what cannot be

@@ -18,6 +18,8 @@ using asio::use_awaitable;
 // How long a verdict waits for those who are connected, and a refusal for those who are still to come.
 constexpr std::chrono::milliseconds most_farewell{1'000};
 constexpr std::chrono::milliseconds most_linger{3'000};
+// Before another connection is asked for where none could be taken and none be given up: it would fail again.
+constexpr std::chrono::milliseconds pause_without_descriptors{50};
 
 int to_number(const std::string& text) {
   int number = 0;
@@ -31,9 +33,10 @@ RendezvousServer::RendezvousServer(asio::io_context& io, asio::ip::tcp::acceptor
     : io_(io),
       acceptor_(std::move(acceptor)),
       deadline_(io),
-      options_(options),
-      members_(static_cast<std::size_t>(options.size)),
-      expected_(options.size) {}
+      options_(std::move(options)),
+      members_(static_cast<std::size_t>(options_.size)),
+      expected_(options_.size),
+      values_(members_.size()) {}
 
 void RendezvousServer::start() {
   asio::co_spawn(io_, accept_all(), asio::detached);
@@ -42,11 +45,16 @@ void RendezvousServer::start() {
 
 asio::awaitable<void> RendezvousServer::accept_all() {
   asio::error_code error;
+  asio::steady_timer pause(io_);
   while (acceptor_.is_open()) {
     asio::ip::tcp::socket socket(io_);
     co_await acceptor_.async_accept(socket, redirect_error(use_awaitable, error));
-    if (!error)
+    if (!error) {
       asio::co_spawn(io_, serve(std::move(socket)), asio::detached);
+    } else if (acceptor_.is_open() && !drop_oldest_stranger()) {
+      pause.expires_after(pause_without_descriptors);
+      co_await pause.async_wait(redirect_error(use_awaitable, error));
+    }
   }
 }
 
@@ -54,7 +62,7 @@ asio::awaitable<void> RendezvousServer::await_arrivals() {
   asio::error_code ignored;
   deadline_.expires_after(options_.arrival_timeout);
   co_await deadline_.async_wait(redirect_error(use_awaitable, ignored));
-  if (arrived_ == options_.size || verdict_)
+  if (is_complete() || verdict_)
     co_return;
   std::vector<int> missing;
   for (int rank = 0; rank < options_.size; ++rank) {
@@ -62,15 +70,19 @@ asio::awaitable<void> RendezvousServer::await_arrivals() {
       missing.push_back(rank);
   }
   const double seconds = std::chrono::duration<double>(options_.arrival_timeout).count();
-  end_all(fmt::format("{} {} of {} did not come within {:g} s", missing.size() == 1 ? "rank" : "ranks",
-                      fmt::join(missing, ", "), options_.size, seconds),
+  end_all(fmt::format("{} {} of {} did not come within {:g} s{}", missing.size() == 1 ? "rank" : "ranks",
+                      fmt::join(missing, ", "), options_.size, seconds,
+                      conflict_.empty() ? "" : fmt::format(" (somebody was refused: {})", conflict_)),
           exit_environment);
 }
 
 asio::awaitable<void> RendezvousServer::serve(asio::ip::tcp::socket socket) {
   Connection connection(std::move(socket), options_.silence_timeout);
-  Visit visit{connection};
+  Visit visit{connection, draw_nonce()};
+  if (strangers_.size() == most_strangers)
+    drop_oldest_stranger();
   strangers_.push_back(&connection);
+  connection.send({.kind = Message::Kind::challenge, .value = visit.challenge});
   const std::string end =
       co_await connection.run([this, &visit](const Message& message) { on_message(visit, message); });
   std::erase(strangers_, &connection);
@@ -84,31 +96,63 @@ void RendezvousServer::on_message(Visit& visit, const Message& message) {
     admit(visit, message);
 }
 
-void RendezvousServer::admit(Visit& visit, const Message& hello) {
+// Throws ProtocolError for all but the hello of somebody who knows the secret.
+Handshake RendezvousServer::read_hello(const Visit& visit, const Message& hello) const {
   if (hello.kind != Message::Kind::hello || hello.key != protocol)
     throw ProtocolError("no hello");
+  const std::vector<std::string> parts = split_values(hello.value);
+  if (parts.size() != 3 || parts[1].size() != nonce_bytes)
+    throw ProtocolError("a hello without its parts");
+  const Handshake handshake{.challenge = visit.challenge,
+                            .answer = parts[1],
+                            .rank = hello.number,
+                            .world_size = to_number(parts[0])};
+  if (!is_same_proof(parts[2], proof_of_rank(secret_of(handshake), handshake)))
+    throw ProtocolError("another secret");
+  return handshake;
+}
+
+void RendezvousServer::admit(Visit& visit, const Message& hello) {
+  const Handshake handshake = read_hello(visit, hello);
   visit.has_spoken = true;
-  std::erase(strangers_, &visit.connection);
-  const int size = to_number(hello.value);
-  const auto rank = static_cast<std::size_t>(hello.number);
-  ++visitors_;
-  expected_ = std::max(expected_, size);
+  visit.connection.send(
+      {.kind = Message::Kind::proof, .value = proof_of_server(secret_of(handshake), handshake)});
+  if (knows_its_ranks()) {
+    std::erase(strangers_, &visit.connection);
+    ++visitors_;
+    expected_ = std::max(expected_, handshake.world_size);
+  }
   if (verdict_) {
     deadline_.cancel();
     return refuse(visit.connection, verdict_->value, static_cast<int>(verdict_->number));
   }
-  if (const std::string conflict = conflict_of(rank, size); !conflict.empty()) {
-    refuse(visit.connection, conflict, exit_wrong_input);
-    // A group that is complete goes on: the stray process is not of it.
-    if (arrived_ < options_.size)
-      end_all(conflict, exit_wrong_input);
-    return;
-  }
-  visit.rank = static_cast<int>(rank);
-  members_[rank] = {.connection = &visit.connection, .has_come = true};
-  visit.connection.send({.kind = Message::Kind::alive});
-  if (++arrived_ == options_.size)
+  const std::string conflict = conflict_of(handshake.rank, handshake.world_size);
+  if (conflict.empty())
+    take_seat(visit, handshake);
+  else
+    on_conflict(visit.connection, conflict);
+}
+
+void RendezvousServer::take_seat(Visit& visit, const Handshake& handshake) {
+  visit.rank = static_cast<int>(handshake.rank);
+  visit.connection.trust();
+  std::erase(strangers_, &visit.connection);
+  members_[handshake.rank] = {.connection = &visit.connection, .has_come = true};
+  ++arrived_;
+  if (is_complete())
     welcome_all();
+}
+
+// A group that is complete goes on: the stray process is not of it. One that is not is as its launcher made it, wrong,
+// if whoever came is known to be of it.
+void RendezvousServer::on_conflict(Connection& connection, const std::string& conflict) {
+  refuse(connection, conflict, exit_wrong_input);
+  if (is_complete())
+    return;
+  if (knows_its_ranks())
+    end_all(conflict, exit_wrong_input);
+  else
+    conflict_ = conflict;
 }
 
 // Why this rank cannot be a member; nothing where it can.
@@ -146,23 +190,21 @@ std::string RendezvousServer::outside_address() const {
 }
 
 void RendezvousServer::answer(int rank, const Message& message) {
+  if (!is_complete() && message.kind != Message::Kind::alive)
+    throw ProtocolError("a message before all are there");
+  const SharedValues::Question question{rank, message.number};
   switch (message.kind) {
     case Message::Kind::set:
-      return set(message.key, message.value);
-    case Message::Kind::get: {
-      if (const auto found = values_.find(message.key); found != values_.end())
-        return send_to(rank, {Message::Kind::answer, message.number, {}, found->second});
-      unanswered_[message.key].push_back({rank, message.number});
-      return;
-    }
+      return send_answers(values_.set(message.key, message.value));
+    case Message::Kind::get:
+      return send_answers(values_.get(question, message.key));
     case Message::Kind::gather:
-      return gather(rank, message);
+      return send_answers(values_.gather(question, message.key, message.value));
     case Message::Kind::goodbye:
       return take_leave(rank);
     case Message::Kind::failure: {
       members_[static_cast<std::size_t>(rank)].connection->close_when_sent();
-      return end_all(fmt::format("rank {} failed: {}", rank, message.value),
-                     static_cast<int>(message.number));
+      return end_all(fmt::format("rank {} failed: {}", rank, reason_of(message)), exit_code_of(message));
     }
     case Message::Kind::alive:
       return;
@@ -171,25 +213,9 @@ void RendezvousServer::answer(int rank, const Message& message) {
   }
 }
 
-void RendezvousServer::set(const std::string& key, const std::string& value) {
-  values_[key] = value;
-  for (const Question& question : std::exchange(unanswered_[key], {}))
+void RendezvousServer::send_answers(const std::vector<SharedValues::Answer>& answers) {
+  for (const auto& [question, value] : answers)
     send_to(question.rank, {Message::Kind::answer, question.number, {}, value});
-  unanswered_.erase(key);
-}
-
-void RendezvousServer::gather(int rank, const Message& message) {
-  Gathering& gathering = gatherings_[message.key];
-  gathering.values.resize(members_.size());
-  gathering.values[static_cast<std::size_t>(rank)] = message.value;
-  gathering.questions.push_back({rank, message.number});
-  if (gathering.questions.size() < members_.size())
-    return;
-  const std::string all = join_values(gathering.values);
-  const std::vector<Question> questions = std::move(gathering.questions);
-  gatherings_.erase(message.key);
-  for (const Question& question : questions)
-    send_to(question.rank, {Message::Kind::answer, question.number, {}, all});
 }
 
 // Rank 0 is let go last: until then it is this process that hears of losses.
@@ -215,7 +241,10 @@ void RendezvousServer::on_end(const Visit& visit, const std::string& reason) {
     return;
   Member& member = members_[static_cast<std::size_t>(visit.rank)];
   member.connection = nullptr;
-  if (verdict_)
+  if (!is_complete() && !verdict_ && !knows_its_ranks()) {
+    member = {};  // whoever this was, its place is free again
+    --arrived_;
+  } else if (verdict_)
     deadline_.cancel();
   else if (left_ < options_.size && (!member.has_left || visit.rank == 0))
     end_all(fmt::format("rank {} was lost ({})", visit.rank, reason), exit_environment);
@@ -229,7 +258,7 @@ void RendezvousServer::refuse(Connection& connection, const std::string& why, in
 void RendezvousServer::end_all(const std::string& why, int exit_code) {
   if (verdict_)
     return;
-  const auto kind = arrived_ == options_.size ? Message::Kind::failure : Message::Kind::refusal;
+  const auto kind = is_complete() ? Message::Kind::failure : Message::Kind::refusal;
   verdict_ = Message{kind, static_cast<std::uint32_t>(exit_code), {}, why};
   asio::co_spawn(io_, tell_all(), asio::detached);
 }
@@ -264,6 +293,14 @@ void RendezvousServer::stop_accepting() {
   asio::error_code ignored;
   acceptor_.close(ignored);
   for (Connection* const stranger : strangers_) stranger->abort();
+}
+
+bool RendezvousServer::drop_oldest_stranger() {
+  if (strangers_.empty())
+    return false;
+  strangers_.front()->abort();
+  strangers_.erase(strangers_.begin());
+  return true;
 }
 
 void RendezvousServer::send_to(int rank, const Message& message) {

@@ -136,6 +136,15 @@ int read_port(Variables& variables) {
   return port + 1;
 }
 
+// A short one would be found by trying all against what crossed the wire.
+std::string read_secret(Variables& variables) {
+  std::string secret = variables.text(secret_variable).value_or("");
+  if (!secret.empty() && secret.size() < least_secret_size)
+    variables.complain(fmt::format("{} has {} characters; it must have at least {} (openssl rand -hex 32)",
+                                   secret_variable, secret.size(), least_secret_size));
+  return secret;
+}
+
 World read_world_of(const LauncherVariables& launcher, Variables& variables) {
   World world;
   world.size = variables.number(launcher.size, 1, most_ranks, std::nullopt);
@@ -150,6 +159,7 @@ World read_world_of(const LauncherVariables& launcher, Variables& variables) {
   world.local_size = std::max(world.local_size, world.local_rank + 1);
   world.port = read_port(variables);
   world.listener = variables.number("LOCKSTEP_LISTENER", 0, most_ranks, -1);
+  world.secret = read_secret(variables);
   if (const auto address = address_of(launcher, variables, world))
     world.address = *address;
   else

@@ -24,7 +24,12 @@ struct World {
   std::string address = "127.0.0.1";
   int port = 29500;
   int listener = -1;  // of rank 0: an inherited socket that listens at `port`; -1: it opens its own
+  std::string secret = {};  // what every rank of this run knows and nobody else; empty: there is none
 };
+
+// What shows a rank to the others of its run; a command line could be read by anybody on the machine.
+inline constexpr const char* secret_variable = "LOCKSTEP_SECRET";
+inline constexpr std::size_t least_secret_size = 16;
 
 // Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun), else
 // OMPI_COMM_WORLD_* (mpirun of Open MPI), MV2_COMM_WORLD_* (MVAPICH), PMI_* and MPI_LOCAL* (MPICH, Intel MPI),
