@@ -19,6 +19,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 
 # Okabe and Ito, "Color Universal Design", 2008; its yellow is too light for lines on white and left out.
+CANNOT_WRITE = 74  # EX_IOERR
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 GREY = "#8A8A8A"
@@ -100,6 +101,10 @@ def save(figure, path):
     try:
         figure.savefig(temporary, format=kind, bbox_inches="tight", pad_inches=0.2, metadata=metadata)
         os.replace(temporary, path)
+    except OSError as problem:
+        if sys.argv[1:2] != ["-"]:  # who pipes a document in tells it
+            print(f"{path}: writing failed: {problem.strerror}", file=sys.stderr)
+        sys.exit(CANNOT_WRITE)
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)

@@ -32,6 +32,7 @@ std::array<TemporarySlot, 32> temporaries;
 
 constexpr std::size_t buffered_bytes = std::size_t{1} << 16;
 constexpr int most_name_attempts = 1'000;
+constexpr const char* open_descriptors = "/proc/self/fd";
 
 std::size_t take_slot() {
   for (std::size_t slot = 0; slot < temporaries.size(); ++slot) {
@@ -104,7 +105,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(resol
     open_in_place();
     return;
   }
-  open_temporary();
+  if (!open_nameless())
+    open_temporary();
   if (exists) {
     // Best effort: some file systems keep no modes.
     static_cast<void>(::fchmod(descriptor_, status.st_mode & 07777U));
@@ -119,6 +121,35 @@ void AtomicFile::open_in_place() {
   descriptor_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor_ < 0)
     fail_to_open(errno);
+}
+
+// Named later by way of its descriptor's own link.
+bool AtomicFile::open_nameless() {
+  const std::string folder = std::filesystem::path(target_).parent_path().string();
+  if (::access(open_descriptors, X_OK) == 0)
+    descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  is_nameless_ = descriptor_ >= 0;
+  return is_nameless_;
+}
+
+void AtomicFile::give_name() {
+  const std::string itself = fmt::format("{}/{}", open_descriptors, descriptor_);
+  slot_ = take_slot();
+  for (int attempt = 0; attempt < most_name_attempts; ++attempt) {
+    const std::string name = temporary_name(target_, attempt);
+    if (name.size() < PATH_MAX &&
+        ::linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = name;
+      publish(slot_, temporary_);
+      is_nameless_ = false;
+      return;
+    }
+    if (name.size() >= PATH_MAX || errno != EEXIST)
+      break;
+  }
+  const int error_number = errno;
+  release(slot_);
+  fail_to_write(error_number);
 }
 
 void AtomicFile::open_temporary() {
@@ -169,6 +200,8 @@ void AtomicFile::commit() {
   // EINVAL.
   if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
     fail_to_write(errno);
+  if (is_nameless_)
+    give_name();
   if (::close(std::exchange(descriptor_, -1)) != 0)
     fail_to_write(errno);
   if (temporary_.empty())

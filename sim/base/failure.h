@@ -32,7 +32,8 @@ Failure describe_failure();
 // What SIGINT and SIGTERM say before the program ends, as one line; empty: nothing. Longer texts are cut.
 void say_when_interrupted(std::string_view line);
 
-// SIGINT and SIGTERM remove what is unfinished and end the program with 130.
+// SIGINT and SIGTERM remove what is unfinished and end the program with 130. A reader that went away ends nothing:
+// the write that finds it gone fails, and is told as one.
 void end_cleanly_when_interrupted();
 
 }  // namespace lockstep

@@ -69,7 +69,7 @@ void print_answer(const CalibrateArguments& arguments, const Answer& answer) {
 template <class Report>
 Answer finish(const CalibrateArguments& arguments, const Report& report) {
   print_lines("warning: ", report.warnings);
-  write_file_atomically(arguments.output, report.profile.dump(2) + "\n");
+  write_json(arguments.output, report.profile);
   return answer_of(report, arguments.output, "the calibration " + report.calibration.name);
 }
 
@@ -134,7 +134,7 @@ Answer fit_processor(const ProcessorInputs& inputs, const std::vector<HarnessRun
                      const std::string& output, const ProfileStore& store) {
   const ProcessorCalibration processor = calibrate_processor(inputs, runs, store);
   print_lines("warning: ", processor.warnings);
-  write_file_atomically(output, processor.profile.dump(2) + "\n");
+  write_json(output, processor.profile);
   Answer answer{.text = processor.kernels ? to_text(*processor.kernels) + "\n" : "",
                 .document = document_of(processor)};
   answer.text +=
@@ -238,7 +238,7 @@ int calibrate_kernels(const CalibrateArguments& arguments, const CalibrationFile
   const ArchitectureCalibration report = calibrate_architecture(
       arguments.architecture, read_kernel_tables(files.kernel_tables), arguments.without, store);
   print_lines("warning: ", report.warnings);
-  write_file_atomically(arguments.output, report.profile.dump(2) + "\n");
+  write_json(arguments.output, report.profile);
   print_answer(arguments, answer_of(report, arguments.output, "the architecture " + arguments.architecture));
   return 0;
 }
@@ -264,8 +264,8 @@ int calibrate_bands(const CalibrateArguments& arguments, const CommandContext& c
   for (const std::vector<std::string>& inputs : {suites.files, suites.runs})
     require_files_of_their_own({{"--output", arguments.output}, {"--output", left_out}}, inputs);
   const ErrorCalibration report = calibrate_errors(suites);
-  write_file_atomically(arguments.output, profile_of(report).dump(1) + "\n");
-  write_file_atomically(left_out, write_left_out_models(report.without).dump(1) + "\n");
+  write_json(arguments.output, profile_of(report), 1);
+  write_json(left_out, write_left_out_models(report.without), 1);
   Answer answer = answer_of(report, arguments.output, "the errors of steps");
   answer.text += fmt::format("wrote those without each group to {}\n", left_out);
   answer.document["output_left_out"] = left_out;
@@ -300,7 +300,7 @@ int calibrate_all_parts(const CalibrateArguments& arguments, const CommandContex
   const auto write_all = [&](const char* name, const auto& files) {
     std::filesystem::create_directories(folder / name);
     for (const auto& [file, document] : files)
-      write_file_atomically((folder / name / (file + ".json")).string(), document.dump(2) + "\n");
+      write_json((folder / name / (file + ".json")).string(), document);
   };
   write_all("parts", fitted.parts);
   write_all("calibration", fitted.calibrations);

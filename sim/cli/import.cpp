@@ -233,9 +233,7 @@ int run_import(ImportArguments arguments, const CommandContext& context) {
   for (const std::string& warning : imported.warnings)
     print_diagnostic(fmt::format("lockstep: warning: {}\n", warning));
   if (!arguments.output.empty())
-    write_file_atomically(
-        arguments.output,
-        imported.document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    write_json(arguments.output, imported.document);
   print_answer(arguments, importer, imported, checked.summary);
   return exit_done;
 }

@@ -9,10 +9,19 @@
 #include <string>
 #include <system_error>
 
+#include "sim/base/atomic_file.h"
 #include "sim/base/error.h"
 #include "sim/base/printable.h"
 
 namespace lockstep {
+namespace {
+
+// Names of files are any bytes; JSON is UTF-8.
+std::string text_of(const nlohmann::ordered_json& document, int indent) {
+  return document.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
 
 void print(std::string_view text) {
   print_coloured(printable(text));
@@ -26,7 +35,11 @@ void print_coloured(std::string_view text) {
 }
 
 void print_json(const nlohmann::ordered_json& document) {
-  print(document.dump(2) + "\n");
+  print(text_of(document, 2));
+}
+
+void write_json(const std::string& path, const nlohmann::ordered_json& document, int indent) {
+  write_file_atomically(path, printable(text_of(document, indent)));
 }
 
 void print_diagnostic(std::string_view text) {

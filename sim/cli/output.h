@@ -4,15 +4,17 @@
 //
 // Invariant: an answer is printed whole and reported as an EnvironmentError when it could not be (a full
 //            disk behind a redirection); with --json it is one document and nothing else. Control characters
-//            that names bring along are written out, in JSON as JSON writes them.
+//            that names bring along are written out, in JSON as JSON writes them; so it is in JSON that is a file.
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 namespace lockstep {
 
 void print(std::string_view text);
 void print_json(const nlohmann::ordered_json& document);
+void write_json(const std::string& path, const nlohmann::ordered_json& document, int indent = 2);
 void print_diagnostic(std::string_view text);
 
 // What has escapes of our own in it, and names already written out.

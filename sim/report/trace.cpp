@@ -6,8 +6,10 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
+#include "sim/base/printable.h"
 #include "sim/collectives/collective.h"
 #include "sim/report/memory_track.h"
 #include "sim/report/rank_view.h"
@@ -35,6 +37,11 @@ std::string microseconds(Duration duration) {
   return fmt::format("{}.{:06}", count / picoseconds_per_microsecond, count % picoseconds_per_microsecond);
 }
 
+// JSON that no terminal obeys either.
+std::string json_text(std::string_view name) {
+  return printable(ordered_json(name).dump());
+}
+
 // Lines of one process at a time, and which of its threads are free.
 class TraceStream {
  public:
@@ -46,7 +53,7 @@ class TraceStream {
   void begin_process(Rank rank, const std::string& name) {
     process_ = rank.index;
     last_end_.clear();
-    write_metadata("process_name", 0, fmt::format(R"("name":{})", ordered_json(name).dump()));
+    write_metadata("process_name", 0, fmt::format(R"("name":{})", json_text(name)));
   }
 
   // On the first thread of the row that is free again by then, which it returns. Events of a row come in order of start.
@@ -57,9 +64,9 @@ class TraceStream {
     std::string line =
         fmt::format(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"cat":"{}","name":{})", process_, thread,
                     microseconds(event.start.since_start()), microseconds(event.end - event.start),
-                    event.category, ordered_json(event.name).dump());
+                    event.category, json_text(event.name));
     if (!arguments.is_null())
-      line += ",\"args\":" + arguments.dump();
+      line += ",\"args\":" + printable(arguments.dump());
     write_line(line + "}");
     return thread;
   }
@@ -70,7 +77,7 @@ class TraceStream {
     write_line(fmt::format(R"({{"ph":"{}","id":{},"pid":{},"tid":{},"ts":{},"cat":"message",{}"name":{}}})",
                            end == ArrowEnd::tail ? "s" : "f", id, process_, thread,
                            microseconds(time.since_start()), end == ArrowEnd::tail ? "" : R"("bp":"e",)",
-                           ordered_json(name).dump()));
+                           json_text(name)));
   }
 
   // A track of the process with one band for each part.

@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int no_matplotlib = 69;  // EX_UNAVAILABLE of sysexits.h, as plots/style.py exits
+constexpr int cannot_write = 74;   // EX_IOERR, likewise
 constexpr std::array interpreters{"python3", "/usr/bin/python3"};
 
 std::string find_script(const Picture& picture) {
@@ -102,6 +103,9 @@ void draw(const Picture& picture) {
     if (status == 0) {
       return;
     }
+    if (status == cannot_write)
+      throw EnvironmentError(
+          fmt::format("--plot: {}: writing failed; the rest of the answer is complete", picture.output));
     if (status && status != no_matplotlib && status != 127) {
       throw EnvironmentError(fmt::format("--plot: {} failed ({}); the rest of the answer is complete",
                                          words[1], *status < 0 ? "killed" : fmt::format("exit {}", *status)));

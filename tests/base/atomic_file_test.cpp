@@ -56,7 +56,7 @@ TEST_CASE("A file that is not committed leaves the target as it was") {
   {
     AtomicFile file(folder.file("out"));
     file.write("new");
-    CHECK(folder.count() == 2);
+    CHECK(folder.count() <= 2);  // with a name of its own, or without any
   }
   CHECK(content(folder.file("out")) == "old");
   CHECK(folder.count() == 1);
@@ -72,12 +72,13 @@ TEST_CASE("The target changes at commit and not before") {
   CHECK(content(folder.file("out")) == std::string(1 << 20, 'n'));
 }
 
+// Its file has no name where the file system knows files without one.
 TEST_CASE("The signal handler's function removes what is being written, and only that") {
   const Folder folder;
   write_file_atomically(folder.file("done"), "done");
   AtomicFile first(folder.file("a"));
   AtomicFile second(folder.file("b"));
-  CHECK(folder.count() == 3);
+  CHECK((folder.count() == 1 || folder.count() == 3));
   remove_temporary_files();
   CHECK(folder.count() == 1);
   CHECK(content(folder.file("done")) == "done");

@@ -1,11 +1,16 @@
 // Every form of answer x every name that a terminal, a page, a spreadsheet or a picture would obey.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "sim/base/json_text.h"
 #include "sim/base/printable.h"
@@ -132,6 +137,155 @@ TEST_CASE("a table holds no formula and no control character") {
     CAPTURE(row);
     CHECK(std::string("=+-@").find(row[row[0] == '"' ? 1 : 0]) == std::string::npos);
   }
+}
+
+// A law over every verb, so that a new one fails here until it stands below: whatever it prints or writes, every
+// name in what it reads being all of these at once.
+const std::string all_of_them = "\x1b[31m\x07\u009b\u202e\r\n<script>alert('1')</script>\"&=$\\frac{$";
+
+struct Said {
+  std::string verb;
+  std::string arguments;  // FOLDER is where its files are
+  std::vector<std::string> files = {};
+  int exit_code = 0;
+};
+
+const std::vector<Said>& all_that_is_said() {
+  static const std::vector<Said> said{
+      {"predict", "FOLDER/s.json --trace FOLDER/t.json --report FOLDER/r.html --stats", {"t.json", "r.html"}},
+      {"predict", "FOLDER/s.json --json"},
+      {"explain", "FOLDER/s.json --what-if cluster.nodes=3"},
+      {"explain", "FOLDER/s.json --json"},
+      {"check", "FOLDER/s.json"},
+      {"collective", "all_reduce --machine FOLDER/m.json --nodes 2 -e 1M"},
+      {"collective", "all_reduce --machine FOLDER/m.json --nodes 2 -e 1M --json"},
+      {"sweep",
+       "FOLDER/s.json --vary cluster.nodes=1,2 -o FOLDER/a.csv --report FOLDER/a.html",
+       {"a.csv", "a.html"}},
+      {"compare", "FOLDER/s.json --set cluster.nodes=3"},
+      {"compare", "FOLDER/s.json --set cluster.nodes=3 --json"},
+      {"layouts", "FOLDER/s.json --report FOLDER/l.html", {"l.html"}},
+      {"plan", "FOLDER/q.json --report FOLDER/p.html", {"p.html"}},
+      {"plan", "FOLDER/q.json --json"},
+      {"validate", "FOLDER/v.json --report FOLDER/v.html", {"v.html"}},
+      {"validate", "FOLDER/v.json --markdown"},
+      {"validate", "FOLDER/v.json --json"},
+      {"calibrate",
+       "--machine FOLDER/gpus.json FOLDER/log.txt -o FOLDER/c.json --collective all_reduce --nodes 1 "
+       "--gpus-per-node 2",
+       {"c.json"}},
+      {"import", "hf_config FOLDER/config.json --explain -o FOLDER/i.json", {"i.json"}},
+      {"list", "\"$(cat FOLDER/name)\"", {}, 2},
+      {"show", "machine \"$(cat FOLDER/name)\"", {}, 2},
+      {"schema", "\"$(cat FOLDER/name)\"", {}, 2},
+      {"completion", "\"$(cat FOLDER/name)\"", {}, 2},
+      {"manual", "\"$(cat FOLDER/name)\"", {}, 2},
+  };
+  return said;
+}
+
+void write_inputs(const Folder& folder, const std::string& name) {
+  const Json scenario = scenario_named(name);
+  const Json machine = scenario["cluster"]["machine"];
+  folder.write("name", name);
+  folder.write("s.json", scenario.dump());
+  folder.write("m.json", machine.dump());
+  Json gpus = machine;
+  gpus["gpu"] = "a100_sxm_40gb";
+  gpus["gpus"] = 2;
+  gpus["gpu_links"]["kind"] = "pcie";
+  gpus["host"] = {{"sockets", 1}, {"pcie", "pcie4_x16"}};
+  gpus["library"] = "nccl";
+  folder.write("gpus.json", gpus.dump());
+  Json request{{"name", name}, {"model", scenario["model"]}, {"training", scenario["training"]}};
+  request["goal"] = {{"samples", 1e6}};
+  request["candidates"] =
+      Json::array({{{"machine", machine}, {"nodes", 2}, {"usd_per_gpu_hour", 2.9}, {"price_source", name}}});
+  folder.write("q.json", request.dump());
+  Json measured{
+      {"name", name}, {"group", name}, {"scenario", scenario}, {"measured", {{"iteration_time_s", 0.1}}}};
+  folder.write("v.json", Json{{"schema", "lockstep.measurements/1"},
+                              {"source", name},
+                              {"split", "heldout"},
+                              {"cases", Json::array({measured})}}
+                             .dump());
+  folder.write("config.json", Json{{"model_type", "gpt2"},
+                                   {"n_layer", 2},
+                                   {"n_head", 2},
+                                   {"n_embd", 64},
+                                   {"vocab_size", 100},
+                                   {"n_positions", 64},
+                                   {"_name_or_path", name},
+                                   {name, 1}}
+                                  .dump());
+  // A latency of 20 us and 10 GB/s.
+  std::string log = "# " + name + "\n";
+  for (int size = 1'024; size <= 64 << 20; size *= 2) {
+    const double us = 20 + size / 1e4;
+    const double rate = size / us / 1e3;
+    log += fmt::format("{} {} float sum -1 {:.2f} {:.3f} {:.3f} 0\n", size, size / 4, us, rate, rate);
+  }
+  folder.write("log.txt", log);
+}
+
+std::string in_folder(std::string arguments, const Folder& folder) {
+  const std::string word = "FOLDER";
+  for (std::size_t at = arguments.find(word); at != arguments.npos; at = arguments.find(word))
+    arguments.replace(at, word.size(), folder.path());
+  return arguments;
+}
+
+TEST_CASE("whatever any verb prints or writes, nothing obeys the names in it") {
+  const Folder folder;
+  write_inputs(folder, all_of_them);
+  for (const Said& said : all_that_is_said()) {
+    const Answer answer = run_program(said.verb + " " + in_folder(said.arguments, folder));
+    CAPTURE(said.verb);
+    CAPTURE(answer.diagnostics);
+    CHECK(answer.exit_code == said.exit_code);
+    check_harmless(answer.out + answer.diagnostics);
+    for (const std::string& file : said.files) {
+      const std::string text = testing::text_of(folder.path() + "/" + file);
+      check_harmless(text);
+      if (file.ends_with(".html"))
+        CHECK(text.find("<script>") == text.npos);
+    }
+  }
+}
+
+TEST_CASE("every verb stands among those") {
+  const std::string help = run_program("--help").out;
+  std::istringstream lines(help.substr(help.find("Subcommands")));
+  std::set<std::string> told;
+  for (const Said& said : all_that_is_said()) told.insert(said.verb);
+  std::set<std::string> verbs;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  ") && line.size() > 2 && std::islower(static_cast<unsigned char>(line[2])))
+      verbs.insert(line.substr(2, line.find(' ', 2) - 2));
+  CHECK(verbs == told);
+}
+
+TEST_CASE("a profile's name leads nowhere outside its folder") {
+  for (const std::string name :
+       {"..", ".", "../machines/dgx_a100_40gb", "dgx_a100_40gb/../dgx_a100_40gb", "..%2fgpus",
+        "../../hw_profiles/machines/dgx_a100_40gb", "dgx_a100_40gb/", "./dgx_a100_40gb"}) {
+    for (const std::string kind : {"machine", "gpu", "link", "fabric", "model", "calibration"})
+      testing::check_refused("show " + kind + " " + name, {"none of the"});
+    testing::check_refused("collective all_reduce -e 8 --machine " + name, {name});
+  }
+}
+
+TEST_CASE("a file whose name is no text is told of in JSON, too") {
+  const Folder folder;
+  write_inputs(folder, "lab");
+  const std::string odd = folder.path() + "/\xff.txt";
+  std::filesystem::rename(folder.path() + "/log.txt", odd);
+  const std::string file = folder.path() + "/c.json";
+  const Answer answer = run_program("calibrate --machine " + folder.path() + "/gpus.json " + odd + " -o " +
+                                    file + " --collective all_reduce --nodes 1 --gpus-per-node 2");
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  check_harmless(testing::text_of(file));
 }
 
 bool draws() {
