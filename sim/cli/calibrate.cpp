@@ -273,12 +273,27 @@ int calibrate_bands(const CalibrateArguments& arguments, const CommandContext& c
   return 0;
 }
 
+// What belongs to one machine, or to logs that do not say it.
+void refuse_options_of_one_machine(const CalibrateArguments& arguments) {
+  std::vector<std::string> options = given_options(arguments.request.facts);
+  const auto add = [&](bool is_given, const char* option) {
+    if (is_given)
+      options.emplace_back(option);
+  };
+  add(!arguments.request.machine.empty(), "--machine");
+  add(!arguments.request.profile.empty(), "--profile");
+  add(!arguments.architecture.empty(), "--architecture");
+  add(!arguments.gpu_output.empty(), "--gpu-output");
+  add(arguments.request.accepts_broken_runs, "--accept-broken");
+  add(arguments.wants_json, "--json");
+  if (!options.empty())
+    throw ConfigError(fmt::format("--parts: is fitted to the tables of all machines; expected no {}",
+                                  fmt::join(options, ", ")));
+}
+
 // Every index is read before anything is fitted, and all files are written after all of it.
 int calibrate_all_parts(const CalibrateArguments& arguments, const CommandContext& context) {
-  if (!arguments.request.machine.empty() || !arguments.architecture.empty() || !arguments.gpu_output.empty())
-    throw ConfigError(
-        "--parts: is fitted to the tables of all machines; expected no --machine, --architecture, "
-        "--gpu-output");
+  refuse_options_of_one_machine(arguments);
   if (arguments.output.empty() || !std::filesystem::is_directory(arguments.output))
     throw ConfigError(
         "--output: is required: the folder that holds parts/ and calibration/ (-o hw_profiles)");
@@ -288,6 +303,8 @@ int calibrate_all_parts(const CalibrateArguments& arguments, const CommandContex
     for (MeasuredTable& table : read_measured_tables(index))
       if (table.healthy)
         tables.push_back(std::move(table));
+  if (tables.empty())
+    throw ConfigError("--parts: found no healthy table in the indexes, expected at least one");
   const PartsCalibration fitted = calibrate_parts(tables,
                                                   {.holds_no_cells_out = arguments.request.holds_nothing_out,
                                                    .tell =

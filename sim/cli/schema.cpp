@@ -36,7 +36,8 @@ using Ask = void (*)(const ordered_json& document, JsonRecord& record, const Lib
 struct SchemaKind {
   std::string name;
   Ask ask;
-  std::vector<std::string> seeds;  // documents from which all that may stand in one can be reached
+  std::vector<std::string> seeds;        // documents from which all that may stand in one can be reached
+  std::vector<std::string> any_of = {};  // of these outermost keys one is required
 };
 
 // "model": NAME is short for {"name": NAME}, and opened before anybody reads it.
@@ -83,7 +84,7 @@ const std::vector<std::string>& scenario_seeds() {
 
 const std::vector<SchemaKind>& schema_kinds() {
   static const std::vector<SchemaKind> kinds{
-      {"scenario", ask_scenario, scenario_seeds()},
+      {"scenario", ask_scenario, scenario_seeds(), {"model", "plan"}},
       {"machine", ask_profile<MachineReading, read_machine>, {"{}"}},
       {"gpu", ask_profile<GpuSpec, read_gpu>, {"{}"}},
       {"model", ask_model, {"{}"}},
@@ -116,7 +117,9 @@ int run_schema(const std::string& name, const CommandContext& context) {
   for (const std::string& seed : kind.seeds) seeds.push_back(ordered_json::parse(seed));
   const JsonRecord record = explore(
       [&](const ordered_json& document, JsonRecord& into) { kind.ask(document, into, library); }, seeds);
-  print_json(json_schema_of(record, "Lockstep: " + name));
+  ordered_json schema = json_schema_of(record, "Lockstep: " + name);
+  for (const std::string& key : kind.any_of) schema["anyOf"].push_back({{"required", {key}}});
+  print_json(schema);
   return exit_done;
 }
 

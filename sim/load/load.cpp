@@ -14,6 +14,7 @@
 #include "sim/load/error_model_json.h"
 #include "sim/load/hardware/find_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
+#include "sim/load/import/import_file.h"
 #include "sim/load/limits.h"
 #include "sim/load/measured_steps.h"
 #include "sim/load/read_comparison.h"
@@ -419,6 +420,15 @@ void refuse_plan_request(const ordered_json& value, const std::string& file_name
                     file_name, file_name));
 }
 
+// config.json, a trace, a topology: they say a part of a scenario.
+void refuse_other_tools_file(const ordered_json& value, const std::string& file_name) {
+  if (value.is_object() && value.contains("cluster"))
+    return;
+  if (const NamedImporter* importer = importer_of_file(file_name))
+    throw ConfigError(fmt::format("{}: found {}, expected a scenario; lockstep import {} {} reads it", file_name,
+                                  importer->second.description, importer->first, file_name));
+}
+
 }  // namespace
 
 LoadedScenario load_value(const ordered_json& value, const LoadOptions& options) {
@@ -429,6 +439,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   LoadedScenario scenario;
   scenario.given = document.value();
   refuse_plan_request(scenario.given, options.file_name);
+  refuse_other_tools_file(scenario.given, options.file_name);
   add_empty_sections(document, options.record);
   if (options.record != nullptr)
     document.record_into(*options.record);

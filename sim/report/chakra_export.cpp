@@ -141,7 +141,7 @@ class ExportedGroups {
   KnownChoices choices_;
 };
 
-bool is_message(const Communication& communication) {
+bool carries_a_message(const Communication& communication) {
   return communication.dimension == "pipeline";
 }
 
@@ -179,7 +179,7 @@ class CommunicationMarks {
       const Participation& part = communication.of(rank);
       first = std::min(first, part.begin.index);
       last = std::max(last, part.end.index);
-      if (is_message(communication) && part.ready == no_op)
+      if (carries_a_message(communication) && part.ready == no_op)
         receivers_[part.begin.index] = rank;
       else
         begun_by_[part.begin.index] = &communication;
@@ -283,7 +283,7 @@ class ChakraExporter {
       start_micros_ = own < start ? 0 : static_cast<std::uint64_t>((own - start).picoseconds() / 1'000'000);
       if (const Communication* communication = marks.begun_by(op); communication == nullptr)
         write_unless_inside(marks, op);
-      else if (is_message(*communication))
+      else if (carries_a_message(*communication))
         write_message(*communication, marks.receiver(op), op);
       else
         write_collective(*communication, op);

@@ -428,4 +428,15 @@ TEST_CASE("calibrate refuses kernel tables of other GPUs, with logs, and broken 
   CHECK(text_of(kernels.path("gpu.json")).empty());
 }
 
+TEST_CASE("what belongs to one machine is refused where all parts are fitted, and so is an index of nothing") {
+  const Folder folder;
+  const std::string index = folder.write(
+      "index.json", R"({"schema": "lockstep.collective_tables/1", "tables": []})");
+  const std::string command = "calibrate --parts " + index + " -o " + folder.path() + " ";
+  testing::check_refused(command + "--machine dgx_h100 --profile x --nodes 2 --json",
+                         {"--parts: ", "expected no --nodes, --machine, --profile, --json"});
+  testing::check_refused("calibrate --parts " + index, {"--output: is required"});
+  testing::check_refused(command, {"index"});
+}
+
 }  // namespace lockstep::calibrate_test

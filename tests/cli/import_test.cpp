@@ -149,4 +149,9 @@ TEST_CASE("hostile names reach a terminal as text") {
   CHECK(answer.diagnostics.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("another tool's file where a scenario is expected is refused with the importer that reads it") {
+  testing::check_refused("predict " LOCKSTEP_SOURCE_DIR "/scenarios/import/llama3_8b_config.json",
+                         {"expected a scenario; lockstep import hf_config "});
+}
+
 }  // namespace lockstep::cli_import_test

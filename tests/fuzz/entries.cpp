@@ -249,7 +249,8 @@ void read_wire(const std::string& bytes) {
   std::string_view rest = bytes;
   try {
     while (!rest.empty()) {
-      const std::uint32_t size = harness::decode_length(rest.substr(0, harness::length_bytes));
+      const std::uint32_t size = 
+          harness::decode_length(rest.substr(0, harness::length_bytes), harness::most_message_bytes);
       rest.remove_prefix(harness::length_bytes);
       const std::string_view body = rest.substr(0, size);
       const harness::Message message = harness::decode(body);

@@ -29,11 +29,11 @@ LoadedScenario exported_in(const TraceFolder& folder, bool fold = true) {
 void check_round_trip(const Json& given) {
   const LoadedScenario scenario = scenario_from(given);
   if (const std::string reason = reason_against_chakra(scenario); !reason.empty()) {
-    const TraceFolder folder("refused");
+    const TraceFolder folder;
     CHECK_THROWS_AS(export_into(folder, scenario), ConfigError);
     return;
   }
-  const TraceFolder folder("law");
+  const TraceFolder folder;
   export_into(folder, scenario);
   const std::int64_t expected = iteration_of(scenario).picoseconds();
   for (const bool fold : {true, false}) {
@@ -135,7 +135,7 @@ Json of_two_layers() {
 }
 
 TEST_CASE("A trace that lost a byte anywhere, or has another, is read or refused, and never more than that") {
-  const TraceFolder folder("byte");
+  const TraceFolder folder;
   export_into(folder, scenario_from(of_two_layers()));
   const std::string path = chakra_file_of(folder.prefix(), 1);
   std::ifstream file(path, std::ios::binary);

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -12,24 +11,15 @@
 
 #include "sim/load/import/chakra_file.h"
 #include "sim/load/import/chakra_program.h"
+#include "tests/scenario/lab.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::testing {
 
-// Removed with all that is in it.
 class TraceFolder {
  public:
-  explicit TraceFolder(const std::string& name)
-      : folder_(std::filesystem::temp_directory_path() / ("lockstep_chakra_" + name)) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~TraceFolder() { std::filesystem::remove_all(folder_); }
-  TraceFolder(const TraceFolder&) = delete;
-  TraceFolder& operator=(const TraceFolder&) = delete;
-
-  std::string prefix() const { return (folder_ / "row").string(); }
-  std::string folder() const { return folder_.string(); }
+  std::string prefix() const { return folder_.path() + "/row"; }
+  std::string folder() const { return folder_.path(); }
   void write(const std::string& path, std::string_view bytes) const {
     std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
@@ -43,7 +33,7 @@ class TraceFolder {
   }
 
  private:
-  std::filesystem::path folder_;
+  Folder folder_;
 };
 
 inline ChakraNode chakra_node(std::uint64_t id, ChakraNodeType type, std::vector<std::uint64_t> after = {}) {

@@ -50,14 +50,14 @@ std::int64_t iteration_of(const nlohmann::ordered_json& given, bool fold = true)
 constexpr std::int64_t microsecond = 1'000'000;
 
 TEST_CASE("kernels of a rank run one after another, and those of ranks beside each other") {
-  const TraceFolder folder("kernels");
+  const TraceFolder folder;
   folder.write_rank(0, {chakra_kernel(0, 5), chakra_kernel(1, 7)});
   folder.write_rank(1, {chakra_kernel(0, 3), chakra_kernel(1, 2, {0})});
   CHECK(iteration_of(plan_scenario(folder, "dgx_a100_80gb", 1, 2)) == (5 + 7) * microsecond);
 }
 
 TEST_CASE("operators of the CPU run beside kernels") {
-  const TraceFolder folder("cpu");
+  const TraceFolder folder;
   ChakraNode on_host = chakra_kernel(1, 9);
   on_host.attributes = {{"is_cpu_op", true}};
   folder.write_rank(0, {chakra_kernel(0, 5), on_host});
@@ -67,7 +67,7 @@ TEST_CASE("operators of the CPU run beside kernels") {
 // astra-sim, examples/workload/microbenchmarks/generator_scripts/all_reduce.py: every NPU has one node, whose id is the
 // NPU's number.
 TEST_CASE("the public all-reduce of eight ranks takes what the collective takes") {
-  const TraceFolder folder("all_reduce");
+  const TraceFolder folder;
   for (std::uint32_t rank = 0; rank < 8; ++rank)
     folder.write_rank(rank, {chakra_collective(rank, all_reduce, mega)});
   folder.write(chakra_file_of(folder.prefix(), 0),
@@ -89,7 +89,7 @@ TEST_CASE("the public all-reduce of eight ranks takes what the collective takes"
 
 // The tutorial's trace: 50 us of computing beside the second all-reduce, both after the first.
 TEST_CASE("a kernel runs beside a collective that does not wait for it") {
-  const TraceFolder both("beside"), alone("alone");
+  const TraceFolder both, alone;
   const std::string sample = testing::bytes_of(testing::sample_named("compute_beside_all_reduce.0.et"));
   for (std::uint32_t rank = 0; rank < 8; ++rank) {
     both.write(chakra_file_of(both.prefix(), rank), sample);
@@ -102,7 +102,7 @@ TEST_CASE("a kernel runs beside a collective that does not wait for it") {
 }
 
 TEST_CASE("equal files are one program, and alike ranks fold") {
-  const TraceFolder folder("fold");
+  const TraceFolder folder;
   for (std::uint32_t rank = 0; rank < 64; ++rank)
     folder.write_rank(rank, {chakra_kernel(0, 100), chakra_collective(1, all_reduce, mega, {0})});
   const ChakraReading reading = read_chakra_program(folder.prefix());
@@ -113,7 +113,7 @@ TEST_CASE("equal files are one program, and alike ranks fold") {
 }
 
 TEST_CASE("groups that a file tells run beside each other, and fold") {
-  const TraceFolder folder("groups");
+  const TraceFolder folder;
   folder.write_groups({{"1", {0, 1, 2, 3}}, {"2", {4, 5, 6, 7}}});
   for (std::uint32_t rank = 0; rank < 8; ++rank)
     folder.write_rank(
@@ -126,7 +126,7 @@ TEST_CASE("groups that a file tells run beside each other, and fold") {
 }
 
 TEST_CASE("PyTorch's process groups are read where a metadata node tells them") {
-  const TraceFolder folder("pytorch");
+  const TraceFolder folder;
   ChakraNode metadata = chakra_node(0, ChakraNodeType::metadata);
   metadata.input_values = R"(['[{"pg_name": "0", "ranks": []}, {"pg_name": "7", "ranks": [0, 1]}]'])";
   for (std::uint32_t rank = 0; rank < 2; ++rank)
@@ -139,7 +139,7 @@ TEST_CASE("PyTorch's process groups are read where a metadata node tells them") 
 
 // comm_size is what one rank puts in (astra-sim/system/collective/Ring.cc); nccl-tests counts all parts.
 TEST_CASE("sizes are those of Chakra") {
-  const TraceFolder folder("sizes");
+  const TraceFolder folder;
   for (std::uint32_t rank = 0; rank < 4; ++rank)
     folder.write_rank(
         rank, {chakra_collective(0, all_gather, mega), chakra_collective(1, reduce_scatter, mega, {0}),
@@ -153,7 +153,7 @@ TEST_CASE("sizes are those of Chakra") {
 }
 
 TEST_CASE("a message starts when both ends are ready, and its receiver goes on when it is there") {
-  const TraceFolder folder("message");
+  const TraceFolder folder;
   folder.write_rank(0, {chakra_kernel(0, 5), chakra_message(1, true, 0, 1, mega, {0})});
   folder.write_rank(1, {chakra_message(0, false, 0, 1, mega), chakra_kernel(1, 7, {0})});
   const std::int64_t taken = iteration_of(plan_scenario(folder, "dgx_a100_80gb", 1, 2));
@@ -162,7 +162,7 @@ TEST_CASE("a message starts when both ends are ready, and its receiver goes on w
 }
 
 TEST_CASE("kernels that state operations and no time are priced on the GPU") {
-  const TraceFolder folder("operations");
+  const TraceFolder folder;
   ChakraNode kernel = chakra_node(0, ChakraNodeType::compute);
   kernel.attributes.push_back({"num_ops", ChakraInteger{std::int64_t{1} << 40}});
   kernel.attributes.push_back({"tensor_size", ChakraInteger{mega}});
@@ -176,7 +176,7 @@ TEST_CASE("kernels that state operations and no time are priced on the GPU") {
 }
 
 TEST_CASE("what is impossible is refused with files and nodes") {
-  const TraceFolder folder("impossible");
+  const TraceFolder folder;
   const auto of_two = [&](std::vector<ChakraNode> first, std::vector<ChakraNode> second) {
     folder.write_rank(0, first);
     folder.write_rank(1, second);
@@ -207,7 +207,7 @@ TEST_CASE("what is impossible is refused with files and nodes") {
 }
 
 TEST_CASE("nodes that state no time and are nobody's business are counted in a warning") {
-  const TraceFolder folder("aside");
+  const TraceFolder folder;
   folder.write_rank(0, {chakra_node(0, ChakraNodeType::memory_load), chakra_kernel(1, 4, {0})});
   const ChakraReading reading = read_chakra_program(folder.prefix());
   REQUIRE(reading.warnings.size() == 1);
@@ -215,7 +215,7 @@ TEST_CASE("nodes that state no time and are nobody's business are counted in a w
 }
 
 TEST_CASE("a name, any file of the row and its folder mean the same") {
-  const TraceFolder folder("names");
+  const TraceFolder folder;
   folder.write_rank(0, {chakra_kernel(0, 1)});
   folder.write_rank(1, {chakra_kernel(0, 1)});
   for (const std::string& path : {folder.prefix(), folder.prefix() + ".1.et", folder.folder()})
@@ -224,7 +224,7 @@ TEST_CASE("a name, any file of the row and its folder mean the same") {
 }
 
 TEST_CASE("a plan has as many ranks as its cluster, and stands alone") {
-  const TraceFolder folder("ranks");
+  const TraceFolder folder;
   folder.write_rank(0, {chakra_kernel(0, 1)});
   nlohmann::ordered_json given = plan_scenario(folder, "dgx_a100_80gb", 1, 2);
   CHECK_THROWS_WITH_AS(
