@@ -141,7 +141,7 @@ constexpr std::array constants{
                           put_efficiency_between},
     // Beside what a NIC gives to anybody, pairs that meet at it lose little where nothing matches messages in software.
     CommunicationConstant{
-        network, "direct_efficiency", ratio, 0.9, 0.25,
+        network, "direct_efficiency", ratio, 0.9, 0.1,
         [](Calibration& c, Classes, double value) { put_algorithm_efficiency(c, "direct", value); }},
     CommunicationConstant{gpu, "nvls_launch", microseconds, 10, 0.6,
                           [](Calibration& c, Classes, double value) {
