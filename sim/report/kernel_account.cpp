@@ -71,7 +71,7 @@ class KernelAccount {
 
   double at_peak_s(const KernelWork& work, bool is_of_memory) const {
     const GpuSpec& gpu = pricing_.gpu;
-    return is_of_memory ? static_cast<double>(work.bytes + work.pass_bytes) /
+    return is_of_memory ? static_cast<double>(work.bytes) /
                               static_cast<double>(gpu.memory_bandwidth.count())
                         : static_cast<double>(multiplied_flops(job_, work)) /
                               static_cast<double>(matmul_peak(gpu, pricing_.precision).count());

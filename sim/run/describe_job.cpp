@@ -341,12 +341,15 @@ class LayerPricer {
 
 // FlashAttention-2 uses none of what Hopper brought: cuDNN's kernels, which the constants of that architecture were
 // fitted to, are 1.7 to 2.3 times as fast there, and on none of five other GPUs faster (huggingface/transformers pull
-// request 48163; Shah et al. 2407.08608: 35 % of the peak against 75 %).
+// request 48163; Shah et al. 2407.08608: 35 % of the peak against 75 %). It is itself about twice as fast as its first
+// version (Dao 2307.08691, abstract; release notes of PyTorch 2.2).
 std::int64_t attention_ppm(const Scenario& scenario) {
   constexpr std::int64_t hopper = 90;
-  const bool is_older = scenario.compute.attention_backend == AttentionBackend::flash_attention &&
-                        scenario.cluster.gpu.compute_capability == hopper;
-  return is_older ? 2 * million : million;
+  const AttentionBackend backend = scenario.compute.attention_backend;
+  const bool knows_hopper =
+      backend == AttentionBackend::cudnn_attention || scenario.cluster.gpu.compute_capability != hopper;
+  const std::int64_t of_second = knows_hopper ? million : 2 * million;
+  return backend == AttentionBackend::flash_attention_1 ? 2 * of_second : of_second;
 }
 
 bool is_attention(const std::vector<Kernel>& run) {

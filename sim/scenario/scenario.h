@@ -143,8 +143,8 @@ struct Anchor {
 enum class MemoryFormat : std::uint8_t { contiguous, channels_last };
 
 // Who runs attention in one kernel, as PyTorch names it (SDPBackend): FlashAttention-2, which is written for Ampere,
-// or cuDNN, which has kernels of each generation.
-enum class AttentionBackend : std::uint8_t { flash_attention, cudnn_attention };
+// its first version, which spread a head over fewer threads, or cuDNN, which has kernels of each generation.
+enum class AttentionBackend : std::uint8_t { flash_attention, flash_attention_1, cudnn_attention };
 
 // How one GPU computes, and what was measured of that as far as it says something here.
 struct ComputeSpec {

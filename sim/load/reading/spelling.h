@@ -81,6 +81,7 @@ inline constexpr auto memory_format_spellings = std::to_array<Spelling<MemoryFor
     {{"contiguous", MemoryFormat::contiguous}, {"channels_last", MemoryFormat::channels_last}});
 inline constexpr auto attention_backend_spellings =
     std::to_array<Spelling<AttentionBackend>>({{"flash_attention", AttentionBackend::flash_attention},
+                                               {"flash_attention_1", AttentionBackend::flash_attention_1},
                                                {"cudnn_attention", AttentionBackend::cudnn_attention}});
 inline constexpr auto fidelity_spellings =
     std::to_array<Spelling<Fidelity>>({{"flow", Fidelity::flow}, {"step", Fidelity::step}});

@@ -240,11 +240,17 @@ MemoryFormat usual_memory_format(std::string_view framework, Precision precision
                                                         : MemoryFormat::contiguous;
 }
 
-// PyTorch takes FlashAttention first (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, order of priority), and so do
-// llm-foundry and DeepSpeed's examples; Transformer Engine takes cuDNN on Hopper and later, which is who runs attention
-// in Megatron-LM (transformer_engine/pytorch/attention, get_attention_backend).
-AttentionBackend usual_attention_backend(std::string_view framework) {
-  return runs_megatron(framework) ? AttentionBackend::cudnn_attention : AttentionBackend::flash_attention;
+// PyTorch takes FlashAttention first (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, order of priority), its
+// second version since 2.2 (release notes), and DeepSpeed's examples take it too; Transformer Engine takes cuDNN on
+// Hopper and later, which is who runs attention in Megatron-LM (transformer_engine/pytorch/attention,
+// get_attention_backend).
+AttentionBackend usual_attention_backend(const TrainingSpec& training) {
+  constexpr Version takes_second{2, 2};
+  if (runs_megatron(training.framework))
+    return AttentionBackend::cudnn_attention;
+  const bool is_first = training.framework.starts_with("pytorch") &&
+                        parse_version(training.framework_version).value_or(takes_second) < takes_second;
+  return is_first ? AttentionBackend::flash_attention_1 : AttentionBackend::flash_attention;
 }
 
 // Megatron-LM, training/arguments.py: cross_entropy_loss_fusion false; NeMo, collections/llm/gpt/model/base.py: true.
@@ -378,7 +384,7 @@ ComputeSpec read_compute(const JsonReader& json, const TrainingSpec& training, P
   compute.memory_format =
       spelled_or(json, "memory_format", usual_memory_format(framework, precision), memory_format_spellings);
   compute.attention_backend =
-      spelled_or(json, "attention_backend", usual_attention_backend(framework), attention_backend_spellings);
+      spelled_or(json, "attention_backend", usual_attention_backend(training), attention_backend_spellings);
   compute.scale_ppm = parts_per_million_or(json, "scale", compute.scale_ppm, {0.000001, 1000});
   if (const auto slowdown = json.optional("slowdown_during_communication")) {
     compute.slowdown_during_communication_ppm = parts_per_million(*slowdown, {1, 100}, "a ratio");
