@@ -35,6 +35,9 @@ struct ProductConstants {
   Duration split = Duration::nanoseconds(1'000);  // to add partial sums up
   Duration start = Duration::microseconds(2);
   std::int64_t across_ppm = million;  // of that efficiency, where an operand lies across the depth
+  // The same where tensor cores multiply operands of four bytes, which nothing turns on their way to them (PTX ISA:
+  // ldmatrix .trans and transposed wgmma operands are for elements of two bytes).
+  std::int64_t across_wide_ppm = million;
   Milliwatts draw;  // of the board, for each TFLOP/s that is made at the boost clock; 0: nobody knows
   auto operator<=>(const ProductConstants&) const = default;
 };

@@ -91,7 +91,9 @@ WorkTime shapeless_time(const Pricing& pricing, const KernelWork& work) {
 // by weights both operands do.
 Duration time_across(const ProductUnit& unit, GemmShape shape) {
   const std::int64_t elements = shape.batch * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
-  shape.k = arithmetic::product_divided_up(shape.k, million, unit.constants.across_ppm);
+  const bool is_wide = unit.has_tensor_cores && unit.element_bytes == 4;
+  const std::int64_t across = is_wide ? unit.constants.across_wide_ppm : unit.constants.across_ppm;
+  shape.k = arithmetic::product_divided_up(shape.k, million, across);
   return product_time(unit, shape, elements);
 }
 

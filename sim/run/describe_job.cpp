@@ -136,6 +136,7 @@ class LayerPricer {
                                                                     : 1),
         style_(scenario.compute.kernels),
         fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
+        fills_mask_in_place_(scenario.compute.modules == ModuleStyle::megatron && element_bytes_ == 4),
         is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
         has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, scenario.model.precision)) {}
 
@@ -243,17 +244,29 @@ class LayerPricer {
     return is_merged(layer) ? 0 : layer.saved_bytes * batch_;
   }
 
+  // Megatron's fused softmax takes half precision alone; otherwise the product has scaled the scores already, their
+  // mask is filled in where they lie (backward in a copy) and softmax follows (megatron/model/fused_softmax.py).
+  bool is_wide_softmax(const Layer& layer) const {
+    return fills_mask_in_place_ && layer.softmax_elements > 0;
+  }
+  static constexpr std::int64_t wide_softmax_forward = 2 + 2;
+  static constexpr std::int64_t wide_softmax_backward = 3 + 4;
+
   bool is_merged(const Layer& layer) const {
-    return style_ != KernelStyle::eager && layer.pointwise_elements > 0;
+    return style_ != KernelStyle::eager && layer.pointwise_elements > 0 && !is_wide_softmax(layer);
   }
 
   // Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
   std::int64_t forward_elements(const Layer& layer) const {
+    if (is_wide_softmax(layer))
+      return wide_softmax_forward * layer.softmax_elements;
     if (is_merged(layer))
       return std::max<std::int64_t>(layer.forward_elements - 2 * layer.pointwise_elements, 0);
     return layer.forward_elements + (style_ == KernelStyle::eager ? layer.eager_forward_elements : 0);
   }
   std::int64_t backward_elements(const Layer& layer) const {
+    if (is_wide_softmax(layer))
+      return wide_softmax_backward * layer.softmax_elements;
     if (is_merged(layer))
       return std::max<std::int64_t>(layer.backward_elements - 2 * layer.pointwise_elements, 0);
     return layer.backward_elements + (style_ == KernelStyle::eager ? layer.eager_backward_elements : 0);
@@ -335,6 +348,7 @@ class LayerPricer {
       weight_uses_;  // of a weight in fp8: Transformer Engine keeps it for a step (is_first_microbatch)
   KernelStyle style_;
   bool fuses_loss_;
+  bool fills_mask_in_place_;
   bool is_channels_last_;
   bool has_tensor_cores_;
 };

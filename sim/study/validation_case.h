@@ -60,9 +60,10 @@ struct ValidationCase {
   bool is_kernel = false;
   std::optional<KernelFigures> figures = {};  // of kernels that are products
   bool is_memory = false;                     // the peak of one GPU, not the time of an iteration
+  bool is_block = false;                      // of a step one block's forward and backward
 
   // Whether there are predictors without any mechanism to compare with.
-  bool has_naive() const { return !is_kernel && !is_memory; }
+  bool has_naive() const { return !is_kernel && !is_memory && !is_block; }
 
   double error_percent() const { return (predicted_s / measured_s - 1) * 100; }
 };

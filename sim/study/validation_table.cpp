@@ -48,6 +48,8 @@ Json case_json(const ValidationCase& entry) {
     json["band"] = band_json(*entry.band);
   if (entry.is_memory)
     json["quantity"] = "memory_bytes";
+  if (entry.is_block)
+    json["quantity"] = "block_time_s";
   if (entry.has_naive())
     json["naive"] = {{"no_communication", entry.naive.no_communication},
                      {"no_overlap", entry.naive.no_overlap},

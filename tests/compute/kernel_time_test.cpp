@@ -205,6 +205,20 @@ TEST_CASE("A product of operands across its depth takes longer, a forward one do
   CHECK(time(KernelDirection::by_weights) == time(KernelDirection::by_data));
 }
 
+TEST_CASE("Operands of four bytes across the depth of tensor cores have an efficiency of their own") {
+  GpuSpec gpu = gpu_with_constants();
+  gpu.peak[Precision::tf32] = gpu.peak.at(Precision::fp16);
+  const auto time = [&](Precision precision, KernelDirection direction) {
+    return product_time(gpu, Operands::of(precision), {GemmShape{.m = 4096, .n = 4096, .k = 4096}, direction});
+  };
+  const Duration half = time(Precision::fp16, KernelDirection::by_data);
+  const Duration wide = time(Precision::tf32, KernelDirection::by_data);
+  gpu.kernels->tensor.across_wide_ppm = million / 2;
+  CHECK(time(Precision::fp16, KernelDirection::by_data) == half);
+  CHECK(time(Precision::tf32, KernelDirection::by_data) > wide);
+  CHECK(time(Precision::tf32, KernelDirection::forward) == wide);
+}
+
 // The same wires multiply half numbers at 100 TFLOP/s and fp8 at 200: as many watts.
 TEST_CASE("Tensor cores draw as much whatever they multiply") {
   GpuSpec gpu = gpu_with_constants();

@@ -193,7 +193,7 @@ TEST_CASE("Gradients of more than one micro-batch are added up, tensor by tensor
   }
 }
 
-TEST_CASE("FlashAttention-2 takes twice as long as cuDNN's kernels on Hopper, and as long on Ampere") {
+TEST_CASE("FlashAttention-2 takes twice as long as cuDNN's kernels on Hopper, its first version twice as long again") {
   for (const char* machine : {"dgx_h100", "dgx_a100_80gb"}) {
     Json given = one_block("bf16");
     given["cluster"]["machine"] = machine;
@@ -207,6 +207,40 @@ TEST_CASE("FlashAttention-2 takes twice as long as cuDNN's kernels on Hopper, an
     };
     const bool is_hopper = std::string(machine) == "dgx_h100";
     CHECK(attention_time("flash_attention") == attention_time("cudnn_attention") * (is_hopper ? 2 : 1));
+    CHECK(attention_time("flash_attention_1") == attention_time("flash_attention") * 2);
+  }
+}
+
+TEST_CASE("PyTorch takes FlashAttention's first version until 2.1") {
+  Json given = one_block("bf16");
+  given["training"] = {{"strategy", "ddp"}, {"framework", "pytorch_ddp"}};
+  const auto backend_of = [&](const char* version) {
+    given["training"]["framework_version"] = version;
+    return scenario_from(given).compute.attention_backend;
+  };
+  CHECK(backend_of("2.1") == AttentionBackend::flash_attention_1);
+  CHECK(backend_of("2.2") == AttentionBackend::flash_attention);
+  given["training"].erase("framework_version");
+  CHECK(scenario_from(given).compute.attention_backend == AttentionBackend::flash_attention);
+}
+
+// Of the scores, fp32: the mask is filled in (read, written), softmax reads and writes; backward softmax reads two
+// and writes one, the mask is filled in a copy (read and written twice).
+TEST_CASE("In full precision Megatron's softmax is not fused, whatever else is") {
+  Json given = one_block("fp32");
+  given["model"]["attention"] = "unfused";
+  given["model"]["dropout"] = false;
+  given["compute"]["modules"] = "megatron";
+  constexpr std::int64_t scores = 4 * 8 * 1024 * 1024;
+  for (const char* kernels : {"eager", "fused"}) {
+    given["compute"]["kernels"] = kernels;
+    const Job job = describe_job(scenario_from(given));
+    const auto softmax = std::find_if(job.layers.begin(), job.layers.end(), [](const LayerWork& work) {
+      return work.name.ends_with(".softmax");
+    });
+    REQUIRE(softmax != job.layers.end());
+    CHECK(softmax->forward.bytes == 4 * 4 * scores);
+    CHECK(softmax->backward.bytes == 7 * 4 * scores);
   }
 }
 

@@ -83,6 +83,7 @@ constexpr auto product_fields(std::string_view section) {
                     field<part, &P::split>(section, "split"),
                     field<part, &P::start>(section, "start"),
                     field<part, &P::across_ppm>(section, "across"),
+                    field<part, &P::across_wide_ppm>(section, "across_wide"),
                     field<part, &P::draw>(section, "draw")};
 }
 
@@ -136,7 +137,7 @@ constexpr auto fields = joined(
     convolution_fields<&KernelConstants::vector_convolution>("vector_convolution"), memory_fields());
 
 bool divides(const KernelConstantField& field) {
-  return field.key.ends_with("efficiency") || field.key == "across" || field.key == "forward" ||
+  return field.key.ends_with("efficiency") || field.key.starts_with("across") || field.key == "forward" ||
          field.key == "alone" || field.key == "transform" || field.key.starts_with("by_");
 }
 
@@ -203,7 +204,7 @@ std::span<const KernelConstantField> kernel_constant_fields() {
 }
 
 bool shows_in_few_tables(const KernelConstantField& field) {
-  return field.unit == ConstantUnit::power || field.key == "across";
+  return field.unit == ConstantUnit::power || field.key.starts_with("across");
 }
 
 KernelConstants read_kernel_constants(const JsonReader& json, const Place&) {

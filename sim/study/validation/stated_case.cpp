@@ -1,7 +1,11 @@
 #include "sim/study/validation/stated_case.h"
 
+#include <charconv>
 #include <filesystem>
+#include <fmt/format.h>
+#include <system_error>
 
+#include "sim/base/json_reader.h"
 #include "sim/load/load.h"
 #include "sim/report/prediction.h"
 #include "sim/study/validation/naive_predictions.h"
@@ -48,6 +52,39 @@ ValidationCase memory_case(const StatedCase& stated, const MemoryReport& memory)
   return result;
 }
 
+// What a step takes but for its optimizer, whose share of a block nobody timed with it.
+double work_s(const Report& report) {
+  return (report.iteration - report.breakdown.optimizer).in_seconds();
+}
+
+std::int64_t stated_blocks(const StatedCase& stated) {
+  std::string blocks;
+  if (stated.scenario.contains(nlohmann::ordered_json::json_pointer("/model/layers")))
+    blocks = stated.scenario["model"]["layers"].dump();
+  for (const auto& [path, value] : stated.overrides)
+    if (path == "model.layers")
+      blocks = value;
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(blocks.data(), blocks.data() + blocks.size(), count);
+  if (error != std::errc() || end != blocks.data() + blocks.size() || count < 2)
+    throw ConfigError({fmt::format("{}: {}: /model/layers: found {}; expected 2 or more where a block was "
+                                   "measured",
+                                   stated.scenario_file, stated.result.name,
+                                   blocks.empty() ? "nothing" : blocks)});
+  return count;
+}
+
+ValidationCase block_case(const StatedCase& stated, const ProfileStore& store, const Report& whole) {
+  StatedCase without = stated;
+  without.overrides.emplace_back("model.layers", std::to_string(stated_blocks(stated) - 1));
+  ValidationCase result = stated.result;
+  result.is_block = true;
+  result.measured_s = *stated.block_s;
+  result.predicted_s =
+      work_s(whole) - work_s(predict(load_case(without, store, true), {.with_band = false}).report);
+  return result;
+}
+
 }  // namespace
 
 ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, const ErrorModel* errors) {
@@ -57,6 +94,8 @@ ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, con
   const Report report = predict(scenario).report;
   if (stated.memory)
     return memory_case(stated, report.memory);
+  if (stated.block_s)
+    return block_case(stated, store, report);
   ValidationCase result = stated.result;
   result.predicted_s = report.iteration.in_seconds();
   result.measured_s = measured_iteration(stated, report);

@@ -2,7 +2,8 @@
 
 // A validation case as it is stated: a scenario, what to change in it, and what was measured.
 //
-// Idea:      cases of measurement files and of harness runs are predicted in one and the same way.
+// Idea:      cases of measurement files and of harness runs are predicted in one and the same way. What was
+//            measured of one block, forward and backward, is by how much a block more makes the step longer.
 // Invariant: what was measured never enters the prediction, but for the unit it is turned into.
 // Cost:      one simulation, and of times one or two more for the naive predictors.
 
@@ -33,6 +34,7 @@ struct StatedCase {
   std::optional<double> iteration_s;
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
+  std::optional<double> block_s;
   std::optional<MeasuredMemory> memory;
   bool accepts_any_size = false;
 };

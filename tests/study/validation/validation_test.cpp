@@ -166,6 +166,46 @@ TEST_CASE("A measured peak is compared with what it counts, beside times and not
   CHECK(to_text(validation).find("measured MiB") != std::string::npos);
 }
 
+ordered_json measured_block(int layers) {
+  ordered_json block = measured_case("block", 1);
+  block["measured"] = {{"block_time_s", 0.01}};
+  block["scenario"] = {{"cluster", {{"machine", "dgx_a100_40gb"}, {"gpus_per_node", 1}}},
+                       {"model",
+                        {{"family", "transformer"},
+                         {"style", "gpt2"},
+                         {"layers", layers},
+                         {"hidden", 1024},
+                         {"heads", 8},
+                         {"vocabulary", 1024},
+                         {"sequence_length", 512},
+                         {"batch_per_gpu", 8},
+                         {"precision", "bf16"}}},
+                       {"training", {{"strategy", "single"}, {"optimizer", "adam"}}},
+                       {"compute", {{"kernels", "eager"}}}};
+  return block;
+}
+
+// Blocks are alike: the fourth takes what the third does.
+TEST_CASE("A measured block is compared with what one block more takes, without the optimizer") {
+  const MeasurementFolder folder;
+  const auto predicted = [&](int layers) {
+    const std::string file =
+        folder.write("m.json", measurements("heldout", {measured_block(layers)}).dump());
+    const Validation validation = validate_files({file});
+    REQUIRE(validation.cases.size() == 1);
+    CHECK(validation.cases[0].is_block);
+    CHECK(!validation.cases[0].low_s);
+    CHECK(to_json(validation)["cases"][0]["quantity"] == "block_time_s");
+    CHECK(!to_json(validation)["cases"][0].contains("naive"));
+    return validation.cases[0].predicted_s;
+  };
+  CHECK(predicted(4) > 0);
+  CHECK(predicted(4) == doctest::Approx(predicted(3)).epsilon(0.001));
+  const std::string alone =
+      folder.write("alone.json", measurements("heldout", {measured_block(1)}).dump());
+  CHECK_THROWS_WITH_AS(validate_files({alone}), doctest::Contains("2 or more"), ConfigError);
+}
+
 TEST_CASE("A measured peak must say what it counts") {
   const MeasurementFolder folder;
   ordered_json peak = measured_case("memory", 1);
