@@ -21,7 +21,7 @@ set(LOCKSTEP_PINNED
 #   name | licence: the machine's own, never fetched
 set(LOCKSTEP_OF_THE_MACHINE
   "Ceres|BSD-3-Clause" "Eigen3|MPL-2.0" "ZLIB|Zlib" "asio|BSL-1.0" "libsodium|ISC" "gloo|BSD-3-Clause"
-  "OpenBLAS|BSD-3-Clause")
+  "OpenBLAS|BSD-3-Clause" "OpenMPI|BSD-3-Clause-Open-MPI")
 
 # The fields of a dependency's row as PINNED_RELEASE, PINNED_LICENCE, PINNED_URL and PINNED_SHA256.
 macro(lockstep_find_pinned name)
@@ -92,7 +92,11 @@ function(lockstep_write_sbom file)
     string(REPLACE "|" ";" row "${row}")
     list(GET row 0 name)
     list(GET row 1 licence)
-    if(LOCKSTEP_BUILD_HARNESS OR name MATCHES "^(Ceres|Eigen3|ZLIB)$")
+    set(user LOCKSTEP_BUILD_HARNESS)
+    if(name STREQUAL "OpenMPI")
+      set(user LOCKSTEP_MPI)
+    endif()
+    if(${user} OR name MATCHES "^(Ceres|Eigen3|ZLIB)$")
       lockstep_add_component(components ${name} "${${name}_VERSION}${${name}_VERSION_STRING}" ${licence} "" "")
     endif()
   endforeach()

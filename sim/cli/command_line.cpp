@@ -102,19 +102,20 @@ std::string describe_conversion(const std::string& message) {
 
 }  // namespace
 
+std::optional<std::string> verb_among(const std::vector<std::string>& words) {
+  for (std::size_t index = 0; index < words.size(); ++index) {
+    if (!is_flag(words[index]))
+      return words[index];
+    index += words[index] == "--data" ? 1 : 0;
+  }
+  return std::nullopt;
+}
+
 void check_verb(const CLI::App& app, const std::vector<std::string>& words) {
   const std::vector<std::string> verbs = verbs_of(app);
-  for (std::size_t index = 0; index < words.size(); ++index) {
-    const std::string& word = words[index];
-    if (is_flag(word)) {
-      index += word == "--data" ? 1 : 0;
-      continue;
-    }
-    if (std::find(verbs.begin(), verbs.end(), word) == verbs.end()) {
-      throw ConfigError(fmt::format("{}: no such command; {}", word, describe_choices(word, verbs)));
-    }
-    return;
-  }
+  const auto verb = verb_among(words);
+  if (verb && std::find(verbs.begin(), verbs.end(), *verb) == verbs.end())
+    throw ConfigError(fmt::format("{}: no such command; {}", *verb, describe_choices(*verb, verbs)));
 }
 
 // A shell variable that nobody has set is an empty word.

@@ -6,12 +6,16 @@
 // Idea:      look the words that begin with a dash, and the verb, up among the names CLI11 was given.
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 
-// The words of the command line, without the program's name. Throws ConfigError for a verb nobody knows.
+// The words of the command line, without the program's name: the first that is no option.
+std::optional<std::string> verb_among(const std::vector<std::string>& words);
+
+// Throws ConfigError for a verb nobody knows.
 void check_verb(const CLI::App& app, const std::vector<std::string>& words);
 
 // Of what has been parsed: an option that takes a file has one. Throws ConfigError.

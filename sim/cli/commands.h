@@ -11,13 +11,19 @@
 #include <functional>
 #include <string>
 
+#include "sim/study/team/team.h"
+
 namespace lockstep {
 
 struct CommandContext {
   std::string data_directory = {};     // --data
   bool is_quiet = false;               // --quiet: no progress bar
   bool accepts_any_size = false;       // --yes: what takes long or much memory is simulated, too
+  Team* team = nullptr;                // processes that were started together; none: this one alone
   std::function<int()> run = nullptr;  // what the chosen verb does; set by its callback
+
+  // Whether another process prints the answer and writes the files.
+  bool only_helps() const { return team != nullptr && team->rank() > 0; }
 };
 
 void add_predict_command(CLI::App& app, CommandContext& context);

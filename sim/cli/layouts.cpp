@@ -30,17 +30,23 @@ struct LayoutsArguments {
 };
 
 int run_layouts(const LayoutsArguments& arguments, const CommandContext& context) {
-  const LoadRequest base = arguments.scenario.request(context);
-  if (!arguments.report_path.empty())
-    require_files_of_their_own({{"--report", arguments.report_path}}, ScenarioVariants(base).load().files);
-  PageFile page(arguments.report_path);
   ProgressBar bar("layouts", context.is_quiet);
-  const LayoutAnswer answer = search_layouts(
-      {.base = base,
-       .gpus = arguments.gpus,
-       .top = arguments.top,
-       .jobs = arguments.jobs,
-       .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }});
+  const LayoutQuestion question{
+      .base = arguments.scenario.request(context),
+      .gpus = arguments.gpus,
+      .top = arguments.top,
+      .jobs = arguments.jobs,
+      .team = context.team,
+      .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }};
+  if (context.only_helps()) {
+    search_layouts(question);
+    return exit_done;
+  }
+  if (!arguments.report_path.empty())
+    require_files_of_their_own({{"--report", arguments.report_path}},
+                               ScenarioVariants(question.base).load().files);
+  PageFile page(arguments.report_path);
+  const LayoutAnswer answer = search_layouts(question);
   if (page.is_wanted())
     page.write(layout_page(to_json(answer)));
   if (arguments.wants_json)

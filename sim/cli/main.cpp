@@ -1,6 +1,9 @@
 // The program: reads the command line, runs one verb, and turns what went wrong into an exit code (failure.h).
 // Nothing else exits.
 
+#include <algorithm>
+#include <array>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "sim/cli/commands.h"
 #include "sim/cli/examples.h"
 #include "sim/cli/output.h"
+#include "sim/study/team/join.h"
 
 namespace lockstep {
 namespace {
@@ -63,10 +67,24 @@ void parse(CLI::App& app, const std::vector<std::string>& words) {
   check_files_are_named(app);
 }
 
-int run_command_line(const std::vector<std::string>& words) {
+// Verbs that share work with processes that were started beside this one, and what says that this one works alone.
+bool is_shared(const std::vector<std::string>& words) {
+  constexpr std::array<std::string_view, 3> shared{"sweep", "plan", "layouts"};
+  const auto verb = verb_among(words);
+  return verb && std::find(shared.begin(), shared.end(), *verb) != shared.end() &&
+         std::none_of(words.begin(), words.end(),
+                      [](const std::string& word) { return word.starts_with("--shard"); });
+}
+
+void warn(const std::string& line) {
+  print_diagnostic("lockstep: warning: " + line + "\n");
+}
+
+int run_command_line(const std::vector<std::string>& words, Team* team) {
   CLI::App app(
       "Lockstep predicts data-parallel training: how long an iteration takes on a cluster, and why.");
   CommandContext context;
+  context.team = team;
   describe_program(app, context);
   add_commands(app, context);
   add_hints(app);
@@ -75,7 +93,8 @@ int run_command_line(const std::vector<std::string>& words) {
   } catch (const CLI::Success& request) {  // --help or --version
     std::ostringstream answer;
     app.exit(request, answer, answer);
-    print(answer.str());
+    if (!context.only_helps())
+      print(answer.str());
     return exit_done;
   } catch (const CLI::ParseError& error) {
     throw_config_error(app, words, error);
@@ -84,14 +103,39 @@ int run_command_line(const std::vector<std::string>& words) {
   return context.run();
 }
 
-int guarded_main(const std::vector<std::string>& words) {
+// What goes wrong in a helper is told by the process that it helps.
+int end_failed(Team* team) {
+  const Failure failure = describe_failure();
+  if (team != nullptr && team->excuse(failure.lines.front()))
+    return exit_done;
+  for (const std::string& line : failure.lines) print_diagnostic("lockstep: " + line + "\n");
+  return failure.exit_code;
+}
+
+int run_with(Team* team, const std::vector<std::string>& words) {
   try {
-    return run_command_line(words);
+    return run_command_line(words, team);
+  } catch (const TeamDissolved&) {
+    return exit_done;
   } catch (...) {
-    const Failure failure = describe_failure();
-    for (const std::string& line : failure.lines) print_diagnostic("lockstep: " + line + "\n");
-    return failure.exit_code;
+    return end_failed(team);
   }
+}
+
+int guarded_main(const std::vector<std::string>& words) {
+  std::unique_ptr<Team> team;
+  try {
+    if (is_shared(words))
+      team = join_team(warn);
+  } catch (const TeamDissolved&) {
+    return exit_done;
+  } catch (...) {
+    return end_failed(nullptr);
+  }
+  const int exit_code = run_with(team.get(), words);
+  if (team != nullptr)
+    team->leave();
+  return exit_code;
 }
 
 }  // namespace

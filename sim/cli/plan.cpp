@@ -40,7 +40,12 @@ int run_plan_command(const PlanArguments& arguments, const CommandContext& conte
       .top = arguments.top,
       .jobs = arguments.jobs,
       .accepts_any_size = context.accepts_any_size,
+      .team = context.team,
       .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }};
+  if (context.only_helps()) {
+    search_plans(question);
+    return exit_done;
+  }
   if (!arguments.report_path.empty())
     require_files_of_their_own({{"--report", arguments.report_path}}, files_of_plan(question));
   PageFile page(arguments.report_path);

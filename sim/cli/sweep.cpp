@@ -58,7 +58,8 @@ SweepOptions read_options(const SweepArguments& arguments, const CommandContext&
           .jobs = arguments.jobs,
           .output = arguments.output,
           .resume = arguments.is_resumed,
-          .discard = arguments.discards};
+          .discard = arguments.discards,
+          .team = context.team};
 }
 
 SweepTable run_grid(SweepOptions options, bool is_quiet) {
@@ -108,10 +109,25 @@ std::vector<std::string> plot_arguments(const SweepRanking& ranking) {
   return words;
 }
 
-std::string how_to_go_on(const SweepArguments& arguments) {
-  return fmt::format(
-      "lockstep: interrupted; finished cells are in {}: the same command with --resume goes on",
-      partial_of(arguments.output));
+std::string how_to_go_on(const std::string& output) {
+  return fmt::format("finished cells are in {}: the same command with --resume goes on", partial_of(output));
+}
+
+// A launcher may end all processes before any of them can say a word.
+void say_how_to_go_on(const SweepOptions& options) {
+  if (options.team != nullptr)
+    print_diagnostic(fmt::format("lockstep: {} processes; {} should they end early\n", options.team->size(),
+                                 how_to_go_on(options.output)));
+}
+
+// In a worker of a team.
+int help(const SweepOptions& options) {
+  try {
+    help_to_sweep(options);
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(fmt::format("{}; {}", error.what(), how_to_go_on(options.output)));
+  }
+  return exit_done;
 }
 
 void warn_of_transfers(const SweepTable& table) {
@@ -172,9 +188,12 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   require_arguments(arguments);
   const SweepOptions options = read_options(arguments, context);
   const SweepQuestion question = read_question(arguments.question);
+  if (context.only_helps())
+    return help(options);
   check_outputs(arguments, options);
   PageFile page(arguments.report_path);
-  say_when_interrupted(how_to_go_on(arguments));
+  say_when_interrupted("lockstep: interrupted; " + how_to_go_on(arguments.output));
+  say_how_to_go_on(options);
   const SweepTable table = run_grid(options, context.is_quiet);
   say_when_interrupted("");
   const SweepRanking ranking(table, question);
@@ -274,7 +293,9 @@ void add_sweep_command(CLI::App& app, CommandContext& context) {
   arguments->scenario.add_simulation_options(*command);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
-      return arguments->merged.empty() ? run_sweep(*arguments, context) : run_merge(*arguments);
+      if (arguments->merged.empty())
+        return run_sweep(*arguments, context);
+      return context.only_helps() ? exit_done : run_merge(*arguments);
     };
   });
 }

@@ -1,31 +1,20 @@
 #include "sim/study/least_squares.h"
 
-#include <dlfcn.h>
-
-#include <string>
-
 #include "sim/base/check.h"
 #include "sim/base/error.h"
+#include "sim/study/module.h"
 
 namespace lockstep {
 namespace {
 
 using Solve = double(const LeastSquares&, double*);
 
-// By name, where the program says its libraries are, then where this build installs it. It stays loaded.
-void* open_module() {
-  constexpr const char* module = "lockstep_solver.so";
-  void* library = dlopen(module, RTLD_NOW | RTLD_LOCAL);
-  return library != nullptr ? library : dlopen(LOCKSTEP_MODULE_DIR "/lockstep_solver.so", RTLD_NOW | RTLD_LOCAL);
-}
-
 Solve* load_solver() {
-  void* const library = open_module();
-  void* const symbol = library == nullptr ? nullptr : dlsym(library, "lockstep_solve");
-  if (symbol == nullptr)
+  const ModuleFunction solver = find_in_module("lockstep_solver.so", "lockstep_solve");
+  if (solver.address == nullptr)
     throw EnvironmentError("fitting needs the module lockstep_solver.so, which cannot be loaded: " +
-                           std::string(dlerror()));
-  return reinterpret_cast<Solve*>(symbol);
+                           solver.problem);
+  return reinterpret_cast<Solve*>(solver.address);
 }
 
 }  // namespace

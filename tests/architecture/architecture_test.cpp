@@ -64,14 +64,17 @@ const std::map<std::string, Rooms>& allowed_includes() {
     table["report/text"] = report + Rooms{"report"};
     table["study"] = study;
     table["study/solver"] = Rooms{"study"};
+    table["study/team"] = Rooms{"base", "study"};
+    table["study/mpi"] = Rooms{"study/team"};
     table["study/logs"] = study + Rooms{"study"};
     table["study/harness"] = study + Rooms{"study"};
     table["study/bench"] = bench;
     table["study/fit"] = fit;
     table["study/validation"] = fit + Rooms{"study/fit"};
-    table["study/answers"] = study + Rooms{"study"};
-    table["study/capacity"] = study + Rooms{"study", "study/answers"};
-    table["cli"] = fit + Rooms{"study/fit", "study/validation", "study/answers", "study/capacity"};
+    table["study/answers"] = study + Rooms{"study", "study/team"};
+    table["study/capacity"] = study + Rooms{"study", "study/answers", "study/team"};
+    table["cli"] =
+        fit + Rooms{"study/fit", "study/validation", "study/answers", "study/capacity", "study/team"};
     return table;
   }();
   return allowed;

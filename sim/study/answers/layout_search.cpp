@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -12,7 +13,7 @@
 #include "sim/report/memory_track.h"
 #include "sim/report/prediction.h"
 #include "sim/study/answers/layout_bound.h"
-#include "sim/study/parallel.h"
+#include "sim/study/answers/outcome_bytes.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
@@ -73,6 +74,8 @@ class LayoutSearch {
         trials_(candidates_.size()) {
     if (base_.compute.anchor)
       anchored_ = solve_anchor(base_).compute;
+    if (question_.team != nullptr)
+      fingerprint_ = fingerprint();
   }
 
   LayoutAnswer run() {
@@ -95,9 +98,46 @@ class LayoutSearch {
     return scenario;
   }
 
+  std::string fingerprint() const {
+    const nlohmann::ordered_json asked{base_.given, candidates_.size(), question_.top, question_.cuts};
+    return fingerprint_of_question(asked, variants_.files_read());
+  }
+
+  // `run` for each candidate of `all`, by whoever has time for it.
+  void share(const std::vector<std::size_t>& all, const std::function<void(std::size_t)>& run) {
+    run_shared(question_.team, question_.jobs,
+               {.count = all.size(),
+                .question = fingerprint_,
+                .run = [&](std::size_t place) { run(all[place]); },
+                .tell =
+                    [&](std::size_t place) {
+                      run(all[place]);
+                      return outcome(all[place]);
+                    },
+                .take = [&](std::size_t place, std::string_view bytes) { take(all[place], bytes); }});
+  }
+
+  std::string outcome(std::size_t index) const {
+    const Trial& trial = trials_[index];
+    return pack({trial.outcome, trial.bound.iteration.picoseconds(), trial.bound.memory.count(),
+                 record_of(trial.found.brief), trial.problem});
+  }
+
+  void take(std::size_t index, std::string_view bytes) {
+    const nlohmann::ordered_json record = unpack(bytes);
+    trials_[index] = {.outcome = record[0],
+                      .bound = {.iteration = Duration::picoseconds(record[1]),
+                                .memory = Bytes(record[2].get<std::int64_t>())},
+                      .found = {.candidate = candidates_[index], .brief = brief_in(record[3])},
+                      .problem = record[4]};
+    show_progress();
+  }
+
   // Twins compute the same and hold the same.
   void bound_all() {
-    run_in_parallel(question_.jobs, candidates_.size(), [this](std::size_t index) {
+    std::vector<std::size_t> all(candidates_.size());
+    std::iota(all.begin(), all.end(), 0);
+    share(all, [this](std::size_t index) {
       if (!candidates_[index].twin)
         bound(index);
       show_progress();
@@ -139,7 +179,7 @@ class LayoutSearch {
       for (std::size_t place = first; place < last; ++place)
         if (!is_needless(order[place]) && is_worth_simulating(order[place]))
           batch.push_back(order[place]);
-      run_in_parallel(question_.jobs, batch.size(), [&](std::size_t place) { simulate_one(batch[place]); });
+      share(batch, [this](std::size_t index) { simulate_one(index); });
       for (const std::size_t index : batch)
         if (trials_[index].outcome == Outcome::simulated && !is_needless(index))
           insert(index);
@@ -302,6 +342,7 @@ class LayoutSearch {
   LoadedScenario base_;
   LayoutCluster cluster_;
   std::optional<ComputeSpec> anchored_;
+  std::string fingerprint_;  // of what is asked, where there is a team
   std::vector<LayoutCandidate> candidates_;
   std::vector<Trial> trials_;      // by candidate
   std::vector<std::size_t> best_;  // candidates, best first

@@ -22,6 +22,7 @@
 #include "sim/report/brief.h"
 #include "sim/report/memory_remedies.h"
 #include "sim/study/answers/layout_candidates.h"
+#include "sim/study/team/team.h"
 
 namespace lockstep {
 
@@ -31,6 +32,7 @@ struct LayoutQuestion {
   std::size_t top = 10;
   int jobs = 0;      // threads; 0: one a core
   bool cuts = true;  // else every candidate is simulated
+  Team* team = nullptr;  // processes that search the same; none: this one alone
   std::function<void(std::size_t finished, std::size_t all)> on_progress = {};
 };
 
@@ -72,7 +74,7 @@ struct LayoutAnswer {
   std::optional<OversizedLayout> promising = {};  // and of those that might be faster than the best
 };
 
-// Throws ConfigError where the scenario cannot be read or `gpus` makes no nodes.
+// Throws ConfigError where the scenario cannot be read or `gpus` makes no nodes. Everybody in a team has the answer.
 LayoutAnswer search_layouts(const LayoutQuestion& question);
 
 }  // namespace lockstep

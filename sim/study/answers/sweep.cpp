@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -13,6 +14,7 @@
 #include "sim/load/reading/spelling.h"
 #include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
+#include "sim/study/answers/outcome_bytes.h"
 #include "sim/study/answers/program_id.h"
 #include "sim/study/answers/sweep_journal.h"
 #include "sim/study/answers/sweep_shard.h"
@@ -64,6 +66,17 @@ struct RanCell {
   SweepRow row;
   bool is_transferred = false;  // its computing was carried over from another step
 };
+
+// And what they held, as a fingerprint.
+using KnownFiles = std::map<std::string, std::string>;
+
+std::string bytes_of(const RanCell& ran, const KnownFiles& files) {
+  return pack({ran.row.cell, ran.row.results, ran.row.error, ran.is_transferred, files});
+}
+
+RanCell cell_in(const ordered_json& record) {
+  return {.row = {.cell = record[0], .results = record[1], .error = record[2]}, .is_transferred = record[3]};
+}
 
 // What all cells share.
 class Cells {
@@ -123,13 +136,11 @@ class Cells {
     return note;
   }
 
-  // That cells have read so far and `journal` has not heard of.
-  void note_files(SweepJournal& journal) const {
-    std::vector<FileState> states;
+  // Adds what cells have read so far and `known` has not.
+  void add_files(KnownFiles& known) const {
     for (const ReadFile& read : variants_.files_read())
-      if (!journal.knows(read.file))
-        states.push_back({read.file, fingerprint_of(read.value->dump())});
-    journal.note(states);
+      if (!known.contains(read.file))
+        known.emplace(read.file, fingerprint_of(read.value->dump()));
   }
 
   std::vector<std::string> files_of_first_cell() const {
@@ -213,9 +224,31 @@ class Progress {
 
   void finish(std::size_t place, RanCell ran) {
     const std::scoped_lock lock(mutex_);
-    if (rows_.journal() != nullptr) {
-      all_.note_files(*rows_.journal());
-    }
+    all_.add_files(files_);
+    put(place, std::move(ran));
+  }
+
+  // What another process has computed.
+  void take(std::size_t place, std::string_view bytes) {
+    const ordered_json record = unpack(bytes);
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [file, fingerprint] : record[4].get<KnownFiles>())
+      if (files_.try_emplace(file, fingerprint).first->second != fingerprint)
+        throw ConfigError(fmt::format("{}: the machines of this sweep do not hold the same", file));
+    put(place, cell_in(record));
+  }
+
+  SweepTable take_table() && {
+    return {.grid = grid_, .keys = all_.keys(), .rows = std::move(rows_), .transferred = transferred_};
+  }
+
+ private:
+  // What a cell has read stands in the journal before it.
+  void put(std::size_t place, RanCell ran) {
+    if (rows_.journal() != nullptr)
+      for (const auto& [file, fingerprint] : files_)
+        if (!rows_.journal()->knows(file))
+          rows_.journal()->note({{file, fingerprint}});
     rows_.put(place, std::move(ran.row));
     transferred_ += ran.is_transferred ? 1 : 0;
     ++finished_;
@@ -224,13 +257,9 @@ class Progress {
     }
   }
 
-  SweepTable take_table() && {
-    return {.grid = grid_, .keys = all_.keys(), .rows = std::move(rows_), .transferred = transferred_};
-  }
-
- private:
   const Cells& all_;
   SweepRows rows_;
+  KnownFiles files_;
   const SweepGrid& grid_;
   std::size_t finished_ = 0;
   std::size_t transferred_ = 0;
@@ -239,19 +268,23 @@ class Progress {
 };
 
 void refuse_if_large(const SweepOptions& options, const Cells& cells) {
-  refuse_large_sweep({.cells = options.shard.size_in(options.grid.cells()),
-                      .threads = threads_for(options.jobs),
-                      .is_accepted = options.base.accepts_any_size},
-                     [&](std::size_t place) { cells.run(options.shard.cell_at(place)); });
+  refuse_large_sweep(
+      {.cells = options.shard.size_in(options.grid.cells()),
+       .threads = threads_for(options.jobs) * (options.team == nullptr ? 1 : options.team->size()),
+       .is_accepted = options.base.accepts_any_size},
+      [&](std::size_t place) { cells.run(options.shard.cell_at(place)); });
 }
 
 SweepTable run_cells(const SweepOptions& options, const Cells& cells, std::unique_ptr<SweepJournal> journal) {
   Progress progress(options, cells, std::move(journal));
-  run_in_parallel(options.jobs, options.shard.size_in(options.grid.cells()), [&](std::size_t place) {
-    if (!progress.has(place)) {
-      progress.finish(place, cells.run(options.shard.cell_at(place)));
-    }
-  });
+  run_shared(
+      options.team, options.jobs,
+      {.count = options.shard.size_in(options.grid.cells()),
+       .question = cells.fingerprint(),
+       .run = [&](std::size_t place) { progress.finish(place, cells.run(options.shard.cell_at(place))); },
+       .take = [&](std::size_t place, std::string_view bytes) { progress.take(place, bytes); },
+       .has_run = [&](std::size_t place) { return progress.has(place); },
+       .is_for_all = false});
   return std::move(progress).take_table();
 }
 
@@ -290,6 +323,23 @@ void write_output_or_say_what_is_kept(SweepTable& table, const SweepOptions& opt
 }
 
 }  // namespace
+
+void help_to_sweep(const SweepOptions& options) {
+  const Cells cells(options);
+  KnownFiles files;
+  std::mutex mutex;  // guards the files
+  const auto tell = [&](std::size_t place) {
+    const RanCell ran = cells.run(options.shard.cell_at(place));
+    const std::scoped_lock lock(mutex);
+    cells.add_files(files);
+    return bytes_of(ran, files);
+  };
+  run_shared(options.team, options.jobs,
+             {.count = options.shard.size_in(options.grid.cells()),
+              .question = cells.fingerprint(),
+              .tell = tell,
+              .is_for_all = false});
+}
 
 std::string partial_of(const std::string& output) {
   return output + ".partial";

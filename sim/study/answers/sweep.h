@@ -19,6 +19,7 @@
 #include "sim/load/load.h"
 #include "sim/study/answers/sweep_grid.h"
 #include "sim/study/answers/sweep_table.h"
+#include "sim/study/team/team.h"
 
 namespace lockstep {
 
@@ -30,6 +31,7 @@ struct SweepOptions {
   std::string output = {};  // the CSV; empty: none, and nothing to resume from
   bool resume = false;
   bool discard = false;  // what an earlier sweep of this output had finished
+  Team* team = nullptr;  // processes that were asked the same; none: this one alone
   // After each cell, from one thread at a time.
   std::function<void(std::size_t finished, std::size_t all)> on_progress = {};
 };
@@ -38,6 +40,9 @@ struct SweepOptions {
 // is too large. Until the CSV is complete, finished cells are kept in `<output>.partial`. Beside the CSV of a shard
 // stands what `merge_shards` asks of it.
 SweepTable sweep(const SweepOptions& options);
+
+// In a worker of a team: computes cells for the manager, which sweeps; writes nothing.
+void help_to_sweep(const SweepOptions& options);
 
 // Where finished cells are kept until the CSV is complete.
 std::string partial_of(const std::string& output);

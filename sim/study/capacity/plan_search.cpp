@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "sim/base/error.h"
-#include "sim/study/parallel.h"
+#include "sim/study/answers/outcome_bytes.h"
 
 namespace lockstep {
 namespace {
@@ -38,24 +39,77 @@ std::vector<std::string> warnings_about(const std::vector<CapacityPlan>& plans) 
   return warnings;
 }
 
+// What `predict` says of a plan beyond what its trial found.
+struct Foreseen {
+  std::optional<Duration> low;
+  std::optional<Duration> high;
+  std::vector<std::string> warnings;
+};
+
+std::optional<std::int64_t> picoseconds_of(const std::optional<Duration>& time) {
+  return time ? std::optional(time->picoseconds()) : std::nullopt;
+}
+
+std::optional<Duration> duration_in(const nlohmann::ordered_json& record) {
+  return record.is_null() ? std::nullopt : std::optional(Duration::picoseconds(record));
+}
+
+std::string bytes_of(const Foreseen& foreseen) {
+  return pack(
+      {record_of(picoseconds_of(foreseen.low)), record_of(picoseconds_of(foreseen.high)), foreseen.warnings});
+}
+
+Foreseen foreseen_in(std::string_view bytes) {
+  const nlohmann::ordered_json record = unpack(bytes);
+  return {duration_in(record[0]), duration_in(record[1]), record[2]};
+}
+
 // Simulated before the next are chosen. A constant, so that what is cut does not depend on the cores.
 constexpr std::size_t batch_size = 16;
 
 class PlanSearch {
  public:
-  explicit PlanSearch(const PlanQuestion& question) : question_(question), trials_(question) {}
+  explicit PlanSearch(const PlanQuestion& question)
+      : question_(question),
+        trials_(question),
+        fingerprint_(question.team == nullptr ? "" : trials_.fingerprint()) {}
 
   PlanAnswer run() {
-    run_in_parallel(question_.jobs, trials_.size(), [this](std::size_t index) {
-      trials_.bound(index);
-      show_progress();
-    });
+    bound_all();
     refuse_if_none_loads();
     simulate_in_order(order_of_bounds());
     return answer();
   }
 
  private:
+  void bound_all() {
+    std::vector<std::size_t> all(trials_.size());
+    std::iota(all.begin(), all.end(), 0);
+    share(all, [this](std::size_t index) { trials_.bound(index); });
+  }
+
+  // `try_one` for each option of `all`, by whoever has time for it.
+  void share(const std::vector<std::size_t>& all, const std::function<void(std::size_t)>& try_one) {
+    const auto run = [&](std::size_t place) {
+      try_one(all[place]);
+      show_progress();
+    };
+    run_shared(question_.team, question_.jobs,
+               {.count = all.size(),
+                .question = fingerprint_,
+                .run = run,
+                .tell =
+                    [&](std::size_t place) {
+                      run(place);
+                      return trials_.outcome(all[place]);
+                    },
+                .take =
+                    [&](std::size_t place, std::string_view bytes) {
+                      trials_.take(all[place], bytes);
+                      show_progress();
+                    }});
+  }
+
   void refuse_if_none_loads() const {
     for (std::size_t index = 0; index < trials_.size(); ++index)
       if (trials_[index].outcome != TrialOutcome::rejected ||
@@ -106,7 +160,7 @@ class PlanSearch {
     for (const std::size_t index : batch)
       if (!trials_.candidate(index).searches_layouts)
         given.push_back(index);
-    run_in_parallel(question_.jobs, given.size(), [&](std::size_t place) { simulate(given[place]); });
+    share(given, [this](std::size_t index) { trials_.simulate(index); });
     for (const std::size_t index : batch)
       if (trials_.candidate(index).searches_layouts)
         simulate(index);
@@ -144,9 +198,9 @@ class PlanSearch {
     for (std::size_t place = 0; place < feasible_.size(); ++place)
       if (place < question_.top || is_on_front(feasible_[place]))
         told.push_back(feasible_[place]);
-    answer.plans.resize(told.size());
-    run_in_parallel(question_.jobs, told.size(),
-                    [&](std::size_t place) { answer.plans[place] = describe(told[place]); });
+    answer.plans = describe_all(told);
+    if (question_.team != nullptr && question_.team->rank() > 0)
+      return answer;
     count_others(answer);
     answer.warnings = warnings_about(answer.plans);
     if (told.empty())
@@ -156,9 +210,23 @@ class PlanSearch {
     return answer;
   }
 
-  CapacityPlan describe(std::size_t index) const {
-    const Prediction prediction = trials_.predict(index);
-    const LoadedScenario& scenario = prediction.scenario;
+  // A worker describes for the manager alone.
+  std::vector<CapacityPlan> describe_all(const std::vector<std::size_t>& told) const {
+    std::vector<CapacityPlan> plans(told.size());
+    run_shared(
+        question_.team, question_.jobs,
+        {.count = told.size(),
+         .question = fingerprint_,
+         .run = [&](std::size_t place) { plans[place] = describe(told[place], foresee(told[place])); },
+         .tell = [&](std::size_t place) { return bytes_of(foresee(told[place])); },
+         .take = [&](std::size_t place,
+                     std::string_view bytes) { plans[place] = describe(told[place], foreseen_in(bytes)); },
+         .is_for_all = false});
+    return plans;
+  }
+
+  CapacityPlan describe(std::size_t index, const Foreseen& foreseen) const {
+    const LoadedScenario scenario = trials_.load(index);
     const PlanTrial& trial = trials_[index];
     const PlanCandidate& candidate = trials_.candidate(index);
     return {.option = trials_.option(index),
@@ -171,10 +239,15 @@ class PlanSearch {
             .capacity = scenario.cluster.gpu.memory,
             .run = trial.least,
             .price = candidate.price ? candidate.price : scenario.cluster.machine.price,
-            .low = prediction.report.times.low,
-            .high = prediction.report.times.high,
+            .low = foreseen.low,
+            .high = foreseen.high,
             .is_on_front = is_on_front(index),
-            .warnings = prediction.report.warnings};
+            .warnings = foreseen.warnings};
+  }
+
+  Foreseen foresee(std::size_t index) const {
+    const Report report = trials_.predict(index).report;
+    return {report.times.low, report.times.high, report.warnings};
   }
 
   // How many times the deadline or the budget it takes.
@@ -208,7 +281,7 @@ class PlanSearch {
     }
     if (!nearest)
       return std::nullopt;
-    return NearestPlan{.plan = describe(*nearest), .lacking = trials_[*nearest].reason};
+    return NearestPlan{.plan = describe(*nearest, foresee(*nearest)), .lacking = trials_[*nearest].reason};
   }
 
   void count_others(PlanAnswer& answer) const {
@@ -234,6 +307,7 @@ class PlanSearch {
 
   const PlanQuestion& question_;
   PlanTrials trials_;
+  std::string fingerprint_;            // of what is asked, where there is a team
   std::vector<std::size_t> feasible_;  // options, best first
   std::mutex mutex_;                   // guards what is below
   std::size_t finished_ = 0;

@@ -9,10 +9,13 @@
 #include "sim/report/anchor.h"
 #include "sim/run/describe_job.h"
 #include "sim/study/answers/layout_search.h"
+#include "sim/study/answers/outcome_bytes.h"
 #include "sim/study/capacity/plan_quantities.h"
 
 namespace lockstep {
 namespace {
+
+using nlohmann::ordered_json;
 
 LoadRequest base_of(const PlanQuestion& question) {
   return base_of(question.request, question.data_directory, question.accepts_any_size);
@@ -55,6 +58,43 @@ PlanTrials::PlanTrials(const PlanQuestion& question)
       options_(plan_options(question.request, variants_)),
       objective_(objective_of(question.request, variants_)),
       trials_(options_.size()) {}
+
+std::string PlanTrials::outcome(std::size_t index) const {
+  const PlanTrial& trial = trials_[index];
+  const TrainingRun& run = trial.least;
+  const ordered_json least{run.iterations, run.goodput,        run.seconds,
+                           run.gpu_hours,  record_of(run.usd), record_of(run.kwh)};
+  return pack({trial.outcome, trial.rejection, trial.reason, trial.is_simulated, least, trial.layout,
+               record_of(trial.brief), trial.work_per_iteration, options_[index].strategy});
+}
+
+void PlanTrials::take(std::size_t index, std::string_view bytes) {
+  const ordered_json record = unpack(bytes);
+  const ordered_json& least = record[4];
+  trials_[index] = {.outcome = record[0],
+                    .rejection = record[1],
+                    .reason = record[2],
+                    .is_simulated = record[3],
+                    .least = {.iterations = least[0],
+                              .goodput = least[1],
+                              .seconds = least[2],
+                              .gpu_hours = least[3],
+                              .usd = optional_in<double>(least[4]),
+                              .kwh = optional_in<double>(least[5])},
+                    .layout = record[5].get<Overrides>(),
+                    .brief = brief_in(record[6]),
+                    .work_per_iteration = record[7]};
+  options_[index].strategy = record[8];
+}
+
+std::string PlanTrials::fingerprint() const {
+  const PlanGoal& goal = question_.request.goal;
+  ordered_json asked{
+      question_.request.scenario, goal.unit,  goal.amount,   goal.deadline ? goal.deadline->count() : 0,
+      record_of(goal.budget_usd), objective_, question_.top, question_.cuts};
+  for (const PlanOption& option : options_) asked.push_back(option.changes);
+  return fingerprint_of_question(asked, variants_.files_read());
+}
 
 LoadedScenario PlanTrials::load(std::size_t index) const {
   Overrides changes = options_[index].changes;
@@ -143,8 +183,12 @@ void PlanTrials::simulate(std::size_t index) {
 bool PlanTrials::find_layout(std::size_t index) {
   LoadRequest base = base_of(question_);
   base.overrides = options_[index].changes;
-  const LayoutAnswer found =
-      search_layouts({.base = base, .gpus = {}, .top = 1, .jobs = question_.jobs, .cuts = question_.cuts});
+  const LayoutAnswer found = search_layouts({.base = base,
+                                             .gpus = {},
+                                             .top = 1,
+                                             .jobs = question_.jobs,
+                                             .cuts = question_.cuts,
+                                             .team = question_.team});
   if (!found.layouts.empty())
     trials_[index].layout = found.layouts.front().candidate.overrides();
   else if (found.nearest)

@@ -19,6 +19,7 @@
 #include "sim/study/answers/layout_bound.h"
 #include "sim/study/capacity/plan_options.h"
 #include "sim/study/capacity/training_run.h"
+#include "sim/study/team/team.h"
 
 namespace lockstep {
 
@@ -29,6 +30,7 @@ struct PlanQuestion {
   int jobs = 0;      // threads; 0: one a core
   bool cuts = true;  // else every option is simulated
   bool accepts_any_size = false;
+  Team* team = nullptr;  // processes that search the same; none: this one alone
   std::function<void(std::size_t finished, std::size_t all)> on_progress = {};
 };
 
@@ -76,6 +78,11 @@ class PlanTrials {
 
   void bound(std::size_t index);
   void simulate(std::size_t index);
+  // What trying it has found, and taking note of what another process found.
+  std::string outcome(std::size_t index) const;
+  void take(std::size_t index, std::string_view bytes);
+  // Alike in processes that try the same.
+  std::string fingerprint() const;
   // As `predict` says it, the band included.
   Prediction predict(std::size_t index) const { return variants_.predict(load(index)); }
   // With the layout that was found for it.
