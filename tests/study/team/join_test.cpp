@@ -13,21 +13,21 @@ using testing::check_says;
 using testing::Folder;
 using testing::lab_text;
 using testing::run_command;
-using testing::run_program;
 
 namespace fs = std::filesystem;
 
+const std::string alone = LOCKSTEP_BINARY " ";
 const std::string first_of_two = "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 " LOCKSTEP_BINARY " ";
 const std::string second_of_two = "PMI_SIZE=2 PMI_RANK=1 " LOCKSTEP_BINARY " ";
 
 TEST_CASE("a verb that shares nothing, and a shard, run by themselves whoever started them") {
   const Folder folder;
   const std::string lab = folder.write("lab.json", lab_text);
-  CHECK(run_command(second_of_two + "predict " + lab).out == run_program("predict " + lab).out);
+  CHECK(run_command(second_of_two + "predict " + lab).out == run_command(alone + "predict " + lab).out);
   const std::string sweep = "sweep " + lab + " --vary cluster.nodes=2,3 --shard 2/2 -o " + folder.path();
-  const Answer alone = run_program(sweep + "/a.csv");
-  CHECK(alone.exit_code == 0);
-  CHECK(run_command(second_of_two + sweep + "/b.csv").out == alone.out);
+  const Answer whole = run_command(alone + sweep + "/a.csv");
+  CHECK(whole.exit_code == 0);
+  CHECK(run_command(second_of_two + sweep + "/b.csv").out == whole.out);
 }
 
 TEST_CASE("where the module is missing the first of several processes says so, once") {
