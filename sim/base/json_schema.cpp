@@ -12,7 +12,7 @@ constexpr double largest_bound = 1e15;  // what lies beyond is where integers or
 
 class SchemaWriter {
  public:
-  explicit SchemaWriter(const JsonRecord& record) : record_(record) {}
+  SchemaWriter(const JsonRecord& record, SchemaOf side) : record_(record), side_(side) {}
 
   // `is_partial`: may be changes of a profile, or is a part of such.
   ordered_json write(const std::string& place, bool is_optional, bool is_partial) const {
@@ -33,12 +33,12 @@ class SchemaWriter {
   }
 
  private:
-  // null takes back what may be left out; every integer is a number.
-  static std::vector<std::string> kinds_of(const JsonNote& note, bool is_optional) {
+  // null takes back what may be left out of a file that is read; every integer is a number.
+  std::vector<std::string> kinds_of(const JsonNote& note, bool is_optional) const {
     std::vector<std::string> kinds(note.kinds.begin(), note.kinds.end());
     if (note.kinds.contains("number"))
       std::erase(kinds, "integer");
-    if (is_optional)
+    if (is_optional && side_ == SchemaOf::read)
       kinds.emplace_back("null");
     return kinds;
   }
@@ -83,13 +83,14 @@ class SchemaWriter {
   }
 
   const JsonRecord& record_;
+  SchemaOf side_;
 };
 
 }  // namespace
 
-ordered_json json_schema_of(const JsonRecord& record, const std::string& title) {
+ordered_json json_schema_of(const JsonRecord& record, const std::string& title, SchemaOf side) {
   ordered_json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
-  schema.update(SchemaWriter(record).write("", false, false));
+  schema.update(SchemaWriter(record, side).write("", false, false));
   return schema;
 }
 

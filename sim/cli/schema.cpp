@@ -1,12 +1,15 @@
-// lockstep schema KIND: JSON Schema of the files that are read, found out by asking their readers.
+// lockstep schema KIND: JSON Schema of the files that are read, found out by asking their readers, and of results,
+// found out from what their writer writes.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <memory>
 
 #include "sim/base/error.h"
 #include "sim/base/failure.h"
+#include "sim/base/json_examples.h"
 #include "sim/base/json_exploration.h"
 #include "sim/base/json_reader.h"
 #include "sim/base/json_schema.h"
@@ -17,6 +20,8 @@
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/load.h"
 #include "sim/plan/model_family.h"
+#include "sim/study/answers/result_examples.h"
+#include "sim/study/capacity/plan_request.h"
 #include "sim/study/validation/stated_case.h"
 #include "sim/study/validation/validation.h"
 
@@ -33,11 +38,20 @@ struct Library {
 
 using Ask = void (*)(const ordered_json& document, JsonRecord& record, const Library& library);
 
+// A part that another kind's reader reads.
+struct BorrowedPart {
+  std::string place;  // a pointer within the schema
+  std::string kind;
+  std::string place_there;
+};
+
 struct SchemaKind {
   std::string name;
-  Ask ask;
-  std::vector<std::string> seeds;        // documents from which all that may stand in one can be reached
+  Ask ask = nullptr;                     // of a kind that is read
+  std::vector<std::string> seeds = {};   // documents from which all that may stand in one can be reached
   std::vector<std::string> any_of = {};  // of these outermost keys one is required
+  std::vector<BorrowedPart> borrowed = {};
+  std::vector<ordered_json> (*examples)() = nullptr;  // of a kind that is written
 };
 
 // "model": NAME is short for {"name": NAME}, and opened before anybody reads it.
@@ -69,6 +83,25 @@ void ask_measurements(const ordered_json& document, JsonRecord& record, const Li
   read_measurements(asked);
 }
 
+void ask_request(const ordered_json& document, JsonRecord& record, const Library&) {
+  JsonDocument asked = JsonDocument::from_value(document, "request");
+  asked.record_into(record);
+  read_plan_request(asked);
+}
+
+// What a request has of a scenario is read as a scenario once it is one.
+std::vector<BorrowedPart> parts_of_request() {
+  std::vector<BorrowedPart> parts;
+  for (const char* section : {"model", "training", "communication", "compute", "input", "simulation"}) {
+    const std::string place = fmt::format("/properties/{}", section);
+    parts.push_back({place, "scenario", place});
+  }
+  const std::string cluster = "/properties/cluster/properties/";
+  parts.push_back({"/properties/faults", "scenario", cluster + "faults"});
+  parts.push_back({"/properties/candidates/items/properties/machine", "scenario", cluster + "machine"});
+  return parts;
+}
+
 // Of every kind of model one, since a model's own keys decide who reads it; and one cut along every dimension.
 const std::vector<std::string>& scenario_seeds() {
   static const std::vector<std::string> seeds{
@@ -84,14 +117,19 @@ const std::vector<std::string>& scenario_seeds() {
 
 const std::vector<SchemaKind>& schema_kinds() {
   static const std::vector<SchemaKind> kinds{
-      {"scenario", ask_scenario, scenario_seeds(), {"model", "plan"}},
-      {"machine", ask_profile<MachineReading, read_machine>, {"{}"}},
-      {"gpu", ask_profile<GpuSpec, read_gpu>, {"{}"}},
-      {"model", ask_model, {"{}"}},
-      {"calibration", ask_profile<Calibration, read_calibration>, {"{}"}},
-      {"measurements",
-       ask_measurements,
-       {R"({"schema": "lockstep.measurements/1", "cases": [{"measured": {}}]})"}}};
+      {.name = "scenario", .ask = ask_scenario, .seeds = scenario_seeds(), .any_of = {"model", "plan"}},
+      {.name = "result", .borrowed = {{"/properties/scenario", "scenario", ""}}, .examples = result_examples},
+      {.name = "request",
+       .ask = ask_request,
+       .seeds = {R"({"goal": {}, "candidates": [{}]})"},
+       .borrowed = parts_of_request()},
+      {.name = "machine", .ask = ask_profile<MachineReading, read_machine>, .seeds = {"{}"}},
+      {.name = "gpu", .ask = ask_profile<GpuSpec, read_gpu>, .seeds = {"{}"}},
+      {.name = "model", .ask = ask_model, .seeds = {"{}"}},
+      {.name = "calibration", .ask = ask_profile<Calibration, read_calibration>, .seeds = {"{}"}},
+      {.name = "measurements",
+       .ask = ask_measurements,
+       .seeds = {R"({"schema": "lockstep.measurements/1", "cases": [{"measured": {}}]})"}}};
   return kinds;
 }
 
@@ -108,28 +146,53 @@ const SchemaKind& schema_named(const std::string& name) {
   throw ConfigError(fmt::format("{}: no such schema; {}", name, describe_choices(name, kind_names())));
 }
 
+JsonRecord explored(const SchemaKind& kind, const Library& library) {
+  std::vector<ordered_json> seeds;
+  for (const std::string& seed : kind.seeds) seeds.push_back(ordered_json::parse(seed));
+  return explore([&](const ordered_json& document, JsonRecord& into) { kind.ask(document, into, library); },
+                 seeds);
+}
+
+// Every result says of which version it is.
+JsonRecord exemplified(const SchemaKind& kind) {
+  const std::vector<ordered_json> examples = kind.examples();
+  JsonRecord record = record_of_examples(examples);
+  record.note_choices("/schema", {examples.front()["schema"].get<std::string>()});
+  return record;
+}
+
+ordered_json schema_of(const SchemaKind& kind, const Library& library) {
+  const std::string title = "Lockstep: " + kind.name;
+  ordered_json schema = kind.examples != nullptr ? json_schema_of(exemplified(kind), title, SchemaOf::written)
+                                                 : json_schema_of(explored(kind, library), title);
+  for (const std::string& key : kind.any_of) schema["anyOf"].push_back({{"required", {key}}});
+  std::map<std::string, ordered_json> lenders;
+  for (const BorrowedPart& part : kind.borrowed) {
+    const auto [lender, is_new] = lenders.try_emplace(part.kind);
+    if (is_new)
+      lender->second = schema_of(schema_named(part.kind), library);
+    ordered_json& borrowed = schema[ordered_json::json_pointer(part.place)];
+    borrowed = lender->second[ordered_json::json_pointer(part.place_there)];
+    for (const char* of_whole : {"$schema", "title"}) borrowed.erase(of_whole);
+  }
+  return schema;
+}
+
 int run_schema(const std::string& name, const CommandContext& context) {
   const SchemaKind& kind = schema_named(name);
   const ProfileStore store(context.data_directory);
   Lenders lenders;
-  const Library library{store, lenders};
-  std::vector<ordered_json> seeds;
-  for (const std::string& seed : kind.seeds) seeds.push_back(ordered_json::parse(seed));
-  const JsonRecord record = explore(
-      [&](const ordered_json& document, JsonRecord& into) { kind.ask(document, into, library); }, seeds);
-  ordered_json schema = json_schema_of(record, "Lockstep: " + name);
-  for (const std::string& key : kind.any_of) schema["anyOf"].push_back({{"required", {key}}});
-  print_json(schema);
+  print_json(schema_of(kind, {store, lenders}));
   return exit_done;
 }
 
 }  // namespace
 
 void add_schema_command(CLI::App& app, CommandContext& context) {
-  CLI::App* command =
-      app.add_subcommand("schema", "JSON Schema of a file that is read, for editors and scripts");
+  CLI::App* command = app.add_subcommand(
+      "schema", "JSON Schema of a file that is read, or of a result, for editors and scripts");
   const auto kind = std::make_shared<std::string>();
-  command->add_option("format", *kind, "of which kind of file")
+  command->add_option("format", *kind, "of which kind of document")
       ->type_name(fmt::format("{}", fmt::join(kind_names(), "|")))
       ->required();
   command->callback(

@@ -1,9 +1,11 @@
-// lockstep schema: every shipped file is valid by the schema of its kind, and one with a misspelt key is not.
+// lockstep schema: every shipped file and every result is valid by the schema of its kind, and one with a misspelt
+// key is not.
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -104,6 +106,94 @@ TEST_CASE("every shipped file of measurements is valid") {
     if (const json document = document_of(file); document.value("schema", "") == "lockstep.measurements/1")
       files.push_back(file);
   check_files(files, schema_of("measurements"));
+}
+
+json result_of(const std::string& arguments) {
+  const Answer answer = run_program("predict --yes --json " + arguments);
+  CAPTURE(arguments);
+  CAPTURE(answer.diagnostics);
+  REQUIRE(answer.exit_code == 0);
+  return json::parse(answer.out);
+}
+
+// "/goodput/lost_s/rework": every key, those of all elements of an array at one place.
+void collect_keys(const json& value, const std::string& place, std::set<std::string>& keys) {
+  for (const auto& [key, member] : value.items()) {
+    const std::string there = value.is_array() ? place : place + "/" + key;
+    if (value.is_object())
+      keys.insert(there);
+    if (member.is_structured() && there != "/scenario")
+      collect_keys(member, there, keys);
+  }
+}
+
+void collect_schema_keys(const json& schema, const std::string& place, std::set<std::string>& keys) {
+  if (schema.contains("items"))
+    collect_schema_keys(schema["items"], place, keys);
+  const json properties = schema.value("properties", json::object());
+  for (const auto& [key, below] : properties.items()) {
+    keys.insert(place + "/" + key);
+    if (place + "/" + key != "/scenario")
+      collect_schema_keys(below, place + "/" + key, keys);
+  }
+}
+
+// What no shipped scenario has: a machine that is changed, a step that does not fit, a collective that nobody waits
+// for to its end, and an epoch.
+std::vector<std::string> results_of_rare_keys() {
+  const std::string folder = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/";
+  return {folder + "resnet50_ddp_2x8_a100.json --set cluster.machine.nics.count=4",
+          folder + "bert_large_ddp_straggler.json --set model.batch_per_gpu=256",
+          folder + "ddp_jitter_64_gpus.json --set communication.timeout='\"1 us\"'",
+          folder + "input_bound_resnet50.json --set input.dataset_samples=100000"};
+}
+
+TEST_CASE("every result is valid, and the schema has no key that no result has") {
+  const json schema = schema_of("result");
+  std::vector<std::string> predicted = shipped_scenarios();
+  for (const std::string& arguments : results_of_rare_keys()) predicted.push_back(arguments);
+  std::set<std::string> found;
+  for (const std::string& arguments : predicted) {
+    CAPTURE(arguments);
+    const json result = result_of(arguments);
+    check_valid(result, schema);
+    collect_keys(result, "", found);
+  }
+  std::set<std::string> stated;
+  collect_schema_keys(schema, "", stated);
+  for (const std::string& key : stated) CHECK_MESSAGE(found.contains(key), key);
+}
+
+TEST_CASE("a result that lacks a key, has another, or another kind of value is not valid") {
+  const json schema = schema_of("result");
+  const json result = result_of(shipped_scenarios().front());
+  check_misspelt_keys(result, schema);
+  json changed = result;
+  changed["iteration_time_s"] = "0.1 s";
+  CHECK_FALSE(is_valid(changed, schema));
+  changed = result;
+  changed["schema"] = "lockstep.result/2";
+  CHECK_FALSE(is_valid(changed, schema));
+  changed = result;
+  changed["scenario"]["cluster"]["node"] = 2;
+  CHECK_FALSE(is_valid(changed, schema));
+}
+
+TEST_CASE("every shipped request is valid, down to what it has of a scenario") {
+  const json schema = schema_of("request");
+  check_files(files_in("scenarios/plans"), schema);
+  const json request = document_of(files_in("scenarios/plans").front());
+  const auto is_valid_with = [&](const char* pointer, const json& value) {
+    json changed = request;
+    changed[json::json_pointer(pointer)] = value;
+    return is_valid(changed, schema);
+  };
+  CHECK(is_valid_with("/candidates/0/nodes", "1:64:x2"));
+  CHECK(is_valid_with("/candidates/0/nodes", 4));
+  CHECK_FALSE(is_valid_with("/candidates/0/nodes", true));
+  CHECK_FALSE(is_valid_with("/candidates/0/price", 3));
+  CHECK_FALSE(is_valid_with("/training/optimiser", "adamw"));
+  CHECK_FALSE(is_valid_with("/goal/minimize", "energy"));
 }
 
 TEST_CASE("a schema tells kinds, units, bounds and names as the readers do") {

@@ -91,7 +91,7 @@ std::vector<ordered_json> values_of_range(const std::string& text) {
 std::vector<ordered_json> stated_nodes(const JsonReader& json) {
   if (json.is_string())
     return values_of_range(json.text());
-  if (!json.is_array())
+  if (json.is_number() || !json.is_array())
     return {json.value()};
   std::vector<ordered_json> values;
   for (const JsonReader& element : json.elements()) values.push_back(element.value());
@@ -196,12 +196,13 @@ std::string_view name_of(WorkUnit unit) {
   return unit == WorkUnit::tokens ? "tokens" : "samples";
 }
 
-PlanRequest read_plan_request(const std::string& path, const Overrides& overrides) {
-  JsonDocument document = JsonDocument::from_file(path);
-  apply_overrides(document, overrides);
+PlanRequest read_plan_request(JsonDocument& document) {
   const JsonReader json = document.root();
-  PlanRequest request{
-      .file_name = path, .name = text_or(json, "name", "plan"), .goal = {}, .candidates = {}, .scenario = {}};
+  PlanRequest request{.file_name = document.file_name(),
+                      .name = text_or(json, "name", "plan"),
+                      .goal = {},
+                      .candidates = {},
+                      .scenario = {}};
   text_or(json, "description", "");
   text_or(json, "source", "");
   if (const JsonReader goal = json.required("goal"); !goal.is_missing())
@@ -211,6 +212,12 @@ PlanRequest read_plan_request(const std::string& path, const Overrides& override
   json.finish();
   document.throw_if_problems();
   return request;
+}
+
+PlanRequest read_plan_request(const std::string& path, const Overrides& overrides) {
+  JsonDocument document = JsonDocument::from_file(path);
+  apply_overrides(document, overrides);
+  return read_plan_request(document);
 }
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/json_reader.h"
 #include "sim/load/overrides.h"
 #include "sim/scenario/scenario.h"
 
@@ -55,5 +56,6 @@ struct PlanRequest {
 
 // Throws ConfigError.
 PlanRequest read_plan_request(const std::string& path, const Overrides& overrides = {});
+PlanRequest read_plan_request(JsonDocument& document);
 
 }  // namespace lockstep
