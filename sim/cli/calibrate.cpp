@@ -82,7 +82,9 @@ void check_outputs(const CalibrateArguments& arguments, std::vector<std::string>
   if (!arguments.request.machine.empty()) {
     inputs.push_back(arguments.request.machine);
   }
-  require_files_of_their_own({{"--output", arguments.output}, {"--gpu-output", arguments.gpu_output}},
+  require_files_of_their_own({json_output(arguments.wants_json),
+                              {"--output", arguments.output},
+                              {"--gpu-output", arguments.gpu_output}},
                              inputs);
   for (const std::string& output : {arguments.output, arguments.gpu_output})
     if (!output.empty())
@@ -262,7 +264,8 @@ int calibrate_bands(const CalibrateArguments& arguments, const CommandContext& c
                                  .accepts_any_size = context.accepts_any_size};
   const std::string left_out = left_out_file(arguments.output);
   for (const std::vector<std::string>& inputs : {suites.files, suites.runs})
-    require_files_of_their_own({{"--output", arguments.output}, {"--output", left_out}}, inputs);
+    require_files_of_their_own(
+        {json_output(arguments.wants_json), {"--output", arguments.output}, {"--output", left_out}}, inputs);
   const ErrorCalibration report = calibrate_errors(suites);
   write_json(arguments.output, profile_of(report), 1);
   write_json(left_out, write_left_out_models(report.without), 1);

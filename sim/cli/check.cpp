@@ -21,10 +21,10 @@ struct CheckArguments {
 };
 
 // A file of my own machine is as worth checking as a scenario.
-bool is_machine(const ScenarioArguments& arguments) {
-  const JsonDocument document = JsonDocument::from_file(arguments.path);
-  return document.value().is_object() && !document.value().contains("cluster") &&
-         document.value().contains("gpus") && arguments.changes.empty();
+bool is_machine(const LoadRequest& request) {
+  const nlohmann::ordered_json document = read_document(request);
+  return document.is_object() && !document.contains("cluster") && document.contains("gpus") &&
+         request.overrides.empty();
 }
 
 LoadedScenario load_alone(const std::string& machine, const CommandContext& context) {
@@ -40,13 +40,14 @@ struct Verdict {
 };
 
 Verdict check_file(const ScenarioArguments& arguments, const CommandContext& context) {
-  if (is_machine(arguments)) {
+  const LoadRequest request = arguments.request(context);
+  if (is_machine(request)) {
     const LoadedScenario scenario = load_alone(arguments.path, context);
     const ClusterSpec& cluster = scenario.cluster;
     return {cluster.machine.name, fmt::format("a machine of {} x {}", cluster.machine.gpus, cluster.gpu.name),
             scenario.warnings};
   }
-  const LoadedScenario scenario = load(arguments.request(context));
+  const LoadedScenario scenario = load(request);
   return {scenario.name, summary_of(scenario), scenario.warnings};
 }
 

@@ -21,23 +21,32 @@ struct CompareArguments {
   bool wants_json = false;
 };
 
-LoadRequest request_of(const std::string& path, ScenarioArguments arguments, const CommandContext& context) {
-  arguments.path = path;
-  return arguments.request(context);
+LoadRequest request_of_a(const CompareArguments& arguments, const CommandContext& context) {
+  ScenarioArguments of_a = arguments.of_b;
+  of_a.path = arguments.a;
+  of_a.changes.clear();
+  return of_a.request(context);
+}
+
+// What both are said to be is read once: a pipe is empty the second time.
+LoadRequest request_of_b(const CompareArguments& arguments, const LoadRequest& a,
+                         const CommandContext& context) {
+  ScenarioArguments of_b = arguments.of_b;
+  of_b.path = arguments.b.empty() ? arguments.a : arguments.b;
+  return of_b.request(context, of_b.path == arguments.a ? a.text : std::nullopt);
 }
 
 int run_compare(const CompareArguments& arguments, const CommandContext& context) {
   if (arguments.b.empty() && arguments.of_b.changes.empty())
     throw ConfigError(fmt::format(
         "compare: found only {}, expected another file or --set PATH=VALUE to compare it with", arguments.a));
-  ScenarioArguments of_a = arguments.of_b;
-  of_a.changes.clear();
+  const LoadRequest a = request_of_a(arguments, context);
+  const LoadRequest b = request_of_b(arguments, a, context);
   ProgressBar bar("runs", context.is_quiet);
   const ScenarioComparison comparison = compare_scenarios(
-      {.a = request_of(arguments.a, of_a, context),
-       .b = request_of(arguments.b.empty() ? arguments.a : arguments.b, arguments.of_b, context),
-       .jobs = arguments.jobs,
-       .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }});
+      {.a = a, .b = b, .jobs = arguments.jobs, .on_progress = [&](std::size_t finished, std::size_t all) {
+         bar.show(finished, all);
+       }});
   if (arguments.wants_json)
     print_json(to_json(comparison));
   else

@@ -218,7 +218,8 @@ int run_import(ImportArguments arguments, const CommandContext& context) {
   const NamedImporter& importer = importer_named(arguments.kind);
   if (importer.second.first_file != nullptr)
     arguments.file = importer.second.first_file(arguments.file);
-  require_files_of_their_own({{"--output", arguments.output}}, {arguments.file});
+  require_files_of_their_own({json_output(arguments.wants_json), {"--output", arguments.output}},
+                             {arguments.file});
   if (!arguments.output.empty())
     static_cast<void>(AtomicFile(arguments.output));
   const ProfileStore store(context.data_directory);

@@ -43,7 +43,7 @@ int run_layouts(const LayoutsArguments& arguments, const CommandContext& context
     return exit_done;
   }
   if (!arguments.report_path.empty())
-    require_files_of_their_own({{"--report", arguments.report_path}},
+    require_files_of_their_own({json_output(arguments.wants_json), {"--report", arguments.report_path}},
                                ScenarioVariants(question.base).load().files);
   PageFile page(arguments.report_path);
   const LayoutAnswer answer = search_layouts(question);

@@ -47,7 +47,8 @@ int run_plan_command(const PlanArguments& arguments, const CommandContext& conte
     return exit_done;
   }
   if (!arguments.report_path.empty())
-    require_files_of_their_own({{"--report", arguments.report_path}}, files_of_plan(question));
+    require_files_of_their_own({json_output(arguments.wants_json), {"--report", arguments.report_path}},
+                               files_of_plan(question));
   PageFile page(arguments.report_path);
   const PlanAnswer answer = search_plans(question);
   if (page.is_wanted())

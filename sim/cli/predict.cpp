@@ -130,7 +130,8 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   const ScenarioVariants variants(arguments.scenario.request(context));
   const LoadedScenario scenario = variants.load();
   std::vector<OutputFile> outputs = chakra_outputs(arguments.chakra_prefix);
-  outputs.insert(outputs.end(), {{"--trace", arguments.trace_path},
+  outputs.insert(outputs.end(), {json_output(arguments.wants_json),
+                                 {"--trace", arguments.trace_path},
                                  {"--report", arguments.report_path},
                                  {"--plot", arguments.picture}});
   std::vector<std::string> inputs = scenario.files;

@@ -41,8 +41,9 @@ void ScenarioArguments::add_library_options(CLI::App& command) {
   lockstep::add_library_options(command, library);
 }
 
-LoadRequest ScenarioArguments::request(const CommandContext& context) const {
+LoadRequest ScenarioArguments::request(const CommandContext& context, std::optional<std::string> text) const {
   LoadRequest request{.path = path,
+                      .text = std::move(text),
                       .data_directory = context.data_directory,
                       .fold = !is_unfolded,
                       .accepts_any_size = context.accepts_any_size};
@@ -53,7 +54,7 @@ LoadRequest ScenarioArguments::request(const CommandContext& context) const {
   const Overrides chosen = overrides_of(library);
   request.overrides.insert(request.overrides.end(), chosen.begin(), chosen.end());
   request.fidelity = parse_fidelity(fidelity);
-  return request;
+  return with_text(std::move(request));
 }
 
 void add_library_options(CLI::App& command, LibraryChoice& choice) {

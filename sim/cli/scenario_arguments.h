@@ -29,8 +29,9 @@ struct ScenarioArguments {
   // --calibration and --library-version, for the same.
   void add_library_options(CLI::App& command);
 
-  // Throws ConfigError where two options say the same value.
-  LoadRequest request(const CommandContext& context) const;
+  // Reads the file, once and for all. Throws ConfigError where that fails, and where two options say the same value.
+  // `text`: what the file says, where it was read already.
+  LoadRequest request(const CommandContext& context, std::optional<std::string> text = {}) const;
 };
 
 // As every verb that asks a library spells them.

@@ -48,11 +48,22 @@ struct SweepArguments {
   std::string report_path;
 };
 
+// Every cell would lose what --set said. What lies inside of what is varied is laid over each value.
+void refuse_set_and_varied(const Overrides& set, const SweepGrid& grid) {
+  for (const auto& [path, value] : set)
+    for (const SweepAxis& axis : grid.axes())
+      if (path == axis.path)
+        throw ConfigError(fmt::format(
+            "--set {}={}: found a path that --vary sets in every cell; expected one of them", path, value));
+}
+
 SweepOptions read_options(const SweepArguments& arguments, const CommandContext& context) {
   SweepGrid grid = SweepGrid::parse(arguments.varied, arguments.is_zipped ? Pairing::zip : Pairing::product);
   for (const SweepAxis& axis : grid.axes())
     refuse_said_twice(arguments.scenario.library, axis.path, "--vary");
-  return {.base = arguments.scenario.request(context),
+  LoadRequest base = arguments.scenario.request(context);
+  refuse_set_and_varied(base.overrides, grid);
+  return {.base = std::move(base),
           .grid = std::move(grid),
           .shard = parse_shard(arguments.shard),
           .jobs = arguments.jobs,
@@ -80,7 +91,8 @@ void check_outputs(const SweepArguments& arguments, const SweepOptions& options)
   if (arguments.is_resumed && arguments.discards)
     throw ConfigError("--discard: begins again, and --resume goes on; expected one of them");
   require_files_of_their_own(
-      {{"--output", arguments.output},
+      {json_output(arguments.wants_json),
+       {"--output", arguments.output},
        {"--output (cells on the way)", partial_of(arguments.output)},
        {"--output (which shard it is)", options.shard.count > 1 ? shard_note_of(arguments.output) : ""},
        {"--plot", arguments.picture},
@@ -88,10 +100,21 @@ void check_outputs(const SweepArguments& arguments, const SweepOptions& options)
       files_of_sweep(options));
 }
 
+void add_goals(const std::vector<std::string>& keys, bool is_largest, std::vector<SweepGoal>& goals) {
+  for (const std::string& key : keys) {
+    const SweepGoal goal = find_goal(key, is_largest);
+    const auto is_it = [&](const SweepGoal& other) { return other.key == goal.key; };
+    if (std::any_of(goals.begin(), goals.end(), is_it))
+      throw ConfigError(fmt::format("{}: found {}, which is a goal already; expected each key once",
+                                    is_largest ? "--maximize" : "--minimize", key));
+    goals.push_back(goal);
+  }
+}
+
 SweepQuestion read_question(const QuestionArguments& arguments) {
   SweepQuestion question{.goals = {}, .allows_out_of_memory = arguments.allows_out_of_memory};
-  for (const std::string& key : arguments.minimized) question.goals.push_back(find_goal(key, false));
-  for (const std::string& key : arguments.maximized) question.goals.push_back(find_goal(key, true));
+  add_goals(arguments.minimized, false, question.goals);
+  add_goals(arguments.maximized, true, question.goals);
   if (question.goals.empty()) {
     question.goals.push_back(find_goal("iteration_time_s", false));
   }

@@ -198,7 +198,10 @@ int run_validate(const ValidateArguments& arguments, const CommandContext& conte
   const std::vector<std::string> indexes = find_table_indexes(arguments.suites);
   refuse_run_options(arguments, files.runs);
   for (const std::vector<std::string>& inputs : {files.cases, indexes, files.runs, files.kernel_tables})
-    require_files_of_their_own({{"--plot", arguments.picture}, {"--report", arguments.report_path}}, inputs);
+    require_files_of_their_own({json_output(arguments.wants_json),
+                                {"--plot", arguments.picture},
+                                {"--report", arguments.report_path}},
+                               inputs);
   const char* option = !arguments.leave_out.empty()  ? "--leave-out"
                        : !arguments.profiles.empty() ? "--profile"
                                                      : nullptr;

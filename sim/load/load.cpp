@@ -10,6 +10,7 @@
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
 #include "sim/base/json_record.h"
+#include "sim/base/json_text.h"
 #include "sim/load/compatibility.h"
 #include "sim/load/error_model_json.h"
 #include "sim/load/hardware/find_calibration.h"
@@ -479,6 +480,12 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
 
 std::string file_name_of(const LoadRequest& request) {
   return request.path.empty() ? "scenario" : request.path;
+}
+
+LoadRequest with_text(LoadRequest request) {
+  if (!request.text)
+    request.text = read_json_file(file_name_of(request));
+  return request;
 }
 
 ordered_json read_document(const LoadRequest& request) {

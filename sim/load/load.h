@@ -49,6 +49,8 @@ struct LoadOptions {
 
 // The steps of `load`, for who loads variants of one request from one store.
 std::string file_name_of(const LoadRequest& request);
+// With what its file says, for who loads it more than once: a pipe is empty the second time.
+LoadRequest with_text(LoadRequest request);
 nlohmann::ordered_json read_document(const LoadRequest& request);
 LoadOptions options_of(const LoadRequest& request, const ProfileStore& store);
 std::vector<std::string> files_read(const LoadRequest& request, const ProfileStore& store);

@@ -93,7 +93,7 @@ void load_compared(LoadedScenario& scenario, const LoadOptions& options, std::ve
 
 ordered_json write_comparison(const ComparisonSpec& comparison) {
   const SgdOptions& learning = comparison.learning;
-  ordered_json json{{"strategies", comparison.training}, {"rounds", comparison.rounds}};
+  ordered_json json{{"strategies", ordered_json::array()}, {"rounds", comparison.rounds}};
   ordered_json& into = json["learning"];
   into["problem"] = name_of(learning.problem, learning_problem_spellings);
   into["features"] = learning.features;

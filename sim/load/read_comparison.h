@@ -21,6 +21,7 @@ ComparisonSpec read_comparison(const JsonReader& json, const Place& place);
 // Those: each must load as it would by itself. Throws what is wrong with all of them.
 void load_compared(LoadedScenario& scenario, const LoadOptions& options, std::vector<std::string>& warnings);
 
+// But for what each strategy is set to.
 nlohmann::ordered_json write_comparison(const ComparisonSpec& comparison);
 
 }  // namespace lockstep

@@ -354,6 +354,23 @@ ordered_json write_training(const Scenario& scenario) {
   return json;
 }
 
+// Each with all that it is set to, and without what only the scenario's own strategy knows, so that laid over that
+// strategy's section, with every default of it written out, it means what it did.
+ordered_json write_compared(const ComparisonSpec& comparison, const ordered_json& own) {
+  ordered_json strategies = ordered_json::array();
+  for (std::size_t index = 0; index < comparison.strategies.size(); ++index) {
+    ordered_json entry = ordered_json::object();
+    if (comparison.training[index].contains("name"))
+      entry["name"] = comparison.training[index]["name"];
+    entry.update(write_training(comparison.strategies[index]));
+    for (const auto& [key, value] : own.items())
+      if (!entry.contains(key))
+        entry[key] = nullptr;
+    strategies.push_back(std::move(entry));
+  }
+  return strategies;
+}
+
 ordered_json write_communication(const CommunicationSpec& communication) {
   ordered_json json{{"library", name_of(communication.library, library_spellings)},
                     {"algorithm", communication.algorithm},
@@ -510,6 +527,7 @@ ordered_json resolved_scenario(const LoadedScenario& scenario) {
                         {"seed", scenario.simulation.seed}};
   if (scenario.comparison) {
     json["compare"] = write_comparison(*scenario.comparison);
+    json["compare"]["strategies"] = write_compared(*scenario.comparison, json["training"]);
   }
   return json;
 }

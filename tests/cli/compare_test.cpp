@@ -171,6 +171,19 @@ TEST_CASE("a scenario and its own result differ in nothing, and with a change in
   }
 }
 
+// The strategies that are compared are laid over the scenario's own, of which a result states every default.
+TEST_CASE("a result whose scenario compares strategies is read back as that scenario") {
+  const Folder folder;
+  const std::string file = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/sync_against_async.json";
+  const json result = answer_of("predict " + file);
+  const json again = answer_of("predict " + folder.write("scenario.json", result["scenario"].dump()));
+  CHECK(again["scenario"] == result["scenario"]);
+  CHECK(again["comparison"] == result["comparison"]);
+  const std::string told = folder.write("result.json", result.dump());
+  const json comparison = answer_of("compare " + file + " " + told);
+  CHECK(comparison["differences"].empty());
+}
+
 TEST_CASE("results of another version are refused, and those that no longer hold are told") {
   const Folder folder;
   json result = json::parse(run_program("predict " + folder.write("a.json", resnet_text) + " --json").out);

@@ -11,9 +11,12 @@
 
 namespace lockstep::outputs_test {
 
+using testing::Answer;
 using testing::check_refused;
+using testing::check_says;
 using testing::Folder;
 using testing::lab_text;
+using testing::run_command;
 using testing::run_program;
 using testing::text_of;
 
@@ -60,6 +63,25 @@ TEST_CASE("two outputs of one command are two files") {
                 {"--report", "which --trace writes too"});
   CHECK_FALSE(fs::exists(both));
   CHECK(run_program("predict " + lab + " --trace /dev/null --report /dev/null").exit_code == 0);
+}
+
+TEST_CASE("with --json stdout is an output as well, by whatever name") {
+  const Folder folder;
+  const std::string lab = folder.write("lab.json", lab_text);
+  for (const std::string name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
+    CAPTURE(name);
+    check_refused("predict " + lab + " --json --trace " + name, {"--trace", "which --json writes too"});
+    check_refused("sweep " + lab + " --vary cluster.nodes=2,4 --json -o " + name,
+                  {"--output", "which --json writes too"});
+    const Answer piped =
+        run_command(std::string(LOCKSTEP_BINARY) + " predict " + lab + " --json --report " + name + " | cat");
+    CHECK(piped.out.empty());
+    check_says(piped.diagnostics, {"--report", "which --json writes too"});
+  }
+  CHECK(run_program("predict " + lab + " --trace /dev/stdout --report /dev/null").exit_code == 0);
+  CHECK(
+      run_command(std::string(LOCKSTEP_BINARY) + " predict " + lab + " --json --trace /dev/null > /dev/null")
+          .exit_code == 0);
 }
 
 TEST_CASE("no verb writes its page over what it reads") {

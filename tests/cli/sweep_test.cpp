@@ -68,6 +68,50 @@ TEST_CASE("several goals are answered by the rows that none beats") {
   check_says(answer.out, {"smallest iteration_time_s", "largest samples_per_s", "Pareto: "});
 }
 
+TEST_CASE("a goal is a number, said once, and what is varied is not set as well") {
+  const Sweeps sweeps;
+  check_refused(sweeps.arguments(caps + "--minimize band"),
+                {"--minimize: found \"band\"", "did you mean \"band.factor\""});
+  check_refused(sweeps.arguments(caps + "--minimize memory_bytes.peak_at"),
+                {"did you mean \"memory_bytes.peak_at_s\""});
+  check_refused(sweeps.arguments(caps + "--minimize mfu_reason"), {"--minimize"});
+  check_refused(sweeps.arguments(caps + "--minimize iteration_time_s --minimize iteration_time_s"),
+                {"--minimize: found iteration_time_s, which is a goal already"});
+  check_refused(sweeps.arguments(caps + "--set training.bucket_cap_mb=5"),
+                {"--set training.bucket_cap_mb=5", "that --vary sets in every cell"});
+}
+
+// Of a result with a band each part is a column, as of one without.
+TEST_CASE("the columns of a sweep are scalars with dotted keys") {
+  const Sweeps sweeps;
+  const auto table_of = [&](const std::string& arguments) {
+    REQUIRE(run_program(arguments + " -o " + sweeps.file("a.csv")).exit_code == 0);
+    return text_of(sweeps.file("a.csv"));
+  };
+  const std::string with_band = table_of("sweep " + std::string(LOCKSTEP_SOURCE_DIR) +
+                                         "/scenarios/resnet50_ddp_2x8_a100.json --vary cluster.nodes=2");
+  const std::string without = table_of("sweep " + sweeps.file("lab.json") + " " + caps);
+  CHECK_FALSE(contains(with_band, "{"));
+  CHECK(with_band.substr(with_band.find(','), with_band.find('\n') - with_band.find(',')) ==
+        without.substr(without.find(','), without.find('\n') - without.find(',')));
+  check_says(without, {",band.measured_again.low,band.measured_again.high,", ",band.factor,"});
+}
+
+TEST_CASE("a scenario is read once, so that it may be a pipe") {
+  const Sweeps sweeps;
+  const std::string program = std::string("cat ") + sweeps.file("lab.json") + " | " + LOCKSTEP_BINARY;
+  const Answer swept = run_command(program + " sweep /dev/stdin " + caps + "--report " +
+                                   sweeps.file("a.html") + " -o " + sweeps.file("piped.csv"));
+  CAPTURE(swept.diagnostics);
+  CHECK(swept.exit_code == 0);
+  REQUIRE(sweeps.run(caps).exit_code == 0);
+  CHECK(text_of(sweeps.file("piped.csv")) == text_of(sweeps.file("a.csv")));
+  CHECK(run_command(program + " compare /dev/stdin --set cluster.nodes=3").exit_code == 0);
+  CHECK(run_command(program + " compare /dev/stdin " + sweeps.file("lab.json")).exit_code == 0);
+  CHECK(run_command(program + " check /dev/stdin").exit_code == 0);
+  CHECK(run_command(program + " layouts /dev/stdin --report " + sweeps.file("b.html")).diagnostics.empty());
+}
+
 TEST_CASE("a mistake in one cell is told on stderr, and fails the command only where that is asked for") {
   const Sweeps sweeps;
   const Answer answer = sweeps.run(with_mistake);

@@ -23,7 +23,11 @@ class FewestWords {
   ordered_json find() {
     for (const char* place : {"/cluster/machine", "/cluster/fabric"}) name_again(Pointer(place));
     const std::vector<std::string> sections = keys_of(document_);
-    for (auto section = sections.rbegin(); section != sections.rend(); ++section) leave_out_of(*section);
+    for (auto section = sections.rbegin(); section != sections.rend(); ++section)
+      leave_out_of(Pointer("/" + *section));
+    const Pointer compared("/compare/strategies");
+    for (std::size_t index = 0; document_.contains(compared) && index < document_[compared].size(); ++index)
+      leave_out_of(compared / index);
     return document_;
   }
 
@@ -48,13 +52,13 @@ class FewestWords {
     keep_if_alike(std::move(candidate));
   }
 
-  void leave_out_of(const std::string& section) {
-    if (!document_[section].is_object())
+  void leave_out_of(const Pointer& place) {
+    if (!document_[place].is_object())
       return;
-    const std::vector<std::string> keys = keys_of(document_[section]);
+    const std::vector<std::string> keys = keys_of(document_[place]);
     for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
       ordered_json candidate = document_;
-      candidate[section].erase(*key);
+      candidate[place].erase(*key);
       keep_if_alike(std::move(candidate));
     }
   }
@@ -83,6 +87,7 @@ void check_schema(const ordered_json& document, const std::string& file) {
 }  // namespace
 
 StatedScenario read_stated_scenario(LoadRequest request) {
+  request = with_text(std::move(request));
   const std::string file = file_name_of(request);
   const ordered_json document = read_document(request);
   if (!document.is_object() || !document.contains("schema"))

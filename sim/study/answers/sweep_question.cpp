@@ -12,7 +12,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
-#include "sim/report/report_json.h"
+#include "sim/study/answers/result_examples.h"
 #include "sim/study/answers/sweep_table.h"
 
 namespace lockstep {
@@ -45,9 +45,24 @@ std::size_t find_key(const std::string& option, const std::string& key) {
   return static_cast<std::size_t>(found - keys.begin());
 }
 
-// Of a result that says nothing: what kind of value stands there.
+// What kind of value stands there where one is known.
+std::vector<ordered_json> examples() {
+  return pick_results(fullest_result(), result_keys());
+}
+
 ordered_json example_of(std::size_t key) {
-  return pick_results(to_json(Report{}, LoadedScenario{}), result_keys())[key];
+  return examples()[key];
+}
+
+// Those of which there is a least and a most.
+std::vector<std::string> keys_to_rank_by() {
+  const std::vector<std::string> keys = result_keys();
+  const std::vector<ordered_json> values = examples();
+  std::vector<std::string> ranked;
+  for (std::size_t place = 0; place < keys.size(); ++place)
+    if (values[place].is_number() || values[place].is_boolean())
+      ranked.push_back(keys[place]);
+  return ranked;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -108,6 +123,9 @@ SweepCondition read_comparison(const std::string& text, std::string_view key, st
 
 SweepGoal find_goal(const std::string& key, bool is_largest) {
   const char* const option = is_largest ? "--maximize" : "--minimize";
+  if (const std::vector<std::string> keys = keys_to_rank_by();
+      std::find(keys.begin(), keys.end(), key) == keys.end())
+    throw ConfigError(fmt::format("{}: found \"{}\", {}", option, key, describe_keys(key, keys)));
   const std::size_t place = find_key(option, key);
   const bool is_gain = key.ends_with("per_s") || std::find(gains.begin(), gains.end(), key) != gains.end();
   const bool is_loss = key.ends_with("_s") && !is_gain;

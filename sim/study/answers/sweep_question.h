@@ -39,7 +39,7 @@ struct SweepQuestion {
   bool allows_out_of_memory = false;
 };
 
-// Throws ConfigError where `key` is none of result_keys(), naming the nearest, and where less of it (for
+// Throws ConfigError where `key` is no number among result_keys(), naming the nearest that is one, and where less of it (for
 // `is_largest`: more) is worse: samples_per_s is not minimised by mistake.
 SweepGoal find_goal(const std::string& key, bool is_largest);
 

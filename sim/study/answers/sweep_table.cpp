@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "sim/base/printable.h"
-#include "sim/report/report_json.h"
+#include "sim/study/answers/result_examples.h"
 
 namespace lockstep {
 namespace {
@@ -18,13 +18,17 @@ using nlohmann::ordered_json;
 constexpr std::array<std::string_view, 5> not_columns{"schema", "name", "bottleneck_link", "scenario",
                                                       "engine"};
 
-void append_keys(const ordered_json& json, const std::string& prefix, std::vector<std::string>& keys) {
-  for (const auto& [name, value] : json.items()) {
+// What stands open in the barest result is as the fullest has it.
+void append_keys(const ordered_json& barest, const ordered_json& fullest, const std::string& prefix,
+                 std::vector<std::string>& keys) {
+  for (const auto& [name, found] : barest.items()) {
     if (prefix.empty() && std::find(not_columns.begin(), not_columns.end(), name) != not_columns.end()) {
       continue;
     }
+    const ordered_json& full = fullest.at(name);
+    const ordered_json& value = found.is_null() ? full : found;
     if (value.is_object()) {
-      append_keys(value, prefix + name + ".", keys);
+      append_keys(value, full, prefix + name + ".", keys);
     } else if (!value.is_array()) {
       keys.push_back(prefix + name);
     }
@@ -34,6 +38,8 @@ void append_keys(const ordered_json& json, const std::string& prefix, std::vecto
 ordered_json value_at(const ordered_json& json, const std::string& dotted_key) {
   const std::size_t dot = dotted_key.find('.');
   const ordered_json& value = json.at(dotted_key.substr(0, dot));
+  if (value.is_null())
+    return value;
   return dot == std::string::npos ? value : value_at(value, dotted_key.substr(dot + 1));
 }
 
@@ -90,7 +96,7 @@ std::vector<std::string> fields_of(const SweepTable& table, const SweepRow& row)
 
 std::vector<std::string> result_keys() {
   std::vector<std::string> keys;
-  append_keys(to_json(Report{}, LoadedScenario{}), "", keys);
+  append_keys(barest_result(), fullest_result(), "", keys);
   return keys;
 }
 

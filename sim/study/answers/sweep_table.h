@@ -4,7 +4,7 @@
 //
 // Problem:   many predictions are to be read by spreadsheets and scripts.
 // Idea:      the scalars of lockstep.result/1, flattened to dotted keys, are the columns. Which keys there
-//            are is asked of an empty report, so a result that gains a key gains a column.
+//            are is asked of the barest result, so a result that gains a key gains a column.
 // Invariant: columns and bytes depend on the grid and the scenario alone: varied paths first, `error` last;
 //            a cell that could not be simulated has its message there and no values.
 // Cost:      a row at a time, however many there are.
