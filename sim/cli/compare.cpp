@@ -7,8 +7,11 @@
 #include "sim/base/error.h"
 #include "sim/cli/commands.h"
 #include "sim/cli/output.h"
+#include "sim/cli/outputs.h"
+#include "sim/cli/page_file.h"
 #include "sim/cli/progress_bar.h"
 #include "sim/cli/scenario_arguments.h"
+#include "sim/study/answers/comparison_page.h"
 #include "sim/study/answers/scenario_comparison.h"
 
 namespace lockstep {
@@ -19,6 +22,7 @@ struct CompareArguments {
   ScenarioArguments of_b;  // --set is said of B
   int jobs = 0;
   bool wants_json = false;
+  std::string report_path;
 };
 
 LoadRequest request_of_a(const CompareArguments& arguments, const CommandContext& context) {
@@ -42,11 +46,16 @@ int run_compare(const CompareArguments& arguments, const CommandContext& context
         "compare: found only {}, expected another file or --set PATH=VALUE to compare it with", arguments.a));
   const LoadRequest a = request_of_a(arguments, context);
   const LoadRequest b = request_of_b(arguments, a, context);
+  require_files_of_their_own({json_output(arguments.wants_json), {"--report", arguments.report_path}},
+                             {a.path, b.path});
+  PageFile page(arguments.report_path);
   ProgressBar bar("runs", context.is_quiet);
   const ScenarioComparison comparison = compare_scenarios(
       {.a = a, .b = b, .jobs = arguments.jobs, .on_progress = [&](std::size_t finished, std::size_t all) {
          bar.show(finished, all);
        }});
+  if (page.is_wanted())
+    page.write(comparison_page(to_json(comparison)));
   if (arguments.wants_json)
     print_json(to_json(comparison));
   else
@@ -65,6 +74,7 @@ void add_compare_options(CLI::App& command, CompareArguments& arguments) {
       ->allow_extra_args(false);
   arguments.of_b.add_simulation_options(command);
   add_jobs_option(command, arguments.jobs);
+  add_report_option(command, arguments.report_path);
   command.add_flag("--json", arguments.wants_json, "print one JSON document (lockstep.compare/1)");
 }
 

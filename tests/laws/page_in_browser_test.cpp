@@ -108,7 +108,9 @@ void check_page(const VerbPage& verb, const Folder& folder) {
   check_figures(opened.document, Json::parse(answer.out)[verb.list], verb.keys);
 }
 
-TEST_CASE("pages of plans, layouts, sweeps and validations tell the document's figures, and obey no name") {
+TEST_CASE(
+    "pages of plans, layouts, sweeps, comparisons and validations tell the document's figures, and obey no "
+    "name") {
   const Folder folder;
   const std::string source = LOCKSTEP_SOURCE_DIR;
   const std::string csv = folder.path() + "/sweep.csv";
@@ -123,6 +125,13 @@ TEST_CASE("pages of plans, layouts, sweeps and validations tell the document's f
            csv,
        "rows",
        {"iteration_time_s", "iteration_time_low_s", "samples_per_s"}},
+      {"compare " + source +
+           "/scenarios/resnet50_ddp_2x8_a100.json --set cluster.nodes=4 --set training.bucket_cap_mb=100",
+       "differences",
+       {"iteration_time_s", "difference_s", "difference_percent"}},
+      {"compare " + source + "/scenarios/fsdp_llama2_7b.json " + source + "/scenarios/zero3_llama2_7b.json",
+       "differences",
+       {"iteration_time_s", "difference_s", "difference_percent"}},
       {"validate " + source + "/validate/measurements/mlperf_resnet.json",
        "cases",
        {"measured", "predicted", "error_percent"}}};

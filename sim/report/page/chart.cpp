@@ -205,11 +205,28 @@ struct Frame {
   Scale x, y;
 };
 
+// Of what lies within one pixel's width the first, the lowest, the highest and the last: the line covers the same.
+std::vector<ChartPoint> thinned(const std::vector<ChartPoint>& points, const Scale& x) {
+  const auto column_of = [&](const ChartPoint& point) { return std::floor(x.at(point.x)); };
+  const auto is_lower = [](const ChartPoint& one, const ChartPoint& other) { return one.y < other.y; };
+  std::vector<ChartPoint> kept;
+  for (auto first = points.begin(); first != points.end();) {
+    const auto end = std::find_if(
+        first, points.end(), [&](const ChartPoint& point) { return column_of(point) != column_of(*first); });
+    const auto [lowest, highest] = std::minmax_element(first, end, is_lower);
+    for (auto point = first; point != end; ++point)
+      if (point == first || point == lowest || point == highest || point + 1 == end)
+        kept.push_back(*point);
+    first = end;
+  }
+  return kept;
+}
+
 ordered_json line_of(const ChartSeries& series, const Frame& frame) {
   if (!series.has_line || series.points.empty())
     return false;
   std::string text;
-  for (const ChartPoint& point : series.points)
+  for (const ChartPoint& point : thinned(series.points, frame.x))
     text += place(frame.x.at(point.x)) + "," + place(frame.y.at(point.y)) + " ";
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 namespace lockstep::chart_test {
@@ -55,6 +56,21 @@ TEST_CASE("of dots that cover each other one is labelled, and no label leaves th
   REQUIRE(view["labels"].size() == 2);
   CHECK(view["labels"][0]["label"] == "one");
   CHECK(view["labels"][1]["anchor"] == "end");
+}
+
+// A hundred thousand points on at most 860 pixels, of which one stands out.
+TEST_CASE("a line of more points than pixels is thinned, and keeps its ends and what stands out") {
+  std::vector<ChartPoint> points;
+  for (int i = 0; i <= 100'000; ++i)
+    points.push_back({.x = static_cast<double>(i), .y = i == 31'415 ? 50.0 : 10.0 + i % 7});
+  Chart chart = chart_of(points);
+  chart.series[0].has_dots = false;
+  const ordered_json view = to_json(chart);
+  const auto line = view["series"][0]["line"].get<std::string>();
+  CHECK(std::count(line.begin(), line.end(), ' ') <= 4 * 861);
+  CHECK(line.starts_with(view["left"].get<std::string>() + ","));
+  CHECK(line.find(" " + view["right"].get<std::string>() + ",") != std::string::npos);
+  CHECK(line.find("," + view["y_ticks"].back()["at"].get<std::string>() + " ") != std::string::npos);
 }
 
 TEST_CASE("nothing, one point and equal points can be drawn") {
