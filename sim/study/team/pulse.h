@@ -2,7 +2,7 @@
 
 // A thread that looks after messages while others compute.
 //
-// Idea:      it calls `step` under the lock every half millisecond: a library of messages is asked, not waited for,
+// Idea:      it calls `step` under the lock every millisecond: a library of messages is asked, not waited for,
 //            since its waiting takes a core.
 // Invariant: once stopped it calls no more.
 
@@ -30,7 +30,7 @@ class Pulse {
     std::unique_lock lock(mutex_);
     while (!stop.stop_requested()) {
       step_();
-      woken_.wait_for(lock, stop, std::chrono::microseconds(500), [] { return false; });
+      woken_.wait_for(lock, stop, std::chrono::milliseconds(1), [] { return false; });
     }
   }
 

@@ -14,7 +14,7 @@
 //            the answer is that of one process. Workers print nothing and write no file. Without the manager
 //            nobody goes on.
 // Limits:    the manager may not be lost; what it has kept on disk by then stays.
-// Cost:      a message a task each way, half a millisecond of delay which queued tasks hide.
+// Cost:      a message a task each way, a millisecond of delay, which queued tasks hide.
 // Reference: Gropp and Lusk, Fault Tolerance in Message Passing Interface Programs (2004), managers and workers.
 
 #include <chrono>

@@ -86,8 +86,8 @@ bool TeamManager::is_over() const {
 std::size_t TeamManager::most_held(const Worker& worker) const {
   std::size_t threads = 0;
   for (const Worker& one : workers_) threads += one.is_there() ? one.threads : 0;
-  const bool are_plenty = section_.tasks->count - section_.next > threads;
-  return worker.threads * (are_plenty ? 2 : 1);
+  const bool are_plenty = section_.tasks->count - section_.next > 4 * threads;
+  return worker.threads * (are_plenty ? 4 : 1);
 }
 
 void TeamManager::serve_all() {

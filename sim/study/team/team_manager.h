@@ -2,8 +2,8 @@
 
 // Rank 0 of a team: deals tasks out, takes outcomes, finds out who is lost.
 //
-// Idea:      a worker holds as many tasks as it has threads, and as many again while there are plenty, so that none
-//            of its threads waits for a message. What a lost worker held goes back.
+// Idea:      a worker holds as many tasks as it has threads, and four times as many while there are plenty, so that
+//            none of its threads waits for a message. What a lost worker held goes back.
 // Invariant: a task is held by one process at a time; who was lost once is never heard again.
 
 #include <cstdint>
