@@ -110,7 +110,7 @@ ordered_json costs_table(const ordered_json& document) {
                                                               {"difference"},
                                                               {""},
                                                               {"iteration"},
-                                                              {"remark", Kind::words}});
+                                                              {"remark", Kind::long_words}});
   for (const ordered_json& difference : differences)
     table.add_row({difference.at("path").get<std::string>(), value_words(difference.at("a")),
                    value_words(difference.at("b")), scale.bar(number_or_zero(difference.at("difference_s"))),
