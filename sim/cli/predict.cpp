@@ -19,7 +19,6 @@
 #include "sim/load/import/chakra_program.h"
 #include "sim/report/chakra_export.h"
 #include "sim/report/html.h"
-#include "sim/report/memory_remedies.h"
 #include "sim/report/prediction.h"
 #include "sim/report/report_json.h"
 #include "sim/report/report_text.h"
@@ -148,8 +147,7 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   Prediction prediction = variants.predict(scenario);
   MemoryReport& memory = prediction.report.memory;
   if (!memory.fits())
-    memory.remedies = find_memory_remedies(
-        scenario, [&](const Overrides& changes) { return variants.load({.changes = changes}); });
+    memory.remedies = variants.find_remedies(scenario);
   const std::optional<Comparison> comparison =
       scenario.comparison ? std::optional(compare_strategies(scenario)) : std::nullopt;
   if (page.is_wanted())

@@ -47,7 +47,8 @@ class Executor {
     make_queues();
   }
 
-  Timeline run() {
+  Timeline run(const RunWatch& watch) {
+    std::uint64_t next_look = watch.first_look;
     for (std::uint32_t op = 0; op < plan_.size(); ++op)
       if (waiting_for_[op] == 0)
         schedule_start(OpId{op});
@@ -56,14 +57,33 @@ class Executor {
       while (queue_.next(event)) handle(event);
       for (const Completion& completion : network_.solve(queue_.now()))
         queue_.push(completion.time, completion.slot, completion.ticket << tag_bits | completion_tag);
+      if (timeline_.events + network_.shared() < next_look)
+        continue;
+      watch.look(progress());
+      next_look = 2 * (timeline_.events + network_.shared());
     }
     ended_ += rows_.passed();
     timeline_.events += 2 * rows_.passed();
+    timeline_.shared = network_.shared();
     LOCKSTEP_CHECK(ended_ == plan_.size(), "every op ends: the plan has no dependency cycle");
     return std::move(timeline_);
   }
 
  private:
+  RunProgress progress() const {
+    RunProgress progress{.events = timeline_.events + 2 * rows_.passed(),
+                         .shared = network_.shared(),
+                         .sent = arrived_,
+                         .to_send = plan_.message_count};
+    for (std::size_t op = 0; op < plan_.size(); ++op) {
+      if (plan_.kind[op] != OpKind::transfer || plan_.paths[plan_.path[op]].kind == PathKind::kernel)
+        continue;
+      ++progress.to_send;
+      progress.sent += timeline_.end[op] > Time{} ? 1 : 0;
+    }
+    return progress;
+  }
+
   void handle(const Event& event) {
     switch (event.tag & tag_mask) {
       case start_tag:
@@ -241,6 +261,7 @@ class Executor {
   void arrive(std::uint32_t relay) {
     const bool is_last = relays_.arrive(relay);
     timeline_.message_end[relays_.arrived(relay)] = queue_.now();
+    ++arrived_;
     for (const std::uint32_t receiver : relays_.receivers(relay))
       if (relays_.hear(receiver))
         schedule_send(receiver);
@@ -318,12 +339,14 @@ class Executor {
   std::vector<ReadyQueue> queues_;  // by lane; empty where every lane keeps its order
   std::uint32_t arrivals_ = 0;
   std::size_t ended_ = 0;
+  std::size_t arrived_ = 0;  // messages of relays
 };
 
 }  // namespace
 
-Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes) {
-  return Executor(plan, capacities, routes).run();
+Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes,
+             const RunWatch& watch) {
+  return Executor(plan, capacities, routes).run(watch);
 }
 
 }  // namespace lockstep

@@ -9,10 +9,14 @@
 //            Starts and ends are events; the network is solved once at the end of each instant. Of a row of kernels
 //            (network/kernel_rows.h) only the first start and the last end are.
 // Invariant: at one instant events run in the order they were scheduled; a plan that cannot finish
-//            (a dependency cycle) is a bug of its writer and is reported as one.
+//            (a dependency cycle) is a bug of its writer and is reported as one. Who watches a run changes nothing
+//            of it, unless by ending it.
 // Cost:      two queue events an op or message of a relay (three for a transfer with latency); no allocation
 //            once warm.
 
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <span>
 
 #include "sim/base/units.h"
@@ -22,7 +26,23 @@
 
 namespace lockstep {
 
+// How far a run has come.
+struct RunProgress {
+  std::uint64_t events = 0;
+  std::uint64_t shared = 0;   // as in the timeline
+  std::uint64_t sent = 0;     // transfers between ranks, and messages of relays, that have ended
+  std::uint64_t to_send = 0;  // of the whole plan
+};
+
+// Is told of a run when so much of it has been done, and whenever that has doubled. What it throws ends the run.
+struct RunWatch {
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t first_look = never;  // events, and links and flows weighed, together
+  std::function<void(const RunProgress&)> look = {};
+};
+
 // `capacities` by LinkId; route i of `routes` belongs to path i of `plan`.
-Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes);
+Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes,
+             const RunWatch& watch = {});
 
 }  // namespace lockstep

@@ -79,10 +79,12 @@ std::span<const std::int64_t> FairShareProblem::solve() {
   const std::size_t flows = use_begin_.size();
   use_begin_.push_back(static_cast<std::uint32_t>(uses_.size()));
   rates_.assign(flows, 0);
+  levels_ = 0;
   for (std::size_t frozen = 0; frozen < flows;) {
     const std::int64_t offer = least_offer();
     LOCKSTEP_CHECK(offer > 0, "every share of a link is at least one unit per second");
     frozen += freeze_flows_on_full_links(offer);
+    ++levels_;
   }
   return rates_;
 }

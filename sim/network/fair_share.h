@@ -42,6 +42,8 @@ class FairShareProblem {
   // Rates in units per second, one a flow, none below 1; no link may be starved. What a link offers never
   // falls: freezing a flow at the least offer leaves the others of its links as much or more.
   std::span<const std::int64_t> solve();
+  // Of the last solution: distinct rates.
+  std::uint32_t levels() const { return levels_; }
 
  private:
   struct LinkState {
@@ -59,6 +61,7 @@ class FairShareProblem {
   std::vector<ShareUse> uses_;
   std::vector<std::int64_t> weights_;
   std::vector<std::int64_t> rates_;  // 0 while not frozen
+  std::uint32_t levels_ = 0;
 };
 
 }  // namespace lockstep

@@ -292,6 +292,7 @@ void FlowNetwork::solve_in_levels(Time now) {
   if (const auto starved = problem_.starved_link())
     refuse_starved(open_capacity(component_links_[*starved]), problem_.shares_on(*starved));
   const std::span<const std::int64_t> rates = problem_.solve();
+  shared_ += problem_.levels() * (component_links_.size() + component_flows_.size());
   for (std::size_t i = 0; i < component_flows_.size(); ++i)
     set_rate(component_flows_[i], progress(flows_[component_flows_[i]], rates[i]), now);
 }
@@ -306,6 +307,7 @@ void FlowNetwork::solve_around(std::uint32_t link, Time now) {
     return settle_alone(slot, now);
   }
   collect_component(link);
+  shared_ += component_links_.size() + component_flows_.size();
   for (const std::uint32_t one : component_flows_) cut_row(one, now);
   solve_component(now);
 }

@@ -53,6 +53,8 @@ class FlowNetwork {
   void reserve(RouteId route, std::int64_t sign);
   // Settles the rates at the end of an instant. The span is valid until the next call.
   std::span<const Completion> solve(Time now);
+  // Links and flows that were weighed against each other so far, once for each level of fair shares.
+  std::uint64_t shared() const { return shared_; }
 
  private:
   static constexpr std::uint32_t none = 0xffffffff;
@@ -158,6 +160,7 @@ class FlowNetwork {
   std::vector<Completion> completions_;
   FairShareProblem problem_;
   std::uint32_t epoch_ = 0;
+  std::uint64_t shared_ = 0;
 };
 
 }  // namespace lockstep

@@ -20,6 +20,7 @@ struct Timeline {
   std::vector<Time> message_start;  // of relays (Relay::place)
   std::vector<Time> message_end;
   std::uint64_t events = 0;  // starts and ends
+  std::uint64_t shared = 0;  // links and flows that were weighed against each other, again and again
 
   Time finish() const;  // the latest end
 };

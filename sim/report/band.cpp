@@ -122,6 +122,12 @@ LogRange whole_band(const BandParts& parts) {
          (static_cast<double>(parts.factor_ppm) / static_cast<double>(million));
 }
 
+BandRuns expected_band_runs(const Scenario& scenario) {
+  constexpr int ends = 2;
+  return {.computing = scenario.errors ? ends : 0,
+          .messages = scenario.errors && scenario.cluster.ranks() > 1 ? ends : 0};
+}
+
 void add_band(Report& report, const Scenario& scenario, Simulation& simulation, ClusterStore* clusters) {
   warn_beyond_fitted_scale(scenario.cluster, report.warnings);
   if (!knows_errors(report, scenario))

@@ -18,6 +18,13 @@
 
 namespace lockstep {
 
+// How often it runs the steady iterations again, at most.
+struct BandRuns {
+  int computing = 0;
+  int messages = 0;
+};
+BandRuns expected_band_runs(const Scenario& scenario);
+
 // Gives the report its low and high times and what they come from, or warns why there are none.
 // `simulation` is left as it is; `clusters` may be null.
 void add_band(Report& report, const Scenario& scenario, Simulation& simulation, ClusterStore* clusters);

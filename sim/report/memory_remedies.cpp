@@ -31,6 +31,7 @@ struct Held {
   MemoryUse standing;         // of the rank with the peak
   MemoryUse before_update;    // the most while the optimizer does not run
   Bytes optimizer_workspace;  // of all ranks together
+  double seconds = 0;         // that it took to find out (run_size.h)
 };
 
 MemoryUse peak_before_update(const Run& run, std::span<const MemoryUse> standing) {
@@ -53,17 +54,18 @@ std::int64_t telling_micro_batches(const Scenario& scenario) {
 }
 
 // A second iteration holds nothing that the first does not.
-Held held_by(Scenario scenario) {
+Held held_by(Scenario scenario, ClusterStore* clusters) {
   scenario.training.gradient_accumulation = telling_micro_batches(scenario);
   scenario.simulation.iterations = 1;
   scenario.simulation.fidelity = Fidelity::flow;
-  const Simulation simulation = simulate(scenario, {.with_first = false});
+  const Simulation simulation = simulate(scenario, {.with_first = false, .clusters = clusters});
   const std::vector<MemoryUse> standing = standing_memory(scenario, simulation);
   const MemoryPeak peak = find_memory_peak(simulation.steady, standing);
   return {.peak = peak.moment.use,
           .standing = standing[peak.representative],
           .before_update = peak_before_update(simulation.steady, standing),
-          .optimizer_workspace = simulation.job.process.optimizer_workspace};
+          .optimizer_workspace = simulation.job.process.optimizer_workspace,
+          .seconds = simulation.size.seconds()};
 }
 
 // With so many bytes more, or fewer, that the allocator hands out.
@@ -159,8 +161,11 @@ class Changes {
 
 class RemedySearch {
  public:
-  RemedySearch(const LoadedScenario& scenario, const ChangedScenario& changed)
-      : scenario_(scenario), changes_(scenario, changed), capacity_(scenario.cluster.gpu.memory) {}
+  RemedySearch(const LoadedScenario& scenario, const ChangedScenario& changed, ClusterStore* clusters)
+      : scenario_(scenario),
+        changes_(scenario, changed),
+        clusters_(clusters),
+        capacity_(scenario.cluster.gpu.memory) {}
 
   std::vector<MemoryRemedy> run() {
     try_recomputation();
@@ -192,9 +197,14 @@ class RemedySearch {
     return held.has_value();
   }
 
-  static std::optional<Held> try_to_hold(const Scenario& scenario) {
+  // Once all that was tried has taken as long as a prediction may, nothing more is.
+  std::optional<Held> try_to_hold(const Scenario& scenario) {
+    if (spent_ > most_seconds && !scenario_.simulation.accepts_any_size)
+      return std::nullopt;
     try {
-      return held_by(scenario);
+      Held held = held_by(scenario, clusters_);
+      spent_ += held.seconds;
+      return held;
     } catch (const TooLarge&) {
       return std::nullopt;
     }
@@ -264,14 +274,17 @@ class RemedySearch {
 
   const Scenario& scenario_;
   Changes changes_;
+  ClusterStore* clusters_;
   Bytes capacity_;
+  double spent_ = 0;  // seconds
   std::vector<MemoryRemedy> remedies_;
 };
 
 }  // namespace
 
-std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, const ChangedScenario& changed) {
-  return RemedySearch(scenario, changed).run();
+std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, const ChangedScenario& changed,
+                                               ClusterStore* clusters) {
+  return RemedySearch(scenario, changed, clusters).run();
 }
 
 std::string describe(const MemoryRemedy& remedy) {

@@ -10,7 +10,8 @@
 //            do, loaded as --set would load it: options that it leaves without a use go to their defaults.
 // Invariant: every remedy but more nodes keeps the global batch. Partitioned strategies come with their usual
 //            framework's defaults.
-// Cost:      a simulation of one iteration for each change.
+// Cost:      a simulation of one iteration for each change, together about as long as a prediction may take; what would
+//            come after that is not tried.
 
 #include <functional>
 #include <string>
@@ -18,6 +19,7 @@
 
 #include "sim/base/units.h"
 #include "sim/load/load.h"
+#include "sim/run/cluster_store.h"
 
 namespace lockstep {
 
@@ -31,7 +33,9 @@ struct MemoryRemedy {
 // The scenario as its file has it, with these changes on top. Throws ConfigError where they do not go together.
 using ChangedScenario = std::function<Scenario(const Overrides&)>;
 
-std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, const ChangedScenario& changed);
+// `clusters`: as in `predict`.
+std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, const ChangedScenario& changed,
+                                               ClusterStore* clusters = nullptr);
 
 // "training.recompute=full model.batch_per_gpu=4"
 std::string describe(const MemoryRemedy& remedy);

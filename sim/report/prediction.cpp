@@ -22,7 +22,10 @@ Report report_of(const LoadedScenario& scenario, const Simulation& simulation) {
 
 Prediction predict(const LoadedScenario& scenario, const PredictionOptions& options) {
   Prediction prediction{.scenario = solve_anchor(scenario), .simulation = {}, .report = {}};
-  prediction.simulation = simulate(prediction.scenario, {.clusters = options.clusters});
+  const BandRuns runs = options.with_band ? expected_band_runs(scenario) : BandRuns{};
+  prediction.simulation = simulate(
+      prediction.scenario,
+      {.clusters = options.clusters, .computing_ends = runs.computing, .message_ends = runs.messages});
   prediction.report = report_of(prediction.scenario, prediction.simulation);
   if (options.with_band)
     add_band(prediction.report, prediction.scenario, prediction.simulation, options.clusters);
@@ -54,6 +57,11 @@ Prediction ScenarioVariants::predict(const LoadedScenario& scenario, bool with_b
 
 Duration ScenarioVariants::predict_iteration(const Scenario& scenario) const {
   return lockstep::predict_iteration(scenario, &clusters_);
+}
+
+std::vector<MemoryRemedy> ScenarioVariants::find_remedies(const LoadedScenario& scenario) const {
+  return find_memory_remedies(
+      scenario, [&](const Overrides& changes) { return load({.changes = changes}); }, &clusters_);
 }
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/load/load.h"
+#include "sim/report/memory_remedies.h"
 #include "sim/report/report.h"
 #include "sim/run/cluster_store.h"
 
@@ -54,6 +55,8 @@ class ScenarioVariants {
 
   Prediction predict(const LoadedScenario& scenario, bool with_band = true) const;
   Duration predict_iteration(const Scenario& scenario) const;
+  // Of one of them that does not fit.
+  std::vector<MemoryRemedy> find_remedies(const LoadedScenario& scenario) const;
 
   // What the file says, before any change.
   const nlohmann::ordered_json& document() const { return document_; }

@@ -100,6 +100,7 @@ class LongRunner {
     work_.apply(input_.jitter, done_, coarse_.plan);
     const Timeline timeline = lockstep::run(coarse_.plan, input_.capacities, input_.routes);
     result_.events += timeline.events;
+    result_.shared += timeline.shared;
     for (const IterationOps& ops : iterations_) {
       if (is_over())
         return;

@@ -42,6 +42,7 @@ struct LongRun {
   std::vector<TimeAccount> accounts;  // by representative, of all iterations
   std::size_t critical = 0;           // the representative that ended last
   std::uint64_t events = 0;
+  std::uint64_t shared = 0;  // timeline.h
   std::optional<TimedOut> timed_out;
 };
 

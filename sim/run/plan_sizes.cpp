@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "sim/plan/coarse_plan.h"
-#include "sim/run/folding.h"
 #include "sim/run/run_extent.h"
 
 namespace lockstep {
@@ -31,17 +30,19 @@ PlanSizes::PlanSizes(const Scenario& scenario, const Cluster& cluster)
 
 WrittenPlan PlanSizes::write(const Job& job, PlanExtent extent, double runs) {
   extent.room = room_for_plan(scenario_);
+  const auto count = [&](const PlanSize& plan) {
+    size_.plans += plan;
+    size_.events += events_per_op * static_cast<double>(plan.steps()) * runs;
+    size_.long_run.draws += has_jitter(scenario_) ? static_cast<double>(plan.kernels) * runs : 0;
+  };
   try {
     WrittenPlan written = write_plan(job, cluster_, extent);
-    size_.plans += lockstep::size_of(written.plan);
-    size_.events += events_per_op * static_cast<double>(written.plan.step_count()) * runs;
-    size_.tied_ranks = std::max(size_.tied_ranks, tied_ranks(written));
+    count(lockstep::size_of(written.plan));
     return written;
   } catch (const PlanTooLarge& found) {
-    size_.plans += found.size;
-    size_.events += events_per_op * static_cast<double>(found.size.steps()) * runs;
+    count(found.size);
     size_.is_more = true;
-    refuse_if_large(scenario_, size_);
+    check();
     throw;
   }
 }
@@ -53,26 +54,21 @@ void PlanSizes::add_long_run(const WrittenPlan& steady) {
   const auto ops = static_cast<double>(coarsen(steady.plan, boundaries).plan.step_count());
   const double iterations =
       static_cast<double>(whole_periods(scenario_, scenario_.simulation.iterations) + 1);
-  size_.events += events_per_op * ops / static_cast<double>(steady.iterations.size()) * iterations;
+  const double times = events_per_op * iterations / static_cast<double>(steady.iterations.size());
+  size_.events += ops * times;
+  size_.long_run.merged += (static_cast<double>(steady.plan.step_count()) - ops) * times;
+  size_.long_run.accounts += iterations * size_.ranks;
+}
+
+void PlanSizes::add_report(const WrittenPlan& steady) {
+  size_.told =
+      static_cast<double>(std::ssize(steady.plan.kind) / std::ssize(steady.iterations)) / size_.ranks;
 }
 
 void PlanSizes::add_window(const WrittenPlan& steady, std::int64_t iterations) {
   const std::int64_t written = std::ssize(steady.iterations);
-  size_.plans.ops += std::ssize(steady.plan.kind) / written * iterations;
+  size_.long_run.window_ops += static_cast<double>(std::ssize(steady.plan.kind) / written * iterations);
   size_.plans.messages += static_cast<std::int64_t>(steady.plan.message_count) / written * iterations;
-  size_.plans.relays += std::ssize(steady.plan.relays) / written * iterations;
-}
-
-// At `flow` a collective is one transfer, whatever its algorithm.
-std::uint32_t PlanSizes::tied_ranks(const WrittenPlan& written) const {
-  if (scenario_.simulation.fidelity == Fidelity::flow)
-    return 0;
-  const std::vector<Communication>& all = written.iterations.back().communications;
-  const auto tied = std::count_if(all.begin(), all.end(), [](const Communication& communication) {
-    return !folds(std::string(communication.algorithm));
-  });
-  return static_cast<std::uint32_t>(size_.ranks * static_cast<double>(tied) /
-                                    static_cast<double>(std::max<std::size_t>(all.size(), 1)));
 }
 
 }  // namespace lockstep

@@ -21,19 +21,23 @@ class PlanSizes {
  public:
   PlanSizes(const Scenario& scenario, const Cluster& cluster);
 
-  // So many iterations of the run are like those of this plan, its own among them.
+  // It is run so many times.
   WrittenPlan write(const Job& job, PlanExtent extent, double runs = 1);
 
   // Where windows of a long run follow: merged as they will be, the steady iterations tell its events.
   void add_long_run(const WrittenPlan& steady);
   void add_window(const WrittenPlan& steady, std::int64_t iterations);
+  void add_report(const WrittenPlan& steady);
   void add_events(double events) { size_.events += events; }
+  void add_rehearsed(double events) {
+    size_.events += events;
+    size_.rehearsed += events;
+  }
   const RunSize& size() const { return size_; }
+  // As if nobody shared anything: who does shows once it runs (size_watch.h).
   void check() const { refuse_if_large(scenario_, size_); }
 
  private:
-  std::uint32_t tied_ranks(const WrittenPlan& written) const;
-
   const Scenario& scenario_;
   const Cluster& cluster_;
   RunSize size_;

@@ -94,13 +94,16 @@ void RepricedRun::run(const PriceChange& change) {
     simulation_.updates = run_updates(priced, simulation_.job, simulation_.cluster->topology,
                                       factor_of(change.messages, updates_->pushed.count()));
   else if (strategy_of(scenario_).fuse != nullptr && change.compute_ppm != million)
-    run_anew(priced);
+    run_anew(std::move(priced));
   else
     run_plan_again(priced, change);
 }
 
-void RepricedRun::run_anew(const Scenario& priced) {
+// Of a long run no more than the details are of.
+void RepricedRun::run_anew(Scenario priced) {
   take_plan_back();
+  if (is_long_run(priced))
+    priced.simulation.iterations = 1;
   put_aside_ = std::exchange(simulation_.steady,
                              simulate(priced, {.with_first = false, .clusters = clusters_}).steady);
 }

@@ -48,7 +48,7 @@ class RepricedRun {
   bool sends_messages() const { return sends_messages_; }
 
  private:
-  void run_anew(const Scenario& priced);
+  void run_anew(Scenario priced);
   void run_plan_again(const Scenario& priced, const PriceChange& change);
   void take_plan_back();
   void restore_messages();

@@ -60,10 +60,14 @@ Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const
   return run;
 }
 
-Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster) {
+Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster,
+             SizeWatch* watch) {
   Run run = prepare(std::move(written), scenario, job, cluster);
   disturb_kernels(run, scenario, cluster);
-  run.timeline = lockstep::run(run.plan, cluster.topology.capacities(), run.routes);
+  run.timeline = lockstep::run(run.plan, cluster.topology.capacities(), run.routes,
+                               watch != nullptr ? watch->of(run.plan) : RunWatch{});
+  if (watch != nullptr)
+    watch->take_in(run.plan, run.timeline);
   return run;
 }
 

@@ -13,6 +13,7 @@
 #include "sim/plan/timeline.h"
 #include "sim/run/cluster.h"
 #include "sim/run/long_run.h"
+#include "sim/run/size_watch.h"
 #include "sim/run/written_plan.h"
 #include "sim/scenario/scenario.h"
 
@@ -34,7 +35,9 @@ Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const
 // What the kernels of a plan that is written take: as priced, for batches of their lengths, disturbed.
 void price_again(Run& run, const Scenario& scenario, const Job& job, const Cluster& cluster);
 
-Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster);
+// `watch`: null: nobody is told of it.
+Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, const Cluster& cluster,
+             SizeWatch* watch = nullptr);
 
 // The run ends with the first collective that waits too long. What is reported are the iterations before it;
 // where there is none after the warm-up, the one it lies in, as if it had been let go on.

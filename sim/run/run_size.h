@@ -7,11 +7,12 @@
 // Idea:      plans are written before they are run, and what is written can be counted: every op starts and
 //            ends, which makes two events. So the writers themselves say how large a run is, and no second
 //            list of strategies can drift from them. A writer stops where its room ends; what stands before
-//            any plan, the cluster's links and the flows of its rings, is scaled up from two nodes.
+//            any plan, the cluster's links and the flows of its rings, is scaled up from two nodes. Who shares links
+//            with whom no plan tells: that is counted while the first of a run is run (size_watch.h).
 // Invariant: the same scenario is refused on every machine: limits and costs are constants, and nothing reads
 //            a clock or how much memory there is. --yes accepts any size.
 // Cost:      nothing where clusters are small; else building two nodes of it.
-// Reference: constants of `lockstep_benchmark`, see run_size.cpp.
+// Reference: the table of costs in run_size.cpp, and how it was measured.
 
 #include <cstdint>
 #include <string>
@@ -21,6 +22,14 @@
 
 namespace lockstep {
 
+// Of iterations that are run window by window, or that vary, beyond those that are shown.
+struct LongRunSize {
+  double window_ops = 0;  // written, and merged
+  double accounts = 0;    // each rank's of each iteration
+  double draws = 0;       // how much longer a kernel takes than it should
+  double merged = 0;      // events that it does without, for kernels in a row are one there
+};
+
 struct RunSize {
   double nodes = 0;
   double links = 0;
@@ -28,23 +37,29 @@ struct RunSize {
   double layers = 0;           // of the model
   double tensors = 0;          // its parameters
   PlanSize plans = {};         // that stand in memory together
-  double events = 0;           // of all that the engine runs
+  LongRunSize long_run = {};
+  double told = 0;             // ops of one rank in one iteration, which pages and documents list one by one
+  double events = 0;           // of all that the engine runs, rehearsals and the ends of a band among it
+  double rehearsed = 0;        // events among these
+  double shared = 0;           // what sharing links takes of it (timeline.h)
   double multiplications = 0;  // of small models that are really trained
   bool is_more = false;        // than this: counting stopped here
-  // Whose messages share links, so that each event is about all of them: of algorithms that do not fold, on
-  // average over the events.
-  std::uint32_t tied_ranks = 0;
+  bool has_seen_sharing = false;  // else `shared` is what is usual
 
   double bytes() const;    // at the highest
-  double seconds() const;  // on one core
+  double seconds() const;  // of a core
 };
 
-// Of one simulation; a prediction is three of them, one after another.
-inline constexpr double most_bytes = 2e9;
-inline constexpr double most_seconds = 20;
+// Of a prediction, its band included; what comes after it, remedies and a comparison, has as much again.
+inline constexpr double most_bytes = 1e9;
+inline constexpr double most_seconds = 5;
 
 // Every op starts and ends.
 inline constexpr double events_per_op = 2;
+
+// Of so many events before any of them has happened: nobody shares where one rank stands for all, or a collective is
+// one transfer; else a few links and flows an event, of which there may be none or four times as many.
+double usually_shared(const Scenario& scenario, double ranks, double events);
 
 // What one plan may take, in bytes as plan_size.h counts them.
 std::int64_t room_for_plan(const Scenario& scenario);

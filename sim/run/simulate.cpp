@@ -8,6 +8,7 @@
 #include "sim/run/plan_sizes.h"
 #include "sim/run/rehearsal.h"
 #include "sim/run/run_extent.h"
+#include "sim/run/size_watch.h"
 
 namespace lockstep {
 namespace {
@@ -20,28 +21,40 @@ struct WrittenRun {
   RunSize size;
 };
 
+struct Rehearsals {
+  std::vector<std::string> notes;
+  double events = 0;  // of all of them
+};
+
 LentCluster find_cluster(const Scenario& scenario, RoleDetail detail, ClusterStore* clusters);
-std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job);
-WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster, bool with_first);
+Rehearsals rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job,
+                                  const SimulationOptions& options);
+WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster,
+                     const SimulationOptions& options, double rehearsed_events);
 void run_all_iterations(Simulation& simulation, const Scenario& scenario, std::int64_t window);
+
+bool writes_first(const Scenario& scenario, const SimulationOptions& options) {
+  return options.with_first && has_first_iteration(scenario);
+}
 
 Simulation run_scenario(const Scenario& scenario, const SimulationOptions& options) {
   Simulation simulation;
   simulation.job = describe_job(scenario);
   simulation.cluster = find_cluster(scenario, RoleDetail::rings, options.clusters);
-  simulation.notes = rehearse_within_limits(scenario, *simulation.cluster, simulation.job);
-  const bool with_first = options.with_first && has_first_iteration(scenario);
-  WrittenRun written = write_run(scenario, simulation.job, *simulation.cluster, with_first);
+  Rehearsals rehearsals = rehearse_within_limits(scenario, *simulation.cluster, simulation.job, options);
+  simulation.notes = std::move(rehearsals.notes);
+  WrittenRun written = write_run(scenario, simulation.job, *simulation.cluster, options, rehearsals.events);
   if (needs_finer_roles(scenario, simulation.cluster->groups, written.steady.iterations)) {
     written = {};
     simulation.cluster = find_cluster(scenario, RoleDetail::all_flows, options.clusters);
-    written = write_run(scenario, simulation.job, *simulation.cluster, with_first);
+    written = write_run(scenario, simulation.job, *simulation.cluster, options, rehearsals.events);
   }
   const Cluster& cluster = *simulation.cluster;
   simulation.size = written.size;
-  if (with_first)
-    simulation.first = run_plan(std::move(written.first), scenario, simulation.job, cluster);
-  simulation.steady = run_plan(std::move(written.steady), scenario, simulation.job, cluster);
+  SizeWatch watch(scenario, simulation.size);
+  if (writes_first(scenario, options))
+    simulation.first = run_plan(std::move(written.first), scenario, simulation.job, cluster, &watch);
+  simulation.steady = run_plan(std::move(written.steady), scenario, simulation.job, cluster, &watch);
   simulation.timed_out = end_at_timeout(simulation.steady, scenario);
   run_all_iterations(simulation, scenario, written.window);
   return simulation;
@@ -52,32 +65,45 @@ LentCluster find_cluster(const Scenario& scenario, RoleDetail detail, ClusterSto
                              : LentCluster(build_cluster(scenario, detail).release());
 }
 
-std::vector<std::string> rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job) {
-  std::vector<std::string> notes = rehearse(job, scenario.cluster.ranks(), [&](const Job& tried) {
+Rehearsals rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job,
+                                  const SimulationOptions& options) {
+  Rehearsals rehearsals;
+  const double times = 1.0 + options.computing_ends;
+  rehearsals.notes = rehearse(job, scenario.cluster.ranks(), [&](const Job& tried) {
     PlanSizes sizes(scenario, cluster);
-    WrittenPlan written = sizes.write(tried, {.iterations = 2}, rehearsals(scenario));
+    WrittenPlan written = sizes.write(tried, {.iterations = 2}, lockstep::rehearsals(scenario) * times);
     sizes.check();
-    return run_plan(std::move(written), scenario, tried, cluster);
+    RunSize size = sizes.size();
+    SizeWatch watch(scenario, size);
+    Run run = run_plan(std::move(written), scenario, tried, cluster, &watch);
+    rehearsals.events += static_cast<double>(run.timeline.events);
+    return run;
   });
   if (!cluster.world.mesh_cycles.are_most)
-    notes.push_back("rings: " + describe(cluster.world.mesh_cycles));
-  return notes;
+    rehearsals.notes.push_back("rings: " + describe(cluster.world.mesh_cycles));
+  return rehearsals;
 }
 
-WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster, bool with_first) {
+WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster,
+                     const SimulationOptions& options, double rehearsed_events) {
   PlanSizes sizes(scenario, cluster);
   const bool is_long = is_long_run(scenario);
+  const bool is_asynchronous = strategy_of(scenario).is_asynchronous;  // its plan is of one worker, once
+  const double ends = options.computing_ends + options.message_ends;
   WrittenRun written;
-  if (with_first || is_long)  // whose length a window goes by
+  if (writes_first(scenario, options) || is_long)  // whose length a window goes by
     written.first = sizes.write(job, {.is_first = true});
-  written.steady = sizes.write(job, {.iterations = whole_periods(scenario, shown_iterations(scenario)) + 1});
+  written.steady = sizes.write(job, {.iterations = whole_periods(scenario, shown_iterations(scenario)) + 1},
+                               1 + (is_asynchronous ? 0 : ends));
+  sizes.add_report(written.steady);
   if (is_long) {
     written.window = window_length(scenario, written.first.plan.step_count());
     sizes.add_long_run(written.steady);
     sizes.add_window(written.steady, written.window);
   }
-  if (strategy_of(scenario).is_asynchronous)
-    sizes.add_events(expected_update_events(scenario));
+  sizes.add_rehearsed(rehearsed_events * (1 + options.computing_ends));
+  if (is_asynchronous)
+    sizes.add_events(expected_update_events(scenario) * (1 + ends));
   sizes.check();
   written.size = sizes.size();
   return written;

@@ -38,6 +38,10 @@ struct SimulationOptions {
   // Iteration 1 is its own plan, which only reports look at.
   bool with_first = true;
   ClusterStore* clusters = nullptr;  // which outlives the simulation; none: it builds its own
+  // How often the steady iterations will be run again where computing, and where messages, cost otherwise: its size
+  // includes that.
+  int computing_ends = 0;
+  int message_ends = 0;
 };
 
 // Whether iteration 1 has a plan of its own. That of a program, or of a model that is cut, is the warm-up, without the weights that

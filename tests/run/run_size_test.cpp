@@ -49,7 +49,7 @@ TEST_CASE(
                                         .fold = false});
   CHECK(contains(found, "gpt2_ddp_1024_step.json: /simulation: "));
   CHECK(contains(found, "1024 ranks simulated one by one"));
-  CHECK(contains(found, "2 GB"));
+  CHECK(contains(found, "1 GB and 5 s"));
   CHECK(contains(found, "fidelity \"flow\""));
   CHECK(contains(found, "no --no-fold"));
   CHECK(contains(found, "--yes"));

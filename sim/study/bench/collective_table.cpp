@@ -242,17 +242,18 @@ Duration CollectiveBench::host_time(CollectiveOp op) const {
 }
 
 RunSize CollectiveBench::sized(const PlanSize& plan) const {
-  return {.nodes = static_cast<double>(cluster_->topology.nodes()),
-          .links = static_cast<double>(cluster_->topology.links().size()),
-          .ranks = static_cast<double>(cluster_->symmetry.roles.representatives.size()),
-          .plans = plan,
-          .events = events_per_op * static_cast<double>(plan.steps())};
+  RunSize size{.nodes = static_cast<double>(cluster_->topology.nodes()),
+               .links = static_cast<double>(cluster_->topology.links().size()),
+               .ranks = static_cast<double>(cluster_->symmetry.roles.representatives.size()),
+               .plans = plan,
+               .events = events_per_op * static_cast<double>(plan.steps())};
+  size.shared = usually_shared(scenario_, size.ranks, size.events);
+  return size;
 }
 
 // Collectives that are run alike are as large, whatever their bytes: one of each kind is written.
 RunSize CollectiveBench::size_of(std::span<const Asked> collectives) const {
   RunSize size = sized({});
-  double tied_events = 0;
   std::map<std::tuple<CollectiveOp, const Collective*, std::uint8_t, std::uint32_t>, PlanSize> kinds;
   for (const Asked& asked : collectives) {
     const auto [kind, is_new] =
@@ -264,11 +265,10 @@ RunSize CollectiveBench::size_of(std::span<const Asked> collectives) const {
     }
     const double events = events_per_op * static_cast<double>(kind->second.steps());
     size.events += events;
-    tied_events += asked.choice.collective->folds ? 0 : events;
     if (kind->second.bytes() > size.plans.bytes())
       size.plans = kind->second;
   }
-  size.tied_ranks = static_cast<std::uint32_t>(size.ranks * tied_events / std::max(size.events, 1.0));
+  size.shared = usually_shared(scenario_, size.ranks, size.events);
   return size;
 }
 

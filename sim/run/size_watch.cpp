@@ -1,0 +1,42 @@
+#include "sim/run/size_watch.h"
+
+namespace lockstep {
+namespace {
+
+// Some hundredths of a second: what sharing takes then shows.
+constexpr std::uint64_t first_look = 1 << 18;
+
+double events_of(const Plan& plan) {
+  return events_per_op * static_cast<double>(plan.step_count());
+}
+
+}  // namespace
+
+RunWatch SizeWatch::of(const Plan& plan) {
+  return {.first_look = first_look,
+          .look = [this, events = events_of(plan)](const RunProgress& progress) { look(progress, events); }};
+}
+
+void SizeWatch::take_in(const Plan& plan, const Timeline& timeline) {
+  if (timeline.events > 0)
+    expect(static_cast<double>(timeline.shared) / events_of(plan));
+}
+
+// Before anything is sent nothing is known of sharing.
+void SizeWatch::look(const RunProgress& progress, double events) {
+  if (progress.sent == 0)
+    return;
+  const double part = static_cast<double>(progress.sent) / static_cast<double>(progress.to_send);
+  expect(static_cast<double>(progress.shared) / part / events);
+}
+
+void SizeWatch::expect(double shared_by_event) {
+  RunSize found = size_;
+  found.shared = shared_by_event * (size_.events + size_.long_run.merged);
+  found.has_seen_sharing = true;
+  if (!size_.has_seen_sharing)
+    size_ = found;
+  refuse_if_large(scenario_, found);
+}
+
+}  // namespace lockstep
