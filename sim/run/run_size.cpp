@@ -38,7 +38,7 @@ constexpr Cost account{.ns = 1500};  // a rank's time in an iteration, put down 
 constexpr Cost draw{.ns = 120};
 constexpr Cost layer{8000, 5000};  // as stated, as written back, and its work
 constexpr Cost tensor{0, 200};
-constexpr Cost told{4000, 1400};  // a piece of the critical path, in a document and on a page
+constexpr Cost told{4000, 800};  // a piece of the critical path, in a document and on a page
 constexpr Cost multiplication{.ns = 1};
 
 // Shared by an event where it is not known.
