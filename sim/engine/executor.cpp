@@ -1,6 +1,7 @@
 #include "sim/engine/executor.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/base/check.h"
 #include "sim/engine/event_queue.h"
@@ -26,6 +27,8 @@ static_assert(tag_bits + FlowNetwork::ticket_bits == 32);
 // What the network calls an op is a relay, if this bit is set.
 constexpr std::uint32_t relay_bit = 1u << 31;
 
+}  // namespace
+
 class Executor {
  public:
   Executor(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes)
@@ -45,23 +48,26 @@ class Executor {
       pools_.push_back(
           {.free_slots = lane.slots, .is_pool = lane.slots > 1 && lane.discipline == Discipline::in_order});
     make_queues();
-  }
-
-  Timeline run(const RunWatch& watch) {
-    std::uint64_t next_look = watch.first_look;
     for (std::uint32_t op = 0; op < plan_.size(); ++op)
       if (waiting_for_[op] == 0)
         schedule_start(OpId{op});
+  }
+
+  bool advance(std::uint64_t until) {
     Event event;
     while (queue_.advance()) {
       while (queue_.next(event)) handle(event);
       for (const Completion& completion : network_.solve(queue_.now()))
         queue_.push(completion.time, completion.slot, completion.ticket << tag_bits | completion_tag);
-      if (timeline_.events + network_.shared() < next_look)
-        continue;
-      watch.look(progress());
-      next_look = 2 * (timeline_.events + network_.shared());
+      if (counted() >= until)
+        return true;
     }
+    return false;
+  }
+
+  std::uint64_t counted() const { return timeline_.events + network_.shared(); }
+
+  Timeline finish() {
     ended_ += rows_.passed();
     timeline_.events += 2 * rows_.passed();
     timeline_.shared = network_.shared();
@@ -69,7 +75,6 @@ class Executor {
     return std::move(timeline_);
   }
 
- private:
   RunProgress progress() const {
     RunProgress progress{.events = timeline_.events + 2 * rows_.passed(),
                          .shared = network_.shared(),
@@ -84,6 +89,7 @@ class Executor {
     return progress;
   }
 
+ private:
   void handle(const Event& event) {
     switch (event.tag & tag_mask) {
       case start_tag:
@@ -342,11 +348,31 @@ class Executor {
   std::size_t arrived_ = 0;  // messages of relays
 };
 
-}  // namespace
+PlanRun::PlanRun(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes)
+    : executor_(std::make_unique<Executor>(plan, capacities, routes)) {}
 
-Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes,
-             const RunWatch& watch) {
-  return Executor(plan, capacities, routes).run(watch);
+PlanRun::~PlanRun() = default;
+
+bool PlanRun::advance(std::uint64_t until) {
+  return executor_->advance(until);
+}
+
+std::uint64_t PlanRun::counted() const {
+  return executor_->counted();
+}
+
+RunProgress PlanRun::progress() const {
+  return executor_->progress();
+}
+
+Timeline PlanRun::finish() {
+  return executor_->finish();
+}
+
+Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes) {
+  Executor executor(plan, capacities, routes);
+  executor.advance(std::numeric_limits<std::uint64_t>::max());
+  return executor.finish();
 }
 
 }  // namespace lockstep

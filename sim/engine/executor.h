@@ -9,14 +9,13 @@
 //            Starts and ends are events; the network is solved once at the end of each instant. Of a row of kernels
 //            (network/kernel_rows.h) only the first start and the last end are.
 // Invariant: at one instant events run in the order they were scheduled; a plan that cannot finish
-//            (a dependency cycle) is a bug of its writer and is reported as one. Who watches a run changes nothing
-//            of it, unless by ending it.
+//            (a dependency cycle) is a bug of its writer and is reported as one. Where a run is halted to look at
+//            changes nothing of it.
 // Cost:      two queue events an op or message of a relay (three for a transfer with latency); no allocation
 //            once warm.
 
 #include <cstdint>
-#include <functional>
-#include <limits>
+#include <memory>
 #include <span>
 
 #include "sim/base/units.h"
@@ -34,15 +33,28 @@ struct RunProgress {
   std::uint64_t to_send = 0;  // of the whole plan
 };
 
-// Is told of a run when so much of it has been done, and whenever that has doubled. What it throws ends the run.
-struct RunWatch {
-  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t first_look = never;  // events, and links and flows weighed, together
-  std::function<void(const RunProgress&)> look = {};
+class Executor;
+
+// A run that can be halted to see how far it has come. The plan, the capacities and the routes must outlive it.
+class PlanRun {
+ public:
+  // `capacities` by LinkId; route i of `routes` belongs to path i of `plan`.
+  PlanRun(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes);
+  ~PlanRun();
+
+  // Goes on until so many events, and links and flows weighed, have been counted together; false: all has ended.
+  bool advance(std::uint64_t until);
+  std::uint64_t counted() const;
+  // A pass over the plan's ops.
+  RunProgress progress() const;
+  // Once all has ended.
+  Timeline finish();
+
+ private:
+  std::unique_ptr<Executor> executor_;
 };
 
 // `capacities` by LinkId; route i of `routes` belongs to path i of `plan`.
-Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes,
-             const RunWatch& watch = {});
+Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes);
 
 }  // namespace lockstep

@@ -64,10 +64,9 @@ Run run_plan(WrittenPlan written, const Scenario& scenario, const Job& job, cons
              SizeWatch* watch) {
   Run run = prepare(std::move(written), scenario, job, cluster);
   disturb_kernels(run, scenario, cluster);
-  run.timeline = lockstep::run(run.plan, cluster.topology.capacities(), run.routes,
-                               watch != nullptr ? watch->of(run.plan) : RunWatch{});
-  if (watch != nullptr)
-    watch->take_in(run.plan, run.timeline);
+  const auto capacities = cluster.topology.capacities();
+  run.timeline = watch != nullptr ? watch->run(run.plan, capacities, run.routes)
+                                  : lockstep::run(run.plan, capacities, run.routes);
   return run;
 }
 

@@ -12,14 +12,14 @@ double events_of(const Plan& plan) {
 
 }  // namespace
 
-RunWatch SizeWatch::of(const Plan& plan) {
-  return {.first_look = first_look,
-          .look = [this, events = events_of(plan)](const RunProgress& progress) { look(progress, events); }};
-}
-
-void SizeWatch::take_in(const Plan& plan, const Timeline& timeline) {
+Timeline SizeWatch::run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes) {
+  PlanRun running(plan, capacities, routes);
+  for (std::uint64_t until = first_look; running.advance(until); until = 2 * running.counted())
+    look(running.progress(), events_of(plan));
+  Timeline timeline = running.finish();
   if (timeline.events > 0)
     expect(static_cast<double>(timeline.shared) / events_of(plan));
+  return timeline;
 }
 
 // Before anything is sent nothing is known of sharing.

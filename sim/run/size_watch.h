@@ -21,10 +21,8 @@ class SizeWatch {
   // Both must outlive it. What the first look finds is put down in `size`.
   SizeWatch(const Scenario& scenario, RunSize& size) : scenario_(scenario), size_(size) {}
 
-  // To be told of a run of this plan.
-  RunWatch of(const Plan& plan);
-  // Such a run is over: what is still to come is like it.
-  void take_in(const Plan& plan, const Timeline& timeline);
+  // The plan, run under its eyes; what is still to come is like it.
+  Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes);
 
  private:
   void look(const RunProgress& progress, double events);
