@@ -17,6 +17,7 @@
 #include "sim/run/loss_operators.h"
 #include "sim/run/model_stages.h"
 #include "sim/run/process_memory.h"
+#include "sim/run/run_size.h"
 #include "sim/training/activations.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 
@@ -742,6 +743,7 @@ Job describe_work(const Scenario& scenario) {
 }
 
 Job describe_job(const Scenario& scenario) {
+  refuse_if_surely_large(scenario);
   Job job = describe_work(scenario);
   describe_hosts(job, scenario);
   return job;

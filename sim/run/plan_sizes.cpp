@@ -29,7 +29,7 @@ PlanSizes::PlanSizes(const Scenario& scenario, const Cluster& cluster)
     : scenario_(scenario), cluster_(cluster), size_(size_of(scenario, cluster)) {}
 
 WrittenPlan PlanSizes::write(const Job& job, PlanExtent extent, double runs) {
-  extent.room = room_for_plan(scenario_);
+  extent.room = room_for_plan(scenario_, size_.plans);
   const auto count = [&](const PlanSize& plan) {
     size_.plans += plan;
     size_.events += events_per_op * static_cast<double>(plan.steps()) * runs;

@@ -139,6 +139,10 @@ std::string leading_part(const RunSize& size) {
       ->what;
 }
 
+bool is_large(const RunSize& size) {
+  return size.bytes() > most_bytes || size.seconds() > most_seconds || size.is_more;
+}
+
 bool has_alike_algorithm(const Scenario& scenario) {
   const Collective* asked = Registry<Collective>::find(scenario.communication.algorithm);
   return scenario.cluster.nodes == 1 || (asked != nullptr && asked->folds);
@@ -183,15 +187,25 @@ double usually_shared(const Scenario& scenario, double ranks, double events) {
   return scenario.simulation.fidelity == Fidelity::step && ranks > 1 ? cost::usual_share * events : 0;
 }
 
-std::int64_t room_for_plan(const Scenario& scenario) {
+RunSize least_size(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const auto layers = static_cast<double>(scenario.model.model.layers.size());
+  const double passes = layers * static_cast<double>(training.gradient_accumulation);
+  return {.layers = layers,
+          .plans = {.ops = static_cast<std::int64_t>(passes)},
+          .told = passes / static_cast<double>(training.layout.pipeline),
+          .events = events_per_op * passes};
+}
+
+std::int64_t room_for_plan(const Scenario& scenario, const PlanSize& standing) {
   if (scenario.simulation.accepts_any_size)
     return std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>(most_bytes / run_bytes_per_plan_byte);
+  const auto room = static_cast<std::int64_t>(most_bytes / run_bytes_per_plan_byte);
+  return std::max<std::int64_t>(room - standing.bytes(), 0);
 }
 
 void refuse_if_large(const Scenario& scenario, const RunSize& size) {
-  const bool is_small = size.bytes() <= most_bytes && size.seconds() <= most_seconds && !size.is_more;
-  if (is_small || scenario.simulation.accepts_any_size)
+  if (!is_large(size) || scenario.simulation.accepts_any_size)
     return;
   const std::string problem = fmt::format(
       "/simulation: found what would take {}{} of memory and {}, for it has {}; "
@@ -199,6 +213,12 @@ void refuse_if_large(const Scenario& scenario, const RunSize& size) {
       size.is_more ? "more than " : "about ", rough_bytes(size.bytes()), seconds_text(scenario, size),
       leading_part(size), rough_bytes(most_bytes), rough_seconds(most_seconds), remedies(scenario));
   throw TooLarge(in_file(scenario, problem));
+}
+
+void refuse_if_surely_large(const Scenario& scenario) {
+  RunSize least = least_size(scenario);
+  least.is_more = is_large(least);
+  refuse_if_large(scenario, least);
 }
 
 std::string rough_seconds(double seconds) {

@@ -61,11 +61,16 @@ inline constexpr double events_per_op = 2;
 // one transfer; else a few links and flows an event, of which there may be none or four times as many.
 double usually_shared(const Scenario& scenario, double ranks, double events);
 
-// What one plan may take, in bytes as plan_size.h counts them.
-std::int64_t room_for_plan(const Scenario& scenario);
+// At least: that each micro-batch goes forward through each layer once. Known before anything is written.
+RunSize least_size(const Scenario& scenario);
+
+// What one plan may take, in bytes as plan_size.h counts them, beside those that stand already.
+std::int64_t room_for_plan(const Scenario& scenario, const PlanSize& standing = {});
 
 // Throws ConfigError when this is too much: how much it is, what makes it so much, and what would be less.
 void refuse_if_large(const Scenario& scenario, const RunSize& size);
+// The same, where its least size is too much already.
+void refuse_if_surely_large(const Scenario& scenario);
 
 // "12 s", "1.5 GB": for people, about two digits.
 std::string rough_seconds(double seconds);

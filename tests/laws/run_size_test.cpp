@@ -160,6 +160,11 @@ void check_estimate(const LoadedScenario& scenario) {
   const double held = static_cast<double>(testing::highest_heap() - before);
   const RunSize& expected = prediction.simulation.size;
   const RunSize counted = counted_afterwards(prediction);
+  const RunSize least = least_size(prediction.scenario);
+  CHECK(least.told <= expected.told);
+  CHECK(least.events <= expected.events);
+  CHECK(least.bytes() <= expected.bytes());
+  CHECK(least.seconds() <= expected.seconds());
   CAPTURE(expected.seconds());
   CAPTURE(counted.seconds());
   if (std::max(expected.seconds(), counted.seconds()) > least_seconds)
@@ -226,6 +231,19 @@ TEST_CASE("Time and memory of what is large are known within a factor of two") {
                          .overrides = large.changes,
                          .fold = large.fold,
                          .fidelity = large.fidelity}));
+  }
+}
+
+// Nothing is written, priced or walked for them before.
+TEST_CASE("A million micro-batches are refused before they take memory") {
+  for (const char* name : {"resnet50_ddp_2x8_a100", "zero2_gpt2_xl", "pipeline_four_stages", "fsdp_llama2_7b"}) {
+    CAPTURE(std::string(name));
+    testing::forget_highest_heap();
+    const std::size_t before = testing::heap_in_use();
+    const LoadRequest request{.path = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/" + name + ".json",
+                              .overrides = {{"training.gradient_accumulation", "1000000"}}};
+    CHECK_THROWS_AS(predict(load(request)), ConfigError);
+    CHECK(testing::highest_heap() - before < 50'000'000);
   }
 }
 

@@ -226,7 +226,9 @@ TEST_CASE("Strangers who announce much and say all they may hold less than 64 Ki
     greedy.send(length_of(most_message_bytes) + noise(60'000));
     greedy.drain();  // turned away at once
   }
+#ifndef __SANITIZE_ADDRESS__  // which keeps what is given back
   CHECK(resident() - before < static_cast<std::int64_t>(count) * 65'536);
+#endif
   {
     Rendezvous rendezvous(options_of(listener, 1, 2));
     work_together(rendezvous);

@@ -25,7 +25,7 @@ std::string read(const std::string& file, bool notes_progress = true) {
 
 std::string long_text() {
   std::string text;
-  for (int i = 0; text.size() < (1 << 20); ++i) text += std::to_string(i * i) + " ";
+  for (std::int64_t i = 0; text.size() < (1 << 20); ++i) text += std::to_string(i * i) + " ";
   return text;
 }
 

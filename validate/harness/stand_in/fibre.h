@@ -30,9 +30,21 @@ class Fibre {
  private:
   static void enter(unsigned high, unsigned low);
   void start();
+  void go_on();
+
+  // What AddressSanitizer has to know of a stack that is left and comes back.
+  struct Side {
+    void* kept = nullptr;
+    const void* bottom = nullptr;
+    std::size_t bytes = 0;
+  };
+  static void leave(Side& from, const Side& to);
+  static void arrive(const Side& at, Side* from);
 
   void (*body_)();
   void* stack_ = nullptr;
+  Side inner_;
+  Side outer_;
   bool has_started_ = false;
   std::jmp_buf inside_ = {};
   std::jmp_buf outside_ = {};
