@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "models/primitives.h"
+
 namespace lockstep {
 
 namespace {
@@ -133,7 +135,8 @@ FeatureMap ImageNetwork::dropout(const std::string& name, const FeatureMap& inpu
                       .forward_elements = 2 * elements,
                       .backward_elements = 2 * elements,
                       .saved_bytes = elements,
-                      .pointwise_elements = elements},
+                      .pointwise_elements = elements,
+                      .composition = dropout_of_primitives(elements)},
                      {input.activation});
   return feature_map(input.channels, input.height, input.width);
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "models/primitives.h"
 #include "sim/base/check.h"
 
 namespace lockstep {
@@ -88,25 +89,27 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
   const int bias_kernels = matmul.bias.empty() ? 0 : 1;
   const std::int64_t weights =
       parameter_elements(matmul.weight) + (matmul.bias.empty() ? 0 : parameter_elements(matmul.bias));
-  add_layer({.name = matmul.name,
-             .kind = LayerKind::matmul,
-             .split = matmul.split,
-             .parameters = completed_parameters(matmul),
-             .forward_flops = flops,
-             .backward_input_flops = needs_input_gradient ? flops : 0,
-             .backward_weight_flops = flops,
-             .forward_elements = traffic,
-             .backward_elements = traffic * (needs_input_gradient ? 2 : 1) + bias_kernels * output.elements,
-             .saved_elements = keep(input),
-             .autocast_bytes = cast,
-             .weight_elements = weights,
-             .gradient_elements = weights,
-             .product = matmul.product,
-             .backward_pass_elements = bias_kernels * output.elements,
-             .backward_passes = bias_kernels,
-             .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels,
-             .is_expert = matmul.is_expert},
-            {input});
+  add_layer(
+      {.name = matmul.name,
+       .kind = LayerKind::matmul,
+       .split = matmul.split,
+       .parameters = completed_parameters(matmul),
+       .forward_flops = flops,
+       .backward_input_flops = needs_input_gradient ? flops : 0,
+       .backward_weight_flops = flops,
+       .forward_elements = traffic,
+       .backward_elements = traffic * (needs_input_gradient ? 2 : 1) + bias_kernels * output.elements,
+       .saved_elements = keep(input),
+       .autocast_bytes = cast,
+       .weight_elements = weights,
+       .gradient_elements = weights,
+       .product = matmul.product,
+       .backward_pass_elements = bias_kernels * output.elements,
+       .backward_passes = bias_kernels,
+       .composition = matmul.bias.empty() ? std::nullopt : std::optional(bias_of_primitives(output.elements)),
+       .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels,
+       .is_expert = matmul.is_expert},
+      {input});
   return output;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/primitives.h"
+
 namespace lockstep {
 namespace {
 
@@ -82,6 +84,7 @@ Tokens TokenNetwork::norm(const std::string& name, const Tokens& input, NormKind
               .backward_kernels = 2};  // input; weight and bias
   if (builder_.has_parameter(name + ".bias"))
     layer.parameters.push_back(builder_.parameter(name + ".bias"));
+  layer.composition = is_composed ? rms_norm_of_primitives(elements) : layer_norm_of_primitives(elements);
   layer.weight_elements = layer.gradient_elements =
       input.width * static_cast<std::int64_t>(layer.parameters.size());
   builder_.add_layer(std::move(layer), {input.activation});
@@ -96,7 +99,8 @@ Tokens TokenNetwork::dropout(const std::string& name, const Tokens& input) {
                       .forward_elements = 2 * elements,
                       .backward_elements = 2 * elements,
                       .saved_bytes = elements,
-                      .pointwise_elements = elements},
+                      .pointwise_elements = elements,
+                      .composition = dropout_of_primitives(elements)},
                      {input.activation});
   return tokens(input.count, input.width);
 }
@@ -110,6 +114,7 @@ Tokens TokenNetwork::residual(const std::string& name, const Tokens& path, const
                       .backward_elements = 2 * dropped,
                       .saved_bytes = dropped,
                       .pointwise_elements = elements,
+                      .composition = residual_of_primitives(elements, has_dropout),
                       .forward_kernels = has_dropout ? 2 : 1,
                       .backward_kernels = has_dropout ? 1 : 0},
                      {path.activation, skip.activation});
@@ -126,6 +131,7 @@ Tokens TokenNetwork::add_activation(Layer layer, const Tokens& input) {
   layer.backward_elements = 3 * elements;
   layer.saved_elements = builder_.keep(input.activation);
   layer.gelu_elements = elements;
+  layer.composition = gelu_of_primitives(elements);
   layer.pointwise_elements = elements;
   builder_.add_layer(std::move(layer), {input.activation});
   return repeatable(tokens(input.count, input.width));
@@ -179,6 +185,7 @@ Tokens TokenNetwork::head_norm(const std::string& name, const Tokens& input) {
                       .gradient_elements = width,
                       .eager_forward_elements = elements,
                       .eager_backward_elements = 3 * elements,
+                      .composition = rms_norm_of_primitives(elements),
                       .backward_kernels = 2},
                      {input.activation});
   return tokens(input.count, input.width);
@@ -267,7 +274,8 @@ Tokens TokenNetwork::rotary_embedding(const std::string& name, const Tokens& inp
                       .split = TensorSplit::local,
                       .forward_elements = 2 * elements,
                       .backward_elements = 2 * elements,
-                      .pointwise_elements = elements},
+                      .pointwise_elements = elements,
+                      .composition = rotary_of_primitives(elements)},
                      {input.activation});
   return tokens(input.count, input.width);
 }
@@ -390,6 +398,7 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .pointwise_elements = square,
                       .eager_forward_elements = square,
                       .eager_backward_elements = square,
+                      .composition = masked_softmax_of_primitives(square),
                       .forward_kernels = 3,
                       .backward_kernels = 3},
                      {scores.activation});
@@ -401,7 +410,8 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .forward_elements = 2 * square,
                       .backward_elements = 2 * square,
                       .saved_bytes = square,
-                      .pointwise_elements = square},
+                      .pointwise_elements = square,
+                      .composition = dropout_of_primitives(square)},
                      {weights.activation});
   return repeatable(tokens(scores.count, scores.width));
 }

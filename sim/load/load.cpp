@@ -196,6 +196,17 @@ TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
           .overlap = stated_overlap(json)};
 }
 
+ComputeFacts compute_facts(const Scenario& scenario) {
+  const auto& layers = scenario.model.model.layers;
+  const auto is_convolution = [](const Layer& layer) {
+    return layer.product && std::holds_alternative<ConvolutionShape>(*layer.product);
+  };
+  return {.training = scenario.training,
+          .precision = scenario.model.precision,
+          .has_convolutions = std::any_of(layers.begin(), layers.end(), is_convolution),
+          .compute_capability = scenario.cluster.gpu.compute_capability};
+}
+
 void note_derived(const Place& root) {
   for (const char* key : {"data_parallel", "global_batch"}) {
     (root / "training" / key).note("derived from cluster, batch_per_gpu and gradient_accumulation");
@@ -297,7 +308,7 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
       read_communication(json.required("communication"), root / "communication", machine.library);
   if (!plan) {
     later.measured = read_measured_steps(json.required("compute"), root / "compute");
-    scenario.compute = read_compute(json.required("compute"), scenario.training, scenario.model.precision);
+    scenario.compute = read_compute(json.required("compute"), root / "compute", compute_facts(scenario));
     if (const auto compare = json.optional("compare")) {
       scenario.comparison = read_comparison(*compare, root / "compare");
     }
@@ -426,8 +437,8 @@ void refuse_other_tools_file(const ordered_json& value, const std::string& file_
   if (value.is_object() && value.contains("cluster"))
     return;
   if (const NamedImporter* importer = importer_of_file(file_name))
-    throw ConfigError(fmt::format("{}: found {}, expected a scenario; lockstep import {} {} reads it", file_name,
-                                  importer->second.description, importer->first, file_name));
+    throw ConfigError(fmt::format("{}: found {}, expected a scenario; lockstep import {} {} reads it",
+                                  file_name, importer->second.description, importer->first, file_name));
 }
 
 }  // namespace

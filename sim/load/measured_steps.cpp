@@ -186,15 +186,17 @@ ordered_json model_alone(const LoadedScenario& scenario) {
 
 ordered_json conditions_of(const LoadedScenario& scenario) {
   const ModelUse& use = scenario.model;
-  ordered_json conditions{{"model", model_alone(scenario)},
-                          {"batch_per_gpu", use.batch_per_gpu},
-                          {"precision", name_of(use.precision, precision_spellings)},
-                          {"gpu", write_gpu(scenario.cluster.gpu)},
-                          {"optimizer", name_of(scenario.training.optimizer, optimizer_spellings)},
-                          {"recompute", text_of(scenario.training.recompute)},
-                          {"kernels", name_of(scenario.compute.kernels, kernel_style_spellings)},
-                          {"memory_format", name_of(scenario.compute.memory_format, memory_format_spellings)},
-                          {"gradient_accumulation", scenario.training.gradient_accumulation}};
+  ordered_json conditions{
+      {"model", model_alone(scenario)},
+      {"batch_per_gpu", use.batch_per_gpu},
+      {"precision", name_of(use.precision, precision_spellings)},
+      {"gpu", write_gpu(scenario.cluster.gpu)},
+      {"optimizer", name_of(scenario.training.optimizer, optimizer_spellings)},
+      {"recompute", text_of(scenario.training.recompute)},
+      {"kernels", name_of(scenario.compute.kernels, kernel_style_spellings)},
+      {"optimizer_kernels", name_of(scenario.compute.optimizer_kernels, optimizer_kernels_spellings)},
+      {"memory_format", name_of(scenario.compute.memory_format, memory_format_spellings)},
+      {"gradient_accumulation", scenario.training.gradient_accumulation}};
   if (use.model.tokens_per_sample > 0)
     conditions["sequence_length"] = use.model.tokens_per_sample;
   return conditions;

@@ -67,7 +67,8 @@ void load_compared(LoadedScenario& scenario, const LoadOptions& options, std::ve
   std::vector<std::string> problems;
   for (std::size_t index = 0; index < scenario.comparison->training.size(); ++index) {
     const std::string where = fmt::format("with /compare/strategies/{} as /training: ", index);
-    Overrides changes{{"compare", "null"}};
+    // Whatever trains, the GPUs compute alike.
+    Overrides changes{{"compare", "null"}, {"compute.preset", scenario.compute.preset}};
     for (const auto& [key, value] : scenario.comparison->training[index].items())
       if (key != "name")
         changes.emplace_back("training." + key, value.dump());

@@ -44,6 +44,7 @@ void check_conditions(const JsonReader& json) {
     check_recompute_condition(*recompute);
   integer_or(json, "gradient_accumulation", 1, {1, million});
   spelled_or(json, "kernels", KernelStyle::eager, kernel_style_spellings);
+  spelled_or(json, "optimizer_kernels", OptimizerKernels::foreach, optimizer_kernels_spellings);
   spelled_or(json, "memory_format", MemoryFormat::contiguous, memory_format_spellings);
 }
 

@@ -400,7 +400,9 @@ ordered_json write_anchor(const Anchor& anchor) {
 // Without slowdown_during_communication the calibration's compute_slowdown and sm_interference hold.
 ordered_json write_compute(const LoadedScenario& scenario) {
   const ComputeSpec& compute = scenario.compute;
-  ordered_json json{{"kernels", name_of(compute.kernels, kernel_style_spellings)},
+  ordered_json json{{"preset", compute.preset},
+                    {"kernels", name_of(compute.kernels, kernel_style_spellings)},
+                    {"optimizer_kernels", name_of(compute.optimizer_kernels, optimizer_kernels_spellings)},
                     {"modules", name_of(compute.modules, module_style_spellings)},
                     {"cross_entropy_loss_fusion", compute.cross_entropy_loss_fusion},
                     {"memory_format", name_of(compute.memory_format, memory_format_spellings)},

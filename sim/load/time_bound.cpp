@@ -64,10 +64,11 @@ double computing_seconds(const Scenario& scenario, const Work& work) {
 }
 
 double optimizer_seconds(const Scenario& scenario, const Model& model) {
-  constexpr double most_passes = 64;  // over weights, gradients and states
+  constexpr double most_passes = 64;   // over weights, gradients and states
+  constexpr double most_kernels = 24;  // of a tensor
   const double bytes = most_passes * widest_element * element_count(model);
   return bytes / memory_rate(scenario.cluster.gpu) +
-         as_count(model.parameters.size()) * seconds_of_kernel(scenario);
+         most_kernels * as_count(model.parameters.size()) * seconds_of_kernel(scenario);
 }
 
 // What one batch takes from storage to the device, one step after another.

@@ -27,6 +27,13 @@ Work loss_work(const LossOperators& operators, const Layer& layer, double batch)
 // Kernels beside a product: a cast of its weights, the transposes of its operands and its result.
 constexpr double beside_product = 4;
 
+// Of an operator's primitives, every element and cast as wide as any.
+Work primitive_work(const PrimitiveWork& work, double batch) {
+  const double elements =
+      as_double(work.elements) + as_double(work.wide_elements) + 2 * as_double(work.cast_elements);
+  return {.bytes = batch * widest_element * elements, .kernels = as_double(work.kernels + work.casts)};
+}
+
 Work forward_work(const Layer& layer, double batch) {
   const double elements = as_double(layer.forward_elements) + as_double(layer.eager_forward_elements) +
                           as_double(layer.saved_elements);
@@ -37,6 +44,8 @@ Work forward_work(const Layer& layer, double batch) {
                      transposed_bytes(layer, batch),
             .kernels = layer.forward_kernels + beside_product};
   work += loss_work(loss_forward, layer, batch);
+  if (layer.composition)
+    work += primitive_work(layer.composition->forward, batch);
   return work;
 }
 
@@ -51,6 +60,8 @@ Work backward_work(const Layer& layer, double batch) {
                      products * transposed_bytes(layer, batch),
             .kernels = layer.backward_kernels + layer.backward_passes + products * beside_product};
   work += loss_work(loss_backward, layer, batch);
+  if (layer.composition)
+    work += primitive_work(layer.composition->backward, batch);
   return work;
 }
 

@@ -44,6 +44,34 @@ enum class LayerKind : std::uint8_t { matmul, attention, vector };
 // Where what comes in is not divided (a classifier's loss) nothing of a local layer is.
 enum class TensorSplit : std::uint8_t { replicated, column, row, local };
 
+// What the primitives of an operator pass over in one direction, per sample.
+struct PrimitiveWork {
+  std::int64_t elements = 0;
+  std::int64_t wide_elements = 0;  // in fp32, whatever the precision
+  std::int64_t cast_elements = 0;  // between fp32 and half precision; nothing in fp32
+  int kernels = 0;
+  int casts = 0;
+
+  // Of one sample, read and written.
+  std::int64_t bytes(std::int64_t element_bytes) const {
+    constexpr std::int64_t wide = 4;
+    const std::int64_t casting = element_bytes < wide ? cast_elements * (element_bytes + wide) : 0;
+    return elements * element_bytes + wide_elements * wide + casting;
+  }
+  std::int64_t launches(std::int64_t element_bytes) const {
+    constexpr std::int64_t wide = 4;
+    return kernels + (element_bytes < wide ? casts : 0);
+  }
+};
+
+// An operator where a framework has no kernel of its own for it. Of a product: what comes beside its kernel.
+struct Composition {
+  PrimitiveWork forward;
+  PrimitiveWork backward;
+  std::int64_t kept_elements = 0;  // for backward, beside what the operator's own kernel keeps
+  bool is_common = false;          // eager frameworks compose it as well
+};
+
 struct Layer {
   std::string name;
   LayerKind kind = LayerKind::vector;
@@ -83,6 +111,8 @@ struct Layer {
   // What an eager framework's kernels pass over once more: norms and softmax read their rows again.
   std::int64_t eager_forward_elements = 0;
   std::int64_t eager_backward_elements = 0;
+
+  std::optional<Composition> composition = {};  // none: every framework has a kernel for it
 
   int forward_kernels = 1;
   int backward_kernels = 1;

@@ -16,6 +16,7 @@
 #include "sim/run/host_issue.h"
 #include "sim/run/loss_operators.h"
 #include "sim/run/model_stages.h"
+#include "sim/run/optimizer_work.h"
 #include "sim/run/process_memory.h"
 #include "sim/run/run_size.h"
 #include "sim/training/activations.h"
@@ -32,66 +33,8 @@ WorkClass work_class(LayerKind kind) {
   return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;
 }
 
-// Bytes a parameter, its gradient and the optimizer's states are read and written per step (fp32 masters) by a
-// kernel of one pass: SGD reads weight and gradient and writes the weight; momentum and Adam move one and two
-// states both ways; LAMB walks the update twice for its norms.
-std::int64_t one_pass_bytes(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::none:
-      return 0;
-    case Optimizer::sgd:
-      return 12;
-    case Optimizer::momentum:
-      return 20;
-    case Optimizer::adam:
-    case Optimizer::adamw:
-      return 28;
-    case Optimizer::lamb:
-      return 44;
-  }
-  return 0;
-}
-
-// The same operation by operation over lists of tensors (PyTorch's foreach): momentum scales its buffer, adds
-// the gradient, and adds that to the weight; Adam's thirteen passes (torch/optim/adam.py, _multi_tensor_adam).
-// LAMB comes from libraries that have one kernel for it.
-std::int64_t foreach_bytes(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::momentum:
-      return 32;
-    case Optimizer::adam:
-    case Optimizer::adamw:
-      return 80;
-    case Optimizer::none:
-    case Optimizer::sgd:
-    case Optimizer::lamb:
-      break;
-  }
-  return one_pass_bytes(optimizer);
-}
-
-// One fused launch updates about this many tensors (PyTorch's multi-tensor apply).
-constexpr std::int64_t tensors_per_launch = 48;
-
 bool casts_weights(Precision precision) {
   return precision == Precision::amp_fp16 || precision == Precision::amp_bf16;
-}
-
-// GradScaler divides every gradient by the scale and looks for infinities.
-std::int64_t unscaling_bytes(Precision precision) {
-  return precision == Precision::amp_fp16 ? 8 : 0;
-}
-
-KernelWork optimizer_work(const Model& model, Precision precision, Optimizer optimizer, KernelStyle style) {
-  if (optimizer == Optimizer::none)
-    return stated(Duration::zero());
-  const auto tensors = static_cast<std::int64_t>(model.parameters.size());
-  const std::int64_t bytes =
-      style == KernelStyle::eager ? foreach_bytes(optimizer) : one_pass_bytes(optimizer);
-  const std::int64_t passes = std::max<std::int64_t>(bytes / one_pass_bytes(optimizer), 1);
-  return {.work_class = WorkClass::optimizer,
-          .bytes = parameter_count(model) * (bytes + unscaling_bytes(precision)),
-          .launches = divided_up(tensors, tensors_per_launch) * passes};
 }
 
 // Gradients of whole weights are added up over micro-batches, but where they are reduced after each.
@@ -136,6 +79,7 @@ class LayerPricer {
         weight_uses_(scenario.compute.kernels == KernelStyle::fused ? scenario.training.gradient_accumulation
                                                                     : 1),
         style_(scenario.compute.kernels),
+        composes_common_(scenario.compute.modules == ModuleStyle::torch),
         fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
         fills_mask_in_place_(scenario.compute.modules == ModuleStyle::megatron && element_bytes_ == 4),
         is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
@@ -144,15 +88,14 @@ class LayerPricer {
   KernelWork forward(const Layer& layer, bool reads_same_input) const {
     if (layer.is_loss && !fuses_loss_)
       return loss_by(loss_forward, layer);
-    const std::int64_t elements = forward_elements(layer) * batch_ + layer.weight_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.weight_elements * cast_bytes : 0;
     KernelWork work{.work_class = work_class(layer.kind),
                     .flops = layer.forward_flops * batch_,
-                    .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
-                    .launches = (is_merged(layer) ? 0 : layer.forward_kernels) + (casting > 0 ? 1 : 0) +
-                                transposes_of(layer),
+                    .bytes = forward_bytes(layer) + layer.weight_elements * element_bytes_,
+                    .launches = forward_kernels(layer) + (casting > 0 ? 1 : 0) + transposes_of(layer),
                     .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
                     .pass_bytes = casting + transposed_bytes(layer)};
+    add(bias_beside_product(layer), layer, work);
     add(scaling_of_operands(layer, reads_same_input), layer, work);
     return work;
   }
@@ -160,18 +103,17 @@ class LayerPricer {
   KernelWork backward(const Layer& layer) const {
     if (layer.is_loss && !fuses_loss_)
       return loss_by(loss_backward, layer);
-    const std::int64_t elements =
-        backward_elements(layer) * batch_ + layer.weight_elements + layer.gradient_elements;
+    const std::int64_t weights = layer.weight_elements + layer.gradient_elements;
     const std::int64_t casting = layer.product && casts_ ? layer.gradient_elements * cast_bytes : 0;
     const std::int64_t products = layer.backward_input_flops > 0 ? 2 : 1;
-    KernelWork work{.work_class = work_class(layer.kind),
-                    .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
-                    .bytes = elements * element_bytes_ + loss_casts(layer) + kept_beside(layer),
-                    .launches = (is_merged(layer) ? 0 : layer.backward_kernels) + (casting > 0 ? 1 : 0) +
-                                products * transposes_of(layer),
-                    .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
-                    .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
-                                  products * transposed_bytes(layer)};
+    KernelWork work{
+        .work_class = work_class(layer.kind),
+        .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
+        .bytes = backward_bytes(layer) + weights * element_bytes_,
+        .launches = backward_kernels(layer) + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
+        .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
+        .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
+                      products * transposed_bytes(layer)};
     add(scaling_of_gradient(layer), layer, work);
     add(adding_up(layer), layer, work);
     return work;
@@ -253,8 +195,50 @@ class LayerPricer {
   static constexpr std::int64_t wide_softmax_forward = 2 + 2;
   static constexpr std::int64_t wide_softmax_backward = 3 + 4;
 
+  // Of primitives, where the framework has no kernel for the operator; null where it has.
+  const Composition* composition_of(const Layer& layer) const {
+    if (!layer.composition || !runs_operators(style_) || is_wide_softmax(layer))
+      return nullptr;
+    const bool is_formula =
+        style_ == KernelStyle::primitives || (layer.composition->is_common && composes_common_);
+    return is_formula ? &*layer.composition : nullptr;
+  }
+  const Composition* formula_of(const Layer& layer) const {
+    return layer.product ? nullptr : composition_of(layer);
+  }
+  MemoryPasses bias_beside_product(const Layer& layer) const {
+    const Composition* composition = layer.product ? composition_of(layer) : nullptr;
+    if (composition == nullptr)
+      return {};
+    return {.count = composition->forward.launches(element_bytes_),
+            .bytes = composition->forward.bytes(element_bytes_) * batch_};
+  }
+
+  std::int64_t forward_bytes(const Layer& layer) const {
+    if (const Composition* formula = formula_of(layer))
+      return formula->forward.bytes(element_bytes_) * batch_;
+    return forward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer);
+  }
+  // Gradients that are added up stand beside the formula.
+  std::int64_t backward_bytes(const Layer& layer) const {
+    if (const Composition* formula = formula_of(layer))
+      return (formula->backward.bytes(element_bytes_) + layer.backward_pass_elements * element_bytes_) *
+             batch_;
+    return backward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer);
+  }
+  std::int64_t forward_kernels(const Layer& layer) const {
+    if (const Composition* formula = formula_of(layer))
+      return formula->forward.launches(element_bytes_);
+    return is_merged(layer) ? 0 : layer.forward_kernels;
+  }
+  std::int64_t backward_kernels(const Layer& layer) const {
+    if (const Composition* formula = formula_of(layer))
+      return formula->backward.launches(element_bytes_) + layer.backward_passes;
+    return is_merged(layer) ? 0 : layer.backward_kernels;
+  }
+
   bool is_merged(const Layer& layer) const {
-    return style_ != KernelStyle::eager && layer.pointwise_elements > 0 && !is_wide_softmax(layer);
+    return !runs_operators(style_) && layer.pointwise_elements > 0 && !is_wide_softmax(layer);
   }
 
   // Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
@@ -263,14 +247,14 @@ class LayerPricer {
       return wide_softmax_forward * layer.softmax_elements;
     if (is_merged(layer))
       return std::max<std::int64_t>(layer.forward_elements - 2 * layer.pointwise_elements, 0);
-    return layer.forward_elements + (style_ == KernelStyle::eager ? layer.eager_forward_elements : 0);
+    return layer.forward_elements + (runs_operators(style_) ? layer.eager_forward_elements : 0);
   }
   std::int64_t backward_elements(const Layer& layer) const {
     if (is_wide_softmax(layer))
       return wide_softmax_backward * layer.softmax_elements;
     if (is_merged(layer))
       return std::max<std::int64_t>(layer.backward_elements - 2 * layer.pointwise_elements, 0);
-    return layer.backward_elements + (style_ == KernelStyle::eager ? layer.eager_backward_elements : 0);
+    return layer.backward_elements + (runs_operators(style_) ? layer.eager_backward_elements : 0);
   }
 
   KernelWork loss_by(const LossOperators& operators, const Layer& layer) const {
@@ -287,7 +271,7 @@ class LayerPricer {
     constexpr std::int64_t wide = 4;
     if (!layer.is_loss || element_bytes_ == wide)
       return 0;
-    const std::int64_t casting = style_ == KernelStyle::eager ? layer.saved_elements * cast_bytes : 0;
+    const std::int64_t casting = runs_operators(style_) ? layer.saved_elements * cast_bytes : 0;
     return batch_ * (casting + layer.forward_elements * (wide - element_bytes_));
   }
 
@@ -348,6 +332,7 @@ class LayerPricer {
   std::int64_t
       weight_uses_;  // of a weight in fp8: Transformer Engine keeps it for a step (is_first_microbatch)
   KernelStyle style_;
+  bool composes_common_;  // norms and rotary embeddings: Megatron's modules have kernels for them
   bool fuses_loss_;
   bool fills_mask_in_place_;
   bool is_channels_last_;
@@ -595,8 +580,7 @@ void add_model(Job& job, const Scenario& scenario, const RankModel& rank, Produc
   describe_activations(
       job, rank.model,
       {.precision = use.precision, .kernels = scenario.compute.kernels, .samples = use.batch_per_gpu});
-  job.optimizer =
-      optimizer_work(rank.model, use.precision, scenario.training.optimizer, scenario.compute.kernels);
+  job.optimizer = optimizer_work(rank.model, job, scenario);
 }
 
 void add_measured(Job& job, const MeasuredModel& measured) {
@@ -640,8 +624,7 @@ Job job_of_kind(const Job& whole, const ParallelModel& slice, const ParameterKin
                   [&](std::uint32_t gradient) { return kinds.is_expert[gradient] != wants_experts; });
     for (std::uint32_t& gradient : layer.gradients) gradient = kinds.number[gradient];
   }
-  job.optimizer =
-      optimizer_work(own, scenario.model.precision, scenario.training.optimizer, scenario.compute.kernels);
+  job.optimizer = optimizer_work(own, job, scenario);
   if (!wants_experts)
     job.buffers = whole.buffers;
   return job;

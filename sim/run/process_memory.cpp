@@ -45,15 +45,19 @@ std::int64_t largest_tensor(const Job& job) {
   return elements;
 }
 
+bool is_one_pass(OptimizerKernels kernels) {
+  return kernels == OptimizerKernels::fused || kernels == OptimizerKernels::per_tensor;
+}
+
 // The square roots of Adam's second moments: of all tensors at once where kernels walk lists of them, of one
 // tensor where each has kernels of its own. Others update in place.
 Bytes optimizer_workspace(const Scenario& scenario, const Job& job) {
   constexpr std::int64_t state_bytes = 4;
   constexpr std::int64_t adam_states = 2;
-  if (scenario.model.measured || scenario.compute.kernels != KernelStyle::eager ||
+  if (scenario.model.measured || is_one_pass(scenario.compute.optimizer_kernels) ||
       states_per_parameter(job.training.optimizer) < adam_states)
     return Bytes{0};
-  const bool is_by_tensor = loads_all_kernels(job.training);  // lists are the default from 2.0 on
+  const bool is_by_tensor = !walks_lists(scenario.compute.optimizer_kernels);
   return Bytes{state_bytes * (is_by_tensor ? largest_tensor(job) : element_count(job.gradients))};
 }
 

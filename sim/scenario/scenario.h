@@ -148,7 +148,9 @@ enum class AttentionBackend : std::uint8_t { flash_attention, flash_attention_1,
 
 // How one GPU computes, and what was measured of that as far as it says something here.
 struct ComputeSpec {
+  std::string preset = "pytorch";  // whose defaults the rest has
   KernelStyle kernels = KernelStyle::eager;
+  OptimizerKernels optimizer_kernels = OptimizerKernels::foreach;
   ModuleStyle modules = ModuleStyle::torch;
   bool cross_entropy_loss_fusion = true;  // a kernel or few, not an operator after another
   MemoryFormat memory_format = MemoryFormat::contiguous;

@@ -22,6 +22,7 @@ struct LossBytes {
 LossBytes loss_bytes(KernelStyle kernels, std::int64_t element_bytes) {
   switch (kernels) {
     case KernelStyle::eager:
+    case KernelStyle::primitives:
       return {.kept = element_bytes + wide, .in_backward = 2 * wide};
     case KernelStyle::compiled:
       return {.kept = element_bytes, .in_backward = wide + (element_bytes < wide ? element_bytes : 0)};
@@ -37,10 +38,11 @@ class Activations {
       : model_(model),
         element_bytes_(activation_bytes(use.precision)),
         loss_(loss_bytes(use.kernels, element_bytes_)),
-        is_eager_(use.kernels == KernelStyle::eager),
+        runs_operators_(runs_operators(use.kernels)),
+        is_composed_(use.kernels == KernelStyle::primitives),
         is_compiled_(use.kernels == KernelStyle::compiled),
-        is_autocast_(is_eager_ && is_mixed(use.precision)),
-        keeps_softmax_input_(is_eager_ && is_torch_before(training, 1, 11)),
+        is_autocast_(use.kernels == KernelStyle::eager && is_mixed(use.precision)),
+        keeps_softmax_input_(use.kernels == KernelStyle::eager && is_torch_before(training, 1, 11)),
         keeps_wide_gelu_(is_autocast_ && is_torch_before(training, 1, 10)) {}
 
   std::int64_t of_layer(std::uint32_t index) const {
@@ -50,7 +52,8 @@ class Activations {
     if (is_compiled_)
       return (layer.saved_elements - layer.repeatable_elements) * element_bytes_ +
              (layer.pointwise_elements > 0 ? 0 : layer.saved_bytes);
-    return input_of(layer) + (is_eager_ ? layer.eager_bytes : 0) + of_older_releases(layer);
+    return input_of(layer) + (runs_operators_ ? layer.eager_bytes : 0) + of_composition(layer) +
+           of_older_releases(layer);
   }
 
   // Of the first layer of a run that is computed again: its input, which nothing before it need keep.
@@ -75,6 +78,10 @@ class Activations {
            (is_autocast_ ? layer.autocast_bytes : 0);
   }
 
+  std::int64_t of_composition(const Layer& layer) const {
+    return is_composed_ && layer.composition ? layer.composition->kept_elements * element_bytes_ : 0;
+  }
+
   std::int64_t of_older_releases(const Layer& layer) const {
     return (keeps_softmax_input_ ? layer.softmax_elements * element_bytes_ : 0) +
            (keeps_wide_gelu_ ? layer.gelu_elements * (wide - element_bytes_) : 0);
@@ -94,7 +101,8 @@ class Activations {
   const Model& model_;
   std::int64_t element_bytes_;
   LossBytes loss_;
-  bool is_eager_;
+  bool runs_operators_;
+  bool is_composed_;
   bool is_compiled_;
   bool is_autocast_;
   bool keeps_softmax_input_;

@@ -376,6 +376,13 @@ Coupling coupling(const Job& job, std::int64_t) {
   return {.ranks = options.shard_group, .times = job.training.gradient_accumulation * (units + again)};
 }
 
+// A unit is one flat parameter in version 1 (FlatParamHandle); version 2 leaves parameters as they are.
+std::int64_t updated_tensors(const Job& job) {
+  const ShardedOptions& options = job.training.sharded;
+  return options.version == 1 ? std::ssize(find_units(job, options.auto_wrap).units)
+                              : std::ssize(job.gradients);
+}
+
 OptionList list_options(ShardedOptions& sharded, bool has_groups) {
   const OptionCondition first_version{"fsdp_version 1; fully_shard always gathers one unit ahead",
                                       [&] { return sharded.version == 1; }};
@@ -480,6 +487,7 @@ const Registration<Strategy> fsdp{
      .sends = sends,
      .memory = memory,
      .partition = Partition::every_weight,
+     .updated_tensors = updated_tensors,
      .groups = groups,
      .coupling = coupling}};
 const Registration<Strategy> hsdp{
@@ -490,6 +498,7 @@ const Registration<Strategy> hsdp{
      .sends = sends,
      .memory = memory,
      .partition = Partition::every_weight_in_groups,
+     .updated_tensors = updated_tensors,
      .groups = groups,
      .coupling = coupling}};
 

@@ -29,6 +29,14 @@ void scale_flops(Layer& layer, std::int64_t share, std::int64_t whole) {
   scale({&layer.forward_flops, &layer.backward_input_flops, &layer.backward_weight_flops}, share, whole);
 }
 
+void scale_composition(Layer& layer, std::int64_t share, std::int64_t whole) {
+  if (!layer.composition)
+    return;
+  for (PrimitiveWork* work : {&layer.composition->forward, &layer.composition->backward})
+    scale({&work->elements, &work->wide_elements, &work->cast_elements}, share, whole);
+  scale({&layer.composition->kept_elements}, share, whole);
+}
+
 void scale_counts(Layer& layer, std::int64_t share, std::int64_t whole) {
   scale_flops(layer, share, whole);
   scale_kept(layer, share, whole);
@@ -36,6 +44,7 @@ void scale_counts(Layer& layer, std::int64_t share, std::int64_t whole) {
          &layer.gelu_elements, &layer.backward_pass_elements, &layer.pointwise_elements,
          &layer.eager_forward_elements, &layer.eager_backward_elements, &layer.saved_bytes},
         share, whole);
+  scale_composition(layer, share, whole);
 }
 
 // How often backward passes over a linear layer's output: each product reads its gradient, and a bias sums
@@ -107,6 +116,7 @@ void take_columns(Layer& layer, std::int64_t columns) {
   layer.backward_elements -= output_passes(layer) * less;
   layer.backward_pass_elements -= bias_passes(layer) * less;
   scale_flops(layer, columns, shape.n);
+  scale_composition(layer, columns, shape.n);
   shape.n = columns;
   set_weights(layer, shape.batch * shape.n * shape.k + bias);
 }

@@ -246,6 +246,8 @@ struct Strategy {
   // ---- what a GPU holds ----
   MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole
   Partition partition = Partition::nothing;
+  // How many tensors its optimizer updates, where parameters lie in flat ones. Null: each parameter is one.
+  std::int64_t (*updated_tensors)(const Job& job) = nullptr;
 
   // ---- who takes part ----
   bool has_leader = false;  // rank 0 does what no other does: nobody stands for others

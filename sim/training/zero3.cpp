@@ -271,6 +271,7 @@ const Registration<Strategy> registration{
      .sends = {.at_most = traffic, .every_micro_batch = [](const TrainingSpec&) { return true; }},
      .memory = memory,
      .partition = Partition::weights,
+     .updated_tensors = partitioned_tensors,
      .coupling = coupling}};
 
 }  // namespace

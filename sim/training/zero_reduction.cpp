@@ -1,9 +1,16 @@
 #include "sim/training/zero_reduction.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "sim/training/megatron.h"
+
 namespace lockstep {
+
+std::int64_t partitioned_tensors(const Job& job) {
+  return runs_megatron(job.training.framework) ? std::ssize(job.gradients) : 1;
+}
 
 Bytes zero_buffers(const Job& job) {
   const ZeroOptions& options = job.training.zero;

@@ -34,6 +34,9 @@ namespace lockstep {
 // What the buckets take on a GPU: one, or two that take turns.
 Bytes zero_buffers(const Job& job);
 
+// A rank's part of the parameters is one flat tensor to its optimizer; Megatron-LM's keeps each parameter's part apart.
+std::int64_t partitioned_tensors(const Job& job);
+
 class ZeroReduction {
  public:
   explicit ZeroReduction(const StrategyContext& context);

@@ -119,7 +119,8 @@ const Registration<Strategy> zero1{"zero1",
                                     .accepts = accepted,
                                     .sends = {.at_most = traffic<Stage::states>},
                                     .memory = memory<Stage::states>,
-                                    .partition = Partition::states}};
+                                    .partition = Partition::states,
+                                    .updated_tensors = partitioned_tensors}};
 const Registration<Strategy> zero2{"zero2",
                                    {.synchroniser = make_synchroniser<PartitionedOptimizer<Stage::gradients>>,
                                     .description = "ZeRO stage 2: gradients and optimizer states partitioned",
@@ -127,7 +128,8 @@ const Registration<Strategy> zero2{"zero2",
                                     .sends = {.at_most = traffic<Stage::gradients>,
                                               .every_micro_batch = [](const TrainingSpec&) { return true; }},
                                     .memory = memory<Stage::gradients>,
-                                    .partition = Partition::gradients}};
+                                    .partition = Partition::gradients,
+                                    .updated_tensors = partitioned_tensors}};
 
 }  // namespace
 }  // namespace lockstep

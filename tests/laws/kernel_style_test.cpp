@@ -32,13 +32,16 @@ Duration step_of(const Scenario& scenario) {
   return modelled_step(scenario, describe_job(scenario)).total();
 }
 
-TEST_CASE("Eager kernels never take less than compiled ones, nor these less than fused ones, for any model") {
+TEST_CASE(
+    "Primitives never take less than eager kernels, nor these less than compiled or fused ones, for any "
+    "model") {
   const ProfileStore store;
   for (const std::string& model : store.names(ProfileKind::model))
     for (const char* precision : {"fp32", "amp_bf16"}) {
       INFO(model, " ", precision);
       const Duration eager = step_of(one_gpu(model, "eager", precision));
       const Duration compiled = step_of(one_gpu(model, "compiled", precision));
+      CHECK(step_of(one_gpu(model, "primitives", precision)) >= eager);
       CHECK(eager > compiled);
       CHECK(compiled >= step_of(one_gpu(model, "fused", precision)));
     }
@@ -46,7 +49,7 @@ TEST_CASE("Eager kernels never take less than compiled ones, nor these less than
 
 TEST_CASE("The account of a step's kernels adds up to the modelled step, to the picosecond") {
   for (const char* model : {"resnet50", "gpt2", "efficientnet_b0", "llama2_7b"})
-    for (const char* kernels : {"eager", "fused"}) {
+    for (const char* kernels : {"eager", "fused", "primitives"}) {
       const Scenario scenario = one_gpu(model, kernels);
       Duration sum;
       Duration waiting;

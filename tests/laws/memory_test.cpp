@@ -99,7 +99,7 @@ TEST_CASE("The parts of a peak are its total; reserved is allocated and one byte
   for (const std::string& name : planned_strategies())
     for (const char* precision : {"fp32", "bf16", "amp_fp16"})
       for (const char* optimizer : {"sgd", "adamw"})
-        for (const char* kernels : {"eager", "compiled", "fused"}) {
+        for (const char* kernels : {"eager", "compiled", "fused", "primitives"}) {
           Json given = gpt2(name);
           given["model"]["precision"] = precision;
           given["training"]["optimizer"] = optimizer;

@@ -60,7 +60,9 @@ Json drawn_scenario() {
           {"model", drawn_model(has_experts)},
           {"training", training},
           {"compute",
-           {{"kernels", *rc::gen::element<std::string>("eager", "fused", "compiled")},
+           {{"kernels", *rc::gen::element<std::string>("eager", "fused", "compiled", "primitives")},
+            {"optimizer_kernels",
+             *rc::gen::element<std::string>("foreach", "fused", "for_loop", "per_tensor", "primitives")},
             {"modules", *rc::gen::element<std::string>("torch", "megatron")},
             {"cross_entropy_loss_fusion", *rc::gen::arbitrary<bool>()}}}};
 }

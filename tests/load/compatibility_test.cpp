@@ -14,6 +14,8 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("collnet is refused where the fabric does not say that its switches add, with the words that do") {
+  CHECK(
+      contains(problems_of_resnet({{"communication.algorithm", "sharp"}}), "\"in_network_reduction\": true"));
   const std::string refused = problems_of_resnet({{"communication.algorithm", "collnet"}});
   CHECK(contains(refused, "/communication/algorithm: found \"collnet\""));
   CHECK(contains(refused, "\"in_network_reduction\": true"));

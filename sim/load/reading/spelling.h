@@ -73,8 +73,17 @@ inline constexpr auto tensor_overlap_spellings =
     std::to_array<Spelling<TensorOverlap>>({{"none", TensorOverlap::none},
                                             {"backward", TensorOverlap::backward},
                                             {"pieces", TensorOverlap::pieces}});
-inline constexpr auto kernel_style_spellings = std::to_array<Spelling<KernelStyle>>(
-    {{"eager", KernelStyle::eager}, {"compiled", KernelStyle::compiled}, {"fused", KernelStyle::fused}});
+inline constexpr auto kernel_style_spellings =
+    std::to_array<Spelling<KernelStyle>>({{"eager", KernelStyle::eager},
+                                          {"compiled", KernelStyle::compiled},
+                                          {"fused", KernelStyle::fused},
+                                          {"primitives", KernelStyle::primitives}});
+inline constexpr auto optimizer_kernels_spellings =
+    std::to_array<Spelling<OptimizerKernels>>({{"foreach", OptimizerKernels::foreach},
+                                               {"fused", OptimizerKernels::fused},
+                                               {"for_loop", OptimizerKernels::for_loop},
+                                               {"per_tensor", OptimizerKernels::per_tensor},
+                                               {"primitives", OptimizerKernels::primitives}});
 inline constexpr auto module_style_spellings = std::to_array<Spelling<ModuleStyle>>(
     {{"torch", ModuleStyle::torch}, {"megatron", ModuleStyle::megatron}});
 inline constexpr auto memory_format_spellings = std::to_array<Spelling<MemoryFormat>>(

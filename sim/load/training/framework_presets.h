@@ -23,6 +23,13 @@
 
 namespace lockstep {
 
+// A value, and why it is that one where nothing is stated.
+template <class T>
+struct Default {
+  T value;
+  std::string_view why;
+};
+
 struct Version {
   int major = 0;
   int minor = 0;

@@ -11,12 +11,6 @@
 namespace lockstep {
 namespace {
 
-template <class T>
-struct Default {
-  T value;
-  std::string_view why;
-};
-
 // What a framework has, from this release on.
 template <class T>
 struct Has {

@@ -231,39 +231,6 @@ std::optional<Anchor> read_anchor(const std::optional<JsonReader>& json) {
   return anchor;
 }
 
-// torch.nn.Conv2d and most others keep NCHW unless told otherwise. TensorFlow's layout optimizer takes NHWC where
-// convolutions are of half precision, not for TF32
-// (tensorflow/core/grappler/optimizers/generic_layout_optimizer.cc).
-MemoryFormat usual_memory_format(std::string_view framework, Precision precision) {
-  const bool is_half = operand_bytes(precision) == 2;
-  return framework.starts_with("tensorflow") && is_half ? MemoryFormat::channels_last
-                                                        : MemoryFormat::contiguous;
-}
-
-// PyTorch takes FlashAttention first (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, order of priority), its
-// second version since 2.2 (release notes), and DeepSpeed's examples take it too; Transformer Engine takes cuDNN on
-// Hopper and later, which is who runs attention in Megatron-LM (transformer_engine/pytorch/attention,
-// get_attention_backend).
-AttentionBackend usual_attention_backend(const TrainingSpec& training) {
-  constexpr Version takes_second{2, 2};
-  if (runs_megatron(training.framework))
-    return AttentionBackend::cudnn_attention;
-  const bool is_first = training.framework.starts_with("pytorch") &&
-                        parse_version(training.framework_version).value_or(takes_second) < takes_second;
-  return is_first ? AttentionBackend::flash_attention_1 : AttentionBackend::flash_attention;
-}
-
-// Megatron-LM, training/arguments.py: cross_entropy_loss_fusion false; NeMo, collections/llm/gpt/model/base.py: true.
-bool fuses_loss(std::string_view framework, ModuleStyle modules) {
-  return modules == ModuleStyle::torch || framework == "nemo";
-}
-
-// DeepSpeed leaves it to the model to be cut, as Megatron-DeepSpeed's is.
-ModuleStyle usual_modules(const TrainingSpec& training) {
-  const bool is_cut = training.framework == "deepspeed" && training.layout.is_cut();
-  return is_cut || runs_megatron(training.framework) ? ModuleStyle::megatron : ModuleStyle::torch;
-}
-
 }  // namespace
 
 std::vector<std::string> valid_strategies() {
@@ -338,6 +305,14 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   return reading;
 }
 
+// `sharp`, NVIDIA's name of what switches do, says NCCL's collnet.
+std::string read_algorithm(const JsonReader& json) {
+  std::vector<std::string> valid = valid_algorithms();
+  valid.emplace_back("sharp");
+  const std::string name = name_or(json, "algorithm", "auto", valid);
+  return name == "sharp" ? "collnet" : name;
+}
+
 CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine) {
   CommunicationSpec communication;
   communication.library = spelled_or(json, "library", of_machine, library_spellings);
@@ -352,7 +327,7 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
                       describe_value(version->value())));
     }
   }
-  communication.algorithm = name_or(json, "algorithm", "auto", valid_algorithms());
+  communication.algorithm = read_algorithm(json);
   communication.protocol = name_or(json, "protocol", "auto", valid_protocols());
   communication.overlap = boolean_or(json, "overlap", true);
   const bool is_gloo = communication.library == LibraryKind::gloo;
@@ -374,17 +349,41 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
   return communication;
 }
 
-ComputeSpec read_compute(const JsonReader& json, const TrainingSpec& training, Precision precision) {
-  const std::string_view framework = training.framework;
-  ComputeSpec compute;
-  compute.modules = spelled_or(json, "modules", usual_modules(training), module_style_spellings);
-  compute.kernels = spelled_or(json, "kernels", compute.kernels, kernel_style_spellings);
-  compute.cross_entropy_loss_fusion =
-      boolean_or(json, "cross_entropy_loss_fusion", fuses_loss(framework, compute.modules));
+namespace {
+
+// What is stated, else the default, which is noted.
+template <class Value, std::size_t size>
+Value spelled_or_default(const JsonReader& json, const Place& place, std::string_view key,
+                         const Default<Value>& usual, const std::array<Spelling<Value>, size>& spellings) {
+  (place / key).note(fmt::format("default ({})", usual.why));
+  return spelled_or(json, key, usual.value, spellings);
+}
+
+void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts& facts,
+                  ComputeSpec& compute) {
+  compute.preset = name_or(json, "preset", std::string(usual_compute_preset(facts.training.framework)),
+                           compute_preset_names());
+  (place / "preset").note("default (training.framework)");
+  const ComputeDefaults usual = compute_defaults(compute.preset, facts);
+  compute.modules = spelled_or_default(json, place, "modules", usual.modules, module_style_spellings);
+  compute.kernels = spelled_or_default(json, place, "kernels", usual.kernels, kernel_style_spellings);
+  compute.optimizer_kernels =
+      spelled_or_default(json, place, "optimizer_kernels", usual_optimizer_kernels(compute.kernels, usual),
+                         optimizer_kernels_spellings);
   compute.memory_format =
-      spelled_or(json, "memory_format", usual_memory_format(framework, precision), memory_format_spellings);
+      spelled_or_default(json, place, "memory_format", usual.memory_format, memory_format_spellings);
   compute.attention_backend =
-      spelled_or(json, "attention_backend", usual_attention_backend(training), attention_backend_spellings);
+      spelled_or_default(json, place, "attention_backend", usual.attention, attention_backend_spellings);
+  const Default<bool> fuses = fuses_loss(compute.preset, compute.modules);
+  compute.cross_entropy_loss_fusion = boolean_or(json, "cross_entropy_loss_fusion", fuses.value);
+  (place / "cross_entropy_loss_fusion").note(fmt::format("default ({})", fuses.why));
+}
+
+}  // namespace
+
+ComputeSpec read_compute(const JsonReader& json, const Place& place, const ComputeFacts& facts) {
+  ComputeSpec compute;
+  read_kernels(json, place, facts, compute);
   compute.scale_ppm = parts_per_million_or(json, "scale", compute.scale_ppm, {0.000001, 1000});
   if (const auto slowdown = json.optional("slowdown_during_communication")) {
     compute.slowdown_during_communication_ppm = parts_per_million(*slowdown, {1, 100}, "a ratio");

@@ -14,6 +14,7 @@
 
 #include "sim/base/json_reader.h"
 #include "sim/load/reading/load_context.h"
+#include "sim/load/training/compute_presets.h"
 #include "sim/load/training/framework_presets.h"
 #include "sim/run/stage_balance.h"
 #include "sim/scenario/scenario.h"
@@ -27,13 +28,13 @@ std::vector<std::string> valid_protocols();
 
 struct TrainingReading {
   TrainingSpec training;
-  std::int64_t micro_batch = 1;  // samples of each copy of the model at a time
+  std::int64_t micro_batch = 1;              // samples of each copy of the model at a time
   std::optional<StageBalance> balance = {};  // of its stages, which waits for all else to be known
 };
 TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts);
 CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine);
 // But for measured steps, which must have been read (read_measured_steps.h).
-ComputeSpec read_compute(const JsonReader& json, const TrainingSpec& training, Precision precision);
+ComputeSpec read_compute(const JsonReader& json, const Place& place, const ComputeFacts& facts);
 SimulationSpec read_simulation(const JsonReader& json);
 
 }  // namespace lockstep

@@ -1,0 +1,103 @@
+#include "models/primitives.h"
+
+namespace lockstep {
+namespace {
+
+// What a kernel passes over, in times of the operator's elements: all it reads and what it writes.
+constexpr std::int64_t reduce = 1;  // n read, a number a row written
+constexpr std::int64_t unary = 2;   // and what multiplies by a constant or by a number a row
+constexpr std::int64_t spread = 1;  // a number a row written along it
+constexpr std::int64_t binary = 3;
+constexpr std::int64_t ternary = 4;  // the sum of three gradients
+
+}  // namespace
+
+// mean, squared difference, mean; epsilon, root, times gamma (as wide as the input from here on); x * inverse,
+// mean * inverse, beta - that, their sum. Backward: beta's sum and a negation; mean * inverse and x * inverse give two
+// gradients each, two of which are of the inverse and are added; gamma's and the root's are products, summed along
+// columns and rows; through the variance (spread, divided) to the squared difference (difference, doubled, times the
+// gradient) and its mean; through the mean (spread, divided); the three gradients of x are added.
+Composition layer_norm_of_primitives(std::int64_t elements) {
+  constexpr std::int64_t moments = reduce + unary + reduce;
+  constexpr std::int64_t normalisation = spread + binary + unary + unary + binary;
+  constexpr std::int64_t of_shift = reduce + unary;
+  constexpr std::int64_t of_products = (unary + unary + reduce) + (binary + binary) + binary;
+  constexpr std::int64_t of_inverse = 2 * (unary + reduce);
+  constexpr std::int64_t of_variance = spread + unary + unary + unary + binary + reduce;
+  constexpr std::int64_t of_mean = spread + unary + ternary;
+  return {.forward = {.elements = (moments + normalisation) * elements, .kernels = 10},
+          .backward = {.elements = (of_shift + of_products + of_inverse + of_variance + of_mean) * elements,
+                       .kernels = 26},
+          .kept_elements = elements};
+}
+
+// Cast to fp32; square, mean, epsilon, root, x * root; cast back; times the weight. Backward: the weight's product, its
+// sum, and the gradient of what it multiplied; cast; times the root, times x and its sum; through the root and the
+// mean, spread, times 2 x; both gradients of x are added; cast back.
+Composition rms_norm_of_primitives(std::int64_t elements) {
+  return {
+      .forward = {.elements = unary * elements,
+                  .wide_elements = (unary + reduce + unary) * elements,
+                  .cast_elements = 2 * elements,
+                  .kernels = 6,
+                  .casts = 2},
+      .backward = {.elements = (unary + binary + reduce) * elements,
+                   .wide_elements = (unary + binary + reduce + spread + unary + unary + binary) * elements,
+                   .cast_elements = 2 * elements,
+                   .kernels = 12,
+                   .casts = 2},
+      .is_common = true};
+}
+
+// x / 2 (1 + tanh(c (x + a x^3))): power, times a, + x, times c, tanh, + 1, / 2, times x.
+Composition gelu_of_primitives(std::int64_t elements) {
+  constexpr std::int64_t forward = unary + unary + binary + unary + unary + unary + unary + binary;
+  constexpr std::int64_t of_last = binary + binary;
+  constexpr std::int64_t of_tanh = unary + binary + unary;
+  constexpr std::int64_t of_power = unary + unary + unary + binary + ternary;
+  return {.forward = {.elements = forward * elements, .kernels = 8},
+          .backward = {.elements = (of_last + of_tanh + of_power) * elements, .kernels = 10},
+          .kept_elements = 2 * elements};  // the power's square root's tanh, and half of one more
+}
+
+// Random numbers, compared with the rate, cast to the type of x; x scaled; their product.
+Composition dropout_of_primitives(std::int64_t elements) {
+  return {.forward = {.elements = (unary + unary + unary + binary) * elements,
+                      .wide_elements = spread * elements,
+                      .kernels = 5},
+          .backward = {.elements = (binary + unary) * elements, .kernels = 2},
+          .kept_elements = elements};
+}
+
+Composition residual_of_primitives(std::int64_t elements, bool has_dropout) {
+  Composition composition = has_dropout ? dropout_of_primitives(elements) : Composition{};
+  composition.forward.elements += binary * elements;
+  composition.forward.kernels += 1;
+  return composition;
+}
+
+// Scale, + mask, softmax (a kernel there too, which reads its rows twice). Backward: times the weights, its sum, less
+// that, times the weights; scale.
+Composition masked_softmax_of_primitives(std::int64_t scores) {
+  return {.forward = {.elements = (unary + unary + reduce + unary) * scores, .kernels = 3},
+          .backward = {.elements = (binary + reduce + unary + binary + unary) * scores, .kernels = 5}};
+}
+
+// x cos + turned(x) sin, where turned negates a half and concatenates: halves are n / 2. Backward: both products; the
+// concatenation's slices, the negation; each slice is copied into zeros; the four are added.
+Composition rotary_of_primitives(std::int64_t elements) {
+  constexpr std::int64_t negated_half = unary / 2;
+  constexpr std::int64_t concatenated = unary;
+  constexpr std::int64_t slices_in_zeros = 2 * (spread + unary / 2);
+  return {.forward = {.elements = (negated_half + concatenated + unary + unary + binary) * elements,
+                      .kernels = 5},
+          .backward = {.elements = (unary + unary + negated_half + slices_in_zeros + 2 * binary) * elements,
+                       .kernels = 9},
+          .is_common = true};
+}
+
+Composition bias_of_primitives(std::int64_t outputs) {
+  return {.forward = {.elements = unary * outputs, .kernels = 1}, .backward = {}};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+#pragma once
+
+// Operators as the primitives they are written of.
+//
+// Problem:   where a framework has no kernel of its own for an operator, it runs the operator's formula: one kernel
+//            for each multiplication, mean or root, each with a pass over memory. LayerNorm moves then six times as
+//            many bytes as its kernel does.
+// Idea:      one function an operator, which follows the formula as the framework's source has it and adds up what
+//            each kernel reads and writes; what is broadcast along a row is not counted.
+// Invariant: no less than what the operator's own kernel moves, each way.
+// Reference: TensorFlow, python/ops/nn_impl.py (moments, batch_normalization), nn_grad.py, math_grad.py;
+//            official/modeling/activations/gelu.py; transformers, models/llama/modeling_llama.py.
+//
+// Sizes are elements of one sample.
+
+#include <cstdint>
+
+#include "sim/plan/model.h"
+
+namespace lockstep {
+
+Composition layer_norm_of_primitives(std::int64_t elements);
+// Eager frameworks write it of primitives too, in fp32.
+Composition rms_norm_of_primitives(std::int64_t elements);
+Composition gelu_of_primitives(std::int64_t elements);
+Composition dropout_of_primitives(std::int64_t elements);
+// path + skip; its dropout is of primitives where it has one.
+Composition residual_of_primitives(std::int64_t elements, bool has_dropout);
+Composition masked_softmax_of_primitives(std::int64_t scores);
+// Queries or keys turned by their place, as eager frameworks write it too.
+Composition rotary_of_primitives(std::int64_t elements);
+// What a bias takes beside the product whose kernel would have added it.
+Composition bias_of_primitives(std::int64_t outputs);
+
+}  // namespace lockstep

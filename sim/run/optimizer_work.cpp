@@ -1,0 +1,87 @@
+#include "sim/run/optimizer_work.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "sim/base/units.h"
+#include "sim/training/strategy.h"
+
+namespace lockstep {
+namespace {
+
+// Bytes that a parameter, its gradient and the optimizer's states (fp32) are read and written, and in how many
+// kernels.
+struct UpdateCost {
+  std::int64_t bytes = 0;
+  std::int64_t kernels = 1;
+};
+
+struct OptimizerCosts {
+  UpdateCost one_pass;
+  UpdateCost operators;  // in place; over lists they are launched by whole passes of the fused kernel's bytes
+  UpdateCost primitives;  // each result is written, then assigned
+};
+
+// One pass: SGD reads weight and gradient and writes the weight; momentum and Adam move one and two states both ways;
+// LAMB walks the update twice for its norms. Operators: momentum scales its buffer, adds the gradient, and adds that
+// to the weight; Adam's eight (_single_tensor_adam). LAMB comes from libraries that have one kernel for it, or as a
+// formula: Adam's with two divisions for the bias and two norms.
+OptimizerCosts costs_of(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::none:
+      return {};
+    case Optimizer::sgd:
+      return {.one_pass = {12}, .operators = {12, 1}, .primitives = {20, 2}};
+    case Optimizer::momentum:
+      return {.one_pass = {20}, .operators = {32, 3}, .primitives = {56, 6}};
+    case Optimizer::adam:
+    case Optimizer::adamw:
+      return {.one_pass = {28}, .operators = {80, 8}, .primitives = {156, 17}};
+    case Optimizer::lamb:
+      return {.one_pass = {44}, .operators = {44, 1}, .primitives = {196, 23}};
+  }
+  return {};
+}
+
+// One launch updates about this many tensors (PyTorch's multi-tensor apply).
+constexpr std::int64_t tensors_per_launch = 48;
+
+UpdateCost cost_of(const OptimizerCosts& costs, OptimizerKernels kernels) {
+  switch (kernels) {
+    case OptimizerKernels::foreach:
+      return {.bytes = costs.operators.bytes,
+              .kernels = std::max<std::int64_t>(costs.operators.bytes / costs.one_pass.bytes, 1)};
+    case OptimizerKernels::for_loop:
+      return costs.operators;
+    case OptimizerKernels::primitives:
+      return costs.primitives;
+    case OptimizerKernels::fused:
+    case OptimizerKernels::per_tensor:
+      break;
+  }
+  return costs.one_pass;
+}
+
+// GradScaler divides every gradient by the scale and looks for infinities.
+std::int64_t unscaling_bytes(Precision precision) {
+  return precision == Precision::amp_fp16 ? 8 : 0;
+}
+
+}  // namespace
+
+KernelWork optimizer_work(const Model& model, const Job& job, const Scenario& scenario) {
+  const Optimizer optimizer = scenario.training.optimizer;
+  if (optimizer == Optimizer::none)
+    return {.work_class = WorkClass::fixed, .duration = Duration::zero()};
+  const OptimizerKernels kernels = scenario.compute.optimizer_kernels;
+  const UpdateCost cost = cost_of(costs_of(optimizer), kernels);
+  const Strategy& strategy = strategy_named(scenario.training.strategy);
+  const std::int64_t tensors =
+      strategy.updated_tensors == nullptr ? std::ssize(model.parameters) : strategy.updated_tensors(job);
+  const std::int64_t lists = walks_lists(kernels) ? divided_up(tensors, tensors_per_launch) : tensors;
+  return {.work_class = WorkClass::optimizer,
+          .bytes = parameter_count(model) * (cost.bytes + unscaling_bytes(scenario.model.precision)),
+          .launches = lists * cost.kernels};
+}
+
+}  // namespace lockstep

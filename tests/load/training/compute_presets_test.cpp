@@ -1,0 +1,121 @@
+// How frameworks compute on one GPU: by name, by release, by precision, and what a scenario may say instead.
+
+#include "sim/load/training/compute_presets.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/scenario/lab.h"
+#include "tests/support/scenarios.h"
+
+namespace lockstep::compute_presets_test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json scenario_of(const Json& training, const Json& compute, const char* model = "bert_base",
+                 const char* precision = "amp_fp16") {
+  return {{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 4}}},
+          {"model", {{"name", model}, {"batch_per_gpu", 2}, {"precision", precision}}},
+          {"training", training},
+          {"compute", compute}};
+}
+
+ComputeSpec compute_of(const Json& training, const Json& compute = Json::object(),
+                       const char* model = "bert_base", const char* precision = "amp_fp16") {
+  return scenario_from(scenario_of(training, compute, model, precision)).compute;
+}
+
+TEST_CASE("A framework computes as its preset does") {
+  CHECK(compute_of({{"strategy", "ddp"}}).preset == "pytorch");
+  CHECK(compute_of({{"strategy", "horovod"}}).preset == "pytorch");
+  CHECK(compute_of({{"strategy", "zero1"}, {"framework", "megatron"}}).kernels == KernelStyle::fused);
+  CHECK(compute_of({{"strategy", "ddp"}, {"framework", "tensorflow_mirrored"}}).kernels ==
+        KernelStyle::primitives);
+  CHECK(compute_of({{"strategy", "fsdp"}, {"framework", "torchtitan"}}).optimizer_kernels ==
+        OptimizerKernels::fused);
+}
+
+TEST_CASE("torch.optim walks lists from 2.0 on, DeepSpeed's own Adam is one kernel, its SGD is torch's") {
+  const auto by = [](Json training) {
+    training["optimizer"] = training.value("optimizer", "adamw");
+    return compute_of(training).optimizer_kernels;
+  };
+  CHECK(by({{"strategy", "ddp"}}) == OptimizerKernels::foreach);
+  CHECK(by({{"strategy", "ddp"}, {"framework_version", "1.13"}}) == OptimizerKernels::for_loop);
+  CHECK(by({{"strategy", "zero2"}}) == OptimizerKernels::fused);
+  CHECK(by({{"strategy", "zero2"}, {"optimizer", "sgd"}}) == OptimizerKernels::foreach);
+  CHECK(by({{"strategy", "ddp"}, {"framework", "hf_trainer"}}) == OptimizerKernels::foreach);
+  CHECK(by({{"strategy", "ddp"}, {"framework", "hf_trainer"}, {"framework_version", "4.55"}}) ==
+        OptimizerKernels::fused);
+}
+
+TEST_CASE("Feature maps lie as each framework has them, by precision") {
+  const auto format = [](const char* preset, const char* precision) {
+    return compute_of({{"strategy", "ddp"}}, {{"preset", preset}}, "resnet50", precision).memory_format;
+  };
+  for (const char* preset :
+       {"nvidia_pytorch", "nvidia_mxnet", "nvidia_tensorflow", "tensorflow", "mindspore"}) {
+    CAPTURE(preset);
+    CHECK(format(preset, "amp_fp16") == MemoryFormat::channels_last);
+    CHECK(format(preset, "fp32") == MemoryFormat::contiguous);
+  }
+  CHECK(format("tensorflow", "amp_bf16") == MemoryFormat::contiguous);
+  CHECK(format("tensorflow_xla", "amp_bf16") == MemoryFormat::channels_last);
+  CHECK(format("pytorch_compile", "fp32") == MemoryFormat::channels_last);
+  for (const char* preset : {"pytorch", "mxnet", "paddle", "oneflow"}) {
+    CAPTURE(preset);
+    CHECK(format(preset, "amp_fp16") == MemoryFormat::contiguous);
+  }
+}
+
+TEST_CASE("NVIDIA's scripts compile BERT and leave ResNet-50 to the framework") {
+  const auto kernels = [](const char* preset, const char* model) {
+    return compute_of({{"strategy", "ddp"}}, {{"preset", preset}}, model).kernels;
+  };
+  CHECK(kernels("nvidia_pytorch", "bert_base") == KernelStyle::compiled);
+  CHECK(kernels("nvidia_pytorch", "resnet50") == KernelStyle::eager);
+  CHECK(kernels("nvidia_tensorflow", "bert_base") == KernelStyle::compiled);
+  CHECK(kernels("nvidia_mxnet", "resnet50") == KernelStyle::fused);
+}
+
+TEST_CASE("What is stated beats the preset; kernels by hand bring an optimizer of one pass") {
+  const ComputeSpec stated =
+      compute_of({{"strategy", "ddp"}, {"optimizer", "adamw"}}, {{"preset", "tensorflow"},
+                                                                 {"kernels", "eager"},
+                                                                 {"optimizer_kernels", "for_loop"},
+                                                                 {"modules", "megatron"}});
+  CHECK(stated.kernels == KernelStyle::eager);
+  CHECK(stated.optimizer_kernels == OptimizerKernels::for_loop);
+  CHECK(stated.modules == ModuleStyle::megatron);
+  CHECK(compute_of({{"strategy", "ddp"}}, {{"kernels", "fused"}}).optimizer_kernels ==
+        OptimizerKernels::fused);
+  CHECK(compute_of({{"strategy", "ddp"}}, {{"kernels", "compiled"}}).optimizer_kernels ==
+        OptimizerKernels::foreach);
+}
+
+TEST_CASE("An unknown preset is refused with the names that there are") {
+  const std::string refused = testing::problems_of_resnet({{"compute.preset", "tensorflow_xl"}});
+  CHECK(refused.find("/compute/preset") != std::string::npos);
+  CHECK(refused.find("tensorflow_xla") != std::string::npos);
+}
+
+TEST_CASE("Every preset says why of every value, for networks with convolutions and without") {
+  for (const std::string& name : compute_preset_names())
+    for (const bool has_convolutions : {false, true})
+      for (const Precision precision : {Precision::fp32, Precision::amp_fp16, Precision::amp_bf16}) {
+        CAPTURE(name);
+        const TrainingSpec training;
+        const ComputeDefaults found = compute_defaults(
+            name, {.training = training, .precision = precision, .has_convolutions = has_convolutions});
+        CHECK_FALSE(found.kernels.why.empty());
+        CHECK_FALSE(found.optimizer.why.empty());
+        CHECK_FALSE(found.memory_format.why.empty());
+        CHECK_FALSE(found.attention.why.empty());
+        CHECK_FALSE(found.modules.why.empty());
+      }
+}
+
+}  // namespace
+}  // namespace lockstep::compute_presets_test

@@ -1,0 +1,66 @@
+// Operators written of primitives: what their formulas move, and that they never move less than one kernel does.
+
+#include "models/primitives.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/models/instance.h"
+
+namespace lockstep::primitives_test {
+namespace {
+
+constexpr std::int64_t wide = 4;
+constexpr std::int64_t half = 2;
+
+// y = gamma (x - mean) / sqrt(variance + epsilon) + beta, as nn_impl.py has it: read x; read x, write its squared
+// difference; read that; write gamma / sqrt(...); read it and x, write; read it, write; read that, write; read both,
+// write.
+TEST_CASE("LayerNorm of primitives passes over fifteen times its input forward") {
+  const Composition norm = layer_norm_of_primitives(100);
+  CHECK(norm.forward.bytes(wide) == 100 * wide * (1 + 2 + 1 + 1 + 3 + 2 + 2 + 3));
+  CHECK(norm.forward.bytes(half) == norm.forward.bytes(wide) / 2);
+  CHECK(norm.forward.launches(half) == norm.forward.launches(wide));
+}
+
+TEST_CASE("RMSNorm of primitives is cast to fp32 and back where its input is narrower, and nowhere else") {
+  const Composition norm = rms_norm_of_primitives(100);
+  // square, mean, x * root, times the weight
+  CHECK(norm.forward.bytes(wide) == 100 * wide * (2 + 1 + 2 + 2));
+  CHECK(norm.forward.bytes(half) == 100 * (wide * (2 + 1 + 2) + half * 2 + 2 * (half + wide)));
+  CHECK(norm.forward.launches(half) == norm.forward.launches(wide) + 2);
+}
+
+TEST_CASE("GELU's formula has eight kernels, two of which read two tensors") {
+  const Composition gelu = gelu_of_primitives(100);
+  CHECK(gelu.forward.bytes(wide) == 100 * wide * (6 * 2 + 2 * 3));
+  CHECK(gelu.forward.launches(wide) == 8);
+}
+
+TEST_CASE("A residual adds two tensors, whatever its dropout is made of") {
+  const PrimitiveWork dropout = dropout_of_primitives(100).forward;
+  CHECK(residual_of_primitives(100, false).forward.bytes(wide) == 100 * wide * 3);
+  CHECK(residual_of_primitives(100, true).forward.bytes(wide) == dropout.bytes(wide) + 100 * wide * 3);
+}
+
+TEST_CASE("No layer of any model moves less or starts fewer kernels where it is made of primitives") {
+  for (const std::string& name : shipped_model_names()) {
+    const Model model = shipped_model(name);
+    for (const Layer& layer : model.layers) {
+      if (!layer.composition || layer.product)
+        continue;
+      INFO(name, " ", layer.name);
+      const Composition& formula = *layer.composition;
+      const std::int64_t summed =
+          layer.backward_pass_elements;  // gradients that meet stand beside the formula
+      CHECK(formula.forward.bytes(wide) >= wide * layer.forward_elements);
+      CHECK(formula.backward.bytes(wide) >= wide * (layer.backward_elements - summed));
+      CHECK(formula.forward.kernels >= layer.forward_kernels);
+      CHECK(formula.backward.kernels >= layer.backward_kernels - layer.backward_passes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::primitives_test
