@@ -47,7 +47,7 @@ WorkFactors slowest_of(const RankSpread& spread, const Meetings& meetings) {
   const std::int64_t maximum = expected_maximum_ppm(meetings.ranks);
   const auto factor = [&](std::int64_t lasting) {
     const std::int64_t deviation = square_root(lasting * lasting + passing);
-    return Ratio{million + deviation * maximum / million, million};
+    return Fraction{million + deviation * maximum / million, million};
   };
   return {.matrix = factor(spread.multiplying),
           .memory = factor(spread.moving),

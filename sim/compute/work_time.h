@@ -4,8 +4,8 @@
 //
 // Problem:   a step that was measured says by how much the model of computing misses kernels; the launches in
 //            it cost what they cost on this host, whatever the kernels do.
-// Idea:      three parts that add up, and a factor for each; ratios of integers, so that what one measured step
-//            gives is exact.
+// Idea:      three parts that add up, and a factor for each; fractions, so that what one measured step gives is
+//            exact.
 // Invariant: factors of one change nothing; more of a part never takes less time.
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace lockstep {
 
-struct Ratio {
+struct Fraction {
   std::int64_t numerator = 1;
   std::int64_t denominator = 1;
 };
 
-constexpr Duration scaled(Duration duration, Ratio ratio) {
-  return scaled(duration, ratio.numerator, ratio.denominator);
+constexpr Duration scaled(Duration duration, Fraction fraction) {
+  return scaled(duration, fraction.numerator, fraction.denominator);
 }
 
 struct WorkTime {
@@ -44,9 +44,9 @@ struct WorkTime {
 
 // What was measured over what is modelled.
 struct WorkFactors {
-  Ratio matrix;
-  Ratio memory;
-  Ratio launch;
+  Fraction matrix;
+  Fraction memory;
+  Fraction launch;
 };
 
 // Each part rounded up.

@@ -28,7 +28,9 @@ RankSpread spread_of(const Scenario& scenario) {
 }
 
 WorkFactors slower_of(const WorkFactors& a, const WorkFactors& b) {
-  const auto greater = [](Ratio one, Ratio other) { return one.numerator > other.numerator ? one : other; };
+  const auto greater = [](Fraction one, Fraction other) {
+    return one.numerator > other.numerator ? one : other;
+  };
   return {greater(a.matrix, b.matrix), greater(a.memory, b.memory), greater(a.launch, b.launch)};
 }
 
@@ -78,7 +80,7 @@ class BoundPaths {
 // What is weighed of each lane so far, and what that comes to.
 class RunningSums {
  public:
-  Duration scaled_along(LaneId lane, Duration weighed, const Ratio& whole) {
+  Duration scaled_along(LaneId lane, Duration weighed, const Fraction& whole) {
     if (lane.index >= sums_.size())
       sums_.resize(lane.index + 1);
     auto& [before, stretched] = sums_[lane.index];

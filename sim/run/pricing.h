@@ -28,7 +28,7 @@ WorkTime modelled_step(const Scenario& scenario, const Job& job);
 struct WorkScale {
   WorkFactors factors;
   std::int64_t device_ppm = million;
-  Ratio whole;
+  Fraction whole;
 
   // A kernel before `whole`, which is taken of sums: what is rounded once is met exactly.
   Duration weigh(const WorkTime& time) const;

@@ -113,19 +113,19 @@ WorkFactors factors_of_one(const StepSample& sample) {
   const bool is_launch_known = left == measured - launch || launch == 0;
   return {.matrix = {left, device},
           .memory = {left, device},
-          .launch = is_launch_known ? Ratio{} : Ratio{measured - left, launch}};
+          .launch = is_launch_known ? Fraction{} : Fraction{measured - left, launch}};
 }
 
 double mean_factor(const std::vector<StepSample>& samples) {
   double sum = 0;
   for (const StepSample& sample : samples) {
-    const Ratio ratio = factors_of_one(sample).matrix;
-    sum += static_cast<double>(ratio.numerator) / static_cast<double>(ratio.denominator);
+    const Fraction fraction = factors_of_one(sample).matrix;
+    sum += static_cast<double>(fraction.numerator) / static_cast<double>(fraction.denominator);
   }
   return sum / static_cast<double>(samples.size());
 }
 
-Ratio nearest_ratio(double factor) {
+Fraction nearest_fraction(double factor) {
   return {static_cast<std::int64_t>(factor * static_cast<double>(billion) + 0.5), billion};
 }
 
@@ -174,7 +174,7 @@ WorkFactors fit_factors(const std::vector<StepSample>& samples) {
   system.add({1, 0, 0}, usual, level_deviation * usual);
   system.add({0, 0, 1}, 1, launch_deviation);
   const Vector factors = solve_non_negative(system);
-  return {nearest_ratio(factors[0]), nearest_ratio(factors[1]), nearest_ratio(factors[2])};
+  return {nearest_fraction(factors[0]), nearest_fraction(factors[1]), nearest_fraction(factors[2])};
 }
 
 Duration transferred(const StepWork& work, const WorkFactors& factors) {

@@ -6,7 +6,7 @@
 
 namespace lockstep::rank_variation_test {
 
-double excess(Ratio factor) {
+double excess(Fraction factor) {
   return static_cast<double>(factor.numerator) / static_cast<double>(factor.denominator) - 1;
 }
 
@@ -15,7 +15,7 @@ constexpr RankSpread noise{.passing = 10'000, .passing_over = Duration::millisec
 
 TEST_CASE("One GPU waits for nobody") {
   const WorkFactors alone = slowest_of(published_spread, {.ranks = 1, .apart = Duration::milliseconds(1)});
-  for (const Ratio& factor : {alone.matrix, alone.memory, alone.launch}) CHECK(excess(factor) == 0);
+  for (const Fraction& factor : {alone.matrix, alone.memory, alone.launch}) CHECK(excess(factor) == 0);
 }
 
 // The expected maximum of 8 normal draws is 1.424 deviations.

@@ -24,7 +24,7 @@ doctest::Approx nearly(double value) {
   return doctest::Approx(value).epsilon(0.01);
 }
 
-double value_of(Ratio ratio) {
+double value_of(Fraction ratio) {
   return static_cast<double>(ratio.numerator) / static_cast<double>(ratio.denominator);
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("no factor is negative, and steps that no speed explains keep a residu
   // Four times the work in half the time.
   const std::vector<StepSample> samples{{ms(100), work(50, 10, 2)}, {ms(50), work(200, 40, 2)}};
   const WorkFactors found = fit_factors(samples);
-  for (const Ratio ratio : {found.matrix, found.memory, found.launch}) CHECK(ratio.numerator >= 0);
+  for (const Fraction ratio : {found.matrix, found.memory, found.launch}) CHECK(ratio.numerator >= 0);
   double worst = 0;
   for (const StepSample& sample : samples) worst = std::max(worst, std::abs(residual(sample, found)));
   CHECK(worst > 0.2);
