@@ -180,6 +180,99 @@ TEST_CASE("Scaling rounds up and reaches past 64 bits in between") {
   CHECK(scaled(Duration::seconds(5), 12, 10) == Duration::seconds(6));
 }
 
+// A product of 2^40 and 10^6 parts is past 2^59, and of 2^62 parts past 64 bits.
+constexpr std::int64_t large_counts[]{0, 1, 7, 999'999, 1'000'001, std::int64_t{1} << 40U, limit};
+
+TEST_CASE("One scales and divides nothing, whichever way it rounds") {
+  for (const std::int64_t count : large_counts) {
+    CHECK(scaled_up(count, Ratio::one()) == count);
+    CHECK(scaled_down(count, Ratio::one()) == count);
+    CHECK(divided_up(count, Ratio::one()) == count);
+    CHECK(scaled(Duration::picoseconds(count), Ratio::one()) == Duration::picoseconds(count));
+    CHECK(divided_up(Duration::picoseconds(count), Ratio::one()) == Duration::picoseconds(count));
+    CHECK(scaled_down(Bandwidth{count}, Ratio::one()) == Bandwidth{count});
+    CHECK(divided_down(Bandwidth{count}, Ratio::one()) == Bandwidth{count});
+    CHECK(scaled_up(Ratio::parts_per_million(count), Ratio::one()).parts_per_million() == count);
+    CHECK(scaled_down(Ratio::parts_per_million(count), Ratio::one()).parts_per_million() == count);
+    CHECK(divided_down(Ratio::parts_per_million(count), Ratio::one()).parts_per_million() == count);
+  }
+  CHECK(scaled_to_nearest(999'999, Ratio::one()) == 999'999);
+  CHECK(Ratio::percent(100) == Ratio::one());
+  CHECK(Ratio{} == Ratio::parts_per_million(0));
+}
+
+// A third of one is 333,333 parts, which makes 2.999997 of 9: 3 up, 2 down, 3 to the nearest. Of 9 it leaves
+// 27.000027 where it divides.
+TEST_CASE("A ratio rounds as the operation says") {
+  const Ratio third = share(Ratio::one(), 3);
+  CHECK(third == Ratio::parts_per_million(333'333));
+  CHECK(scaled_up(9, third) == 3);
+  CHECK(scaled_down(9, third) == 2);
+  CHECK(scaled_to_nearest(9, third) == 3);
+  CHECK(divided_up(9, third) == 28);
+  CHECK(scaled(Duration::picoseconds(9), third) == Duration::picoseconds(3));
+  CHECK(divided_up(Duration::picoseconds(9), third) == Duration::picoseconds(28));
+  CHECK(scaled_down(FlopRate{9}, third) == FlopRate{2});
+  CHECK(divided_down(FlopRate{9}, third) == FlopRate{27});
+  CHECK(ratio_up(1, 3) == third + Ratio::smallest());
+  CHECK(ratio_down(1, 3) == third);
+}
+
+TEST_CASE("Half of one rounds up where the nearest is asked for") {
+  CHECK(scaled_to_nearest(1, Ratio::percent(50)) == 1);
+  CHECK(scaled_to_nearest(1, Ratio::percent(50) - Ratio::smallest()) == 0);
+  CHECK(scaled_to_nearest(3, Ratio::percent(50)) == 2);
+}
+
+// 0.333333 * 0.333333 is 0.111110888889, and 0.333333 / 0.333334 is 0.999997000006.
+TEST_CASE("A ratio of a ratio is whole parts again") {
+  const Ratio third = ratio_down(1, 3);
+  CHECK(scaled_down(third, third) == Ratio::parts_per_million(111'110));
+  CHECK(scaled_up(third, third) == Ratio::parts_per_million(111'111));
+  CHECK(divided_down(third, ratio_up(1, 3)) == Ratio::parts_per_million(999'997));
+}
+
+// Of 2,500,001 bytes/s the whole millions are 2: half of them is 10^6, half of all 1,250,000. A rate of 10^12 holds
+// 666,666 times 1.5 million: so many millions are left of it.
+TEST_CASE("A rate in whole millions is no more than the exact one") {
+  const Bandwidth rate{2'500'001};
+  CHECK(scaled_in_millions(rate, Ratio::percent(50)) == Bandwidth{1'000'000});
+  CHECK(scaled_down(rate, Ratio::percent(50)) == Bandwidth{1'250'000});
+  const Bandwidth full{1'000'000'000'000};
+  CHECK(divided_in_millions(full, Ratio::percent(150)) == Bandwidth{666'666'000'000});
+  CHECK(divided_down(full, Ratio::percent(150)) == Bandwidth{666'666'666'666});
+}
+
+TEST_CASE("Ratios add, subtract and may be below zero") {
+  CHECK(Ratio::one() + Ratio::percent(-20) == Ratio::percent(80));
+  CHECK(Ratio::percent(20) - Ratio::one() == Ratio::percent(-80));
+  CHECK(Ratio::percent(20) * 6 == Ratio::percent(120));
+  CHECK(Ratio::percent(-1) < Ratio{});
+  CHECK(Ratio::parts_per_million(123'456).in_real() == 0.123456);
+}
+
+TEST_CASE("Ratios beyond 64 bits throw, and so does what they make of a count") {
+  const Ratio largest = Ratio::parts_per_million(INT64_MAX);
+  CHECK_THROWS_AS(largest + Ratio::smallest(), OverflowError);
+  CHECK_THROWS_AS(Ratio{} - largest - Ratio::one(), OverflowError);
+  CHECK_THROWS_AS(largest * 2, OverflowError);
+  CHECK_THROWS_AS(Ratio::percent(limit), OverflowError);
+  CHECK_THROWS_AS(scaled_up(limit, Ratio::one() * 2), OverflowError);
+  CHECK_THROWS_AS(scaled_down(limit, Ratio::one() * 2), OverflowError);
+  CHECK_THROWS_AS(scaled_to_nearest(limit, Ratio::one()), OverflowError);
+  CHECK_THROWS_AS(divided_up(limit, Ratio::percent(50)), OverflowError);
+  CHECK_THROWS_AS(ratio_up(limit, 1), OverflowError);
+}
+
+TEST_CASE("What is below zero scales nothing, and zero divides nothing") {
+  CHECK_THROWS_AS(scaled_up(1, Ratio::percent(-1)), InternalError);
+  CHECK_THROWS_AS(scaled_down(-1, Ratio::one()), InternalError);
+  CHECK_THROWS_AS(scaled(Duration::picoseconds(1), Ratio::percent(-1)), InternalError);
+  CHECK_THROWS_AS(divided_up(1, Ratio{}), InternalError);
+  CHECK_THROWS_AS(divided_down(Bandwidth{1}, Ratio{}), InternalError);
+  CHECK_THROWS_AS(ratio_down(1, 0), InternalError);
+}
+
 TEST_CASE("An id is invalid until it is given an index, and opens only its own vector") {
   using RankId = Id<struct RankTag>;
   using LinkId = Id<struct LinkTag>;
