@@ -39,11 +39,10 @@ std::int64_t QuantileSketch::maximum() const {
   return maximum_;
 }
 
-std::int64_t QuantileSketch::quantile(std::int64_t parts_per_million) const {
+std::int64_t QuantileSketch::quantile(Ratio part) const {
   LOCKSTEP_CHECK(count_ > 0, "a quantile is of at least one value");
-  LOCKSTEP_CHECK(parts_per_million >= 0 && parts_per_million <= million, "a quantile lies from 0 to 1");
-  auto before = static_cast<std::int64_t>(static_cast<Unsigned128>(count_ - 1) *
-                                          static_cast<Unsigned128>(parts_per_million) / million);
+  LOCKSTEP_CHECK(part >= Ratio{} && part <= Ratio::one(), "a quantile lies from 0 to 1");
+  std::int64_t before = scaled_down(count_ - 1, part);
   if (before == 0)
     return minimum_;
   if (before == count_ - 1)

@@ -29,8 +29,8 @@ class QuantileSketch {
   std::int64_t mean() const;
   std::int64_t minimum() const;
   std::int64_t maximum() const;
-  // The value that so many parts per million of the way through the sorted values stands.
-  std::int64_t quantile(std::int64_t parts_per_million) const;
+  // The value that stands at this part of the way through the sorted values.
+  std::int64_t quantile(Ratio part) const;
 
  private:
   static constexpr int resolution_bits = 10;

@@ -46,7 +46,9 @@ std::vector<double> middle_factors(double from, double width, const std::vector<
   return factors;
 }
 
-// Rounded along the running sum, which ends at exactly one million a cell.
+constexpr auto parts_of_one = static_cast<std::int32_t>(Ratio::one().parts_per_million());
+
+// Rounded along the running sum, which ends at exactly one a cell.
 std::vector<std::int32_t> in_parts_per_million(const std::vector<double>& factors) {
   double total = 0;
   for (const double factor : factors) total += factor;
@@ -55,17 +57,17 @@ std::vector<std::int32_t> in_parts_per_million(const std::vector<double>& factor
   std::int64_t reported = 0;
   for (const double factor : factors) {
     sum += factor;
-    const auto reached = static_cast<std::int64_t>(sum / total * (double{million} * cell_count));
+    const auto reached = static_cast<std::int64_t>(sum / total * (double{parts_of_one} * cell_count));
     cells.push_back(static_cast<std::int32_t>(reached - reported));
     reported = reached;
   }
   return cells;
 }
 
-double as_ratio(std::int64_t coefficient_of_variation_ppm) {
-  LOCKSTEP_CHECK(coefficient_of_variation_ppm >= 0 && coefficient_of_variation_ppm <= million,
+double in_real(Ratio coefficient_of_variation) {
+  LOCKSTEP_CHECK(coefficient_of_variation >= Ratio{} && coefficient_of_variation <= Ratio::one(),
                  "a coefficient of variation lies from 0 to 1");
-  return static_cast<double>(coefficient_of_variation_ppm) / million;
+  return coefficient_of_variation.in_real();
 }
 
 }  // namespace
@@ -82,13 +84,13 @@ RandomTable RandomTable::from_density(double deviation, LogDensity log_density) 
 
 RandomTable RandomTable::constant() {
   RandomTable table;
-  table.cells_.assign(cell_count, million);
+  table.cells_.assign(cell_count, parts_of_one);
   return table;
 }
 
 // The logarithm is normal with variance ln(1 + cv^2).
-RandomTable RandomTable::lognormal(std::int64_t coefficient_of_variation_ppm) {
-  const double cv = as_ratio(coefficient_of_variation_ppm);
+RandomTable RandomTable::lognormal(Ratio coefficient_of_variation) {
+  const double cv = in_real(coefficient_of_variation);
   if (cv == 0)
     return constant();
   const double variance = natural_logarithm(1 + cv * cv);
@@ -96,8 +98,8 @@ RandomTable RandomTable::lognormal(std::int64_t coefficient_of_variation_ppm) {
 }
 
 // x is gamma with shape k = 1 / cv^2 and mean 1, so y = ln x has a density like exp(k (y - e^y)).
-RandomTable RandomTable::gamma(std::int64_t coefficient_of_variation_ppm) {
-  const double cv = as_ratio(coefficient_of_variation_ppm);
+RandomTable RandomTable::gamma(Ratio coefficient_of_variation) {
+  const double cv = in_real(coefficient_of_variation);
   if (cv == 0)
     return constant();
   const double shape = 1 / (cv * cv);

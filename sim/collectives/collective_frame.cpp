@@ -3,10 +3,9 @@
 namespace lockstep {
 
 Bytes bytes_on_the_wire(std::int64_t data, const Communicator& world, std::uint8_t protocol,
-                        std::int64_t efficiency_ppm) {
-  const std::int64_t of_protocol = world.protocols.empty() ? million : world.protocols[protocol].payload_ppm;
-  const std::int64_t payload_ppm = std::max<std::int64_t>(of_protocol * efficiency_ppm / million, 1);
-  return Bytes{data / payload_ppm * million + divided_up(data % payload_ppm * million, payload_ppm)};
+                        Ratio efficiency) {
+  const Ratio of_protocol = world.protocols.empty() ? Ratio::one() : world.protocols[protocol].payload;
+  return Bytes{divided_up(data, std::max(scaled_down(of_protocol, efficiency), Ratio::smallest()))};
 }
 
 CollectiveFrame::CollectiveFrame(PlanWriter& writer, const CollectiveRequest& request,
@@ -71,12 +70,12 @@ Duration CollectiveFrame::own_copy_time() const {
   return time_to_move(Bytes{divided_up(request_.bytes.count(), parts)}, each);
 }
 
-std::int64_t CollectiveFrame::efficiency_ppm() const {
-  return algorithm_ == no_algorithm ? million : world().algorithms[algorithm_].efficiency_ppm;
+Ratio CollectiveFrame::efficiency() const {
+  return algorithm_ == no_algorithm ? Ratio::one() : world().algorithms[algorithm_].efficiency;
 }
 
 Bytes CollectiveFrame::on_the_wire(std::int64_t data) const {
-  return bytes_on_the_wire(data, world(), request_.protocol, efficiency_ppm());
+  return bytes_on_the_wire(data, world(), request_.protocol, efficiency());
 }
 
 PathId CollectiveFrame::hop(const Flow& flow, Bytes message) {

@@ -24,7 +24,7 @@ struct CoupledMove {
 
 // `data` with the protocol's flags, and what an algorithm cannot use of a link.
 Bytes bytes_on_the_wire(std::int64_t data, const Communicator& world, std::uint8_t protocol,
-                        std::int64_t efficiency_ppm = million);
+                        Ratio efficiency = Ratio::one());
 
 class CollectiveFrame {
  public:
@@ -35,7 +35,7 @@ class CollectiveFrame {
   bool moves_anything() const { return world().ranks() > 1 && request_.bytes > Bytes{0}; }
   std::uint8_t algorithm() const { return algorithm_; }
   // The part of a link that the algorithm can use.
-  std::int64_t efficiency_ppm() const;
+  Ratio efficiency() const;
   Bytes on_the_wire(std::int64_t data) const;
 
   // When representative i may send.

@@ -27,12 +27,12 @@ constexpr NcclConstants nccl_2_8{.since = 20'800,
                                  .ring_base = old_ring_base,
                                  .tree = old_tree,
                                  .ring = old_ring(9'600),
-                                 .nvls = {.is_known = false, .in_node = 0, .tree_network = 0, .ratio_ppm = 0},
-                                 .ring_ll_ppm = 250'000,
+                                 .nvls = {.is_known = false, .in_node = 0, .tree_network = 0, .ratio = {}},
+                                 .ring_ll = Ratio::percent(25),
                                  .ring_ll128_is_less_without_peers = true,
                                  .ll_is_slower_across_nodes = true,
                                  .counts_network_overhead = false,
-                                 .simple_ring_plateau_ppm = 1'900'000,
+                                 .simple_ring_plateau = Ratio::percent(190),
                                  .plateau_counts_bytes_per_rank = true,
                                  .one_node_more_in_rings = false,
                                  .has_pat = false};
@@ -63,9 +63,9 @@ constexpr NcclConstants nccl_2_18 = [] {
   row.nvls.tree_network = 19'000;
   row.ll_is_slower_across_nodes = false;
   row.counts_network_overhead = true;
-  row.simple_ring_plateau_ppm = 1'400'000;
+  row.simple_ring_plateau = Ratio::percent(140);
   row.plateau_counts_bytes_per_rank = false;
-  row.nvls.ratio_ppm = 833'333;
+  row.nvls.ratio = Ratio::parts_per_million(833'333);
   row.nvls.is_known = true;
   return row;
 }();
@@ -82,7 +82,7 @@ constexpr NcclConstants nccl_2_21 = [] {
   NcclConstants row = nccl_2_20;
   row.since = 22'100;
   row.nvls.in_node = 25'000;
-  row.ring_ll_ppm = 500'000;
+  row.ring_ll = Ratio::percent(50);
   return row;
 }();
 
@@ -101,7 +101,7 @@ constexpr NcclConstants nccl_2_28 = [] {
   NcclConstants row = nccl_2_23;
   row.since = 22'800;
   row.nvls.tree_network = 20'900;
-  row.nvls.ratio_ppm = 0;
+  row.nvls.ratio = Ratio{};
   return row;
 }();
 
@@ -176,15 +176,15 @@ ByNodes most_nvls_tree_per_channel(GpuGeneration generation) {
   return of_generation(table, generation);
 }
 
-std::int64_t nvls_efficiency_ppm(GpuGeneration generation) {
-  return generation == GpuGeneration::blackwell ? 740'000 : 850'000;
+Ratio nvls_efficiency(GpuGeneration generation) {
+  return generation == GpuGeneration::blackwell ? Ratio::percent(74) : Ratio::percent(85);
 }
 
-std::int64_t tree_correction_ppm(NcclProtocol protocol, std::int64_t bytes) {
+Ratio tree_correction(NcclProtocol protocol, std::int64_t bytes) {
   const auto units = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes / 64, 1));
   const auto index = static_cast<std::size_t>(std::bit_width(units) - 1);
   const Corrections& table = corrections[static_cast<std::size_t>(protocol)];
-  return index < table.size() ? table[index] * (million / 100) : million;
+  return index < table.size() ? Ratio::percent(table[index]) : Ratio::one();
 }
 
 }  // namespace lockstep

@@ -4,13 +4,15 @@
 //
 // Problem:   real curves jump where NCCL changes its mind, and where that is depends on the release.
 // Idea:      one row for each release that changed something; a version between two rows is the older.
-// Invariant: latencies in nanoseconds, bandwidths in MB/s (10^6), ratios in parts per million. They choose
-//            and never time: as times they are 1.3 to 3 times too optimistic.
+// Invariant: latencies in nanoseconds, bandwidths in MB/s (10^6), ratios of them. They choose and
+//            never time: as times they are 1.3 to 3 times too optimistic.
 // Reference: NVIDIA/nccl, src/graph/tuning.cc at the tags 2.8.3, 2.12.12, 2.14.3, 2.18.3, 2.20.3, 2.21.5,
 //            2.23.4 and 2.28.9.
 
 #include <array>
 #include <cstdint>
+
+#include "sim/base/units.h"
 
 namespace lockstep {
 
@@ -32,7 +34,7 @@ struct NvlsConstants {
   bool is_known;  // to the release
   std::int64_t in_node;
   std::int64_t tree_network;
-  std::int64_t ratio_ppm;  // zero: the efficiency model
+  Ratio ratio;  // zero: the efficiency model
 };
 
 struct NcclConstants {
@@ -42,13 +44,13 @@ struct NcclConstants {
   LinkLatencies tree;
   LinkLatencies ring;
   NvlsConstants nvls;
-  std::int64_t ring_ll_ppm;  // of the graph's bandwidth; a third instead of a quarter: see the tuner
+  Ratio ring_ll;  // of the graph's bandwidth; a third instead of a quarter: see the tuner
   bool ring_ll128_is_less_without_peers;  // 0.7 instead of 0.92 with one GPU a node
   bool ll_is_slower_across_nodes;         // steps inside a node cost 1.8 times as much
   bool counts_network_overhead;
-  std::int64_t simple_ring_plateau_ppm;  // AllReduce rings between nodes, compute capability 8.0 and more
-  bool plateau_counts_bytes_per_rank;    // from 4096 bytes a rank, not 64 bytes a rank and channel
-  bool one_node_more_in_rings;           // an AllReduce crosses 2 N network steps instead of 2 (N - 1)
+  Ratio simple_ring_plateau;           // AllReduce rings between nodes, compute capability 8.0 and more
+  bool plateau_counts_bytes_per_rank;  // from 4096 bytes a rank, not 64 bytes a rank and channel
+  bool one_node_more_in_rings;         // an AllReduce crosses 2 N network steps instead of 2 (N - 1)
   bool has_pat;
 };
 
@@ -62,9 +64,9 @@ ByNodes most_ring_ll128_per_channel(GpuGeneration generation);
 ByNodes most_tree_per_channel(GpuGeneration generation, std::int64_t version_code);
 ByNodes most_tree_ll128_per_channel(GpuGeneration generation);
 ByNodes most_nvls_tree_per_channel(GpuGeneration generation);
-std::int64_t nvls_efficiency_ppm(GpuGeneration generation);
+Ratio nvls_efficiency(GpuGeneration generation);
 
-// What a tree loses in the middle sizes: by floor(log2(bytes / 64)); 1'000'000 beyond the table.
-std::int64_t tree_correction_ppm(NcclProtocol protocol, std::int64_t bytes);
+// What a tree loses in the middle sizes: by floor(log2(bytes / 64)); one beyond the table.
+Ratio tree_correction(NcclProtocol protocol, std::int64_t bytes);
 
 }  // namespace lockstep

@@ -10,10 +10,6 @@ std::size_t index_of(NcclProtocol protocol) {
   return static_cast<std::size_t>(protocol);
 }
 
-std::int64_t parts(std::int64_t amount, std::int64_t ppm) {
-  return amount * ppm / million;
-}
-
 // NCCL's rounded-down logarithm of the nodes.
 std::int64_t floor_log2(std::int64_t value) {
   return std::bit_width(static_cast<std::uint64_t>(value)) - 1;
@@ -89,11 +85,11 @@ std::int64_t ring_network_latency(const NcclCase& asked, NcclProtocol protocol) 
 }
 
 // Before 2.21 what only gathers or scatters inside a node got a third of the bandwidth, all else a quarter.
-std::int64_t ring_ll_ppm(const NcclCase& asked) {
-  const bool is_old = asked.constants.ring_ll_ppm < 500'000;
+Ratio ring_ll(const NcclCase& asked) {
+  const bool is_old = asked.constants.ring_ll < Ratio::percent(50);
   return is_old && asked.nodes == 1 && !asked.is_all_reduce() && asked.op != CollectiveOp::reduce
-             ? 333'333
-             : asked.constants.ring_ll_ppm;
+             ? Ratio::parts_per_million(333'333)
+             : asked.constants.ring_ll;
 }
 
 std::int64_t ring_bandwidth(const NcclCase& asked, NcclProtocol protocol) {
@@ -101,9 +97,9 @@ std::int64_t ring_bandwidth(const NcclCase& asked, NcclProtocol protocol) {
   if (protocol == NcclProtocol::simple)
     return bus;
   if (protocol == NcclProtocol::ll)
-    return std::min(most_ll(asked), parts(bus, ring_ll_ppm(asked)));
+    return std::min(most_ll(asked), scaled_down(bus, ring_ll(asked)));
   const bool lacks_peers = asked.per_node == 1 && asked.constants.ring_ll128_is_less_without_peers;
-  return std::min(parts(bus, lacks_peers ? 700'000 : 920'000),
+  return std::min(scaled_down(bus, Ratio::percent(lacks_peers ? 70 : 92)),
                   asked.channels * most_ring_ll128_per_channel(asked.generation)[row_of(asked)]);
 }
 
@@ -115,8 +111,8 @@ bool has_plateau(const NcclCase& asked, NcclProtocol protocol) {
                                                        : asked.bytes / (asked.channels * asked.ranks) >= 64;
 }
 
-std::int64_t plateau_ppm(const NcclCase& asked) {
-  return asked.generation == GpuGeneration::volta ? 1'900'000 : asked.constants.simple_ring_plateau_ppm;
+Ratio plateau(const NcclCase& asked) {
+  return asked.generation == GpuGeneration::volta ? Ratio::percent(190) : asked.constants.simple_ring_plateau;
 }
 
 std::int64_t rooted_ring_latency(const NcclCase& asked, NcclProtocol protocol) {
@@ -135,7 +131,7 @@ std::int64_t tree_bus_bandwidth(const NcclCase& asked) {
 
 std::int64_t tree_bandwidth(const NcclCase& asked, NcclProtocol protocol) {
   const std::int64_t all =
-      std::min(parts(tree_bus_bandwidth(asked), 920'000),
+      std::min(scaled_down(tree_bus_bandwidth(asked), Ratio::percent(92)),
                asked.channels * most_tree_per_channel(asked.generation, asked.version_code)[row_of(asked)]);
   if (protocol == NcclProtocol::ll)
     return std::min(all * 10 / 38, most_ll(asked));
@@ -148,14 +144,14 @@ std::int64_t tree_bandwidth(const NcclCase& asked, NcclProtocol protocol) {
 // Bandwidth of the switch's multicast over all heads, one for each GPU of the node.
 std::int64_t multicast_bandwidth(const NcclCase& asked) {
   const std::int64_t all = asked.planning.multicast_per_head.count() / million * asked.per_node;
-  if (asked.constants.nvls.ratio_ppm > 0)
-    return parts(all, asked.constants.nvls.ratio_ppm);
-  return parts(all, nvls_efficiency_ppm(asked.generation)) * (asked.per_node - 1) / asked.per_node * 2;
+  if (asked.constants.nvls.ratio > Ratio{})
+    return scaled_down(all, asked.constants.nvls.ratio);
+  return scaled_down(all, nvls_efficiency(asked.generation)) * (asked.per_node - 1) / asked.per_node * 2;
 }
 
 // Of the algorithm's bytes: the ring's n / steps since 2.28, a fixed ratio before.
 std::int64_t multicast_algorithm_bandwidth(const NcclCase& asked, std::int64_t bus) {
-  return asked.constants.nvls.ratio_ppm > 0 ? bus : bus * asked.ranks / (2 * (asked.ranks - 1));
+  return asked.constants.nvls.ratio > Ratio{} ? bus : bus * asked.ranks / (2 * (asked.ranks - 1));
 }
 
 }  // namespace
@@ -185,7 +181,7 @@ NcclEstimate ring_estimate(const NcclCase& asked, NcclProtocol protocol) {
   estimate.latency += (steps - across) * in_node_latency(asked, asked.constants.ring, protocol) +
                       across * ring_network_latency(asked, protocol);
   if (has_plateau(asked, protocol))
-    estimate.latency = parts(estimate.latency, plateau_ppm(asked));
+    estimate.latency = scaled_down(estimate.latency, plateau(asked));
   return estimate;
 }
 
@@ -193,10 +189,11 @@ NcclEstimate tree_estimate(const NcclCase& asked, NcclProtocol protocol) {
   if (!asked.is_all_reduce())
     return {};
   const LinkLatencies& latencies = asked.constants.tree;
-  return {.bandwidth = parts(tree_bandwidth(asked, protocol) / 2, tree_correction_ppm(protocol, asked.bytes)),
-          .latency = asked.constants.tree_base[index_of(protocol)] +
-                     2 * ((asked.per_node - 1) * in_node_latency(asked, latencies, protocol) +
-                          floor_log2(asked.nodes) * latencies.network[index_of(protocol)])};
+  return {
+      .bandwidth = scaled_down(tree_bandwidth(asked, protocol) / 2, tree_correction(protocol, asked.bytes)),
+      .latency = asked.constants.tree_base[index_of(protocol)] +
+                 2 * ((asked.per_node - 1) * in_node_latency(asked, latencies, protocol) +
+                      floor_log2(asked.nodes) * latencies.network[index_of(protocol)])};
 }
 
 NcclEstimate nvls_estimate(const NcclCase& asked) {
@@ -222,7 +219,7 @@ NcclEstimate pat_estimate(const NcclCase& asked) {
   const bool is_half = asked.op == CollectiveOp::all_gather || asked.op == CollectiveOp::reduce_scatter;
   if (!asked.constants.has_pat || !is_half || asked.per_node > 1 || asked.nodes == 1)
     return {};
-  return {.bandwidth = parts(bus_bandwidth(asked), 750'000),
+  return {.bandwidth = scaled_down(bus_bandwidth(asked), Ratio::percent(75)),
           .latency = 8'000 + floor_log2(asked.nodes) * 14'000 * 10 / 35 + 2'800 * asked.ranks};
 }
 

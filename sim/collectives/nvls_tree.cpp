@@ -34,11 +34,10 @@ std::int64_t chunk_of(std::int64_t bytes, std::int64_t shares, std::uint32_t nod
 // a share, or one per cent of it where the switch does not give all of a link.
 class NvlsTreeTraffic {
  public:
-  NvlsTreeTraffic(const Communicator& world, std::int64_t efficiency_ppm)
-      : world_(world), efficiency_ppm_(efficiency_ppm) {}
+  NvlsTreeTraffic(const Communicator& world, Ratio efficiency) : world_(world), efficiency_(efficiency) {}
 
   // The weight of a share inside a node.
-  std::uint32_t parts() const { return efficiency_ppm_ == million ? 1 : 100; }
+  std::uint32_t parts() const { return efficiency_ == Ratio::one() ? 1 : 100; }
 
   Traffic make() const {
     Traffic traffic;
@@ -94,17 +93,17 @@ class NvlsTreeTraffic {
   std::uint32_t shares_between_nodes() const {
     const std::int64_t parts_of_all = std::int64_t{world_.gpus_per_node} * parts();
     return static_cast<std::uint32_t>(
-        std::max<std::int64_t>((parts_of_all * efficiency_ppm_ + million / 2) / million, 1));
+        std::max<std::int64_t>(scaled_to_nearest(parts_of_all, efficiency_), 1));
   }
 
   const Communicator& world_;
-  std::int64_t efficiency_ppm_;
+  Ratio efficiency_;
 };
 
 CollectiveOps write_nvls_tree(PlanWriter& writer, const CollectiveRequest& request) {
   CollectiveFrame frame(writer, request, "nvls_tree");
   if (frame.moves_anything()) {
-    const NvlsTreeTraffic traffic(request.world, frame.efficiency_ppm());
+    const NvlsTreeTraffic traffic(request.world, frame.efficiency());
     const auto per_tree =
         divided_up(request.bytes.count(), 2 * static_cast<std::int64_t>(request.world.rings.size()));
     const std::int64_t shares = std::int64_t{request.channels} * request.world.gpus_per_node;

@@ -30,16 +30,13 @@ class AttentionTimer {
   }
 
   // So many keys for a block of queries; softmax counts as so many more elements of the head.
-  Duration walk(std::int64_t keys, std::int64_t share_ppm) const {
-    const std::int64_t efficiency =
-        is_backward_ ? constants_.backward_efficiency_ppm : constants_.efficiency_ppm;
-    const std::int64_t of_sm =
-        std::max<std::int64_t>(unit_.of_sm(efficiency).count() / million * share_ppm, 1);
-    const std::int64_t softmax = is_backward_ ? 0 : constants_.softmax_ppm;
-    const std::int64_t millionths = (shape_.query_width + shape_.value_width) * million + softmax;
+  Duration walk(std::int64_t keys, Ratio share) const {
+    const Ratio efficiency = is_backward_ ? constants_.backward_efficiency : constants_.efficiency;
+    const FlopRate of_sm = std::max(scaled_in_millions(unit_.of_sm(efficiency), share), FlopRate{1});
+    const Ratio softmax = is_backward_ ? Ratio{} : constants_.softmax;
+    const Ratio elements = Ratio::one() * (shape_.query_width + shape_.value_width) + softmax;
     const std::int64_t flops = queries_of_block * keys * (is_backward_ ? 5 : 2);
-    return time_to_compute(Flops{arithmetic::product_divided_up(flops, millionths, million)},
-                           FlopRate{of_sm});
+    return time_to_compute(Flops{scaled_up(flops, elements)}, of_sm);
   }
 
   Duration block() const { return is_backward_ ? constants_.backward_block : constants_.block; }
@@ -49,10 +46,9 @@ class AttentionTimer {
     const std::int64_t blocks = shape_.batch * shape_.heads * blocks_of_head();
     const std::int64_t spread = arithmetic::product_divided_up(blocks, part, unit_.sms);
     const std::int64_t begun = divided_up(blocks, unit_.sms) * part;
-    const std::int64_t waves =
-        spread + arithmetic::product_divided_up(begun - spread, constants_.whole_waves_ppm, million);
-    const Duration mean = walk(divided_up(keys_of_head(), blocks_of_head()), million) + block();
-    const Duration longest = walk(all_keys(), constants_.alone_ppm) + block();
+    const std::int64_t waves = spread + scaled_up(begun - spread, constants_.whole_waves);
+    const Duration mean = walk(divided_up(keys_of_head(), blocks_of_head()), Ratio::one()) + block();
+    const Duration longest = walk(all_keys(), constants_.alone) + block();
     return std::max(scaled(mean, waves, part), longest);
   }
 
@@ -69,15 +65,14 @@ class AttentionTimer {
   }
 
   Duration moving(std::int64_t elements) const {
-    return time_to_move(Bytes{elements * unit_.element_bytes},
-                        unit_.memory_at(constants_.memory_efficiency_ppm));
+    return time_to_move(Bytes{elements * unit_.element_bytes}, unit_.memory_at(constants_.memory_efficiency));
   }
 
   // A server turns queries and keys by their places and writes keys and values to its cache.
   Duration before() const {
     if (!shape_.fills_cache)
       return {};
-    const std::int64_t turned = arithmetic::product_divided_up(queries(), constants_.rotation_ppm, million);
+    const std::int64_t turned = scaled_up(queries(), constants_.rotation);
     return moving(turned + 2 * keys_and_values());
   }
 

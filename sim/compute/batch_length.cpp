@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "sim/base/series.h"
-#include "sim/base/units.h"
 
 namespace lockstep {
 namespace {
@@ -13,17 +12,16 @@ constexpr std::int64_t batches_sorted_at_once = 50;
 std::vector<std::int64_t> sample_lengths(const LengthDistribution& distribution) {
   std::vector<std::int64_t> lengths;
   for (const std::int32_t factor : distribution.factors.cells()) {
-    const std::int64_t tokens = (distribution.mean * factor + million / 2) / million;
+    const std::int64_t tokens = scaled_to_nearest(distribution.mean, Ratio::parts_per_million(factor));
     lengths.push_back(std::clamp<std::int64_t>(tokens, 1, distribution.maximum));
   }
   return lengths;
 }
 
-std::int64_t mean_in_millionths(const std::vector<std::int64_t>& lengths) {
+Ratio mean_of(const std::vector<std::int64_t>& lengths) {
   std::int64_t sum = 0;
   for (const std::int64_t length : lengths) sum += length;
-  const auto count = static_cast<std::int64_t>(lengths.size());
-  return sum / count * million + sum % count * million / count;
+  return ratio_down(sum, std::ssize(lengths));
 }
 
 // Where among all samples the longest of a batch stands, for the `cell`th of `cells` batches from the
@@ -43,7 +41,7 @@ double rank_of_longest(const LengthDistribution& distribution, double cell, doub
 
 BatchLengths::BatchLengths(const LengthDistribution& distribution) {
   const std::vector<std::int64_t> lengths = sample_lengths(distribution);
-  mean_own_ = mean_in_millionths(lengths);
+  mean_own_ = mean_of(lengths);
   const auto cells = static_cast<double>(lengths.size());
   for (std::size_t cell = 0; cell < lengths.size(); ++cell) {
     const double rank = rank_of_longest(distribution, static_cast<double>(cell), cells) * cells;
@@ -51,8 +49,8 @@ BatchLengths::BatchLengths(const LengthDistribution& distribution) {
   }
 }
 
-std::int64_t BatchLengths::mean_padded() const {
-  return mean_in_millionths(cells_);
+Ratio BatchLengths::mean_padded() const {
+  return mean_of(cells_);
 }
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/base/random_table.h"
+#include "sim/base/units.h"
 
 namespace lockstep {
 
@@ -33,13 +34,13 @@ class BatchLengths {
 
   // Tokens of every sample of a batch, padding included; the highest of 64 uniform bits decide.
   std::int64_t draw(std::uint64_t bits) const { return cells_[bits >> 48U]; }
-  // In millionths of a token: of a batch's samples with their padding, and without.
-  std::int64_t mean_padded() const;
-  std::int64_t mean_own() const { return mean_own_; }
+  // Tokens by sample: of a batch's with their padding, and without.
+  Ratio mean_padded() const;
+  Ratio mean_own() const { return mean_own_; }
 
  private:
   std::vector<std::int64_t> cells_;  // of equal probability
-  std::int64_t mean_own_ = 0;
+  Ratio mean_own_;
 };
 
 }  // namespace lockstep

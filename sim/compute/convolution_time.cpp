@@ -23,7 +23,7 @@ constexpr std::int64_t backward_visit = 66;
 struct ScaledProduct {
   GemmShape shape;
   std::int64_t elements;
-  std::int64_t efficiency_ppm;
+  Ratio efficiency;
 };
 
 class ConvolutionTimer {
@@ -36,9 +36,10 @@ class ConvolutionTimer {
     if (shape_.is_depthwise())
       return std::max(memory_time(elements()), visiting()) + unit_.constants.start;
     Duration best = time_of({implicit_product(), elements(), efficiency()}) + filling();
-    if (may_transform(3) && is_data() && constants_.winograd_ppm > 0)
-      best = std::min(best, time_of({small_winograd(), elements(), share(constants_.winograd_ppm)}));
-    if ((may_transform(3) || may_transform(5)) && constants_.large_winograd_ppm > 0)
+    if (may_transform(3) && is_data() && constants_.winograd > Ratio{})
+      best = std::min(best,
+                      time_of({small_winograd(), elements(), scaled_up(efficiency(), constants_.winograd)}));
+    if ((may_transform(3) || may_transform(5)) && constants_.large_winograd > Ratio{})
       best = std::min(best, large_winograd_time());
     if (may_use_frequencies())
       best = std::min(best, frequency_time());
@@ -56,12 +57,8 @@ class ConvolutionTimer {
   std::int64_t made() const { return is_backward_data() ? inputs() : outputs(); }
   std::int64_t strides() const { return shape_.stride_height * shape_.stride_width; }
 
-  std::int64_t efficiency() const {
-    return is_backward_data() ? constants_.by_data_ppm
-                              : (is_data() ? constants_.forward_ppm : constants_.by_weights_ppm);
-  }
-  std::int64_t share(std::int64_t ppm) const {
-    return arithmetic::product_divided_up(efficiency(), ppm, million);
+  Ratio efficiency() const {
+    return is_backward_data() ? constants_.by_data : (is_data() ? constants_.forward : constants_.by_weights);
   }
 
   // Every tap of every point is visited by a vector lane, whatever the precision.
@@ -124,7 +121,7 @@ class ConvolutionTimer {
   }
 
   bool may_use_frequencies() const {
-    return constants_.large_winograd_ppm > 0 && shape_.groups == 1 && strides() == 1 &&
+    return constants_.large_winograd > Ratio{} && shape_.groups == 1 && strides() == 1 &&
            std::min(shape_.filter_height, shape_.filter_width) > 3 &&
            std::max(shape_.filter_height, shape_.filter_width) <= frequency_tile / 2;
   }
@@ -155,9 +152,10 @@ class ConvolutionTimer {
             : GemmShape{.batch = places, .m = outputs(), .n = inputs(), .k = tiles * multiplications};
     const std::int64_t transformed =
         places * numbers * (tiles * (inputs() + outputs()) + inputs() * outputs());
-    const Duration transforms = scaled(memory_time(elements() + transformed), million,
-                                       std::max<std::int64_t>(constants_.transform_ppm, 1));
-    return time_of({product, transformed, share(constants_.large_winograd_ppm)}) + transforms + one_start * 3;
+    const Duration transforms =
+        divided_up(memory_time(elements() + transformed), std::max(constants_.transform, Ratio::smallest()));
+    return time_of({product, transformed, scaled_up(efficiency(), constants_.large_winograd)}) + transforms +
+           one_start * 3;
   }
 
   std::int64_t input_elements() const {
@@ -171,13 +169,12 @@ class ConvolutionTimer {
 
   Duration memory_time(std::int64_t elements) const {
     return time_to_move(Bytes{elements * unit_.element_bytes},
-                        unit_.memory_at(unit_.constants.memory_efficiency_ppm));
+                        unit_.memory_at(unit_.constants.memory_efficiency));
   }
 
   Duration time_of(const ScaledProduct& product) const {
     GemmShape shape = product.shape;
-    shape.k =
-        arithmetic::product_divided_up(shape.k, million, std::max<std::int64_t>(product.efficiency_ppm, 1));
+    shape.k = divided_up(shape.k, std::max(product.efficiency, Ratio::smallest()));
     return product_time(unit_, shape, product.elements);
   }
 

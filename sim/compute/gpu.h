@@ -5,7 +5,7 @@
 // Idea:      data-sheet figures stay apart from measured ratios: better constants change no data sheet. What
 //            kernels reach stands in the constants of the architecture; a processor that was measured as a whole
 //            has a curve instead.
-// Invariant: ratios are parts per million, made whole numbers at load; curves ascend in FLOPs.
+// Invariant: curves ascend in FLOPs.
 
 #include <cstdint>
 #include <map>
@@ -19,11 +19,11 @@
 
 namespace lockstep {
 
-// Achieved over peak, in parts per million (calibrated ratios become integers at load), for a GEMM of so
-// many FLOPs; linear in the logarithm of the FLOPs between points, flat beyond them.
+// Achieved over peak for a GEMM of so many FLOPs; linear in the logarithm of the FLOPs between points, flat beyond
+// them.
 struct EfficiencyPoint {
   Flops flops;
-  std::int64_t parts_per_million;
+  Ratio efficiency;
 };
 
 struct GpuSpec {
@@ -34,7 +34,7 @@ struct GpuSpec {
   FlopRate vector_peak;
   Bytes memory;
   Bandwidth memory_bandwidth;
-  std::int64_t memory_efficiency_ppm = 850'000;
+  Ratio memory_efficiency = Ratio::percent(85);
   Bytes l2;  // 0: not stated
   std::int64_t sms = 1;
   std::int64_t tdp_milliwatts = 0;

@@ -13,7 +13,7 @@ namespace {
 
 // With no curve for a processor: what large GEMMs reach on those that were measured (A100 87 %, H100 80 %, B200
 // 78 %: stas00/ml-engineering), less what small ones lose.
-constexpr std::int64_t unmeasured_efficiency_ppm = 700'000;
+constexpr Ratio unmeasured_efficiency = Ratio::percent(70);
 
 // 1024 * log2(value), linear between powers of two: exact enough to interpolate by, and an integer.
 std::int64_t binary_logarithm(std::int64_t value) {
@@ -24,15 +24,12 @@ std::int64_t binary_logarithm(std::int64_t value) {
   return std::int64_t{whole} * 1024 + static_cast<std::int64_t>(rest);
 }
 
-std::int64_t interpolated(const EfficiencyPoint& low, const EfficiencyPoint& high, Flops flops) {
+Ratio interpolated(const EfficiencyPoint& low, const EfficiencyPoint& high, Flops flops) {
   const std::int64_t from = binary_logarithm(low.flops.count());
   const std::int64_t to = binary_logarithm(high.flops.count());
   const std::int64_t at = binary_logarithm(flops.count());
-  return low.parts_per_million + (high.parts_per_million - low.parts_per_million) * (at - from) / (to - from);
-}
-
-FlopRate scaled_rate(FlopRate rate, std::int64_t ppm) {
-  return FlopRate{rate.count() / million * ppm};
+  const std::int64_t rise = (high.efficiency - low.efficiency).parts_per_million();
+  return low.efficiency + Ratio::parts_per_million(rise * (at - from) / (to - from));
 }
 
 Duration copy_time(const Pricing& pricing, const KernelWork& work) {
@@ -50,9 +47,9 @@ WorkTime roofline_time(const Pricing& pricing, const KernelWork& work) {
   Duration computing;
   if (work.flops > 0) {
     const Flops each{work.flops / std::max<std::int64_t>(work.launches, 1)};
-    const std::int64_t efficiency = matmul_efficiency_ppm(pricing.gpu, pricing.precision, each);
+    const Ratio efficiency = matmul_efficiency(pricing.gpu, pricing.precision, each);
     computing = time_to_compute(Flops{work.flops},
-                                scaled_rate(matmul_peak(pricing.gpu, pricing.precision), efficiency));
+                                scaled_in_millions(matmul_peak(pricing.gpu, pricing.precision), efficiency));
   }
   const Duration moving = time_to_move(Bytes{work.bytes}, achieved_memory_bandwidth(pricing.gpu));
   const Duration shortest = pricing.gpu.kernel_launch * work.launches;
@@ -92,8 +89,8 @@ WorkTime shapeless_time(const Pricing& pricing, const KernelWork& work) {
 Duration time_across(const ProductUnit& unit, GemmShape shape) {
   const std::int64_t elements = shape.batch * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
   const bool is_wide = unit.has_tensor_cores && unit.element_bytes == 4;
-  const std::int64_t across = is_wide ? unit.constants.across_wide_ppm : unit.constants.across_ppm;
-  shape.k = arithmetic::product_divided_up(shape.k, million, across);
+  const Ratio across = is_wide ? unit.constants.across_wide : unit.constants.across;
+  shape.k = divided_up(shape.k, across);
   return product_time(unit, shape, elements);
 }
 
@@ -162,22 +159,21 @@ FlopRate matmul_peak(const GpuSpec& gpu, Precision precision) {
 }
 
 Bandwidth achieved_memory_bandwidth(const GpuSpec& gpu) {
-  const std::int64_t efficiency =
-      gpu.kernels ? gpu.kernels->memory.efficiency_ppm : gpu.memory_efficiency_ppm;
-  return Bandwidth{gpu.memory_bandwidth.count() / million * efficiency};
+  return scaled_in_millions(gpu.memory_bandwidth,
+                            gpu.kernels ? gpu.kernels->memory.efficiency : gpu.memory_efficiency);
 }
 
-std::int64_t matmul_efficiency_ppm(const GpuSpec& gpu, Precision precision, Flops flops) {
+Ratio matmul_efficiency(const GpuSpec& gpu, Precision precision, Flops flops) {
   const auto found = gpu.matmul_efficiency.find(multiplied_as(precision));
   if (found == gpu.matmul_efficiency.end() || found->second.empty())
-    return unmeasured_efficiency_ppm;
+    return unmeasured_efficiency;
   const std::vector<EfficiencyPoint>& curve = found->second;
   const auto above = std::find_if(curve.begin(), curve.end(),
                                   [&](const EfficiencyPoint& point) { return point.flops > flops; });
   if (above == curve.begin())
-    return curve.front().parts_per_million;
+    return curve.front().efficiency;
   if (above == curve.end())
-    return curve.back().parts_per_million;
+    return curve.back().efficiency;
   return interpolated(*std::prev(above), *above, flops);
 }
 

@@ -69,8 +69,8 @@ bool uses_tensor_cores(const GpuSpec& gpu, Precision precision);
 // On a host: what it reads and writes, at the speed of its memory.
 Duration host_kernel_time(Bandwidth memory, const KernelWork& work);
 
-// Achieved over peak, in parts per million, of a GEMM of so many FLOPs, by the profile's curve.
-std::int64_t matmul_efficiency_ppm(const GpuSpec& gpu, Precision precision, Flops flops);
+// Achieved over peak of a GEMM of so many FLOPs, by the profile's curve.
+Ratio matmul_efficiency(const GpuSpec& gpu, Precision precision, Flops flops);
 
 // The dense peak a precision multiplies at: AMP at its half type, fp32 at fp32.
 FlopRate matmul_peak(const GpuSpec& gpu, Precision precision);

@@ -23,13 +23,9 @@ constexpr std::int64_t sum_bytes = 4;     // of a partial sum
 constexpr std::int64_t fine = 1'000;      // femtoseconds in a picosecond
 constexpr std::int64_t part_of_wave = 1'024;
 
-std::int64_t share_of(std::int64_t amount, std::int64_t ppm) {
-  return arithmetic::product_divided_up(amount, ppm, million);
-}
-
-Duration longer_and_part(Duration left, Duration right, std::int64_t part_ppm) {
+Duration longer_and_part(Duration left, Duration right, Ratio part) {
   const auto [shorter, longer] = std::minmax(left, right);
-  return longer + scaled(shorter, part_ppm, million);
+  return longer + scaled(shorter, part);
 }
 
 // Of one product: what does not depend on the tile is worked out once.
@@ -41,8 +37,8 @@ class ProductTimer {
         shape_(shape),
         bytes_(elements * unit.element_bytes),
         partial_sums_(shape.batch * shape.m * shape.n * sum_bytes),
-        of_sm_(unit.of_sm(constants_.efficiency_ppm)),
-        memory_(unit.memory_at(constants_.memory_efficiency_ppm)) {}
+        of_sm_(unit.of_sm(constants_.efficiency)),
+        memory_(unit.memory_at(constants_.memory_efficiency)) {}
 
   Duration least() const {
     Duration best = Duration::picoseconds(INT64_MAX);
@@ -72,7 +68,7 @@ class ProductTimer {
     const Duration computing = fine_time(2 * tile.rows * tile.columns, of_sm_.count());
     const Duration loading =
         fine_time((tile.rows + tile.columns) * unit_.element_bytes, constants_.operands.count());
-    return longer_and_part(computing, loading, constants_.operand_loss_ppm).picoseconds();
+    return longer_and_part(computing, loading, constants_.operand_loss).picoseconds();
   }
 
   // What all SMs together take at least: the waves full, and nothing but the depth.
@@ -84,7 +80,7 @@ class ProductTimer {
     const std::int64_t whole_depth = divided_up(shape_.k, cuts);
     const std::int64_t depth = cuts == 1 ? whole_depth : std::max(whole_depth, least_depth);
     const Duration tiled = in_waves(blocks, depth * step + constants_.tile.picoseconds() * fine);
-    const Duration whole = longer_and_part(tiled, moving(tile, depth, cuts), constants_.overlap_loss_ppm);
+    const Duration whole = longer_and_part(tiled, moving(tile, depth, cuts), constants_.overlap_loss);
     return cuts == 1 ? whole : whole + constants_.split;
   }
 
@@ -93,14 +89,14 @@ class ProductTimer {
     const std::int64_t begun = divided_up(blocks, unit_.sms) * part_of_wave;
     const std::int64_t spread =
         std::max(arithmetic::product_divided_up(blocks, part_of_wave, unit_.sms), part_of_wave);
-    const std::int64_t waves = spread + share_of(begun - spread, constants_.whole_waves_ppm);
+    const std::int64_t waves = spread + scaled_up(begun - spread, constants_.whole_waves);
     return Duration::picoseconds(arithmetic::product_divided_up(waves, each, part_of_wave * fine));
   }
 
   // What all operands and partial sums take of memory, and no less than one SM takes to draw its own strips:
   // further SMs that draw the same do not hurry it.
   Duration moving(const Tile& tile, std::int64_t depth, std::int64_t cuts) const {
-    const std::int64_t sums = cuts == 1 ? 0 : share_of(partial_sums_ * cuts, constants_.split_traffic_ppm);
+    const std::int64_t sums = cuts == 1 ? 0 : scaled_up(partial_sums_ * cuts, constants_.split_traffic);
     const Bytes strips{(tile.rows + tile.columns) * depth * unit_.element_bytes};
     return std::max(time_to_move(Bytes{bytes_ + sums}, memory_),
                     time_to_move(strips, constants_.memory_of_sm));
@@ -117,12 +113,12 @@ class ProductTimer {
 
 }  // namespace
 
-FlopRate ProductUnit::of_sm(std::int64_t efficiency_ppm) const {
-  return FlopRate{std::max<std::int64_t>(peak.count() / sms / million * efficiency_ppm, 1)};
+FlopRate ProductUnit::of_sm(Ratio efficiency) const {
+  return std::max(scaled_in_millions(FlopRate{peak.count() / sms}, efficiency), FlopRate{1});
 }
 
-Bandwidth ProductUnit::memory_at(std::int64_t efficiency_ppm) const {
-  return Bandwidth{std::max<std::int64_t>(memory.count() / million * efficiency_ppm, 1)};
+Bandwidth ProductUnit::memory_at(Ratio efficiency) const {
+  return std::max(scaled_in_millions(memory, efficiency), Bandwidth{1});
 }
 
 Duration product_time(const ProductUnit& unit, const GemmShape& shape) {

@@ -34,8 +34,8 @@ struct ProductUnit {
   FlopRate lanes{std::numeric_limits<std::int64_t>::max()};  // the vector lanes beside it
 
   // At so much of their peaks.
-  FlopRate of_sm(std::int64_t efficiency_ppm) const;
-  Bandwidth memory_at(std::int64_t efficiency_ppm) const;
+  FlopRate of_sm(Ratio efficiency) const;
+  Bandwidth memory_at(Ratio efficiency) const;
 };
 
 Duration product_time(const ProductUnit& unit, const GemmShape& shape);

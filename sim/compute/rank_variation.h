@@ -23,17 +23,17 @@
 
 namespace lockstep {
 
-// In parts per million of a standard deviation; linear in log2 n between powers of two.
-std::int64_t expected_maximum_ppm(std::int64_t ranks);
+// In standard deviations; linear in log2 n between powers of two.
+Ratio expected_maximum(std::int64_t ranks);
 
-// Standard deviations over the mean, in parts per million.
+// Standard deviations over the mean.
 struct RankSpread {
   // From chip to chip, by what bounds the work.
-  std::int64_t multiplying = 0;
-  std::int64_t moving = 0;
-  std::int64_t launching = 0;
+  Ratio multiplying = {};
+  Ratio moving = {};
+  Ratio launching = {};
   // From one stretch of `passing_over` on the same chip to the next.
-  std::int64_t passing = 0;
+  Ratio passing = {};
   Duration passing_over = Duration::milliseconds(1);
 };
 
@@ -41,16 +41,18 @@ struct RankSpread {
 // moves bytes (Sinha et al., "Not All GPUs Are Created Equal", SC 2022, on 18,800 hours of five clusters; the box
 // plots' whiskers span 5.4 standard deviations). Passing: 17 forward passes of 5.7 ms on one GPU, one after
 // another, that differ by 0.3 % (huggingface/optimum-benchmark, resnet50.a1_in1k). Nobody publishes launches.
-inline constexpr RankSpread published_spread{
-    .multiplying = 15'000, .moving = 2'000, .passing = 3'000, .passing_over = Duration::microseconds(5'700)};
+inline constexpr RankSpread published_spread{.multiplying = Ratio::parts_per_million(15'000),
+                                             .moving = Ratio::parts_per_million(2'000),
+                                             .passing = Ratio::parts_per_million(3'000),
+                                             .passing_over = Duration::microseconds(5'700)};
 
 // What was measured of whole steps, whatever bounds them.
-constexpr RankSpread spread_of_steps(std::int64_t deviation_ppm) {
-  return {.multiplying = deviation_ppm, .moving = deviation_ppm, .launching = deviation_ppm};
+constexpr RankSpread spread_of_steps(Ratio deviation) {
+  return {.multiplying = deviation, .moving = deviation, .launching = deviation};
 }
 
 // Above any that follows from what is published, however often ranks meet.
-inline constexpr std::int64_t most_published_deviation_ppm = 250'000;
+inline constexpr Ratio most_published_deviation = Ratio::percent(25);
 
 // So many ranks wait for each other, again and again after so much work.
 struct Meetings {

@@ -101,10 +101,11 @@ class Mean {
     const Waves waves = waves_of_output(output, sms);
     const auto weight = static_cast<Unsigned128>(output.weight());
     weights_ += weight;
-    weighed_ += weight * static_cast<Unsigned128>(waves.beside * million / waves.alone);
+    weighed_ += weight * static_cast<Unsigned128>(ratio_down(waves.beside, waves.alone).parts_per_million());
   }
-  std::int64_t value() const {
-    return weights_ == 0 ? million : static_cast<std::int64_t>(weighed_ / weights_);
+  Ratio value() const {
+    return weights_ == 0 ? Ratio::one()
+                         : Ratio::parts_per_million(static_cast<std::int64_t>(weighed_ / weights_));
   }
 
  private:
@@ -114,7 +115,7 @@ class Mean {
 
 }  // namespace
 
-std::int64_t waves_beside_ppm(const HeldSms& sms, std::span<const Kernel> products) {
+Ratio waves_beside(const HeldSms& sms, std::span<const Kernel> products) {
   Mean mean;
   for (const Kernel& kernel : products) {
     const bool is_attention = std::holds_alternative<AttentionShape>(kernel.shape);

@@ -26,7 +26,7 @@ struct HeldSms {
   std::int64_t held = 0;
 };
 
-// Of products one after another, each weighed by its FLOPs; in parts per million.
-std::int64_t waves_beside_ppm(const HeldSms& sms, std::span<const Kernel> products);
+// Of products one after another, each weighed by its FLOPs.
+Ratio waves_beside(const HeldSms& sms, std::span<const Kernel> products);
 
 }  // namespace lockstep

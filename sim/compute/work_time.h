@@ -5,7 +5,7 @@
 // Problem:   a step that was measured says by how much the model of computing misses kernels; the launches in
 //            it cost what they cost on this host, whatever the kernels do.
 // Idea:      three parts that add up, and a factor for each; fractions, so that what one measured step gives is
-//            exact.
+//            exact, which no Ratio in parts per million is.
 // Invariant: factors of one change nothing; more of a part never takes less time.
 
 #include <cstdint>
@@ -18,6 +18,10 @@ struct Fraction {
   std::int64_t numerator = 1;
   std::int64_t denominator = 1;
 };
+
+constexpr Fraction as_fraction(Ratio ratio) {
+  return {ratio.parts_per_million(), Ratio::one().parts_per_million()};
+}
 
 constexpr Duration scaled(Duration duration, Fraction fraction) {
   return scaled(duration, fraction.numerator, fraction.denominator);

@@ -22,13 +22,13 @@ enum class JitterDistribution : std::uint8_t { none, lognormal, gamma };
 
 struct JitterSpec {
   JitterDistribution distribution = JitterDistribution::none;
-  std::int64_t coefficient_of_variation_ppm = 0;  // standard deviation of the factor, whose mean is one
+  Ratio coefficient_of_variation = {};  // standard deviation of the factor, whose mean is one
 };
 
 // Any rank, in any iteration: slow with this probability.
 struct PassingStraggler {
-  std::int64_t probability_ppm = 0;
-  std::int64_t slowdown_ppm = 1'000'000;
+  Ratio probability = {};
+  Ratio slowdown = Ratio::one();
 };
 
 class Jitter {
@@ -37,7 +37,7 @@ class Jitter {
 
   // Whether factors may differ from one.
   bool is_active() const { return table_.has_value() || !stragglers_.empty(); }
-  std::int64_t factor_ppm(std::uint32_t rank, std::int64_t iteration) const;
+  Ratio factor(std::uint32_t rank, std::int64_t iteration) const;
 
  private:
   std::optional<RandomTable> table_;

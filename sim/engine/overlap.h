@@ -16,10 +16,10 @@
 
 namespace lockstep {
 
-// How far something else must have come before the rest can follow: with `share_ppm` of the bytes still to
+// How far something else must have come before the rest can follow: with `share` of the bytes still to
 // move, or already there, and so much computing besides.
 struct Overlap {
-  std::int64_t share_ppm = 0;
+  Ratio share = {};
   Duration compute;
 };
 
@@ -27,6 +27,6 @@ struct Overlap {
 std::vector<Overlap> upper_hull(std::vector<Overlap> paths);
 
 // How much of `moving` and of computing at this speed the slowest path takes.
-Duration longest(const std::vector<Overlap>& paths, Duration moving, std::int64_t factor_ppm);
+Duration longest(const std::vector<Overlap>& paths, Duration moving, Ratio factor);
 
 }  // namespace lockstep

@@ -22,9 +22,9 @@ struct ServedJob {
 
 class ServerQueue {
  public:
-  // `width_ppm`: how many jobs run at full speed side by side, where they do not take turns.
-  ServerQueue(bool takes_turns, std::int64_t width_ppm)
-      : takes_turns_(takes_turns), side_by_side_(std::max<std::int64_t>(width_ppm, 1'000'000), any_number) {}
+  // `width`: how many jobs run at full speed side by side, where they do not take turns.
+  ServerQueue(bool takes_turns, Ratio width)
+      : takes_turns_(takes_turns), side_by_side_(std::max(width, Ratio::one()), any_number) {}
 
   void start(std::uint32_t job, Duration work, Time now) {
     if (!takes_turns_)

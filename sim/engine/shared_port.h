@@ -37,11 +37,10 @@ struct PortFlow {
 
 class SharedPort {
  public:
-  // How many flows run at full speed together, in parts per million of one, at least one; and how many messages
-  // of the largest one's size a flow is made of.
-  explicit SharedPort(std::int64_t width_ppm, std::int64_t pieces = 1)
-      : width_ppm_(width_ppm), pieces_(pieces) {
-    LOCKSTEP_CHECK(width_ppm >= million, "one flow alone runs at full speed");
+  // How many flows run at full speed together, at least one; and how many messages of the largest one's size a flow
+  // is made of.
+  explicit SharedPort(Ratio width, std::int64_t pieces = 1) : width_(width), pieces_(pieces) {
+    LOCKSTEP_CHECK(width >= Ratio::one(), "one flow alone runs at full speed");
   }
 
   // `work` is how long the flow takes alone.
@@ -57,7 +56,7 @@ class SharedPort {
       return std::nullopt;
     const Unsigned128 end = flows_.front().end;
     const Unsigned128 left = end > received_ ? end - received_ : 0;
-    const Unsigned128 time = is_crowded() ? divided_up(left * crowd_ppm(), unsigned_width()) : left;
+    const Unsigned128 time = is_crowded() ? divided_up(left * crowd(), unsigned_width()) : left;
     return as_of_ + Duration::picoseconds(arithmetic::checked_narrow(divided_up(time, units_per_ps)));
   }
 
@@ -94,7 +93,7 @@ class SharedPort {
   };
 
   void admit() {
-    while (!waiting_.empty() && crowd_ppm() < unsigned_width() * static_cast<Unsigned128>(pieces_)) {
+    while (!waiting_.empty() && crowd() < unsigned_width() * static_cast<Unsigned128>(pieces_)) {
       flows_.push_back({received_ + units(waiting_.front().work), sequence_++, waiting_.front().id, as_of_});
       std::push_heap(flows_.begin(), flows_.end());
       waiting_.pop_front();
@@ -108,17 +107,21 @@ class SharedPort {
     return (amount + parts - 1) / parts;
   }
 
-  Unsigned128 unsigned_width() const { return static_cast<Unsigned128>(width_ppm_); }
-  Unsigned128 crowd_ppm() const { return static_cast<Unsigned128>(flows_.size()) * million; }
-  bool is_crowded() const { return crowd_ppm() > unsigned_width(); }
+  // Both in parts per million of a flow, in 128 bits for what they are multiplied with.
+  Unsigned128 unsigned_width() const { return static_cast<Unsigned128>(width_.parts_per_million()); }
+  Unsigned128 crowd() const {
+    return static_cast<Unsigned128>(flows_.size()) *
+           static_cast<Unsigned128>(Ratio::one().parts_per_million());
+  }
+  bool is_crowded() const { return crowd() > unsigned_width(); }
 
   void advance(Time now) {
     const Unsigned128 elapsed = units(now - as_of_);
-    received_ += is_crowded() ? elapsed * unsigned_width() / crowd_ppm() : elapsed;
+    received_ += is_crowded() ? elapsed * unsigned_width() / crowd() : elapsed;
     as_of_ = now;
   }
 
-  std::int64_t width_ppm_;
+  Ratio width_;
   std::int64_t pieces_;
   std::vector<Flow> flows_;      // that run
   std::deque<Waiting> waiting_;  // for one of them to end

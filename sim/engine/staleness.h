@@ -44,10 +44,10 @@ class StalenessCounts {
   // How often staleness 0, 1, ... occurred.
   const std::vector<std::int64_t>& counts() const { return counts_; }
 
-  // The value that so many parts per million of the way through the sorted values stands; of at least one.
-  std::int64_t quantile(std::int64_t parts_per_million) const {
+  // The value that stands at this part of the way through the sorted values, of which there is at least one.
+  std::int64_t quantile(Ratio part) const {
     LOCKSTEP_CHECK(total_ > 0, "quantiles are of something");
-    const std::int64_t rank = arithmetic::product_divided_up(total_ - 1, parts_per_million, 1'000'000);
+    const std::int64_t rank = scaled_up(total_ - 1, part);
     std::int64_t below = 0;
     std::size_t value = 0;
     while ((below += counts_[value]) <= rank) ++value;

@@ -23,10 +23,10 @@ constexpr std::uint32_t push_job(std::uint32_t worker) {
 
 UpdateLoop::UpdateLoop(UpdateLoopInput input)
     : input_(std::move(input)),
-      pulls_(pulls_tag, input_.pull.width_ppm, input_.pull.pieces),
-      pushes_(pushes_tag, input_.push.width_ppm, input_.push.pieces),
-      server_(server_tag, input_.server.takes_turns, input_.server.width_ppm),
-      workers_(input_.slowdown_ppm.size() / static_cast<std::size_t>(input_.ranks_per_worker)),
+      pulls_(pulls_tag, input_.pull.width, input_.pull.pieces),
+      pushes_(pushes_tag, input_.push.width, input_.push.pieces),
+      server_(server_tag, input_.server.takes_turns, input_.server.width),
+      workers_(input_.slowdown.size() / static_cast<std::size_t>(input_.ranks_per_worker)),
       account_(workers_.size(), input_.warm_up, input_.rounds) {
   LOCKSTEP_CHECK(!workers_.empty() && input_.rounds > 0, "somebody works for at least a round");
   LOCKSTEP_CHECK(needed() > 0, "a round needs at least one gradient");
@@ -136,14 +136,13 @@ void UpdateLoop::compute_after_pull(std::uint32_t index) {
   Worker& worker = workers_[index];
   draw_speed(worker, index);
   const Duration pulling = queue_.now() - worker.pull_begin + input_.pull.latency;
-  const Duration before_backward = std::max(longest(input_.step.after_pull, pulling, worker.factor_ppm),
-                                            scaled(input_.step.until_backward, worker.factor_ppm, million));
+  const Duration before_backward = std::max(longest(input_.step.after_pull, pulling, worker.factor),
+                                            scaled(input_.step.until_backward, worker.factor));
   set_step(index, worker.pull_begin, before_backward);
   account_.hide(pulling - (account_.computing(index).begin - worker.pull_begin));
   const auto& gradients = input_.step.before_push;  // the first has all bytes before it
   const Duration first = gradients.empty() ? input_.step.backward : gradients.back().compute;
-  queue_.push(worker.pull_begin + before_backward + scaled(first, worker.factor_ppm, million), index,
-              push_tag);
+  queue_.push(worker.pull_begin + before_backward + scaled(first, worker.factor), index, push_tag);
 }
 
 void UpdateLoop::compute_on_own_weights(std::uint32_t index) {
@@ -153,7 +152,7 @@ void UpdateLoop::compute_on_own_weights(std::uint32_t index) {
   if (input_.rule == UpdateRule::reduced)
     emit(LearningKind::read, index);
   draw_speed(worker, index);
-  set_step(index, queue_.now(), scaled(input_.step.until_backward, worker.factor_ppm, million));
+  set_step(index, queue_.now(), scaled(input_.step.until_backward, worker.factor));
   queue_.push(account_.computing(index).end, index, computed_tag);
 }
 
@@ -172,9 +171,9 @@ void UpdateLoop::push(std::uint32_t worker) {
 void UpdateLoop::leave(std::uint32_t index) {
   const Worker& worker = workers_[index];
   const Time computed = account_.computing(index).end;
-  const Time backward_begin = computed - scaled(input_.step.backward, worker.factor_ppm, million);
+  const Time backward_begin = computed - scaled(input_.step.backward, worker.factor);
   const Duration pushing = queue_.now() - worker.push_begin;
-  const Time left = backward_begin + longest(input_.step.before_push, pushing, worker.factor_ppm);
+  const Time left = backward_begin + longest(input_.step.before_push, pushing, worker.factor);
   queue_.push(std::max({queue_.now(), computed, left}) + input_.push.latency, index, arrival_tag);
 }
 
@@ -306,20 +305,19 @@ void UpdateLoop::end_round() {
 // By rank and iteration: how fast somebody is does not depend on what the others do.
 void UpdateLoop::draw_speed(Worker& worker, std::uint32_t index) {
   const std::int64_t first = index * input_.ranks_per_worker;
-  worker.factor_ppm = 0;
+  worker.factor = Ratio{};
   for (std::int64_t rank = first; rank < first + input_.ranks_per_worker; ++rank) {
-    std::int64_t factor = input_.slowdown_ppm[static_cast<std::size_t>(rank)];
+    Ratio factor = input_.slowdown[static_cast<std::size_t>(rank)];
     if (input_.jitter != nullptr)
-      factor = arithmetic::product_divided_up(
-          factor, input_.jitter->factor_ppm(static_cast<std::uint32_t>(rank), worker.iteration), million);
-    worker.factor_ppm = std::max(worker.factor_ppm, factor);
+      factor = scaled_up(factor, input_.jitter->factor(static_cast<std::uint32_t>(rank), worker.iteration));
+    worker.factor = std::max(worker.factor, factor);
   }
 }
 
 // Computing is laid at the end of the time until backward begins: it makes no difference to any sum.
 void UpdateLoop::set_step(std::uint32_t worker, Time begin, Duration before_backward) {
   const Time backward_begin = begin + before_backward;
-  const auto own = [&](Duration time) { return scaled(time, workers_[worker].factor_ppm, million); };
+  const auto own = [&](Duration time) { return scaled(time, workers_[worker].factor); };
   account_.compute(worker, {.begin = backward_begin - own(input_.step.until_backward),
                             .end = backward_begin + own(input_.step.backward)});
 }

@@ -49,9 +49,9 @@ struct WorkerStep {
 
 // All the bytes of a worker in one direction. An empty one costs nothing.
 struct WorkerTransfer {
-  Duration alone = {};                 // when nobody else transfers
-  std::int64_t width_ppm = 1'000'000;  // how many workers transfer at full speed together
-  std::int64_t pieces = 1;             // of the largest variable's size
+  Duration alone = {};         // when nobody else transfers
+  Ratio width = Ratio::one();  // how many workers transfer at full speed together
+  std::int64_t pieces = 1;     // of the largest variable's size
   Duration latency = {};
 };
 
@@ -61,14 +61,14 @@ struct ServerWork {
   Duration push = {};    // to take in one gradient
   Duration update = {};  // to apply it
   bool takes_turns = true;
-  bool goes_along = false;             // variable by variable, while others are on their way
-  std::int64_t width_ppm = 1'000'000;  // how many are served at full speed together, if not in turns
+  bool goes_along = false;     // variable by variable, while others are on their way
+  Ratio width = Ratio::one();  // how many are served at full speed together, if not in turns
 };
 
 struct UpdateLoopInput {
   UpdateRule rule = UpdateRule::asynchronous;
-  std::vector<std::int64_t> slowdown_ppm;  // by rank
-  std::int64_t ranks_per_worker = 1;       // that compute together: the slowest of them counts
+  std::vector<Ratio> slowdown;        // by rank
+  std::int64_t ranks_per_worker = 1;  // that compute together: the slowest of them counts
   WorkerStep step = {};
   WorkerTransfer pull = {};
   WorkerTransfer push = {};
@@ -126,7 +126,7 @@ class UpdateLoop {
     Time push_begin;
     std::int64_t iteration = -1;  // the first is 0
     std::int64_t version = 0;     // of the weights it has
-    std::int64_t factor_ppm = 1'000'000;
+    Ratio factor = Ratio::one();
   };
   struct Round {
     std::vector<std::uint32_t> held;  // workers, until it is over

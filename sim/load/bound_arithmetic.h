@@ -20,8 +20,8 @@ inline double as_count(std::size_t size) {
 inline double as_seconds(Duration duration) {
   return duration.in_seconds();
 }
-inline double as_ratio(std::int64_t parts_per_million) {
-  return as_double(parts_per_million) / as_double(million);
+inline double as_ratio(Ratio ratio) {
+  return ratio.in_real();
 }
 
 }  // namespace lockstep

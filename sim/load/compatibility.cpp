@@ -171,7 +171,7 @@ Conflict faults_problem(const Scenario& scenario) {
 Conflict passing_problem(const Scenario& scenario) {
   const auto& stragglers = scenario.cluster.stragglers;
   const auto found = std::find_if(stragglers.begin(), stragglers.end(),
-                                  [](const Straggler& straggler) { return straggler.probability_ppm; });
+                                  [](const Straggler& straggler) { return straggler.probability; });
   if (found == stragglers.end() || (!strategy_in(scenario).is_asynchronous && !scenario.comparison))
     return std::nullopt;
   std::string asynchronous;

@@ -18,8 +18,8 @@ constexpr RatioRange stretch{0.01, 100};
 
 ErrorRange read_error_range(const JsonReader& json) {
   const std::string_view meaning = "measured over predicted, minus 1";
-  const ErrorRange range{parts_per_million(json.required("low"), under_prediction, meaning),
-                         parts_per_million(json.required("high"), over_prediction, meaning)};
+  const ErrorRange range{ratio(json.required("low"), under_prediction, meaning),
+                         ratio(json.required("high"), over_prediction, meaning)};
   json.finish();
   return range;
 }
@@ -31,8 +31,8 @@ std::vector<ResidualBand> read_message_ranges(const JsonReader& json) {
     if (!bands.empty() && bands.back().from >= band.from)
       element.problem("expected ranges in ascending order of from");
     const ErrorRange range = read_error_range(element);
-    band.low_ppm = range.low_ppm;
-    band.high_ppm = range.high_ppm;
+    band.low = range.low;
+    band.high = range.high;
     bands.push_back(band);
   }
   return bands;
@@ -43,7 +43,7 @@ ErrorModel read_error_model(const JsonReader& json) {
   model.name = json.required("name").text();
   json.optional("source");
   json.optional("sources");
-  model.factor_ppm = parts_per_million(json.required("factor"), stretch, "a ratio");
+  model.factor = ratio(json.required("factor"), stretch, "a ratio");
   model.measured = read_error_range(json.required("measured"));
   model.in_node = read_error_range(json.required("in_node"));
   model.between_nodes = read_error_range(json.required("between_nodes"));
@@ -56,8 +56,7 @@ ErrorModel read_error_model(const JsonReader& json) {
 }
 
 ordered_json write_error_range(const ErrorRange& range) {
-  return {{"low", static_cast<double>(range.low_ppm) / static_cast<double>(million)},
-          {"high", static_cast<double>(range.high_ppm) / static_cast<double>(million)}};
+  return {{"low", range.low.in_real()}, {"high", range.high.in_real()}};
 }
 
 }  // namespace
@@ -90,7 +89,7 @@ std::map<std::string, ErrorModel> find_left_out_models(const ProfileStore& store
 
 ordered_json write_error_model(const ErrorModel& model) {
   ordered_json json{{"name", model.name},
-                    {"factor", static_cast<double>(model.factor_ppm) / static_cast<double>(million)},
+                    {"factor", model.factor.in_real()},
                     {"measured", write_error_range(model.measured)},
                     {"in_node", write_error_range(model.in_node)},
                     {"between_nodes", write_error_range(model.between_nodes)},
@@ -100,7 +99,7 @@ ordered_json write_error_model(const ErrorModel& model) {
   for (const auto& [kind, range] : model.unanchored) json["unanchored"][kind] = write_error_range(range);
   for (const ResidualBand& band : model.communication) {
     ordered_json entry{{"from", exact_text(band.from)}};
-    entry.update(write_error_range({band.low_ppm, band.high_ppm}));
+    entry.update(write_error_range({band.low, band.high}));
     json["communication"].push_back(std::move(entry));
   }
   return json;

@@ -29,8 +29,8 @@ Problem work_problem(const Scenario& scenario) {
   Work work = work_bound(scenario.model);
   const ParallelDegrees& degrees = scenario.training.layout.degrees;
   if (degrees.expert > 1) {  // the busiest rank's
-    work.flops *= std::max(1.0, as_ratio(degrees.expert_imbalance_ppm));
-    work.bytes *= std::max(1.0, as_ratio(degrees.expert_imbalance_ppm));
+    work.flops *= std::max(1.0, as_ratio(degrees.expert_imbalance));
+    work.bytes *= std::max(1.0, as_ratio(degrees.expert_imbalance));
   }
   if (work.flops < largest_count && work.bytes < largest_count)
     return std::nullopt;

@@ -396,23 +396,23 @@ std::int64_t other_kernels(const Measured& step, const Scenario& here) {
   return count + (step.family == here.model.model.family ? 0 : 1);
 }
 
-std::int64_t distance_to(const Measured& step, const LoadedScenario& here, const StepWork& work) {
-  const auto distance =
-      distance_ppm({step.sample.work.modelled, step.micro_batches},
-                   {work.modelled, here.training.gradient_accumulation}, other_kernels(step, here));
-  return std::max<std::int64_t>(distance, 1);
+Ratio distance_to(const Measured& step, const LoadedScenario& here, const StepWork& work) {
+  const Ratio doublings =
+      doublings_between({step.sample.work.modelled, step.micro_batches},
+                        {work.modelled, here.training.gradient_accumulation}, other_kernels(step, here));
+  return std::max(doublings, Ratio::smallest());
 }
 
 struct Nearest {
   const Measured* step = nullptr;
-  std::int64_t distance_ppm = 0;
+  Ratio distance = {};
 };
 
 Nearest nearest_of(const std::vector<Measured>& steps, const LoadedScenario& here, const StepWork& work) {
   Nearest nearest;
   for (const Measured& step : steps) {
-    const std::int64_t distance = distance_to(step, here, work);
-    if (nearest.step == nullptr || distance < nearest.distance_ppm)
+    const Ratio distance = distance_to(step, here, work);
+    if (nearest.step == nullptr || distance < nearest.distance)
       nearest = {&step, distance};
   }
   return nearest;
@@ -455,7 +455,7 @@ void transfer_measured_steps(LoadedScenario& scenario, const StatedSteps& stated
     check_utilisation(scenario, scenario, nearest.step->pointer,
                       "measured under other conditions, it comes here to", {time, work});
     compute.single_gpu_iteration = time;
-    compute.transfer_ppm = nearest.distance_ppm;
+    compute.transfer = nearest.distance;
     warnings.push_back(transfer_warning(scenario, *nearest.step, steps.size() > 1, time));
   }
   write_measured_steps(scenario, scenario.given["compute"]);

@@ -26,8 +26,8 @@ std::vector<LinkSpec> links_of(const ClusterSpec& cluster) {
 }
 
 double efficiency(const Calibration& calibration, LinkClass link_class) {
-  const auto found = calibration.efficiency_ppm.find(link_class);
-  return found == calibration.efficiency_ppm.end() ? 1 : as_ratio(found->second);
+  const auto found = calibration.efficiency.find(link_class);
+  return found == calibration.efficiency.end() ? 1 : as_ratio(found->second);
 }
 
 // Each dimension of a layout has a lane of its own; experts have two groups, and a stage sends both ways.
@@ -56,7 +56,7 @@ double step_seconds(const ClusterSpec& cluster) {
   }
   double dearest = 1;  // of the algorithms, in steps of the protocol
   for (const AlgorithmCost& algorithm : calibration.algorithms)
-    dearest = std::max(dearest, as_ratio(algorithm.step_ppm));
+    dearest = std::max(dearest, as_ratio(algorithm.step_scale));
   return dearest * step + hop_seconds(cluster) + as_seconds(calibration.core_wait);
 }
 
@@ -68,7 +68,8 @@ double start_seconds(const ClusterSpec& cluster, double ranks) {
   Duration of_algorithm;
   for (const AlgorithmCost& algorithm : calibration.algorithms)
     of_algorithm = std::max(of_algorithm, algorithm.launch);
-  return as_seconds(launch + of_algorithm) + most_channels * as_seconds(std::max(calibration.channel_start, calibration.shared_channel_start)) +
+  return as_seconds(launch + of_algorithm) +
+         most_channels * as_seconds(std::max(calibration.channel_start, calibration.shared_channel_start)) +
          std::max(ranks, 2.0) * as_seconds(calibration.peer.start);
 }
 
@@ -77,12 +78,12 @@ double least_use(const Calibration& calibration) {
   double of_protocol = 1;
   for (const ProtocolCost& protocol : calibration.protocols) {
     double fill = 1;
-    for (const auto& [link_class, ppm] : protocol.fill_ppm) fill = std::min(fill, as_ratio(ppm));
-    of_protocol = std::min(of_protocol, as_ratio(protocol.payload_ppm) * fill);
+    for (const auto& [link_class, part] : protocol.fill) fill = std::min(fill, as_ratio(part));
+    of_protocol = std::min(of_protocol, as_ratio(protocol.payload) * fill);
   }
   double of_algorithm = 1;
   for (const AlgorithmCost& algorithm : calibration.algorithms)
-    of_algorithm = std::min(of_algorithm, as_ratio(algorithm.efficiency_ppm));
+    of_algorithm = std::min(of_algorithm, as_ratio(algorithm.efficiency));
   return of_protocol * of_algorithm;
 }
 
@@ -114,7 +115,7 @@ double smallest_share(const Scenario& scenario) {
                                     efficiency(scenario.cluster.calibration, link.link_class));
   double slowdown = 1;
   for (const SlowLink& slow : scenario.cluster.slow_links)
-    slowdown = std::max(slowdown, as_ratio(slow.slowdown_ppm));
+    slowdown = std::max(slowdown, as_ratio(slow.slowdown));
   const double flows =
       as_double(scenario.cluster.gpus_per_node) * collectives_at_once(scenario) * most_channels;
   return slowest / slowdown / flows / scenario.cluster.fabric.oversubscription;

@@ -22,12 +22,12 @@ Straggler read_straggler(const JsonReader& json, std::int64_t ranks) {
     straggler.rank = rank->integer(0, ranks - 1);
   }
   if (fraction) {
-    straggler.fraction_ppm = parts_per_million(*fraction, {0, 1}, "of all ranks");
+    straggler.fraction = ratio(*fraction, {0, 1}, "of all ranks");
   }
   if (probability) {
-    straggler.probability_ppm = parts_per_million(*probability, {0, 1}, "of a rank in an iteration");
+    straggler.probability = ratio(*probability, {0, 1}, "of a rank in an iteration");
   }
-  straggler.slowdown_ppm = parts_per_million(json.required("slowdown"), {1, 1000}, "a ratio");
+  straggler.slowdown = ratio(json.required("slowdown"), {1, 1000}, "a ratio");
   json.finish();
   return straggler;
 }
@@ -39,7 +39,7 @@ SlowLink read_slow_link(const JsonReader& json, const ClusterSpec& cluster) {
     const auto nics = static_cast<std::int64_t>(cluster.machine.nics.size());
     slow.nic = nic->integer(0, std::max<std::int64_t>(nics, 1) - 1);
   }
-  slow.slowdown_ppm = parts_per_million(json.required("slowdown"), {1, 1000}, "a ratio");
+  slow.slowdown = ratio(json.required("slowdown"), {1, 1000}, "a ratio");
   json.finish();
   return slow;
 }
@@ -61,8 +61,8 @@ JitterSpec read_jitter(const JsonReader& json) {
   // A name that is not valid reads as none as well, and one mistake is one line.
   const bool is_none = distribution.is_string() && distribution.value() == "none";
   if (!is_none) {
-    jitter.coefficient_of_variation_ppm =
-        parts_per_million(json.required("coefficient_of_variation"), {0, 1}, "standard deviation over mean");
+    jitter.coefficient_of_variation =
+        ratio(json.required("coefficient_of_variation"), {0, 1}, "standard deviation over mean");
   } else if (const auto deviation = json.optional("coefficient_of_variation")) {
     deviation->problem("found with distribution \"none\"; expected lognormal or gamma");
   }

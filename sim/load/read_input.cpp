@@ -102,8 +102,8 @@ LengthSpec read_lengths(const JsonReader& json, const InputFacts& facts) {
   lengths.distribution = name_or(json, "distribution", "lognormal", {"lognormal", "gamma"});
   lengths.maximum = integer_or(json, "maximum", longest, {1, longest});
   lengths.mean = json.required("mean").integer(1, lengths.maximum);
-  lengths.coefficient_of_variation_ppm =
-      parts_per_million(json.required("coefficient_of_variation"), {0, 1}, "standard deviation over mean");
+  lengths.coefficient_of_variation =
+      ratio(json.required("coefficient_of_variation"), {0, 1}, "standard deviation over mean");
   json.finish();
   return lengths;
 }

@@ -24,11 +24,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The nearest double of k / 10^6 prints as that decimal and reads back to k.
-double decimal(std::int64_t parts) {
-  return static_cast<double>(parts) / static_cast<double>(million);
-}
-
 ordered_json write_link(const LinkSpec& link) {
   ordered_json json;
   if (!link.name.empty()) {
@@ -46,7 +41,7 @@ ordered_json write_link(const LinkSpec& link) {
 ordered_json write_curve(const std::vector<EfficiencyPoint>& curve) {
   ordered_json json = ordered_json::array();
   for (const EfficiencyPoint& point : curve) {
-    json.push_back({{"flops", exact_text(point.flops)}, {"efficiency", decimal(point.parts_per_million)}});
+    json.push_back({{"flops", exact_text(point.flops)}, {"efficiency", point.efficiency.in_real()}});
   }
   return json;
 }
@@ -66,7 +61,7 @@ ordered_json write_gpu(const GpuSpec& gpu) {
   json["memory"] = exact_text(gpu.memory);
   json["memory_bandwidth"] = exact_text(gpu.memory_bandwidth);
   if (!gpu.kernels) {
-    json["memory_efficiency"] = decimal(gpu.memory_efficiency_ppm);
+    json["memory_efficiency"] = gpu.memory_efficiency.in_real();
   }
   if (gpu.l2 > Bytes{0}) {
     json["l2"] = exact_text(gpu.l2);
@@ -195,12 +190,12 @@ ordered_json write_straggler(const Straggler& straggler) {
   ordered_json json;
   if (straggler.rank) {
     json["rank"] = *straggler.rank;
-  } else if (straggler.probability_ppm) {
-    json["probability"] = decimal(*straggler.probability_ppm);
+  } else if (straggler.probability) {
+    json["probability"] = straggler.probability->in_real();
   } else {
-    json["fraction"] = decimal(straggler.fraction_ppm);
+    json["fraction"] = straggler.fraction.in_real();
   }
-  json["slowdown"] = decimal(straggler.slowdown_ppm);
+  json["slowdown"] = straggler.slowdown.in_real();
   return json;
 }
 
@@ -209,7 +204,7 @@ ordered_json write_slow_link(const SlowLink& slow) {
   if (slow.nic) {
     json["nic"] = *slow.nic;
   }
-  json["slowdown"] = decimal(slow.slowdown_ppm);
+  json["slowdown"] = slow.slowdown.in_real();
   return json;
 }
 
@@ -235,7 +230,7 @@ ordered_json write_cluster(const ClusterSpec& cluster) {
   }
   if (cluster.jitter.distribution != JitterDistribution::none) {
     json["jitter"] = {{"distribution", name_of(cluster.jitter.distribution, jitter_spellings)},
-                      {"coefficient_of_variation", decimal(cluster.jitter.coefficient_of_variation_ppm)}};
+                      {"coefficient_of_variation", cluster.jitter.coefficient_of_variation.in_real()}};
   }
   if (cluster.faults) {
     json["faults"] = write_faults(*cluster.faults);
@@ -290,7 +285,7 @@ ordered_json write_input(const InputSpec& input) {
   if (input.lengths) {
     json["lengths"] = {{"distribution", input.lengths->distribution},
                        {"mean", input.lengths->mean},
-                       {"coefficient_of_variation", decimal(input.lengths->coefficient_of_variation_ppm)},
+                       {"coefficient_of_variation", input.lengths->coefficient_of_variation.in_real()},
                        {"maximum", input.lengths->maximum}};
     json["group_by_length"] = input.lengths->is_grouped;
   }
@@ -308,8 +303,8 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
   json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;
   if (layout.degrees.context > 1)
     json["context_parallel_kind"] = name_of(layout.degrees.context_kind, context_kind_spellings);
-  if (layout.degrees.expert_imbalance_ppm != million)
-    json["expert_imbalance"] = decimal(layout.degrees.expert_imbalance_ppm);
+  if (layout.degrees.expert_imbalance != Ratio::one())
+    json["expert_imbalance"] = layout.degrees.expert_imbalance.in_real();
   if (layout.pipeline == 1)
     return;
   json["pipeline_schedule"] = layout.schedule;
@@ -411,10 +406,10 @@ ordered_json write_compute(const LoadedScenario& scenario) {
   if (compute.anchor) {
     json["anchor"] = write_anchor(*compute.anchor);
   } else {
-    json["scale"] = decimal(compute.scale_ppm);
+    json["scale"] = compute.scale.in_real();
   }
-  if (compute.slowdown_during_communication_ppm) {
-    json["slowdown_during_communication"] = decimal(*compute.slowdown_during_communication_ppm);
+  if (compute.slowdown_during_communication) {
+    json["slowdown_during_communication"] = compute.slowdown_during_communication->in_real();
   }
   return json;
 }

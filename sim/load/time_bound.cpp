@@ -37,7 +37,7 @@ double lowest_peak(const GpuSpec& gpu, const ModelUse& use) {
 double lowest_efficiency(const GpuSpec& gpu) {
   double lowest = gpu.kernels ? 0.05 : 0.7;
   for (const auto& [precision, curve] : gpu.matmul_efficiency) {
-    for (const EfficiencyPoint& point : curve) lowest = std::min(lowest, as_ratio(point.parts_per_million));
+    for (const EfficiencyPoint& point : curve) lowest = std::min(lowest, as_ratio(point.efficiency));
   }
   return lowest;
 }
@@ -82,7 +82,7 @@ double input_seconds(const Scenario& scenario) {
 
 double straggling(const ClusterSpec& cluster) {
   double slowest = 1;
-  for (const Straggler& found : cluster.stragglers) slowest = std::max(slowest, as_ratio(found.slowdown_ppm));
+  for (const Straggler& found : cluster.stragglers) slowest = std::max(slowest, as_ratio(found.slowdown));
   constexpr double largest_factor = 40;  // of a lognormal with coefficient of variation 1: e^(0.83 * 4.3)
   return cluster.jitter.distribution == JitterDistribution::none ? slowest : slowest * largest_factor;
 }
@@ -90,16 +90,16 @@ double straggling(const ClusterSpec& cluster) {
 double slowdown(const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
   constexpr double by_bound = 20;  // half of the SMs, and waves that lose sixteen times their share
-  const double measured = as_ratio(calibration.compute_slowdown_ppm.value_or(million) +
-                                   calibration.sm_interference_ppm.value_or(0));
+  const double measured = as_ratio(calibration.compute_slowdown.value_or(Ratio::one()) +
+                                   calibration.sm_interference.value_or(Ratio{}));
   const double by_neighbours = std::max(measured, by_bound);
-  const double stated = as_ratio(scenario.compute.slowdown_during_communication_ppm.value_or(million));
+  const double stated = as_ratio(scenario.compute.slowdown_during_communication.value_or(Ratio::one()));
   constexpr double most_deviations = 6;  // the slowest of a million normal draws is under that
   const double slowest_rank =
-      1 + most_deviations * as_ratio(calibration.rank_variation_ppm.value_or(most_published_deviation_ppm));
+      1 + most_deviations * as_ratio(calibration.rank_variation.value_or(most_published_deviation));
   return std::max(by_neighbours, stated) * slowest_rank * straggling(scenario.cluster) *
-         std::max(1.0, as_ratio(scenario.compute.scale_ppm)) *
-         std::max(1.0, as_ratio(scenario.compute.device_ppm));
+         std::max(1.0, as_ratio(scenario.compute.scale)) *
+         std::max(1.0, as_ratio(scenario.compute.device_scale));
 }
 
 // ---- the passes ----

@@ -3,7 +3,7 @@
 // What was fitted to measurements of a machine: the difference between a wire and a library on it.
 //
 // Every figure is a physical quantity of its own: what one ring step costs beyond its bytes, what part of a
-// wire the library fills, what a collective takes from the kernels beside it. Ratios are parts per million.
+// wire the library fills, what a collective takes from the kernels beside it.
 
 #include <array>
 #include <cstdint>
@@ -18,12 +18,12 @@
 namespace lockstep {
 
 // One of NCCL's protocols (Gloo has a single one). `step` is the fixed cost of one step over a hop whose
-// slowest link is of that class; `payload_ppm` the part of the bytes on the wire that is data, and `fill_ppm`
+// slowest link is of that class; `payload` the part of the bytes on the wire that is data, and `fill`
 // what was measured instead where the slowest hop is of that class.
 struct ProtocolCost {
   std::string name;
-  std::int64_t payload_ppm = 1'000'000;
-  std::map<LinkClass, std::int64_t> fill_ppm;
+  Ratio payload = Ratio::one();
+  std::map<LinkClass, Ratio> fill;
   // Bus bandwidth that no number of rings exceeds, on 1, 2, and 3 or more nodes; empty: none (NCCL's LL moves
   // its flags through the SMs, which run out before the links do).
   std::vector<Bandwidth> most_bandwidth;
@@ -37,8 +37,8 @@ struct ProtocolCost {
 struct AlgorithmCost {
   std::string name;
   Duration launch;
-  std::int64_t step_ppm = 1'000'000;
-  std::int64_t efficiency_ppm = 1'000'000;
+  Ratio step_scale = Ratio::one();
+  Ratio efficiency = Ratio::one();
   bool operator==(const AlgorithmCost&) const = default;
 };
 
@@ -53,8 +53,8 @@ struct PeerCost {
 
 // The 10th and 90th percentile of measured over predicted, minus one, for messages of `from` and more.
 struct ResidualBand {
-  std::int64_t low_ppm = 0;
-  std::int64_t high_ppm = 0;
+  Ratio low = {};
+  Ratio high = {};
   Bytes from{0};
   bool operator==(const ResidualBand&) const = default;
 };
@@ -71,8 +71,8 @@ struct FittedRange {
 struct Calibration {
   std::string name;
   std::string source;
-  Duration collective_launch;                        // fixed cost of a collective on its stream
-  std::map<LinkClass, std::int64_t> efficiency_ppm;  // of the wire's bandwidth
+  Duration collective_launch;             // fixed cost of a collective on its stream
+  std::map<LinkClass, Ratio> efficiency;  // of the wire's bandwidth
   // A kernel meets its peers channel by channel: each one in use costs so much once. Until NCCL 2.21 each channel
   // fetched its work from the host by itself; since 2.22 all share what came with the kernel's arguments
   // (NVIDIA/nccl src/enqueue.cc, ncclDevWorkStorageTypeArgs).
@@ -90,12 +90,12 @@ struct Calibration {
   // What collectives were measured to do to the kernels beside them (interference.h): a factor while any runs,
   // once however many do; and what is added to it for the part of the SMs that their channels together hold.
   // Neither measured: what bounds a kernel tells.
-  std::optional<std::int64_t> compute_slowdown_ppm;
-  std::optional<std::int64_t> sm_interference_ppm;
+  std::optional<Ratio> compute_slowdown;
+  std::optional<Ratio> sm_interference;
   // A library that runs on the rank's own core (Gloo) takes this much of its time per byte sent, in
-  // picoseconds, and at most `core_share_ppm` of it while the core computes.
+  // picoseconds, and at most `core_share` of it while the core computes.
   std::int64_t core_time_per_byte_ps = 0;
-  std::int64_t core_share_ppm = 500'000;
+  Ratio core_share = Ratio::percent(50);
   // Before each step of its ring such a library waits so long for a core that computes: messages too short to
   // make up for it get less than their share. A core that computes nothing is had at once.
   Duration core_wait;
@@ -103,7 +103,7 @@ struct Calibration {
   std::int64_t unhidden_per_byte_ps = 0;
   // Spread of the ranks' own steps (standard deviation over mean), where it was measured: a step lasts as long as
   // the slowest. Else what is published of GPUs (rank_variation.h).
-  std::optional<std::int64_t> rank_variation_ppm;
+  std::optional<Ratio> rank_variation;
   Duration copy_per_tensor;                 // one gradient into or out of its bucket, beyond its bytes
   std::optional<Bandwidth> copy_bandwidth;  // gradient bytes per second; else memory bandwidth
   Duration host_per_bucket;                 // launching a bucket's collective from the backward hook

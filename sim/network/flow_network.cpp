@@ -27,10 +27,10 @@ Duration time_of(std::int64_t amount, std::int64_t rate) {
                                         : time_to_move(Bytes{amount}, Bandwidth{rate});
 }
 
-std::int64_t slowed(std::int64_t rate, std::int64_t slowdown) {
-  if (slowdown == million)
+std::int64_t slowed(std::int64_t rate, Ratio slowdown) {
+  if (slowdown == Ratio::one())
     return rate;
-  return std::max<std::int64_t>(rate / slowdown * million + rate % slowdown * million / slowdown, 1);
+  return std::max<std::int64_t>(divided_down(Bandwidth{rate}, slowdown).count(), 1);
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
     LinkCapacity& capacity = capacities_[use.link.index];
     capacity.held.collectives += sign;
     capacity.held.sms += sign * use.reserved_sms;
-    capacity.held.memory_ppm += sign * use.reserved_memory_ppm;
+    capacity.held.memory += Ratio::parts_per_million(use.reserved_memory) * sign;
     const Slower slower = routes_.interference().beside(capacity.held);
     if (slower == capacity.slower)
       continue;
@@ -148,7 +148,9 @@ void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
 
 std::int64_t FlowNetwork::open_capacity(std::uint32_t link, const Slower& slower) const {
   const std::int64_t whole = capacities_[link].whole;
-  return slower.anything == 0 ? whole : whole / (million + slower.anything) * million;
+  if (slower.anything == Ratio{})
+    return whole;
+  return divided_in_millions(Bandwidth{whole}, Ratio::one() + slower.anything).count();
 }
 
 // What a flow that has this share of its links' time does in it. A kernel crosses the link of its rank alone.

@@ -32,58 +32,58 @@ inline constexpr std::int64_t passes_a_sent_byte = 3;
 struct Held {
   std::int64_t collectives = 0;
   std::int64_t sms = 0;
-  std::int64_t memory_ppm = 0;  // of its bandwidth
+  Ratio memory = {};  // of its bandwidth
 };
 
-// What the parts of a kernel take beyond their time alone, in parts per million of it.
+// What the parts of a kernel take beyond their time alone, of it.
 struct Slower {
-  std::int64_t anything = 0;
-  std::int64_t multiplying = 0;
-  std::int64_t moving = 0;
+  Ratio anything = {};
+  Ratio multiplying = {};
+  Ratio moving = {};
   bool operator==(const Slower&) const = default;
 };
 
 struct Interference {
   // As measured; where kernels are slowed by what bounds them, these slow nothing.
-  std::int64_t slowdown_ppm = million;
-  std::int64_t sm_interference_ppm = 0;
+  Ratio slowdown = Ratio::one();
+  Ratio sm_interference = {};
   std::int64_t sms = 1;
   bool is_by_bound = false;
   Bandwidth memory = {};  // of a GPU, by its data sheet
 
   // A kernel's time over its time alone while at least one collective runs and all of them hold so many SMs, as
   // measured.
-  std::int64_t slowdown_beside(std::int64_t held_sms) const {
-    return slowdown_ppm + sm_interference_ppm * std::min(held_sms, sms) / sms;
+  Ratio slowdown_beside(std::int64_t held_sms) const {
+    return slowdown + share(sm_interference * std::min(held_sms, sms), sms);
   }
 
   Slower beside(const Held& held) const {
     if (held.collectives == 0)
       return {};
-    Slower slower{.anything = slowdown_beside(held.sms) - million};
+    Slower slower{.anything = slowdown_beside(held.sms) - Ratio::one()};
     if (!is_by_bound)
       return slower;
     const std::int64_t lost = std::min(held.sms, sms / 2);
-    const std::int64_t taken = std::min(held.memory_ppm, million / 2);
-    slower.multiplying = million * lost / (sms - lost);
-    slower.moving = million * taken / (million - taken);
+    const Ratio taken = std::min(held.memory, Ratio::percent(50));
+    slower.multiplying = ratio_down(lost, sms - lost);
+    slower.moving = divided_down(taken, Ratio::one() - taken);
     return slower;
   }
 
   // Of the bandwidth of memory, what a collective takes that sends so much.
-  std::int64_t memory_share_ppm(Bandwidth sent) const {
+  Ratio memory_share(Bandwidth sent) const {
     if (!is_by_bound)
-      return 0;
-    const std::int64_t part_of_memory = std::max<std::int64_t>(memory.count() / million, 1);
-    return std::min(sent.count() / part_of_memory * passes_a_sent_byte, million);
+      return {};
+    const Bandwidth part = std::max(scaled_down(memory, Ratio::smallest()), Bandwidth{1});
+    return std::min(Ratio::parts_per_million(sent.count() / part.count()) * passes_a_sent_byte, Ratio::one());
   }
   bool operator==(const Interference&) const = default;
 };
 
 // The whole kernel's time over its time alone, beyond what slows anything.
-constexpr std::int64_t slowdown_of(const KernelBound& bound, const Slower& slower) {
-  return million +
-         (slower.multiplying * bound.multiplying + slower.moving * bound.moving) / KernelBound::parts;
+constexpr Ratio slowdown_of(const KernelBound& bound, const Slower& slower) {
+  return Ratio::one() +
+         share(slower.multiplying * bound.multiplying + slower.moving * bound.moving, KernelBound::parts);
 }
 
 }  // namespace lockstep

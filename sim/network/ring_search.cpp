@@ -296,15 +296,14 @@ std::vector<RingPattern> rings_across_nodes(const Topology& topology, const Mach
 
 // The part of the wire's bytes that is data: less than the protocol's own where what was measured, or a limit
 // on its bandwidth, binds before the rings are full.
-std::int64_t payload_on(const Communicator& world, const ProtocolCost& protocol, LinkClass slowest) {
-  const auto fill = protocol.fill_ppm.find(slowest);
-  std::int64_t payload = fill == protocol.fill_ppm.end() ? protocol.payload_ppm : fill->second;
+Ratio payload_on(const Communicator& world, const ProtocolCost& protocol, LinkClass slowest) {
+  const auto fill = protocol.fill.find(slowest);
+  Ratio payload = fill == protocol.fill.end() ? protocol.payload : fill->second;
   if (world.ranks() < 2)
     return payload;
   const auto full = (world.ring_bandwidth * static_cast<std::int64_t>(world.rings.size())).count();
   const auto limit_to = [&](Bandwidth limit) {
-    const auto share_ppm = static_cast<Unsigned128>(limit.count()) * million / static_cast<Unsigned128>(full);
-    payload = std::clamp<std::int64_t>(static_cast<std::int64_t>(share_ppm), 1, payload);
+    payload = std::clamp(ratio_down(limit.count(), full), Ratio::smallest(), payload);
   };
   if (!protocol.most_bandwidth.empty())
     limit_to(protocol.most_bandwidth[std::min<std::size_t>(world.nodes, protocol.most_bandwidth.size()) - 1]);
@@ -374,13 +373,13 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
   const HopClasses classes = classify_hops(topology, seats, world);
   for (const ProtocolCost& protocol : calibration.protocols)
     world.protocols.push_back({.name = protocol.name,
-                               .payload_ppm = payload_on(world, protocol, classes.across),
+                               .payload = payload_on(world, protocol, classes.across),
                                .launch = calibration.collective_launch + protocol.launch,
                                .step = step_cost(protocol, classes.across),
                                .step_in_node = step_cost(protocol, classes.in_node)});
   for (const AlgorithmCost& algorithm : calibration.algorithms)
     world.algorithms.push_back(
-        {.name = algorithm.name, .launch = algorithm.launch, .efficiency_ppm = algorithm.efficiency_ppm});
+        {.name = algorithm.name, .launch = algorithm.launch, .efficiency = algorithm.efficiency});
   world.switch_multicasts = has_multicast(machine, options.compute_capability);
   world.network_reduces = topology.fabric().in_network_reduction;
   const std::size_t both_ways = is_mesh(machine) ? 2 : 1;

@@ -26,7 +26,7 @@ struct LinkUse {
   std::uint32_t multiplicity = 1;
   // What a join on this route holds back.
   std::uint32_t reserved_sms = 0;
-  std::uint32_t reserved_memory_ppm = 0;
+  std::uint32_t reserved_memory = 0;  // of its bandwidth, in parts per million: half as long as a Ratio
   bool operator==(const LinkUse&) const = default;
 };
 

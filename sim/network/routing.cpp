@@ -44,8 +44,8 @@ class Router {
     const LinkUse use{.link = input_.topology.compute_link(path.rank),
                       .multiplicity = 1,
                       .reserved_sms = path.held.channels,
-                      .reserved_memory_ppm =
-                          static_cast<std::uint32_t>(input_.interference.memory_share_ppm(path.held.sent))};
+                      .reserved_memory = static_cast<std::uint32_t>(
+                          input_.interference.memory_share(path.held.sent).parts_per_million())};
     table_.add(std::span(&use, 1), Duration::zero(), kernel_weight() * weight_scale(), path.bound);
   }
 
@@ -57,8 +57,9 @@ class Router {
   // Where communication wants more of a core than its share, kernel and bytes are offered alike: the kernel
   // must then get the rest of the core for what the bytes' share allows them.
   std::int64_t kernel_weight() const {
-    const std::int64_t share_ppm = input_.calibration.core_share_ppm;
-    return std::max<std::int64_t>(core_units_per_byte() * (million - share_ppm) / share_ppm, 1);
+    const Ratio share = input_.calibration.core_share;
+    const std::int64_t rest = (Ratio::one() - share).parts_per_million();
+    return std::max<std::int64_t>(core_units_per_byte() * rest / share.parts_per_million(), 1);
   }
 
   // Weights of messages are parts of this; 1 where all get their share, which keeps offers exact.
@@ -73,10 +74,10 @@ class Router {
     const std::int64_t bytes = path.shape.bytes_per_step;
     if (weight_scale() == 1 || bytes == 0)
       return weight_scale();
-    const std::int64_t share_ppm = input_.calibration.core_share_ppm;
+    const Ratio share = input_.calibration.core_share;
     const Duration core_time = Duration::picoseconds(core_units_per_byte()) * bytes;
-    const Duration moving = scaled(core_time, million - share_ppm, million);
-    const Duration waiting = scaled(input_.calibration.core_wait, share_ppm, million);
+    const Duration moving = scaled(core_time, Ratio::one() - share);
+    const Duration waiting = scaled(input_.calibration.core_wait, share);
     return scaled(Duration::picoseconds(finest_weight), moving.picoseconds(),
                   (moving + waiting).picoseconds())
         .picoseconds();

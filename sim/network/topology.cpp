@@ -25,11 +25,6 @@ std::uint32_t count_machines(const TopologyOptions& options) {
   return machines;
 }
 
-Bandwidth slower(Bandwidth bandwidth, std::int64_t slowdown_ppm) {
-  const auto wide = static_cast<Unsigned128>(bandwidth.count()) * million;
-  return Bandwidth{static_cast<std::int64_t>(wide / static_cast<Unsigned128>(slowdown_ppm))};
-}
-
 // A byte takes its time on the wire and then some: 1 / (1 / wire + extra).
 Bandwidth slowed_by(Bandwidth wire, std::int64_t extra_ps_per_byte) {
   const std::int64_t second = Duration::seconds(1).picoseconds();
@@ -54,15 +49,15 @@ Topology::Topology(const TopologyOptions& options)
     : node_(options.machine, options.gpus_per_node),
       fabric_(options.fabric),
       fabric_kind_(find_fabric_kind(options.fabric.kind)),
-      efficiency_ppm_(options.calibration.efficiency_ppm),
+      efficiency_(options.calibration.efficiency),
       unhidden_per_byte_ps_(options.calibration.unhidden_per_byte_ps),
       nodes_(options.nodes),
       machines_(count_machines(options)),
       hosts_(options.hosts),
       gpus_per_node_(options.gpus_per_node) {
   add_node_links();
-  add_nic_links(options.machine, options.nic_slowdown_ppm);
-  add_compute_links(options.slowdown_ppm);
+  add_nic_links(options.machine, options.nic_slowdown);
+  add_compute_links(options.slowdown);
   if (options.sending_limit)
     add_sending_links(*options.sending_limit);
   first_fabric_link_ = static_cast<std::uint32_t>(links_.size());
@@ -73,11 +68,8 @@ Topology::Topology(const TopologyOptions& options)
 Bandwidth Topology::effective(LinkClass link_class, Bandwidth wire) const {
   if (link_class == LinkClass::network && unhidden_per_byte_ps_ > 0)
     wire = slowed_by(wire, unhidden_per_byte_ps_);
-  const auto found = efficiency_ppm_.find(link_class);
-  if (found == efficiency_ppm_.end())
-    return wire;
-  // Split so that terabytes per second times a million stay within 64 bits.
-  return Bandwidth{wire.count() / million * found->second + wire.count() % million * found->second / million};
+  const auto found = efficiency_.find(link_class);
+  return found == efficiency_.end() ? wire : scaled_down(wire, found->second);
 }
 
 void Topology::add_node_links() {
@@ -89,7 +81,7 @@ void Topology::add_node_links() {
       links_.push_back({effective(link.link_class, link.bandwidth), link.latency, link.link_class});
 }
 
-void Topology::add_nic_links(const MachineSpec& machine, const std::vector<std::int64_t>& slowdown_ppm) {
+void Topology::add_nic_links(const MachineSpec& machine, const std::vector<Ratio>& slowdowns) {
   first_nic_link_ = static_cast<std::uint32_t>(links_.size());
   for (const NicSpec& nic : machine.nics) nic_links_.push_back(nic.link);
   std::size_t number = 0;
@@ -97,19 +89,18 @@ void Topology::add_nic_links(const MachineSpec& machine, const std::vector<std::
     for (const LinkSpec& nic : nic_links_) {
       // A hop pays its wire's latency once, where it leaves.
       // Machines beyond the nodes, which serve only, are as they should be.
-      const std::int64_t slowdown = number < slowdown_ppm.size() ? slowdown_ppm[number++] : million;
-      const Bandwidth bandwidth = slower(effective(LinkClass::network, nic.bandwidth), slowdown);
+      const Ratio slowdown = number < slowdowns.size() ? slowdowns[number++] : Ratio::one();
+      const Bandwidth bandwidth = divided_down(effective(LinkClass::network, nic.bandwidth), slowdown);
       links_.push_back({bandwidth, nic.latency, LinkClass::network});
       links_.push_back({bandwidth, Duration::zero(), LinkClass::network});
     }
 }
 
-void Topology::add_compute_links(const std::vector<std::int64_t>& slowdown_ppm) {
+void Topology::add_compute_links(const std::vector<Ratio>& slowdowns) {
   first_compute_link_ = static_cast<std::uint32_t>(links_.size());
   for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
-    const std::int64_t slowdown = slowdown_ppm.empty() ? million : slowdown_ppm[rank];
-    links_.push_back(
-        {Bandwidth{full_compute_rate.count() / slowdown * million}, Duration::zero(), LinkClass::nvlink});
+    const Ratio slowdown = slowdowns.empty() ? Ratio::one() : slowdowns[rank];
+    links_.push_back({divided_in_millions(full_compute_rate, slowdown), Duration::zero(), LinkClass::nvlink});
   }
   for (std::size_t host = 0; host < hosts_.size(); ++host)
     links_.push_back({full_compute_rate, Duration::zero(), LinkClass::nvlink});

@@ -76,8 +76,8 @@ struct TopologyOptions {
   const Calibration& calibration;
   std::uint32_t nodes;
   std::uint32_t gpus_per_node;
-  std::vector<std::int64_t> slowdown_ppm;           // by rank; empty: nobody is slow
-  std::vector<std::int64_t> nic_slowdown_ppm = {};  // by node and NIC; empty: none is slow
+  std::vector<Ratio> slowdown;                  // by rank; empty: nobody is slow
+  std::vector<Ratio> nic_slowdown = {};         // by node and NIC; empty: none is slow
   std::optional<Bandwidth> sending_limit = {};  // of a rank's channels together; none: what its links carry
   std::vector<Host> hosts = {};                 // that take part: ranks after the GPUs
 };
@@ -129,8 +129,8 @@ class Topology {
     std::uint32_t vertex;
   };
   void add_node_links();
-  void add_nic_links(const MachineSpec& machine, const std::vector<std::int64_t>& slowdown_ppm);
-  void add_compute_links(const std::vector<std::int64_t>& slowdown_ppm);
+  void add_nic_links(const MachineSpec& machine, const std::vector<Ratio>& slowdowns);
+  void add_compute_links(const std::vector<Ratio>& slowdowns);
   void add_sending_links(Bandwidth limit);
   void append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to, HopRoute& route) const;
   Place place_of(Rank rank) const;
@@ -145,7 +145,7 @@ class Topology {
   NodeGraph node_;
   FabricSpec fabric_;
   const FabricKind* fabric_kind_;
-  std::map<LinkClass, std::int64_t> efficiency_ppm_;
+  std::map<LinkClass, Ratio> efficiency_;
   std::int64_t unhidden_per_byte_ps_;
   std::uint32_t nodes_;
   std::uint32_t machines_;

@@ -237,7 +237,7 @@ Duration step_cost(const Calibration& calibration, const Path& path, LinkClass l
   if (found == step.end())
     return Duration::zero();
   return path.algorithm < calibration.algorithms.size()
-             ? scaled(found->second, calibration.algorithms[path.algorithm].step_ppm, million)
+             ? scaled(found->second, calibration.algorithms[path.algorithm].step_scale)
              : found->second;
 }
 

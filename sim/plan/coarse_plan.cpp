@@ -59,18 +59,19 @@ class CoarseWriter {
     const PathId first = plan_.path[group.parts.front()];
     if (group.parts.size() == 1 || amount == 0)
       return first;
+    constexpr std::int64_t fine = 1'000'000;  // of a part that a bound counts
     const auto part_of_whole = [&](auto part_of) {
       Unsigned128 sum = 0;
       for (const std::uint32_t part : group.parts)
         sum += static_cast<Unsigned128>(plan_.amount[part]) * part_of(bound_of(part));
-      return static_cast<std::int64_t>(sum * million / static_cast<Unsigned128>(amount));
+      return static_cast<std::int64_t>(sum * fine / static_cast<Unsigned128>(amount));
     };
     const std::int64_t multiplying =
         part_of_whole([](const KernelBound& bound) { return bound.multiplying; });
     const std::int64_t moving = part_of_whole([](const KernelBound& bound) { return bound.moving; });
     const auto distance = [&](std::uint32_t part) {
       const KernelBound& bound = bound_of(part);
-      return std::abs(bound.multiplying * million - multiplying) + std::abs(bound.moving * million - moving);
+      return std::abs(bound.multiplying * fine - multiplying) + std::abs(bound.moving * fine - moving);
     };
     const auto nearest =
         std::min_element(group.parts.begin(), group.parts.end(),

@@ -33,7 +33,7 @@ RingPattern ring_pattern(std::vector<std::uint32_t> local_order, std::uint32_t c
 // A protocol as its chooser sees it.
 struct ProtocolFacts {
   std::string name;
-  std::int64_t payload_ppm = 1'000'000;
+  Ratio payload = Ratio::one();
   Duration launch;        // fixed cost of a collective on its stream
   Duration step;          // fixed cost of a step over the slowest class of hop
   Duration step_in_node;  // and over a hop inside a node
@@ -44,7 +44,7 @@ struct ProtocolFacts {
 struct AlgorithmFacts {
   std::string name;
   Duration launch;
-  std::int64_t efficiency_ppm = 1'000'000;
+  Ratio efficiency = Ratio::one();
   bool operator==(const AlgorithmFacts&) const = default;
 };
 
@@ -86,7 +86,7 @@ struct Communicator {
   bool network_reduces = false;    // the switches between nodes add (SHARP)
   std::vector<ProtocolFacts> protocols;
   std::vector<AlgorithmFacts> algorithms;
-  Duration channel_start;             // each channel in use costs a collective so much
+  Duration channel_start;  // each channel in use costs a collective so much
   // At which each channel passes over a rank's own part; zero: takes no time.
   Bandwidth own_copy_channel_bandwidth = {};
   PeerFacts peer;

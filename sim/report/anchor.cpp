@@ -11,18 +11,17 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t least_ppm = 1;
 // It is solved on the first of many iterations: each attempt runs them all.
 constexpr std::int64_t most_iterations = 64;
-constexpr std::int64_t largest_ppm = 1'000'000'000'000;
+constexpr Ratio largest = Ratio::one() * 1'000'000;
 
 // The scenario with the speed of computing that is tried.
 class Attempts {
  public:
   explicit Attempts(Scenario probe) : probe_(std::move(probe)) {}
 
-  Duration at(std::int64_t device_ppm) {
-    probe_.compute.device_ppm = device_ppm;
+  Duration at(Ratio device_scale) {
+    probe_.compute.device_scale = device_scale;
     return predict_iteration(probe_, &clusters_);
   }
 
@@ -32,11 +31,11 @@ class Attempts {
 };
 
 // The doublings of a micro-batch between the two, as it is modelled.
-std::int64_t distance_from(const Scenario& there, const Scenario& here) {
+Ratio distance_from(const Scenario& there, const Scenario& here) {
   const auto size = [](const Scenario& scenario) {
     return StepSize{step_work(scenario).modelled, scenario.training.gradient_accumulation};
   };
-  return distance_ppm(size(there), size(here), 0);
+  return doublings_between(size(there), size(here), 0);
 }
 
 }  // namespace
@@ -49,22 +48,22 @@ LoadedScenario solve_anchor(LoadedScenario scenario) {
   Scenario probe = there;
   probe.simulation.iterations = std::min(probe.simulation.iterations, most_iterations);
   Attempts iteration(std::move(probe));
-  if (iteration.at(least_ppm) > wanted) {
+  if (iteration.at(Ratio::smallest()) > wanted) {
     const std::string problem = "/compute/anchor/iteration_time: found " + format_duration(wanted) +
                                 ", expected more than communication, launches and the host take there";
     throw ConfigError(in_file(scenario, problem));
   }
-  std::int64_t low = least_ppm;
-  std::int64_t high = 2'000'000;
-  while (high < largest_ppm && iteration.at(high) < wanted) high *= 4;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
+  Ratio low = Ratio::smallest();
+  Ratio high = Ratio::one() * 2;
+  while (high < largest && iteration.at(high) < wanted) high = high * 4;
+  while (high - low > Ratio::smallest()) {
+    const Ratio middle = low + share(high - low, 2);
     (iteration.at(middle) < wanted ? low : high) = middle;
   }
   ComputeSpec& compute = scenario.compute;
-  compute.transfer_ppm = distance_from(there, scenario);
+  compute.transfer = distance_from(there, scenario);
   compute.is_anchored = true;
-  compute.device_ppm = high;
+  compute.device_scale = high;
   compute.measured_gpus_per_node = there.cluster.gpus_per_node;
   compute.measured_nodes = there.cluster.nodes;
   compute.anchor.reset();

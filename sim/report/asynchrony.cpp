@@ -41,7 +41,7 @@ double utilisation(const UpdateRun& run, Duration per_update) {
       run.totals.window == Duration::zero())
     return 0;
   const double of_slowest = run.totals.server_work.in_seconds() / run.totals.window.in_seconds() * 1e6 /
-                            static_cast<double>(run.server_width_ppm);
+                            static_cast<double>(run.server_width.parts_per_million());
   return of_slowest * per_update.in_seconds() / most->per_update.in_seconds();
 }
 
@@ -69,8 +69,8 @@ StalenessReport describe_staleness(const StalenessCounts& counts) {
   if (counts.total() == 0)
     return report;
   report.mean = static_cast<double>(counts.sum()) / static_cast<double>(counts.total());
-  report.p50 = counts.quantile(500'000);
-  report.p95 = counts.quantile(950'000);
+  report.p50 = counts.quantile(Ratio::percent(50));
+  report.p95 = counts.quantile(Ratio::percent(95));
   report.maximum = counts.maximum();
   const std::int64_t width = counts.maximum() / most_bars + 1;
   for (std::int64_t from = 0; from <= counts.maximum(); from += width) {
@@ -125,13 +125,11 @@ Breakdown mean_update(const UpdateRun& run) {
 void report_updates(Report& report, const UpdateRun& run) {
   report.breakdown = mean_update(run);
   report.iteration = sum(report.breakdown);
-  const auto quantile = [&](std::int64_t ppm) {
-    return Duration::picoseconds(run.totals.steps.quantile(ppm));
-  };
+  const auto quantile = [&](Ratio part) { return Duration::picoseconds(run.totals.steps.quantile(part)); };
   report.times.first = report.iteration;
-  report.times.p5 = quantile(50'000);
-  report.times.p50 = quantile(500'000);
-  report.times.p95 = quantile(950'000);
+  report.times.p5 = quantile(Ratio::percent(5));
+  report.times.p50 = quantile(Ratio::percent(50));
+  report.times.p95 = quantile(Ratio::percent(95));
   CommunicationReport& communication = report.communication;
   communication.bytes_per_gpu = Bytes{run.pushed.count() / run.ranks_per_worker};
   communication.overlapped = divided(picoseconds(run.totals.hidden), run.totals.updates);

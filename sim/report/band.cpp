@@ -13,14 +13,14 @@ namespace {
 // What messages take at one end of their residuals. Between nodes none is faster than the wire.
 std::vector<MessageFactor> message_factors(const Scenario& scenario, bool is_high) {
   const Calibration& calibration = scenario.cluster.calibration;
-  const auto known = calibration.efficiency_ppm.find(LinkClass::network);
-  const bool is_bound = scenario.cluster.nodes > 1 && known != calibration.efficiency_ppm.end();
-  const std::int64_t least = is_bound ? std::min(known->second, million) : 1;
+  const auto known = calibration.efficiency.find(LinkClass::network);
+  const bool is_bound = scenario.cluster.nodes > 1 && known != calibration.efficiency.end();
+  const Ratio least = is_bound ? std::min(known->second, Ratio::one()) : Ratio::smallest();
   std::vector<MessageFactor> factors;
   for (const ResidualBand& band : message_residuals(calibration, *scenario.errors))
     factors.push_back({factors.empty() ? Bytes{0} : band.from,
-                       is_high ? std::max(million + band.high_ppm, million)
-                               : std::clamp(million + band.low_ppm, least, million)});
+                       is_high ? std::max(Ratio::one() + band.high, Ratio::one())
+                               : std::clamp(Ratio::one() + band.low, least, Ratio::one())});
   return factors;
 }
 
@@ -32,7 +32,7 @@ std::vector<ErrorSource> sources_of_computing(const Scenario& scenario, const St
   StepConditions others = conditions;
   others.is_measured = true;
   std::vector<ErrorSource> sources = sources_of(others, *scenario.errors);
-  sources.push_back({"computing, as calibrated", log_range({measured->low_ppm, measured->high_ppm})});
+  sources.push_back({"computing, as calibrated", log_range({measured->low, measured->high})});
   return sources;
 }
 
@@ -67,8 +67,8 @@ class Ends {
   LogRange of_computing(const LogRange& range) {
     if (range.low == 0 && range.high == 0)
       return {};
-    return {std::min(at({.compute_ppm = to_ppm(range.low)}), 0.0),
-            std::max(at({.compute_ppm = to_ppm(range.high)}), 0.0)};
+    return {std::min(at({.compute = to_ratio(range.low)}), 0.0),
+            std::max(at({.compute = to_ratio(range.high)}), 0.0)};
   }
 
   LogRange of_messages(const Scenario& scenario) {
@@ -87,7 +87,7 @@ class Ends {
 BandParts parts_of(const Scenario& scenario, Simulation& simulation, ClusterStore* clusters) {
   BandParts parts;
   parts.conditions = conditions_of(scenario);
-  parts.factor_ppm = scenario.errors->factor_ppm;
+  parts.factor = scenario.errors->factor;
   parts.again = log_range(scenario.errors->measured);
   parts.sources = sources_of_computing(scenario, parts.conditions);
   parts.computing = sum_of(parts.sources);
@@ -119,7 +119,7 @@ bool knows_errors(Report& report, const Scenario& scenario) {
 
 LogRange whole_band(const BandParts& parts) {
   return root_of_squares({parts.again, parts.computing_of_iteration, parts.communication_of_iteration}) *
-         (static_cast<double>(parts.factor_ppm) / static_cast<double>(million));
+         parts.factor.in_real();
 }
 
 BandRuns expected_band_runs(const Scenario& scenario) {
@@ -134,8 +134,8 @@ void add_band(Report& report, const Scenario& scenario, Simulation& simulation, 
     return;
   report.band = parts_of(scenario, simulation, clusters);
   const LogRange whole = whole_band(*report.band);
-  report.times.low = std::min(scaled(report.iteration, to_ppm(whole.low), million), report.iteration);
-  report.times.high = std::max(scaled(report.iteration, to_ppm(whole.high), million), report.iteration);
+  report.times.low = std::min(scaled(report.iteration, to_ratio(whole.low)), report.iteration);
+  report.times.high = std::max(scaled(report.iteration, to_ratio(whole.high)), report.iteration);
 }
 
 }  // namespace lockstep

@@ -18,7 +18,7 @@ struct BandParts {
   LogRange computing_of_iteration;
   LogRange communication_of_iteration;
   LogRange again;  // of any iteration that is measured again, elsewhere
-  std::int64_t factor_ppm = 1'000'000;
+  Ratio factor = Ratio::one();
 };
 
 LogRange whole_band(const BandParts& parts);

@@ -518,7 +518,7 @@ std::string reason_against_chakra(const Scenario& scenario) {
     return "loaders keep batches ahead, beyond one iteration; take `input` out";
   if (has_jitter(scenario))
     return "no two of its iterations are alike; take the jitter out";
-  if (scenario.compute.slowdown_during_communication_ppm)
+  if (scenario.compute.slowdown_during_communication)
     return "a trace states no slowdown_during_communication";
   return "";
 }

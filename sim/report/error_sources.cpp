@@ -51,8 +51,8 @@ double doublings(std::int64_t from, std::int64_t to) {
 ErrorRange widest(const std::map<std::string, ErrorRange>& ranges) {
   ErrorRange all;
   for (const auto& [kind, range] : ranges) {
-    all.low_ppm = std::min(all.low_ppm, range.low_ppm);
-    all.high_ppm = std::max(all.high_ppm, range.high_ppm);
+    all.low = std::min(all.low, range.low);
+    all.high = std::max(all.high, range.high);
   }
   return all;
 }
@@ -68,10 +68,8 @@ ErrorSource unanchored(const StepConditions& conditions, const ErrorModel& error
 }  // namespace
 
 LogRange log_range(const ErrorRange& range) {
-  const auto end = [](std::int64_t ppm) {
-    return logarithm(static_cast<double>(million + ppm) / static_cast<double>(million));
-  };
-  return {std::min(end(range.low_ppm), 0.0), std::max(end(range.high_ppm), 0.0)};
+  const auto end = [](Ratio miss) { return logarithm((Ratio::one() + miss).in_real()); };
+  return {std::min(end(range.low), 0.0), std::max(end(range.high), 0.0)};
 }
 
 LogRange operator*(const LogRange& range, double times) {
@@ -88,17 +86,17 @@ LogRange root_of_squares(const std::vector<LogRange>& ranges) {
   return {-std::sqrt(low), std::sqrt(high)};
 }
 
-std::int64_t to_ppm(double logarithm) {
+Ratio to_ratio(double logarithm) {
   constexpr double most = 7;  // a factor of a thousand
   const double ratio = exponential(std::clamp(logarithm, -most, most));
-  return static_cast<std::int64_t>(std::floor(ratio * static_cast<double>(million) + 0.5));
+  return Ratio::parts_per_million(static_cast<std::int64_t>(std::floor(ratio * 1e6 + 0.5)));
 }
 
 StepConditions conditions_of(const Scenario& scenario) {
   const ComputeSpec& compute = scenario.compute;
   return {.is_measured = is_measured(scenario),
           .kind = kernels_of(scenario.model.model) + " " + width_of(scenario.model.precision),
-          .transferred = static_cast<double>(compute.transfer_ppm) / static_cast<double>(million),
+          .transferred = compute.transfer.in_real(),
           .in_node = doublings(compute.measured_gpus_per_node, scenario.cluster.gpus_per_node),
           .between_nodes = doublings(compute.measured_nodes, scenario.cluster.nodes)};
 }

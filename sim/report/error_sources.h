@@ -25,7 +25,7 @@ struct LogRange {
 LogRange log_range(const ErrorRange& range);
 LogRange operator*(const LogRange& range, double times);
 LogRange root_of_squares(const std::vector<LogRange>& ranges);
-std::int64_t to_ppm(double logarithm);  // of the ratio, less one million for none
+Ratio to_ratio(double logarithm);  // of it; one for none
 
 // What decides which ranges apply.
 struct StepConditions {

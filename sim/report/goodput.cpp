@@ -19,16 +19,17 @@ double ratio(Microseconds part, Microseconds whole) {
 }
 
 std::string text_of(Microseconds time) {
-  const bool is_long = time >= Microseconds{60 * million};
-  return is_long ? format_horizon(Horizon{time.count() / million})
+  constexpr std::int64_t second = 1'000'000;
+  const bool is_long = time >= Microseconds{60 * second};
+  return is_long ? format_horizon(Horizon{time.count() / second})
                  : format_duration(Duration::microseconds(time.count()));
 }
 
 Duration time_over_pcie(const ClusterSpec& cluster, Bytes bytes) {
-  const auto& efficiency = cluster.calibration.efficiency_ppm;
+  const auto& efficiency = cluster.calibration.efficiency;
   const auto found = efficiency.find(LinkClass::pcie);
-  return scaled(time_to_move(bytes, cluster.machine.host.pcie->bandwidth), million,
-                found == efficiency.end() ? million : found->second);
+  return divided_up(time_to_move(bytes, cluster.machine.host.pcie->bandwidth),
+                    found == efficiency.end() ? Ratio::one() : found->second);
 }
 
 Duration writing_time(const ClusterSpec& cluster, const CheckpointBytes& bytes) {
@@ -69,7 +70,7 @@ double mean(const std::vector<double>& values) {
 // The best of a grid, a quarter of an octave apart, two octaves to either side of Daly's; the shortest of
 // those that tie.
 Microseconds best_simulated(const FailureModel& model, const Lifetimes& lifetimes, Microseconds horizon) {
-  constexpr std::int64_t quarter_octave_ppm = 1'189'207;  // 2^(1/4)
+  constexpr Ratio quarter_octave = Ratio::parts_per_million(1'189'207);  // 2^(1/4)
   constexpr int steps = 17;
   Microseconds best = daly_interval(model);
   double best_share = 0;
@@ -80,7 +81,7 @@ Microseconds best_simulated(const FailureModel& model, const Lifetimes& lifetime
       best = interval;
       best_share = share;
     }
-    interval = Microseconds{arithmetic::product_divided_up(interval.count(), quarter_octave_ppm, million)};
+    interval = Microseconds{scaled_up(interval.count(), quarter_octave)};
   }
   return best;
 }

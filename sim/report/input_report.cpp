@@ -27,7 +27,8 @@ void find_slowest(InputReport& report) {
 }
 
 double share_padded(const BatchLengths& lengths) {
-  return 1 - static_cast<double>(lengths.mean_own()) / static_cast<double>(lengths.mean_padded());
+  return 1 - static_cast<double>(lengths.mean_own().parts_per_million()) /
+                 static_cast<double>(lengths.mean_padded().parts_per_million());
 }
 
 }  // namespace

@@ -22,14 +22,14 @@ IterationTimes spread_of(const RankView& view) {
 }
 
 IterationTimes spread_of(const LongRun& run) {
-  const auto quantile = [&](std::int64_t ppm) { return Duration::picoseconds(run.lengths.quantile(ppm)); };
+  const auto quantile = [&](Ratio part) { return Duration::picoseconds(run.lengths.quantile(part)); };
   return {.first = {},
           .low = {},
           .high = {},
-          .p5 = quantile(50'000),
-          .p50 = quantile(500'000),
-          .p95 = quantile(950'000),
-          .p99 = quantile(990'000),
+          .p5 = quantile(Ratio::percent(5)),
+          .p50 = quantile(Ratio::percent(50)),
+          .p95 = quantile(Ratio::percent(95)),
+          .p99 = quantile(Ratio::percent(99)),
           .longest = Duration::picoseconds(run.lengths.maximum())};
 }
 

@@ -287,9 +287,7 @@ void add_times(const Report& report, ordered_json& json) {
 
 // Ratios to the iteration, or to computing, minus 1.
 ordered_json write_range(const LogRange& range) {
-  const auto end = [](double logarithm) {
-    return static_cast<double>(to_ppm(logarithm) - million) / static_cast<double>(million);
-  };
+  const auto end = [](double logarithm) { return (to_ratio(logarithm) - Ratio::one()).in_real(); };
   return {{"low", end(range.low)}, {"high", end(range.high)}};
 }
 
@@ -306,7 +304,7 @@ void add_band_parts(const Report& report, ordered_json& json) {
   json["band"] = {{"measured_again", write_range(report.band->again)},
                   {"computing", write_range(report.band->computing_of_iteration)},
                   {"communication", write_range(report.band->communication_of_iteration)},
-                  {"factor", static_cast<double>(report.band->factor_ppm) / static_cast<double>(million)},
+                  {"factor", report.band->factor.in_real()},
                   {"errors_of_computing", std::move(sources)}};
 }
 

@@ -11,16 +11,17 @@ bool has_lengths(const Scenario& scenario) {
 }
 
 std::int64_t tokens_of(const Scenario& scenario, std::int64_t samples) {
-  return has_lengths(scenario)
-             ? arithmetic::product_divided_up(samples, describe_lengths(scenario).mean_own(), million)
-             : samples * scenario.model.model.tokens_per_sample;
+  return has_lengths(scenario) ? scaled_up(samples, describe_lengths(scenario).mean_own())
+                               : samples * scenario.model.model.tokens_per_sample;
 }
 
 // How long samples are on average, of the model's whole length.
 double share_of_length(const Scenario& scenario) {
-  return has_lengths(scenario) ? static_cast<double>(describe_lengths(scenario).mean_own()) /
-                                     static_cast<double>(scenario.model.model.tokens_per_sample * million)
-                               : 1;
+  const Ratio whole = Ratio::one() * scenario.model.model.tokens_per_sample;
+  return has_lengths(scenario)
+             ? static_cast<double>(describe_lengths(scenario).mean_own().parts_per_million()) /
+                   static_cast<double>(whole.parts_per_million())
+             : 1;
 }
 
 std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration iteration) {

@@ -6,7 +6,7 @@ namespace lockstep {
 namespace {
 
 bool was_measured_beside(const Calibration& calibration) {
-  return calibration.compute_slowdown_ppm || calibration.sm_interference_ppm;
+  return calibration.compute_slowdown || calibration.sm_interference;
 }
 
 // Gloo, and threads of the hosts that reduce, leave the SMs alone; of a processor nobody states any.
@@ -18,13 +18,13 @@ bool collectives_run_on_sms(const Scenario& scenario) {
 }  // namespace
 
 Interference find_interference(const Scenario& scenario) {
-  if (scenario.compute.slowdown_during_communication_ppm)
-    return {.slowdown_ppm = *scenario.compute.slowdown_during_communication_ppm};
+  if (scenario.compute.slowdown_during_communication)
+    return {.slowdown = *scenario.compute.slowdown_during_communication};
   const Calibration& calibration = scenario.cluster.calibration;
   const GpuSpec& gpu = scenario.cluster.gpu;
   if (was_measured_beside(calibration))
-    return {.slowdown_ppm = calibration.compute_slowdown_ppm.value_or(million),
-            .sm_interference_ppm = calibration.sm_interference_ppm.value_or(0),
+    return {.slowdown = calibration.compute_slowdown.value_or(Ratio::one()),
+            .sm_interference = calibration.sm_interference.value_or(Ratio{}),
             .sms = gpu.sms};
   if (!collectives_run_on_sms(scenario))
     return {};
@@ -32,7 +32,7 @@ Interference find_interference(const Scenario& scenario) {
 }
 
 std::string tell_interference(const Scenario& scenario) {
-  if (scenario.compute.slowdown_during_communication_ppm)
+  if (scenario.compute.slowdown_during_communication)
     return "slowed as the scenario states";
   if (was_measured_beside(scenario.cluster.calibration))
     return "slowed as measured on " + scenario.cluster.calibration.name;

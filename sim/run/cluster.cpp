@@ -29,8 +29,8 @@ Topology build_topology(const Scenario& scenario, std::optional<Bandwidth> sendi
                    .calibration = cluster.calibration,
                    .nodes = static_cast<std::uint32_t>(cluster.nodes),
                    .gpus_per_node = static_cast<std::uint32_t>(cluster.gpus_per_node),
-                   .slowdown_ppm = slowdown_by_rank(scenario),
-                   .nic_slowdown_ppm = slowdown_by_nic(scenario),
+                   .slowdown = slowdown_by_rank(scenario),
+                   .nic_slowdown = slowdown_by_nic(scenario),
                    .sending_limit = sending_limit,
                    .hosts = hosts_of(scenario)});
 }
@@ -114,7 +114,7 @@ RunSize expected_size(const Scenario& scenario) {
                            .calibration = cluster.calibration,
                            .nodes = sample,
                            .gpus_per_node = static_cast<std::uint32_t>(cluster.gpus_per_node),
-                           .slowdown_ppm = {}});
+                           .slowdown = {}});
   const Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   // In the plan of the first iteration and that of the others, each flow once and once by its round.
   constexpr std::int64_t times = 4;

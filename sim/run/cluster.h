@@ -68,8 +68,8 @@ struct ClusterFacts {
   std::vector<Host> hosts;
   MeshGroups groups;
   std::vector<std::uint32_t> program_of;
-  std::vector<std::int64_t> slowdown_by_rank;
-  std::vector<std::int64_t> slowdown_by_nic;
+  std::vector<Ratio> slowdown_by_rank;
+  std::vector<Ratio> slowdown_by_nic;
   bool operator==(const ClusterFacts&) const = default;
 };
 ClusterFacts facts_of(const Scenario& scenario, RoleDetail detail);

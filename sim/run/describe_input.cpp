@@ -30,17 +30,17 @@ Duration copying_time(const InputSpec& input, const ClusterSpec& cluster, std::i
     return Duration::zero();
   LOCKSTEP_CHECK(cluster.machine.host.pcie.has_value(),
                  "load has seen to it that batches can reach the device");
-  const auto& efficiency = cluster.calibration.efficiency_ppm;
+  const auto& efficiency = cluster.calibration.efficiency;
   const auto found = efficiency.find(LinkClass::pcie);
   const std::int64_t passes = input.copy == BatchCopy::pageable ? 2 : 1;
-  return scaled(time_to_move(input.tensor_bytes * batch * passes * gpus_on_one_link(cluster),
-                             cluster.machine.host.pcie->bandwidth),
-                million, found == efficiency.end() ? million : found->second);
+  return divided_up(time_to_move(input.tensor_bytes * batch * passes * gpus_on_one_link(cluster),
+                                 cluster.machine.host.pcie->bandwidth),
+                    found == efficiency.end() ? Ratio::one() : found->second);
 }
 
 RandomTable length_factors(const LengthSpec& lengths) {
-  return lengths.distribution == "gamma" ? RandomTable::gamma(lengths.coefficient_of_variation_ppm)
-                                         : RandomTable::lognormal(lengths.coefficient_of_variation_ppm);
+  return lengths.distribution == "gamma" ? RandomTable::gamma(lengths.coefficient_of_variation)
+                                         : RandomTable::lognormal(lengths.coefficient_of_variation);
 }
 
 }  // namespace

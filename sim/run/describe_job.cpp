@@ -343,12 +343,12 @@ class LayerPricer {
 // fitted to, are 1.7 to 2.3 times as fast there, and on none of five other GPUs faster (huggingface/transformers pull
 // request 48163; Shah et al. 2407.08608: 35 % of the peak against 75 %). It is itself about twice as fast as its first
 // version (Dao 2307.08691, abstract; release notes of PyTorch 2.2).
-std::int64_t attention_ppm(const Scenario& scenario) {
+Ratio attention_factor(const Scenario& scenario) {
   constexpr std::int64_t hopper = 90;
   const AttentionBackend backend = scenario.compute.attention_backend;
   const bool knows_hopper =
       backend == AttentionBackend::cudnn_attention || scenario.cluster.gpu.compute_capability != hopper;
-  const std::int64_t of_second = knows_hopper ? million : 2 * million;
+  const Ratio of_second = Ratio::one() * (knows_hopper ? 1 : 2);
   return backend == AttentionBackend::flash_attention_1 ? 2 * of_second : of_second;
 }
 
@@ -360,7 +360,7 @@ bool is_attention(const std::vector<Kernel>& run) {
 class ProductRuns {
  public:
   ProductRuns(Job& job, const Scenario& scenario)
-      : job_(job), gpu_(scenario.cluster.gpu), attention_ppm_(attention_ppm(scenario)) {}
+      : job_(job), gpu_(scenario.cluster.gpu), attention_factor_(attention_factor(scenario)) {}
 
   std::uint32_t number_of(std::vector<Kernel> run, Precision precision) {
     const auto [known, is_new] =
@@ -368,7 +368,7 @@ class ProductRuns {
     if (is_new) {
       RunTime time = product_run(gpu_, Operands::of(precision), run);
       if (is_attention(run))
-        time.whole = time.starts + scaled(time.whole - time.starts, attention_ppm_, million);
+        time.whole = time.starts + scaled(time.whole - time.starts, attention_factor_);
       job_.product_times.push_back(time);
       job_.products.push_back(std::move(run));
     }
@@ -378,7 +378,7 @@ class ProductRuns {
  private:
   Job& job_;
   const GpuSpec& gpu_;
-  std::int64_t attention_ppm_;
+  Ratio attention_factor_;
   std::map<std::pair<Precision, std::vector<Kernel>>, std::uint32_t> numbers_;
 };
 

@@ -14,10 +14,10 @@
 
 namespace lockstep {
 
-// How much slower than the others each rank is, in parts per million.
-std::vector<std::int64_t> slowdown_by_rank(const Scenario& scenario);
+// How much slower than the others each rank is.
+std::vector<Ratio> slowdown_by_rank(const Scenario& scenario);
 // By node and NIC; empty where all are as they should be. Of several statements about one the last holds.
-std::vector<std::int64_t> slowdown_by_nic(const Scenario& scenario);
+std::vector<Ratio> slowdown_by_nic(const Scenario& scenario);
 // How the speed of ranks varies from one iteration to the next.
 Jitter jitter_of(const Scenario& scenario);
 

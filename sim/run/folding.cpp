@@ -108,7 +108,8 @@ OtherFlows other_flows(const Scenario& scenario, const GroupSet& set, RoleDetail
 
 // What tells ranks apart before anything moves: how fast they are, and which part of the model, or program, they hold.
 std::vector<std::int64_t> attributes_of(const Scenario& scenario) {
-  std::vector<std::int64_t> attributes = slowdown_by_rank(scenario);
+  std::vector<std::int64_t> attributes;
+  for (const Ratio slowdown : slowdown_by_rank(scenario)) attributes.push_back(slowdown.parts_per_million());
   if (scenario.training.layout.pipeline == 1 && !scenario.program)
     return attributes;
   const std::vector<std::uint32_t> stages =

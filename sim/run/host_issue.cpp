@@ -17,32 +17,32 @@ namespace {
 // its kernels, which are launched one by one from Python: on a host of 2024, where an operator costs about 10 us,
 // 33 to 37 us a graph and 3.8 to 5.8 us a kernel beyond its launch.
 constexpr std::int64_t operators_of_graph = 4;
-constexpr std::int64_t compiled_operator_ppm = 500'000;
+constexpr Ratio compiled_operator = Ratio::percent(50);
 
 // A linear module of Transformer Engine against PyTorch's own, on hosts of GB200 and GH200: 99.7 and 90.5 us where
 // that takes 37.1 and 33.2 (NVIDIA/TransformerEngine issue 2053).
-constexpr std::int64_t transformer_engine_ppm = 2'700'000;
+constexpr Ratio transformer_engine = Ratio::percent(270);
 
 // What Megatron-LM's modules take a kernel, by what PyTorch's operators alone take: beside them are views,
 // functions of autograd that are written in Python, and states of random numbers that are put aside and back
 // (core/tensor_parallel/random.py, fork). Forward: the shortest of a block that Sailor timed alone on A100 (OPT 350M
 // cut in two, one sequence: 1.91 ms of 21 kernels). Backward, which C++ walks: what is left of vTrain's rows that
 // no layout cuts and the host bounds (validate/layouts/vtrain_host.json).
-constexpr std::int64_t megatron_forward_ppm = 4'500'000;
-constexpr std::int64_t megatron_backward_ppm = 1'700'000;
+constexpr Ratio megatron_forward = Ratio::percent(450);
+constexpr Ratio megatron_backward = Ratio::percent(170);
 
 struct IssueCost {
   Duration graph;   // of a pass, forward or backward
   Duration kernel;  // an operator with its launch
   // What a kernel takes, by that.
-  std::int64_t forward_ppm = million;
-  std::int64_t backward_ppm = million;
-  std::int64_t product_ppm = million;  // likewise, the first of a layer that multiplies
+  Ratio forward = Ratio::one();
+  Ratio backward = Ratio::one();
+  Ratio product = Ratio::one();  // likewise, the first of a layer that multiplies
 
   Duration of(Category category) const {
     const bool is_forward = category == Category::forward || category == Category::recompute;
-    const std::int64_t of_backward = category == Category::backward ? backward_ppm : million;
-    return scaled(kernel, is_forward ? forward_ppm : of_backward, million);
+    const Ratio of_backward = category == Category::backward ? backward : Ratio::one();
+    return scaled(kernel, is_forward ? forward : of_backward);
   }
 };
 
@@ -58,7 +58,7 @@ std::optional<IssueCost> issue_cost(const Scenario& scenario) {
   if (!gpu.kernels || gpu.host_launch == Duration::zero() || each == Duration::zero())
     return std::nullopt;
   if (scenario.compute.kernels == KernelStyle::compiled) {
-    const Duration kernel = scaled(each, compiled_operator_ppm, million) + gpu.host_launch;
+    const Duration kernel = scaled(each, compiled_operator) + gpu.host_launch;
     return IssueCost{.graph = each * operators_of_graph, .kernel = kernel};
   }
   const Duration kernel = each + gpu.host_launch;
@@ -66,9 +66,9 @@ std::optional<IssueCost> issue_cost(const Scenario& scenario) {
     return IssueCost{.graph = {}, .kernel = kernel};
   return IssueCost{.graph = {},
                    .kernel = kernel,
-                   .forward_ppm = megatron_forward_ppm,
-                   .backward_ppm = megatron_backward_ppm,
-                   .product_ppm = uses_transformer_engine(scenario) ? transformer_engine_ppm : million};
+                   .forward = megatron_forward,
+                   .backward = megatron_backward,
+                   .product = uses_transformer_engine(scenario) ? transformer_engine : Ratio::one()};
 }
 
 // GradScaler's check of what it has divided.
@@ -196,7 +196,7 @@ class IssuedKernels {
       const Duration kernel = cost_->of(category);
       const bool multiplies = work.products != no_products;
       issued.until_first =
-          std::exchange(pending_, {}) + (multiplies ? scaled(kernel, cost_->product_ppm, million) : kernel);
+          std::exchange(pending_, {}) + (multiplies ? scaled(kernel, cost_->product) : kernel);
       issued.after_first = kernel * (work.launches - 1);
     }
     works_.push_back(issued);
@@ -383,7 +383,7 @@ Duration longest_issue(const Scenario& scenario) {
   if (!cost)
     return scenario.cluster.gpu.host_launch;
   const Duration kernel = std::max(cost->of(Category::forward), cost->of(Category::backward));
-  return std::max(cost->graph, scaled(kernel, cost->product_ppm, million));
+  return std::max(cost->graph, scaled(kernel, cost->product));
 }
 
 std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {

@@ -178,9 +178,8 @@ void DisturbedWork::apply(const Jitter& jitter, std::int64_t first, Plan& plan) 
   if (!jitter.is_active())
     return;
   for (const Work& work : work_) {
-    const std::int64_t factor = jitter.factor_ppm(work.rank, first + work.iteration);
-    plan.amount[work.op.index] = arithmetic::product_divided_up(work.to, factor, million) -
-                                 arithmetic::product_divided_up(work.from, factor, million);
+    const Ratio factor = jitter.factor(work.rank, first + work.iteration);
+    plan.amount[work.op.index] = scaled_up(work.to, factor) - scaled_up(work.from, factor);
   }
 }
 

@@ -21,7 +21,7 @@ CopyCost copy_cost(const Scenario& scenario) {
 }
 
 RankSpread spread_of(const Scenario& scenario) {
-  const auto& measured = scenario.cluster.calibration.rank_variation_ppm;
+  const auto& measured = scenario.cluster.calibration.rank_variation;
   if (measured)
     return spread_of_steps(*measured);
   return scenario.cluster.gpu.sms > 1 ? published_spread : RankSpread{};
@@ -102,28 +102,27 @@ std::int64_t parts_of(Duration part, Duration whole) {
 }
 
 // By how much more than its share of the SMs a product loses where a collective holds as many of them as any of
-// this plan does: in parts per million, by run.
-std::vector<std::int64_t> losses_by_waves(const Plan& plan, const Job& job,
-                                          const Interference& interference) {
+// this plan does, by run.
+std::vector<Ratio> losses_by_waves(const Plan& plan, const Job& job, const Interference& interference) {
   std::int64_t held = 0;
   for (const Path& path : plan.paths) held = std::max<std::int64_t>(held, path.held.channels);
   held = std::min(held, interference.sms / 2);
-  std::vector<std::int64_t> losses(job.products.size(), million);
+  std::vector<Ratio> losses(job.products.size(), Ratio::one());
   if (held == 0)
     return losses;
-  const std::int64_t share_ppm = million * held / (interference.sms - held);
+  const Ratio share = ratio_down(held, interference.sms - held);
   for (std::size_t run = 0; run < losses.size(); ++run) {
-    const std::int64_t lost =
-        waves_beside_ppm({.all = interference.sms, .held = held}, job.products[run]) - million;
-    losses[run] = lost * million / share_ppm;
+    const Ratio lost =
+        waves_beside({.all = interference.sms, .held = held}, job.products[run]) - Ratio::one();
+    losses[run] = divided_down(lost, share);
   }
   return losses;
 }
 
 // What multiplies counts as much more as it loses.
-KernelBound with_waves(KernelBound bound, std::int64_t loss_ppm) {
+KernelBound with_waves(KernelBound bound, Ratio loss) {
   constexpr std::int64_t most = 255;
-  const std::int64_t multiplying = (bound.multiplying * loss_ppm + million / 2) / million;
+  const std::int64_t multiplying = scaled_to_nearest(bound.multiplying, loss);
   bound.multiplying = static_cast<std::uint8_t>(std::min(multiplying, most));
   return bound;
 }
@@ -164,13 +163,13 @@ WorkTime modelled_step(const Scenario& scenario, const Job& job) {
 
 Duration WorkScale::weigh(const WorkTime& time) const {
   const WorkTime by_part = scaled(time, factors);
-  return scaled(by_part.device(), device_ppm, million) + by_part.launch;
+  return scaled(by_part.device(), device_scale) + by_part.launch;
 }
 
 KernelBound WorkScale::bound(const WorkTime& time) const {
   const WorkTime by_part = scaled(time, factors);
-  const Duration matrix = scaled(by_part.matrix, device_ppm, million);
-  const Duration memory = scaled(by_part.memory, device_ppm, million);
+  const Duration matrix = scaled(by_part.matrix, device_scale);
+  const Duration memory = scaled(by_part.memory, device_scale);
   const Duration all = matrix + memory + by_part.launch;
   const std::int64_t multiplying = parts_of(matrix, all);
   return {.multiplying = static_cast<std::uint8_t>(multiplying),
@@ -188,13 +187,13 @@ Duration weighed_step(const Scenario& scenario, const Job& job, const WorkScale&
 
 WorkScale single_gpu_scale(const Scenario& scenario, const Job& job) {
   const ComputeSpec& compute = scenario.compute;
-  WorkScale scale{.factors = compute.factors, .whole = {compute.scale_ppm, million}};
+  WorkScale scale{.factors = compute.factors, .whole = as_fraction(compute.scale)};
   if (const auto& anchored = compute.single_gpu_iteration) {
     const Duration weighed = weighed_step(scenario, job, scale);
-    scale.whole = {scaled(*anchored, compute.scale_ppm, million).picoseconds(),
+    scale.whole = {scaled(*anchored, compute.scale).picoseconds(),
                    std::max<std::int64_t>(weighed.picoseconds(), 1)};
   }
-  scale.device_ppm = compute.device_ppm;
+  scale.device_scale = compute.device_scale;
   return scale;
 }
 
@@ -235,7 +234,7 @@ void bind_kernels(Plan& plan, const Scenario& scenario, const Job& job) {
     return;
   const Pricing pricing = pricing_of(scenario, job);
   const WorkScale scale = single_gpu_scale(scenario, job);
-  const std::vector<std::int64_t> losses = losses_by_waves(plan, job, interference);
+  const std::vector<Ratio> losses = losses_by_waves(plan, job, interference);
   const auto bound_of = [&](const KernelWork& work) {
     if (work.bound)
       return *work.bound;

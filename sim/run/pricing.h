@@ -27,7 +27,7 @@ WorkTime modelled_step(const Scenario& scenario, const Job& job);
 // What the model's own kernels are multiplied by: each part by its factor, and then the whole.
 struct WorkScale {
   WorkFactors factors;
-  std::int64_t device_ppm = million;
+  Ratio device_scale = Ratio::one();
   Fraction whole;
 
   // A kernel before `whole`, which is taken of sums: what is rounded once is met exactly.

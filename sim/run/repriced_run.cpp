@@ -8,12 +8,12 @@
 namespace lockstep {
 namespace {
 
-std::int64_t factor_of(const std::vector<MessageFactor>& factors, std::int64_t bytes) {
-  std::int64_t ppm = million;
+Ratio factor_of(const std::vector<MessageFactor>& factors, std::int64_t bytes) {
+  Ratio found = Ratio::one();
   for (const MessageFactor& factor : factors)
     if (factor.from.count() <= bytes)
-      ppm = factor.ppm;
-  return ppm;
+      found = factor.factor;
+  return found;
 }
 
 template <class Visit>
@@ -83,7 +83,7 @@ void RepricedRun::run(const PriceChange& change) {
   if (updates_)
     simulation_.updates = run_updates(priced(change), simulation_.job, simulation_.cluster->topology,
                                       factor_of(change.messages, updates_->pushed.count()));
-  else if (strategy_of(scenario_).fuse != nullptr && change.compute_ppm != million)
+  else if (strategy_of(scenario_).fuse != nullptr && change.compute != Ratio::one())
     run_anew(change);
   else
     run_plan_again(change);
@@ -91,8 +91,8 @@ void RepricedRun::run(const PriceChange& change) {
 
 Scenario RepricedRun::priced(const PriceChange& change) const {
   Scenario priced = scenario_;
-  std::int64_t& scale = priced.compute.scale_ppm;
-  scale = std::max<std::int64_t>(arithmetic::product_divided_up(scale, change.compute_ppm, million), 1);
+  Ratio& scale = priced.compute.scale;
+  scale = std::max(scaled_up(scale, change.compute), Ratio::smallest());
   return priced;
 }
 
@@ -116,7 +116,7 @@ void RepricedRun::run_plan_again(const PriceChange& change) {
   take_plan_back();
   Run& run = simulation_.steady;
   run.plan.amount = amounts_;
-  if (change.compute_ppm != million)
+  if (change.compute != Ratio::one())
     price_again(run, priced(change), simulation_.job, *simulation_.cluster);
   scale_messages(change.messages);
   run.timeline = {};  // before there is another
@@ -131,15 +131,14 @@ void RepricedRun::scale_messages(const std::vector<MessageFactor>& factors) {
   for_each_message_op(run.plan, [&](std::size_t op) {
     const std::int64_t bytes = message_bytes_[place++];
     std::int64_t& amount = run.plan.amount[op];
-    amount = arithmetic::product_divided_up(amount, factor_of(factors, bytes), million);
+    amount = scaled_up(amount, factor_of(factors, bytes));
     if (run.plan.path[op] == no_path)
       return;
     std::int64_t& most = largest[run.plan.path[op].index];
     most = std::max(most, bytes);
   });
   for (std::uint32_t path = 0; path < largest.size(); ++path)
-    run.routes.set_latency(RouteId{path},
-                           scaled(latencies_[path], factor_of(factors, largest[path]), million));
+    run.routes.set_latency(RouteId{path}, scaled(latencies_[path], factor_of(factors, largest[path])));
 }
 
 }  // namespace lockstep

@@ -25,11 +25,11 @@ namespace lockstep {
 // What messages of `from` bytes and more take, of what they took.
 struct MessageFactor {
   Bytes from;
-  std::int64_t ppm = million;
+  Ratio factor = Ratio::one();
 };
 
 struct PriceChange {
-  std::int64_t compute_ppm = million;
+  Ratio compute = Ratio::one();
   std::vector<MessageFactor> messages = {};  // ascending by size, the first from 0; empty: as they are
 };
 

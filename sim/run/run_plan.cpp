@@ -55,7 +55,7 @@ Run prepare(WrittenPlan written, const Scenario& scenario, const Job& job, const
        .calibration = scenario.cluster.calibration,
        .symmetry = is_mixed ? split : cluster.symmetry,
        .interference = find_interference(scenario),
-       .takes_core_time = !scenario.compute.slowdown_during_communication_ppm && !reduces_on_hosts(scenario),
+       .takes_core_time = !scenario.compute.slowdown_during_communication && !reduces_on_hosts(scenario),
        .library = is_mixed ? nullptr : &cluster.routes});
   return run;
 }

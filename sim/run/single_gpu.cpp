@@ -36,8 +36,8 @@ Duration single_gpu_time(const Scenario& scenario, const Job& job) {
   // Batches are padded to a length of their own; the optimizer has nothing to do with it.
   const Duration optimizer = scaled(scale.weigh(work_time(pricing_of(scenario), job.optimizer)), scale.whole);
   return waiting + optimizer +
-         scaled(step - optimizer, describe_lengths(scenario).mean_padded(),
-                scenario.model.model.tokens_per_sample * million);
+         scaled(step - optimizer, describe_lengths(scenario).mean_padded().parts_per_million(),
+                (Ratio::one() * scenario.model.model.tokens_per_sample).parts_per_million());
 }
 
 }  // namespace

@@ -185,13 +185,14 @@ double residual(const StepSample& sample, const WorkFactors& factors) {
   return sample.measured.in_seconds() / transferred(sample.work, factors).in_seconds() - 1;
 }
 
-std::int64_t distance_ppm(const StepSize& from, const StepSize& to, std::int64_t other_kernels) {
+Ratio doublings_between(const StepSize& from, const StepSize& to, std::int64_t other_kernels) {
   const auto micro_batch = [](const StepSize& size) {
     return std::max(size.modelled.total().in_seconds(), 1e-12) / static_cast<double>(size.micro_batches);
   };
   constexpr double steps = 1'000;  // coarse enough for every library's logarithm to agree
   const double doublings = std::abs(std::log2(micro_batch(to) / micro_batch(from)));
-  return static_cast<std::int64_t>(std::floor(doublings * steps + 0.5)) * 1'000 + other_kernels * million;
+  const auto whole_steps = static_cast<std::int64_t>(std::floor(doublings * steps + 0.5));
+  return Ratio::parts_per_million(1'000) * whole_steps + Ratio::one() * other_kernels;
 }
 
 }  // namespace lockstep

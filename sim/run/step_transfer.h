@@ -24,7 +24,7 @@ namespace lockstep {
 // One optimizer step of one GPU.
 struct StepWork {
   WorkTime modelled;  // waiting for the host is launching
-  Duration at_peak;  // the model's FLOPs at the peak of the precision: an MFU of 1
+  Duration at_peak;   // the model's FLOPs at the peak of the precision: an MFU of 1
 };
 StepWork step_work(const Scenario& scenario);
 
@@ -47,6 +47,6 @@ struct StepSize {
   WorkTime modelled;
   std::int64_t micro_batches = 1;
 };
-std::int64_t distance_ppm(const StepSize& from, const StepSize& to, std::int64_t other_kernels);
+Ratio doublings_between(const StepSize& from, const StepSize& to, std::int64_t other_kernels);
 
 }  // namespace lockstep

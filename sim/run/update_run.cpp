@@ -136,9 +136,10 @@ WorkerTransfer transfer_of(const Scenario& scenario, const Shape& shape, const T
     together = std::max(together, time_to_move(crossing.together, crossing.bandwidth));
   }
   if (together > Duration::zero())
-    transfer.width_ppm =
-        std::max(million, arithmetic::product_divided_up(transfer.alone.picoseconds(),
-                                                         shape.workers() * million, together.picoseconds()));
+    transfer.width = std::max(
+        Ratio::one(), Ratio::parts_per_million(arithmetic::product_divided_up(
+                          transfer.alone.picoseconds(), (Ratio::one() * shape.workers()).parts_per_million(),
+                          together.picoseconds())));
   return transfer;
 }
 
@@ -228,15 +229,15 @@ ServerCost cost_of_servers(const Scenario& scenario, const Job& job,
     cost.work.update = duration(update);
     const Duration spread = pull.spread + push.spread + update.spread;
     if (spread > Duration::zero())
-      cost.work.width_ppm = arithmetic::product_divided_up(all.picoseconds(), million, spread.picoseconds());
+      cost.work.width = ratio_up(all.picoseconds(), spread.picoseconds());
   }
   return cost;
 }
 
 // ---- what a worker does ----
 
-std::int64_t share_ppm(Bytes part, Bytes whole) {
-  return whole == Bytes{0} ? 0 : arithmetic::product_divided_up(part.count(), million, whole.count());
+Ratio part_of(Bytes part, Bytes whole) {
+  return whole == Bytes{0} ? Ratio{} : ratio_up(part.count(), whole.count());
 }
 
 Bytes bytes_of_layer(const Job& job, const LayerWork& layer) {
@@ -269,13 +270,13 @@ WorkerStep step_of(const Job& job, const std::vector<LayerTime>& layers) {
   Duration left = step.until_backward;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     moved += bytes_of_layer(job, job.layers[layer]);
-    step.after_pull.push_back({share_ppm(moved, all), left});
+    step.after_pull.push_back({part_of(moved, all), left});
     left -= layers[layer].forward;
   }
   Duration done;
   for (std::size_t layer = layers.size(); layer-- > 0;) {
     done += layers[layer].recompute + layers[layer].backward;
-    step.before_push.push_back({share_ppm(moved, all), done});
+    step.before_push.push_back({part_of(moved, all), done});
     moved -= bytes_of_layer(job, job.layers[layer]);
   }
   return step;
@@ -325,9 +326,9 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
                 .pulled = gradient_bytes(job),
                 .pushed = compressed(job, gradient_bytes(job)),
                 .servers = std::move(servers.loads),
-                .server_width_ppm = servers.work.takes_turns ? million : servers.work.width_ppm};
+                .server_width = servers.work.takes_turns ? Ratio::one() : servers.work.width};
   return {.input = {.rule = is_synchronous(scenario) ? UpdateRule::synchronous : UpdateRule::asynchronous,
-                    .slowdown_ppm = slowdown_by_rank(scenario),
+                    .slowdown = slowdown_by_rank(scenario),
                     .ranks_per_worker = shape.ranks_per_worker,
                     .step = std::move(step),
                     .pull = pull,
@@ -346,12 +347,11 @@ double expected_update_events(const Scenario& scenario) {
   return events_per_update * rounds * static_cast<double>(shape_of(scenario).workers());
 }
 
-UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology,
-                      std::int64_t transfer_ppm) {
+UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology, Ratio factor) {
   UpdateSetup setup = describe_updates(scenario, job, topology);
   for (WorkerTransfer* transfer : {&setup.input.pull, &setup.input.push}) {
-    transfer->alone = scaled(transfer->alone, transfer_ppm, million);
-    transfer->latency = scaled(transfer->latency, transfer_ppm, million);
+    transfer->alone = scaled(transfer->alone, factor);
+    transfer->latency = scaled(transfer->latency, factor);
   }
   const Jitter jitter = jitter_of(scenario);
   setup.input.jitter = &jitter;

@@ -35,7 +35,7 @@ struct UpdateRun {
   Duration forward, backward, recompute;  // of a step on an undisturbed GPU
   Bytes pulled, pushed;                   // by a worker for each update
   std::vector<ServerLoad> servers;
-  std::int64_t server_width_ppm = 1'000'000;  // how many gradients a server handles at full speed together
+  Ratio server_width = Ratio::one();  // how many gradients a server handles at full speed together
   UpdateTotals totals = {};
 };
 
@@ -49,8 +49,8 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
 // What the loop will count, about: five events an update.
 double expected_update_events(const Scenario& scenario);
 
-// `transfer_ppm`: what pulls and pushes take, of what they take.
+// `factor`: what pulls and pushes take, of what they take.
 UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology,
-                      std::int64_t transfer_ppm = million);
+                      Ratio factor = Ratio::one());
 
 }  // namespace lockstep

@@ -22,8 +22,8 @@ namespace lockstep {
 
 // The 10th and 90th percentile of measured over predicted, minus 1.
 struct ErrorRange {
-  std::int64_t low_ppm = 0;
-  std::int64_t high_ppm = 0;
+  Ratio low = {};
+  Ratio high = {};
   bool operator==(const ErrorRange&) const = default;
 };
 
@@ -35,7 +35,7 @@ struct ErrorModel {
   ErrorRange transferred;                        // for each doubling that a measured step was carried over
   std::map<std::string, ErrorRange> unanchored;  // by kind (report/error_sources.h)
   std::vector<ResidualBand> communication;       // of a calibration that states none; ascending by `from`
-  std::int64_t factor_ppm = 1'000'000;
+  Ratio factor = Ratio::one();
   bool operator==(const ErrorModel&) const = default;
 };
 

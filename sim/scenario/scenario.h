@@ -35,17 +35,17 @@ namespace lockstep {
 struct Scenario;
 
 struct Straggler {
-  std::optional<std::int64_t> rank;             // or
-  std::int64_t fraction_ppm = 0;                // of all ranks, chosen by the seed; or
-  std::optional<std::int64_t> probability_ppm;  // of any rank in any iteration
-  std::int64_t slowdown_ppm = 1'000'000;        // 1.2 is 1'200'000
+  std::optional<std::int64_t> rank;  // or
+  Ratio fraction = {};               // of all ranks, chosen by the seed; or
+  std::optional<Ratio> probability;  // of any rank in any iteration
+  Ratio slowdown = Ratio::one();
 };
 
 // A NIC, or all of a node's, slower than its data sheet: a bad cable, a neighbour's traffic.
 struct SlowLink {
   std::int64_t node = 0;
   std::optional<std::int64_t> nic;  // none: all of them
-  std::int64_t slowdown_ppm = 1'000'000;
+  Ratio slowdown = Ratio::one();
 };
 
 // Nodes fail, independently and at a constant rate; the run then starts again from its last checkpoint.
@@ -111,7 +111,7 @@ enum class BatchCopy : std::uint8_t { overlapped, pinned, pageable, none };
 struct LengthSpec {
   std::string distribution;  // lognormal or gamma
   std::int64_t mean = 1;     // in tokens
-  std::int64_t coefficient_of_variation_ppm = 0;
+  Ratio coefficient_of_variation = {};
   std::int64_t maximum = 1;
   bool is_grouped = false;  // batches of neighbours in length
 };
@@ -157,14 +157,14 @@ struct ComputeSpec {
   AttentionBackend attention_backend = AttentionBackend::cudnn_attention;
   std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions
   WorkFactors factors;                           // of the model's kernels
-  std::int64_t transfer_ppm = 0;  // doublings between what was measured and this; 0: measured as it is here
+  Ratio transfer = {};  // doublings between what was measured and this; 0: measured as it is here
   std::int64_t measured_gpus_per_node = 1;  // where `anchor` was measured
   std::int64_t measured_nodes = 1;
   std::optional<Anchor> anchor;
-  bool is_anchored = false;             // whether an anchor was solved
-  std::int64_t device_ppm = 1'000'000;  // what solving it multiplies all but launches by
-  std::int64_t scale_ppm = 1'000'000;   // of all computing
-  std::optional<std::int64_t> slowdown_during_communication_ppm;
+  bool is_anchored = false;           // whether an anchor was solved
+  Ratio device_scale = Ratio::one();  // what solving it multiplies all but launches by
+  Ratio scale = Ratio::one();         // of all computing
+  std::optional<Ratio> slowdown_during_communication;
 };
 
 struct SimulationSpec {
@@ -187,9 +187,9 @@ struct Scenario {
   SimulationSpec simulation;
   std::optional<ComparisonSpec> comparison;  // `compare`
   std::shared_ptr<const Program> program =
-      {};                                    // `plan`: stands in the place of model and training; null: none
-  std::optional<ErrorModel> errors;          // what its band rests on; none: no file says
-  std::string file_name;  // for messages alone: no result holds a path
+      {};                            // `plan`: stands in the place of model and training; null: none
+  std::optional<ErrorModel> errors;  // what its band rests on; none: no file says
+  std::string file_name;             // for messages alone: no result holds a path
 
   // That hold the same parameters, and reduce their gradients.
   std::int64_t synchronised_ranks() const {
@@ -250,7 +250,7 @@ auto with_file(const Scenario& scenario, const Work& work) {
 inline constexpr std::int64_t iterations_of_a_plan = 64;
 
 inline bool has_jitter(const Scenario& scenario) {
-  const auto passes = [](const Straggler& straggler) { return straggler.probability_ppm.has_value(); };
+  const auto passes = [](const Straggler& straggler) { return straggler.probability.has_value(); };
   const std::vector<Straggler>& stragglers = scenario.cluster.stragglers;
   return scenario.cluster.jitter.distribution != JitterDistribution::none ||
          std::any_of(stragglers.begin(), stragglers.end(), passes);

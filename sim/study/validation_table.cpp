@@ -20,7 +20,7 @@ Json optional_number(const std::optional<double>& value) {
 // before the factor.
 Json band_json(const BandParts& band) {
   const auto range = [](const LogRange& ends) {
-    const auto ratio = [](double end) { return static_cast<double>(to_ppm(end) - million) / 1e6; };
+    const auto ratio = [](double end) { return (to_ratio(end) - Ratio::one()).in_real(); };
     return Json{{"low", ratio(ends.low)}, {"high", ratio(ends.high)}};
   };
   return {{"is_measured", band.conditions.is_measured},
@@ -32,7 +32,7 @@ Json band_json(const BandParts& band) {
           {"measured_again", range(band.again)},
           {"computing", range(band.computing_of_iteration)},
           {"communication", range(band.communication_of_iteration)},
-          {"factor", static_cast<double>(band.factor_ppm) / 1e6}};
+          {"factor", band.factor.in_real()}};
 }
 
 Json case_json(const ValidationCase& entry) {

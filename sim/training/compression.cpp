@@ -131,8 +131,8 @@ LowRank low_rank(const Job& job, std::span<const std::uint32_t> gradients) {
   return parts;
 }
 
-std::int64_t largest_count(std::int64_t elements, std::int64_t kept_ppm) {
-  return std::max<std::int64_t>(1, arithmetic::product_divided_up(elements, kept_ppm, million));
+std::int64_t largest_count(std::int64_t elements, Ratio kept) {
+  return std::max<std::int64_t>(1, scaled_up(elements, kept));
 }
 
 std::vector<OpId> write_low_rank(const StrategyContext& context, const FullBucket& bucket,
@@ -144,7 +144,7 @@ std::vector<OpId> write_largest(const StrategyContext& context, const FullBucket
                                 std::vector<OpId> ready) {
   const std::int64_t ranks = context.group.members();
   const std::int64_t count =
-      largest_count(elements_of(context.job, bucket.gradients), context.job.training.compression.kept_ppm);
+      largest_count(elements_of(context.job, bucket.gradients), context.job.training.compression.kept);
   const std::int64_t value_bytes = context.job.gradients[bucket.gradients.front()].element_bytes;
   const Bytes values{count * value_bytes * ranks};
   const Bytes indices{count * index_bytes * ranks};

@@ -44,7 +44,7 @@ struct LowRank {
 LowRank low_rank(const Job& job, std::span<const std::uint32_t> gradients);
 
 // At least one.
-std::int64_t largest_count(std::int64_t elements, std::int64_t kept_ppm);
+std::int64_t largest_count(std::int64_t elements, Ratio kept);
 
 // A full bucket: the gradients in it and their bytes.
 struct FullBucket {

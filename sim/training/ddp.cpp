@@ -256,7 +256,7 @@ TrafficBound traffic(const TrafficInput& input) {
                                       most_groups(input, broadcast_bytes / fp32_bytes) + buffers_and_unused};
   if (compression.kind == CompressionKind::topk) {
     constexpr double with_index = 2;
-    const double kept = static_cast<double>(compression.kept_ppm) / static_cast<double>(million);
+    const double kept = compression.kept.in_real();
     traffic.volume = std::max(traffic.volume, with_index * kept * input.ranks);
   }
   return traffic;

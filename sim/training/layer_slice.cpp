@@ -93,10 +93,10 @@ void divide_rows(Layer& layer, std::int64_t parts) {
     shape->m = divided_up(shape->m, parts);
 }
 
-void scale_rows(Layer& layer, std::int64_t ppm) {
-  scale_counts(layer, ppm, million);
+void scale_rows(Layer& layer, Ratio factor) {
+  scale_counts(layer, factor.parts_per_million(), Ratio::one().parts_per_million());
   if (is_linear(layer))
-    gemm_of(layer).m = product_divided_up(gemm_of(layer).m, ppm, million);
+    gemm_of(layer).m = scaled_up(gemm_of(layer).m, factor);
 }
 
 void take_experts(Layer& layer, std::int64_t parts) {

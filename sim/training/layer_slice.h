@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "sim/base/units.h"
 #include "sim/plan/model.h"
 
 namespace lockstep {
@@ -32,8 +33,8 @@ std::int64_t bias_passes(const Layer& layer);  // over the output, in backward
 void divide_rows(Layer& layer, std::int64_t parts);
 // Rows of so many of a layer's experts, from as many ranks as there are parts: each expert sees so many more.
 void take_experts(Layer& layer, std::int64_t parts);
-// More or fewer rows, in millionths.
-void scale_rows(Layer& layer, std::int64_t ppm);
+// More or fewer rows.
+void scale_rows(Layer& layer, Ratio factor);
 // `columns` of a linear layer's outputs; its input stays whole, kept or not.
 void take_columns(Layer& layer, std::int64_t columns);
 // `width` of a linear layer's inputs; its output stays whole, and so does its bias.

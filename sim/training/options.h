@@ -29,8 +29,8 @@ enum class CompressionKind : std::uint8_t { none, fp16, bf16, powersgd, topk };
 
 struct Compression {
   CompressionKind kind = CompressionKind::none;
-  std::int64_t rank = 0;      // powersgd_R
-  std::int64_t kept_ppm = 0;  // topk_PERCENT, of the elements
+  std::int64_t rank = 0;  // powersgd_R
+  Ratio kept = {};        // topk_PERCENT, of the elements
   friend bool operator==(const Compression&, const Compression&) = default;
 };
 
@@ -177,9 +177,9 @@ struct TrainingSpec {
   Compression compression = {};
   Recompute recompute = {};
   HostWaits host_waits = {};
-  bool master_weights = false;     // half-precision weights have fp32 copies among the optimizer's states
+  bool master_weights = false;  // half-precision weights have fp32 copies among the optimizer's states
   bool accumulate_allreduce_grads_in_fp32 = false;  // gradients stand in fp32, whatever the weights are in
-  bool gradient_clipping = false;  // by the norm of all gradients, before the optimizer
+  bool gradient_clipping = false;                   // by the norm of all gradients, before the optimizer
 
   DdpOptions ddp = {};
   ZeroOptions zero = {};

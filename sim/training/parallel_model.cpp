@@ -313,7 +313,7 @@ class ModelSlicer {
     if (degrees_.tensor > 1 && !shares_experts())
       divide_rows(layer, degrees_.tensor);
     if (degrees_.expert > 1)
-      scale_rows(layer, degrees_.expert_imbalance_ppm);
+      scale_rows(layer, degrees_.expert_imbalance);
     take_experts(layer, degrees_.expert);
     slice_expert(layer);
     for (const std::uint32_t parameter : layer.parameters) result_.parameters[parameter].is_expert = true;
@@ -353,8 +353,7 @@ class ModelSlicer {
     const GemmShape shape = sides_of(layer).shape;
     const std::int64_t width = layer.split == TensorSplit::column ? shape.k : shape.n;
     const std::int64_t even = divided_up(shape.batch * shape.m * width, degrees_.context * degrees_.tensor);
-    return degrees_.expert > 1 ? arithmetic::product_divided_up(even, degrees_.expert_imbalance_ppm, million)
-                               : even;
+    return degrees_.expert > 1 ? scaled_up(even, degrees_.expert_imbalance) : even;
   }
 
   Exchange to_experts(const char* name) const {

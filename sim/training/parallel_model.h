@@ -48,8 +48,8 @@ struct ParallelDegrees {
   bool keeps_gathered_inputs = false;  // of columns, for their backward; Megatron gathers them again
   TensorOverlap tensor_overlap = TensorOverlap::backward;
   ContextKind context_kind = ContextKind::ring;
-  std::int64_t vocabulary_multiple = 128;         // of each rank's words; used where tensor > 1
-  std::int64_t expert_imbalance_ppm = 1'000'000;  // the busiest rank's tokens by an even share
+  std::int64_t vocabulary_multiple = 128;  // of each rank's words; used where tensor > 1
+  Ratio expert_imbalance = Ratio::one();   // the busiest rank's tokens by an even share
 };
 
 // Ranks along an axis.

@@ -34,7 +34,8 @@ Rooms operator+(Rooms rooms, const Rooms& more) {
 const std::map<std::string, Rooms>& allowed_includes() {
   static const std::map<std::string, Rooms> allowed = [] {
     const Rooms plan{"base", "plan"};
-    const Rooms columns = plan + Rooms{"collectives", "training", "training/schedules", "compute", "network", "engine"};
+    const Rooms columns =
+        plan + Rooms{"collectives", "training", "training/schedules", "compute", "network", "engine"};
     const Rooms run = columns + Rooms{"scenario"};
     const Rooms reading = run + Rooms{"run", "load/reading", "load/import"};
     const Rooms report = reading + Rooms{"load", "load/hardware", "load/training"};
@@ -249,8 +250,7 @@ TEST_CASE("The engine and the network own no heap objects by hand and call nothi
   check_absent(R"(\bvirtual\b)", hot);
 }
 
-// machine.h states a fabric's oversubscription as the profile does, and leaf_spine.cpp turns it into parts
-// per million.
+// machine.h states a fabric's oversubscription as the profile does, and leaf_spine.cpp makes it a Ratio.
 TEST_CASE("Nothing that is simulated is a floating-point number") {
   check_absent(R"(\bdouble\b|\bfloat\b)", {"sim/engine", "sim/network", "sim/plan", "sim/collectives"},
                {"sim/network/machine.h"});

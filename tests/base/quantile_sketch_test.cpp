@@ -29,18 +29,18 @@ TEST_CASE("Every quantile is within 0.05 % of the sorted values'") {
   std::vector<std::int64_t> values = mixed_values(7, 10'001);
   const QuantileSketch sketch = sketch_of(values);
   std::sort(values.begin(), values.end());
-  for (std::int64_t ppm = 0; ppm <= 1'000'000; ppm += 1'000) {
-    const std::int64_t exact = values[static_cast<std::size_t>(10'000 * ppm / 1'000'000)];
-    CHECK(std::abs(sketch.quantile(ppm) - exact) * 2'000 <= exact);
+  for (std::int64_t thousandth = 0; thousandth <= 1'000; ++thousandth) {
+    const std::int64_t exact = values[static_cast<std::size_t>(10 * thousandth)];
+    CHECK(std::abs(sketch.quantile(Ratio::parts_per_million(1'000 * thousandth)) - exact) * 2'000 <= exact);
   }
 }
 
 TEST_CASE("Values below 2,048 and the extremes are exact") {
   for (const std::int64_t value : {0, 1, 1'023, 1'024, 2'047})
-    CHECK(sketch_of({value, 5'000}).quantile(0) == value);
+    CHECK(sketch_of({value, 5'000}).quantile(Ratio{}) == value);
   for (const std::int64_t value : {2'049, 123'456'789, 1 << 30})
-    CHECK(sketch_of({0, value}).quantile(1'000'000) == value);
-  CHECK(sketch_of({INT64_MAX}).quantile(500'000) == INT64_MAX);
+    CHECK(sketch_of({0, value}).quantile(Ratio::one()) == value);
+  CHECK(sketch_of({INT64_MAX}).quantile(Ratio::percent(50)) == INT64_MAX);
 }
 
 TEST_CASE("The mean is exact, also of sums beyond 64 bits") {

@@ -27,15 +27,17 @@ double quantile_of(const RandomTable& table, double quantile) {
 }
 
 TEST_CASE("The mean factor is exactly one") {
-  for (const std::int64_t cv : {0, 1, 1'000, 30'000, 200'000, 500'000, 1'000'000}) {
-    CHECK(sum_of(RandomTable::lognormal(cv)) == million * 65'536);
-    CHECK(sum_of(RandomTable::gamma(cv)) == million * 65'536);
+  for (const std::int64_t parts : {0, 1, 1'000, 30'000, 200'000, 500'000, 1'000'000}) {
+    const Ratio cv = Ratio::parts_per_million(parts);
+    CHECK(sum_of(RandomTable::lognormal(cv)) == 1'000'000 * 65'536L);
+    CHECK(sum_of(RandomTable::gamma(cv)) == 1'000'000 * 65'536L);
   }
 }
 
 TEST_CASE("The variance is the square of the coefficient of variation, within 0.5 %") {
-  for (const std::int64_t cv : {1'000, 30'000, 200'000, 500'000}) {
-    const double expected = std::pow(static_cast<double>(cv) / 1e6, 2);
+  for (const std::int64_t parts : {1'000, 30'000, 200'000, 500'000}) {
+    const Ratio cv = Ratio::parts_per_million(parts);
+    const double expected = std::pow(cv.in_real(), 2);
     CHECK(variance_of(RandomTable::lognormal(cv)) == doctest::Approx(expected).epsilon(0.005));
     CHECK(variance_of(RandomTable::gamma(cv)) == doctest::Approx(expected).epsilon(0.005));
   }
@@ -45,12 +47,12 @@ TEST_CASE("The variance is the square of the coefficient of variation, within 0.
 // chi-square from the usual tables: 8 degrees of freedom 2.733 (5 %), 7.344 (50 %), 15.507 (95 %), 20.090
 // (99 %); 2 degrees of freedom (the exponential) -2 ln(1 - p).
 TEST_CASE("Gamma has the quantiles of chi-square") {
-  const RandomTable four = RandomTable::gamma(500'000);  // shape 1 / 0.5^2 = 4
+  const RandomTable four = RandomTable::gamma(Ratio::percent(50));  // shape 1 / 0.5^2 = 4
   CHECK(quantile_of(four, 0.05) == doctest::Approx(2.733 / 8).epsilon(0.001));
   CHECK(quantile_of(four, 0.50) == doctest::Approx(7.344 / 8).epsilon(0.001));
   CHECK(quantile_of(four, 0.95) == doctest::Approx(15.507 / 8).epsilon(0.001));
   CHECK(quantile_of(four, 0.99) == doctest::Approx(20.090 / 8).epsilon(0.001));
-  const RandomTable one = RandomTable::gamma(million);
+  const RandomTable one = RandomTable::gamma(Ratio::one());
   for (const double p : {0.1, 0.5, 0.9, 0.99})
     CHECK(quantile_of(one, p) == doctest::Approx(-std::log(1 - p)).epsilon(0.001));
 }
@@ -59,7 +61,7 @@ TEST_CASE("Gamma has the quantiles of chi-square") {
 TEST_CASE("Lognormal has the exponentials of the normal's quantiles") {
   const double cv = 0.3;
   const double s = std::sqrt(std::log(1 + cv * cv));
-  const RandomTable table = RandomTable::lognormal(300'000);
+  const RandomTable table = RandomTable::lognormal(Ratio::percent(30));
   CHECK(quantile_of(table, 0.05) == doctest::Approx(std::exp(-1.6449 * s - s * s / 2)).epsilon(0.001));
   CHECK(quantile_of(table, 0.50) == doctest::Approx(std::exp(-s * s / 2)).epsilon(0.001));
   CHECK(quantile_of(table, 0.95) == doctest::Approx(std::exp(1.6449 * s - s * s / 2)).epsilon(0.001));
@@ -68,10 +70,11 @@ TEST_CASE("Lognormal has the exponentials of the normal's quantiles") {
 
 // The mean of n draws deviates by cv / sqrt(n): five such deviations are next to impossible.
 TEST_CASE("Draws by key average to one") {
-  const RandomTable table = RandomTable::lognormal(100'000);
-  std::int64_t sum = 0;
+  const RandomTable table = RandomTable::lognormal(Ratio::percent(10));
+  Ratio sum;
   for (std::uint64_t key = 0; key < 100'000; ++key) sum += table.draw(keyed_random(1, 0, key));
-  CHECK(std::abs(sum / 100'000 - million) < 5 * 100'000 / 316);
+  const Ratio mean = share(sum, 100'000);
+  CHECK(std::abs((mean - Ratio::one()).parts_per_million()) < 5 * 100'000 / 316);
 }
 
 TEST_CASE("The series agree with the C library") {

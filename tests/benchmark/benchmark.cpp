@@ -234,15 +234,15 @@ BENCHMARK(jittery_resnet50_on_64)->Arg(1'000)->Arg(10'000)->Unit(benchmark::kSec
 
 // So many asynchronous workers, a thousand updates each, at a server's crowded port.
 void asynchronous_workers(benchmark::State& state) {
-  const Jitter jitter({JitterDistribution::lognormal, 100'000}, {}, 0);
+  const Jitter jitter({JitterDistribution::lognormal, Ratio::percent(10)}, {}, 0);
   UpdateLoopInput input{
-      .slowdown_ppm = std::vector<std::int64_t>(static_cast<std::size_t>(state.range(0)), 1'000'000),
+      .slowdown = std::vector<Ratio>(static_cast<std::size_t>(state.range(0)), Ratio::one()),
       .step = {.until_backward = Duration::milliseconds(50),
                .backward = Duration::milliseconds(100),
-               .after_pull = {{1'000'000, Duration::milliseconds(50)}},
-               .before_push = {{1'000'000, Duration::milliseconds(100)}}},
-      .pull = {.alone = Duration::milliseconds(5), .width_ppm = 20'000'000},
-      .push = {.alone = Duration::milliseconds(5), .width_ppm = 20'000'000},
+               .after_pull = {{Ratio::one(), Duration::milliseconds(50)}},
+               .before_push = {{Ratio::one(), Duration::milliseconds(100)}}},
+      .pull = {.alone = Duration::milliseconds(5), .width = Ratio::one() * 20},
+      .push = {.alone = Duration::milliseconds(5), .width = Ratio::one() * 20},
       .server = {.push = Duration::microseconds(20), .update = Duration::microseconds(60)},
       .jitter = &jitter,
       .rounds = 1'000};

@@ -382,7 +382,7 @@ TEST_CASE("an architecture that calibrate wrote serves a GPU by its path") {
   profile["compute"] = output;
   const GpuSpec gpu = load_gpu(profile, shipped_profiles());
   const double efficiency = json::parse(text_of(output))["tensor"]["efficiency"];
-  CHECK(static_cast<double>(gpu.kernels.value().tensor.efficiency_ppm) == doctest::Approx(efficiency * 1e6));
+  CHECK(gpu.kernels.value().tensor.efficiency.in_real() == doctest::Approx(efficiency));
   CHECK(gpu.kernels->tensor != before.kernels.value().tensor);
   CHECK(gpu.kernels->attention == before.kernels->attention);
 }
@@ -428,10 +428,11 @@ TEST_CASE("calibrate refuses kernel tables of other GPUs, with logs, and broken 
   CHECK(text_of(kernels.path("gpu.json")).empty());
 }
 
-TEST_CASE("what belongs to one machine is refused where all parts are fitted, and so is an index of nothing") {
+TEST_CASE(
+    "what belongs to one machine is refused where all parts are fitted, and so is an index of nothing") {
   const Folder folder;
-  const std::string index = folder.write(
-      "index.json", R"({"schema": "lockstep.collective_tables/1", "tables": []})");
+  const std::string index =
+      folder.write("index.json", R"({"schema": "lockstep.collective_tables/1", "tables": []})");
   const std::string command = "calibrate --parts " + index + " -o " + folder.path() + " ";
   testing::check_refused(command + "--machine dgx_h100 --profile x --nodes 2 --json",
                          {"--parts: ", "expected no --nodes, --machine, --profile, --json"});

@@ -111,7 +111,8 @@ TEST_CASE("NVLS has channels of its own, whatever the bytes") {
 TEST_CASE("Short messages between pairs go by LL since 2.14, and since 2.22 by how many channels they have") {
   Communicator world = world_of({});
   const auto protocol = [&](CollectiveOp op, std::int64_t bytes, std::int64_t version) {
-    return choose_as_nccl({.world = world, .op = op, .bytes = Bytes{bytes}, .version_code = version}).protocol;
+    return choose_as_nccl({.world = world, .op = op, .bytes = Bytes{bytes}, .version_code = version})
+        .protocol;
   };
   const std::int64_t threshold = 16 * kibi;
   CHECK(protocol(CollectiveOp::all_to_all, 8 * threshold, 21'403) == "ll");
@@ -192,10 +193,10 @@ TEST_CASE("A version between two rows of constants is the older") {
 
 // Index floor(log2(bytes / 64)): 256 KiB is 12, 1 MiB is 14.
 TEST_CASE("Trees lose in the middle sizes") {
-  CHECK(tree_correction_ppm(NcclProtocol::ll, 256 * kibi) == 400'000);
-  CHECK(tree_correction_ppm(NcclProtocol::simple, mebi) == 500'000);
-  CHECK(tree_correction_ppm(NcclProtocol::ll128, 64) == 1'000'000);
-  CHECK(tree_correction_ppm(NcclProtocol::simple, 1024 * mebi) == 1'000'000);
+  CHECK(tree_correction(NcclProtocol::ll, 256 * kibi) == Ratio::percent(40));
+  CHECK(tree_correction(NcclProtocol::simple, mebi) == Ratio::percent(50));
+  CHECK(tree_correction(NcclProtocol::ll128, 64) == Ratio::one());
+  CHECK(tree_correction(NcclProtocol::simple, 1024 * mebi) == Ratio::one());
 }
 
 TEST_CASE("Gloo runs its ring, and messages between pairs go directly with any library") {

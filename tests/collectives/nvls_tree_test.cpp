@@ -88,8 +88,8 @@ TEST_CASE("Between two nodes an NVLS tree takes its bytes on the NIC and a loop'
   Calibration calibration;
   calibration.protocols = {protocol_costing(in_node_cost, across_cost)};
   for (const std::int64_t gpus : {2, 4, 8})
-    for (const auto& [per_tree, of_tree] :
-         {Loop{800, 800}, Loop{gpus * 128 * kib, gpus * 32 * kib}, Loop{gpus * 1024 * kib, gpus * 64 * kib}}) {
+    for (const auto& [per_tree, of_tree] : {Loop{800, 800}, Loop{gpus * 128 * kib, gpus * 32 * kib},
+                                            Loop{gpus * 1024 * kib, gpus * 64 * kib}}) {
       const TestCluster cluster(machine_of(gpus, 1), 2, {}, calibration);
       const auto on_link = [&](std::int64_t units) {
         return time_to_move(Bytes{units}, share(nvlink.bandwidth, 2 * (gpus + 1)));
@@ -113,13 +113,13 @@ TEST_CASE("An NVLS tree's efficiency is that of the links inside a node") {
   const std::int64_t bytes = 3'000'000 * gpus * 2;
   Calibration calibration;
   calibration.protocols = {protocol_costing(Duration::zero(), Duration::zero())};
-  const auto carried_at = [&](std::int64_t efficiency_ppm) {
-    calibration.algorithms = {{.name = "nvls_tree", .launch = {}, .efficiency_ppm = efficiency_ppm}};
+  const auto carried_at = [&](Ratio efficiency) {
+    calibration.algorithms = {{.name = "nvls_tree", .launch = {}, .efficiency = efficiency}};
     const TestCluster cluster(machine_of(gpus, 1), 2, {}, calibration);
     return bytes_by_link(run_nvls_tree(cluster, bytes), cluster.topology().links().size());
   };
-  const auto whole = carried_at(1'000'000);
-  const auto three_quarters = carried_at(750'000);
+  const auto whole = carried_at(Ratio::one());
+  const auto three_quarters = carried_at(Ratio::percent(75));
   const TestCluster cluster(machine_of(gpus, 1), 2);
   for (const LinkId link : cluster.topology().links().ids()) {
     const std::string name = cluster.topology().link_name(link);

@@ -13,15 +13,15 @@ constexpr Duration start = Duration::microseconds(8);
 constexpr Duration walk = Duration::picoseconds(2 * 2 * 64 * 4096 * 128);
 
 AttentionConstants only_flops() {
-  return {.efficiency_ppm = million,
-          .backward_efficiency_ppm = million,
-          .softmax_ppm = 0,
+  return {.efficiency = Ratio::one(),
+          .backward_efficiency = Ratio::one(),
+          .softmax = Ratio{},
           .block = Duration::zero(),
           .backward_block = Duration::zero(),
-          .whole_waves_ppm = 0,
-          .alone_ppm = million,
-          .memory_efficiency_ppm = million,
-          .rotation_ppm = 0,
+          .whole_waves = Ratio{},
+          .alone = Ratio::one(),
+          .memory_efficiency = Ratio::one(),
+          .rotation = Ratio{},
           .start = start};
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("queries walk over as many keys as they meet") {
 // As 64 elements more beside the 256 of a head's two products; backward has none of it.
 TEST_CASE("softmax costs a narrow head more a FLOP") {
   AttentionConstants constants = only_flops();
-  constants.softmax_ppm = 64 * million;
+  constants.softmax = Ratio::one() * 64;
   CHECK(time_of(constants, full()) == start + scaled(walk * 64, 256 + 64, 256));
   CHECK(time_of(constants, full(), true) == time_of(only_flops(), full(), true));
 }
@@ -92,7 +92,7 @@ TEST_CASE("nothing ends before its longest block, and a lone block does not fill
   one.kv_heads = 1;
   AttentionConstants constants = only_flops();
   CHECK(time_of(constants, one) == start + walk);
-  constants.alone_ppm = million / 4;
+  constants.alone = Ratio::percent(25);
   CHECK(time_of(constants, one) == start + walk * 4);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("a wave that is begun costs its part, and a share of what it lacks") {
   shape.kv_heads = 3;
   AttentionConstants constants = only_flops();
   CHECK(time_of(constants, shape) == start + scaled(walk, 3, 2));
-  constants.whole_waves_ppm = million;
+  constants.whole_waves = Ratio::one();
   CHECK(time_of(constants, shape) == start + walk * 2);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("where memory is slow, attention takes its tensors' way") {
 // Keys and values are read and written once more, and queries 3/2 times.
 TEST_CASE("a server that fills its cache moves keys and values before, and turns queries") {
   AttentionConstants constants = only_flops();
-  constants.rotation_ppm = million * 3 / 2;
+  constants.rotation = Ratio::percent(150);
   AttentionShape serving = full();
   serving.fills_cache = true;
   const std::int64_t tokens = 2 * 4096;

@@ -7,7 +7,7 @@
 namespace lockstep::batch_length_test {
 
 BatchLengths lengths_of(std::int64_t batch, bool is_grouped, std::int64_t maximum = 100'000) {
-  return BatchLengths({.factors = RandomTable::lognormal(500'000),
+  return BatchLengths({.factors = RandomTable::lognormal(Ratio::percent(50)),
                        .mean = 1'000,
                        .maximum = maximum,
                        .batch = batch,
@@ -17,7 +17,7 @@ BatchLengths lengths_of(std::int64_t batch, bool is_grouped, std::int64_t maximu
 TEST_CASE("a batch of one is as long as its sample") {
   const BatchLengths one = lengths_of(1, false);
   // Rounding a length to whole tokens moves the mean by at most half a token.
-  CHECK(std::abs(one.mean_own() - 1'000'000'000) < 500'000);
+  CHECK(std::abs((one.mean_own() - Ratio::one() * 1'000).parts_per_million()) < 500'000);
   CHECK(one.mean_padded() == one.mean_own());
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("larger batches are padded more, and grouping leaves little of it") {
   const BatchLengths grouped = lengths_of(32, true);
   const std::int64_t longest = grouped.draw(~std::uint64_t{0});
   CHECK(grouped.mean_padded() > grouped.mean_own());
-  CHECK(grouped.mean_padded() - grouped.mean_own() <= longest * 1'000'000 / 50);
+  CHECK(grouped.mean_padded() - grouped.mean_own() <= share(Ratio::one() * longest, 50));
 }
 
 TEST_CASE("nothing is longer than the maximum") {

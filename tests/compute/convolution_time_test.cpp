@@ -11,12 +11,12 @@ namespace lockstep::convolution_time_test {
 constexpr std::int64_t tera = 1'000'000'000'000;
 
 ConvolutionConstants plain() {
-  return {.forward_ppm = million,
-          .by_data_ppm = million,
-          .by_weights_ppm = million,
-          .winograd_ppm = 0,
-          .large_winograd_ppm = 0,
-          .transform_ppm = million};
+  return {.forward = Ratio::one(),
+          .by_data = Ratio::one(),
+          .by_weights = Ratio::one(),
+          .winograd = Ratio{},
+          .large_winograd = Ratio{},
+          .transform = Ratio::one()};
 }
 
 // 64 channels of 56 x 56 by 128 filters of 3 x 3 with a stride of 2: 28 x 28 outputs.
@@ -80,7 +80,7 @@ TEST_CASE("by weights has a row for each filter, and as much depth as there are 
 TEST_CASE("by data has a row for each input point") {
   const Unit unit;
   const ConvolutionShape shape = strided();
-  const Bandwidth memory{tera / million * unit.products.memory_efficiency_ppm};
+  const Bandwidth memory = scaled_down(Bandwidth{tera}, unit.products.memory_efficiency);
   const Duration filling =
       Duration::microseconds(4) + time_to_move(Bytes{std::int64_t{32} * 64 * 56 * 56 * 2}, memory);
   CHECK(unit.time(plain(), shape, KernelDirection::by_data) ==
@@ -92,7 +92,7 @@ TEST_CASE("at half the efficiency a convolution is a product twice as deep") {
   const Unit unit;
   const ConvolutionShape shape = strided();
   ConvolutionConstants constants = plain();
-  constants.forward_ppm = million / 2;
+  constants.forward = Ratio::percent(50);
   CHECK(unit.time(constants, shape, KernelDirection::forward) ==
         product_time(unit.unit(), {.m = 32 * 28 * 28, .n = 128, .k = 2 * 64 * 3 * 3}, elements_of(shape)));
 }
@@ -111,7 +111,7 @@ TEST_CASE("Winograd's transform has fewer FLOPs, for 3 x 3 without a stride alon
   const Unit unit;
   ConvolutionShape shape = strided();
   ConvolutionConstants constants = plain();
-  constants.winograd_ppm = million;
+  constants.winograd = Ratio::one();
   CHECK(unit.time(constants, shape, KernelDirection::forward) ==
         unit.time(plain(), shape, KernelDirection::forward));
   shape.stride_height = shape.stride_width = 1;
@@ -128,10 +128,10 @@ TEST_CASE("large tiles of Winograd's are taken where memory allows") {
   shape.stride_height = shape.stride_width = 1;
   shape.in_channels = shape.out_channels = 512;
   ConvolutionConstants constants = plain();
-  constants.large_winograd_ppm = million;
+  constants.large_winograd = Ratio::one();
   const Duration implicit = unit.time(plain(), shape, KernelDirection::forward);
   CHECK(unit.time(constants, shape, KernelDirection::forward) < implicit);
-  constants.transform_ppm = 1'000;
+  constants.transform = Ratio::parts_per_million(1'000);
   CHECK(unit.time(constants, shape, KernelDirection::forward) == implicit);
 }
 
@@ -151,7 +151,7 @@ TEST_CASE(
       CHECK(unit.time(plain(), shape, direction) ==
             unit.products.start + time_to_compute(Flops{visits * flops}, FlopRate{tera}));
     unit.lanes = FlopRate{1'000'000 * tera};
-    const Bandwidth memory{tera / million * unit.products.memory_efficiency_ppm};
+    const Bandwidth memory = scaled_down(Bandwidth{tera}, unit.products.memory_efficiency);
     CHECK(unit.time(plain(), shape, KernelDirection::forward) ==
           unit.products.start + time_to_move(Bytes{elements_of(shape) * bytes}, memory));
   }
@@ -162,7 +162,7 @@ TEST_CASE(
 TEST_CASE("a filter above 3 x 3 goes by its frequencies where that is quicker") {
   const Unit unit;
   ConvolutionConstants constants = plain();
-  constants.large_winograd_ppm = million;
+  constants.large_winograd = Ratio::one();
   ConvolutionShape shape = strided();
   shape.height = shape.width = 28;
   shape.in_channels = shape.out_channels = 256;
@@ -171,7 +171,7 @@ TEST_CASE("a filter above 3 x 3 goes by its frequencies where that is quicker") 
   shape.pad_height = shape.pad_width = 2;
   const std::int64_t frequencies = 32 * 17;
   const std::int64_t transformed = 2 * frequencies * (32 * (256 + 256) + 256 * 256);
-  const Bandwidth memory{tera / million * unit.products.memory_efficiency_ppm};
+  const Bandwidth memory = scaled_down(Bandwidth{tera}, unit.products.memory_efficiency);
   const Duration transforms =
       time_to_move(Bytes{(elements_of(shape) + transformed) * 2}, memory) + Duration::microseconds(12);
   CHECK(unit.time(constants, shape, KernelDirection::forward) ==

@@ -17,9 +17,9 @@ GpuSpec round_gpu() {
   gpu.peak = {{Precision::fp32, FlopRate{10 * tera}}, {Precision::fp16, FlopRate{100 * tera}}};
   gpu.vector_peak = FlopRate{5 * tera};
   gpu.memory_bandwidth = Bandwidth{tera};
-  gpu.memory_efficiency_ppm = 800'000;
+  gpu.memory_efficiency = Ratio::percent(80);
   gpu.kernel_launch = Duration::microseconds(4);
-  gpu.matmul_efficiency = {{Precision::fp32, {{Flops{1'000'000'000}, 500'000}}}};
+  gpu.matmul_efficiency = {{Precision::fp32, {{Flops{1'000'000'000}, Ratio::percent(50)}}}};
   return gpu;
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("A kernel takes the longest of computing, moving and launching") {
   const Duration computing = time_to_compute(Flops{flops}, FlopRate{10 * tera / 2});
   CHECK(time(flops, 1, 1) == computing);
   CHECK(time(1, bytes, 1) == moving);
-  CHECK(time(1, 1, million) == gpu.kernel_launch * million);
+  CHECK(time(1, 1, 1'000'000) == gpu.kernel_launch * 1'000'000);
 }
 
 // A copy launches once per tensor and moves its bytes at the copy rate.
@@ -95,25 +95,25 @@ TEST_CASE("Efficiency is linear in the logarithm of the FLOPs and flat beyond it
   GpuSpec gpu = round_gpu();
   const std::int64_t low = std::int64_t{1} << 30;
   const std::int64_t high = std::int64_t{1} << 34;
-  gpu.matmul_efficiency[Precision::fp32] = {{Flops{low}, 200'000}, {Flops{high}, 600'000}};
-  const auto at = [&](std::int64_t flops) {
-    return matmul_efficiency_ppm(gpu, Precision::fp32, Flops{flops});
-  };
-  CHECK(at(low / 2) == 200'000);
-  CHECK(at(low) == 200'000);
-  CHECK(at(low * 4) == (200'000 + 600'000) / 2);
-  CHECK(at(high) == 600'000);
-  CHECK(at(high * 2) == 600'000);
+  gpu.matmul_efficiency[Precision::fp32] = {{Flops{low}, Ratio::percent(20)},
+                                            {Flops{high}, Ratio::percent(60)}};
+  const auto at = [&](std::int64_t flops) { return matmul_efficiency(gpu, Precision::fp32, Flops{flops}); };
+  CHECK(at(low / 2) == Ratio::percent(20));
+  CHECK(at(low) == Ratio::percent(20));
+  CHECK(at(low * 4) == share(Ratio::percent(20) + Ratio::percent(60), 2));
+  CHECK(at(high) == Ratio::percent(60));
+  CHECK(at(high * 2) == Ratio::percent(60));
 }
 
 // Each launch of a run of kernels is a GEMM of its own size: two of F/2 reach the efficiency of F/2.
 TEST_CASE("Efficiency is that of one launch, not of the whole run") {
   GpuSpec gpu = round_gpu();
   const std::int64_t low = std::int64_t{1} << 30;
-  gpu.matmul_efficiency[Precision::fp32] = {{Flops{low}, 200'000}, {Flops{low * 16}, 600'000}};
+  gpu.matmul_efficiency[Precision::fp32] = {{Flops{low}, Ratio::percent(20)},
+                                            {Flops{low * 16}, Ratio::percent(60)}};
   const KernelWork work{.work_class = WorkClass::matmul, .flops = 32 * low, .bytes = 0, .launches = 32};
   CHECK(kernel_time(pricing(gpu), work) ==
-        time_to_compute(Flops{32 * low}, FlopRate{10 * tera / million * 200'000}));
+        time_to_compute(Flops{32 * low}, scaled_down(FlopRate{10 * tera}, Ratio::percent(20))));
 }
 
 TEST_CASE("More work never takes less time") {
@@ -134,7 +134,7 @@ GpuSpec gpu_with_constants() {
   gpu.sms = 100;
   gpu.matmul_efficiency.clear();
   gpu.kernels = KernelConstants{};
-  gpu.kernels->memory = {.efficiency_ppm = 900'000, .start = Duration::microseconds(3)};
+  gpu.kernels->memory = {.efficiency = Ratio::percent(90), .start = Duration::microseconds(3)};
   return gpu;
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("A product of operands across its depth takes longer, a forward one do
   };
   const Duration along = time(KernelDirection::forward);
   REQUIRE(time(KernelDirection::by_data) == along);
-  gpu.kernels->tensor.across_ppm = million / 2;
+  gpu.kernels->tensor.across = Ratio::percent(50);
   CHECK(time(KernelDirection::forward) == along);
   CHECK(time(KernelDirection::by_data) * 2 > along * 3);
   CHECK(time(KernelDirection::by_weights) == time(KernelDirection::by_data));
@@ -209,11 +209,12 @@ TEST_CASE("Operands of four bytes across the depth of tensor cores have an effic
   GpuSpec gpu = gpu_with_constants();
   gpu.peak[Precision::tf32] = gpu.peak.at(Precision::fp16);
   const auto time = [&](Precision precision, KernelDirection direction) {
-    return product_time(gpu, Operands::of(precision), {GemmShape{.m = 4096, .n = 4096, .k = 4096}, direction});
+    return product_time(gpu, Operands::of(precision),
+                        {GemmShape{.m = 4096, .n = 4096, .k = 4096}, direction});
   };
   const Duration half = time(Precision::fp16, KernelDirection::by_data);
   const Duration wide = time(Precision::tf32, KernelDirection::by_data);
-  gpu.kernels->tensor.across_wide_ppm = million / 2;
+  gpu.kernels->tensor.across_wide = Ratio::percent(50);
   CHECK(time(Precision::fp16, KernelDirection::by_data) == half);
   CHECK(time(Precision::tf32, KernelDirection::by_data) > wide);
   CHECK(time(Precision::tf32, KernelDirection::forward) == wide);

@@ -14,15 +14,15 @@ constexpr Duration start = Duration::microseconds(2);
 
 // Nothing but FLOPs: operands and memory cost nothing that shows, and a wave its part.
 ProductConstants only_flops() {
-  return {.efficiency_ppm = million,
+  return {.efficiency = Ratio::one(),
           .operands = Bandwidth{1000 * tera},
-          .operand_loss_ppm = 0,
+          .operand_loss = Ratio{},
           .tile = Duration::zero(),
-          .whole_waves_ppm = 0,
-          .memory_efficiency_ppm = million,
+          .whole_waves = Ratio{},
+          .memory_efficiency = Ratio::one(),
           .memory_of_sm = Bandwidth{1000 * tera},
-          .overlap_loss_ppm = 0,
-          .split_traffic_ppm = 0,
+          .overlap_loss = Ratio{},
+          .split_traffic = Ratio{},
           .split = Duration::microseconds(1),
           .start = start};
 }
@@ -44,7 +44,7 @@ TEST_CASE("a product that fills the GPU takes its FLOPs over the achieved peak, 
   const Duration whole = Duration::picoseconds(1'073'741'824);
   CHECK(time_of(constants, square) == start + whole);
   CHECK(time_of(constants, {.batch = 3, .m = 4096, .n = 4096, .k = 4096}) == start + whole * 3);
-  constants.efficiency_ppm = million / 2;
+  constants.efficiency = Ratio::percent(50);
   CHECK(time_of(constants, square) == start + whole * 2);
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("a tile takes its steps through the depth and its own beginning and en
 TEST_CASE("a wave that is begun costs its part, and a share of what it lacks") {
   ProductConstants constants = only_flops();
   constants.tile = Duration::microseconds(100);
-  constants.whole_waves_ppm = million / 2;
+  constants.whole_waves = Ratio::percent(50);
   const Duration tile = Duration::picoseconds(1024 * 65'536) + Duration::microseconds(100);
   CHECK(time_of(constants, {.m = 2304, .n = 2048, .k = 1024}) == start + scaled(tile, 25, 16));
 }
@@ -70,7 +70,7 @@ TEST_CASE("a wave that is begun costs its part, and a share of what it lacks") {
 TEST_CASE("operands that arrive late hold a tile up") {
   ProductConstants constants = only_flops();
   constants.operands = Bandwidth{7'680'000'000};
-  constants.operand_loss_ppm = million / 2;
+  constants.operand_loss = Ratio::percent(50);
   CHECK(time_of(constants, {.m = 2048, .n = 2048, .k = 1000}) ==
         start + Duration::picoseconds(1000 * (100'000 + 65'536 / 2)));
 }
@@ -80,10 +80,10 @@ TEST_CASE("operands that arrive late hold a tile up") {
 // tenth of which is not hidden.
 TEST_CASE("a thin product takes its operands' way from memory") {
   ProductConstants constants = only_flops();
-  constants.memory_efficiency_ppm = 800'000;
+  constants.memory_efficiency = Ratio::percent(80);
   const GemmShape thin{.m = 1, .n = 16384, .k = 16384};
   CHECK(time_of(constants, thin) == start + Duration::picoseconds(671'170'560));
-  constants.overlap_loss_ppm = 100'000;
+  constants.overlap_loss = Ratio::percent(10);
   CHECK(time_of(constants, thin) == start + Duration::picoseconds(671'170'560 + 6'710'887));
 }
 
@@ -92,9 +92,9 @@ TEST_CASE("a thin product takes its operands' way from memory") {
 // 16 elements of 2 B and 128 partial sums of 16 x 16 x 4 B; and a microsecond to add them.
 TEST_CASE("a small product that is deep is cut in depth, for the price of its partial sums") {
   ProductConstants constants = only_flops();
-  constants.memory_efficiency_ppm = 800'000;
+  constants.memory_efficiency = Ratio::percent(80);
   constants.memory_of_sm = Bandwidth{10'000'000'000};
-  constants.split_traffic_ppm = million;
+  constants.split_traffic = Ratio::one();
   const GemmShape deep{.m = 16, .n = 16, .k = 65'536};
   const std::int64_t operands = (2 * 16 * 65'536 + 16 * 16) * 2;
   const std::int64_t sums = 128 * 16 * 16 * 4;

@@ -10,8 +10,9 @@ double excess(Fraction factor) {
   return static_cast<double>(factor.numerator) / static_cast<double>(factor.denominator) - 1;
 }
 
-constexpr RankSpread chips{.multiplying = 15'000, .moving = 2'000};
-constexpr RankSpread noise{.passing = 10'000, .passing_over = Duration::milliseconds(1)};
+constexpr RankSpread chips{.multiplying = Ratio::parts_per_million(15'000),
+                           .moving = Ratio::parts_per_million(2'000)};
+constexpr RankSpread noise{.passing = Ratio::percent(1), .passing_over = Duration::milliseconds(1)};
 
 TEST_CASE("One GPU waits for nobody") {
   const WorkFactors alone = slowest_of(published_spread, {.ranks = 1, .apart = Duration::milliseconds(1)});
@@ -47,7 +48,9 @@ TEST_CASE("What passes costs sqrt(K) times as much where ranks meet K times as o
 
 // 3-4-5: deviations of 3 % that last and 4 % that pass are 5 % together.
 TEST_CASE("What lasts and what passes are independent") {
-  const RankSpread both{.multiplying = 30'000, .passing = 40'000, .passing_over = Duration::milliseconds(1)};
+  const RankSpread both{.multiplying = Ratio::percent(3),
+                        .passing = Ratio::percent(4),
+                        .passing_over = Duration::milliseconds(1)};
   const WorkFactors slowest = slowest_of(both, {.ranks = 2, .apart = Duration::milliseconds(1)});
   CHECK(excess(slowest.matrix) == doctest::Approx(0.05 * 0.564).epsilon(0.001));
 }
@@ -70,8 +73,8 @@ TEST_CASE("More ranks, or meetings closer together, never take less") {
 // Load relies on it to refuse what would overflow the clock.
 TEST_CASE("What is published never makes a deviation beyond its bound") {
   const WorkFactors slowest = slowest_of(published_spread, {.ranks = 1 << 20, .apart = Duration::zero()});
-  const double maximum = static_cast<double>(expected_maximum_ppm(1 << 20)) / 1e6;
-  CHECK(excess(slowest.matrix) / maximum <= static_cast<double>(most_published_deviation_ppm) / 1e6);
+  const double maximum = expected_maximum(1 << 20).in_real();
+  CHECK(excess(slowest.matrix) / maximum <= most_published_deviation.in_real());
 }
 
 }  // namespace lockstep::rank_variation_test

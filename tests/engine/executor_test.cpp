@@ -19,7 +19,7 @@ Duration us(std::int64_t count) {
 
 // One rank, one link: hop paths cross it with a latency; the kernel path reserves a quarter of its SMs,
 // beside which everything takes 5/4 as long.
-constexpr Interference interference{.slowdown_ppm = 1'000'000, .sm_interference_ppm = 1'000'000, .sms = 4};
+constexpr Interference interference{.slowdown = Ratio::one(), .sm_interference = Ratio::one(), .sms = 4};
 
 class Bench {
  public:

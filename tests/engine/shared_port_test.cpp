@@ -9,7 +9,7 @@ Time at(std::int64_t microseconds) {
 }
 
 TEST_CASE("A flow alone takes exactly its work") {
-  SharedPort port(million);
+  SharedPort port(Ratio::one());
   port.start(7, Duration::microseconds(10), at(3));
   CHECK(*port.next_finish() == at(13));
   CHECK(port.finish(at(13)).id == 7);
@@ -17,7 +17,7 @@ TEST_CASE("A flow alone takes exactly its work") {
 }
 
 TEST_CASE("On a port for one the second flow waits for the first") {
-  SharedPort port(million);
+  SharedPort port(Ratio::one());
   port.start(0, Duration::microseconds(10), at(0));
   port.start(1, Duration::microseconds(4), at(2));
   CHECK(*port.next_finish() == at(10));
@@ -29,7 +29,7 @@ TEST_CASE("On a port for one the second flow waits for the first") {
 }
 
 TEST_CASE("A port for one and a half is shared by two, and a third waits") {
-  SharedPort port(million * 3 / 2);
+  SharedPort port(Ratio::percent(150));
   for (std::uint32_t flow = 0; flow < 3; ++flow) port.start(flow, Duration::microseconds(6), at(0));
   // Two at three quarters of full speed: 6 us take 8, and they end together in the order they began. The third
   // is then alone.
@@ -42,7 +42,7 @@ TEST_CASE("A port for one and a half is shared by two, and a third waits") {
 }
 
 TEST_CASE("Flows of two messages each mingle, two at a time on a port for one") {
-  SharedPort port(million, 2);
+  SharedPort port(Ratio::one(), 2);
   for (std::uint32_t flow = 0; flow < 3; ++flow) port.start(flow, Duration::microseconds(6), at(0));
   // Two at half speed end at 12 us; the third begins then and is alone.
   CHECK(port.finish(at(12)).id == 0);
@@ -53,7 +53,7 @@ TEST_CASE("Flows of two messages each mingle, two at a time on a port for one") 
 }
 
 TEST_CASE("As many flows as the port is wide do not slow each other") {
-  SharedPort port(3 * million);
+  SharedPort port(Ratio::one() * 3);
   for (std::uint32_t flow = 0; flow < 3; ++flow) port.start(flow, Duration::microseconds(6), at(flow));
   for (std::uint32_t flow = 0; flow < 3; ++flow) {
     CHECK(*port.next_finish() == at(6 + flow));
@@ -62,7 +62,7 @@ TEST_CASE("As many flows as the port is wide do not slow each other") {
 }
 
 TEST_CASE("Flows that begin at one instant end in the order they began") {
-  SharedPort port(million);
+  SharedPort port(Ratio::one());
   for (std::uint32_t flow = 0; flow < 5; ++flow) port.start(flow, Duration::microseconds(1), at(0));
   for (std::uint32_t flow = 0; flow < 5; ++flow) {
     CHECK(*port.next_finish() == at(1 + flow));
@@ -71,7 +71,7 @@ TEST_CASE("Flows that begin at one instant end in the order they began") {
 }
 
 TEST_CASE("No flow ends early, whatever the rounding") {
-  SharedPort port(million);
+  SharedPort port(Ratio::one());
   constexpr std::int64_t flows = 7;
   Time begin;
   for (std::uint32_t flow = 0; flow < flows; ++flow) {

@@ -10,11 +10,11 @@ namespace lockstep::update_loop_test {
 // Workers that compute 10 ms + 20 ms and whose weights and gradients take no time to move.
 UpdateLoopInput alike(std::size_t workers) {
   UpdateLoopInput input;
-  input.slowdown_ppm.assign(workers, million);
+  input.slowdown.assign(workers, Ratio::one());
   input.step = {.until_backward = Duration::milliseconds(10),
                 .backward = Duration::milliseconds(20),
-                .after_pull = {{million, Duration::milliseconds(10)}},
-                .before_push = {{million, Duration::milliseconds(20)}}};
+                .after_pull = {{Ratio::one(), Duration::milliseconds(10)}},
+                .before_push = {{Ratio::one(), Duration::milliseconds(20)}}};
   input.rounds = 20;
   return input;
 }
@@ -55,7 +55,7 @@ TEST_CASE("Equal workers are n - 1 updates stale after the first round") {
     for (const bool takes_turns : {true, false}) {
       UpdateLoopInput input = alike(workers);
       input.server = {
-          .update = Duration::microseconds(50), .takes_turns = takes_turns, .width_ppm = 4 * million};
+          .update = Duration::microseconds(50), .takes_turns = takes_turns, .width = Ratio::one() * 4};
       const UpdateTotals totals = totals_of(input);
       CHECK(mean_staleness(totals) == static_cast<double>(workers) - 1);
     }
@@ -63,7 +63,7 @@ TEST_CASE("Equal workers are n - 1 updates stale after the first round") {
 
 TEST_CASE("Each worker contributes at its own speed") {
   UpdateLoopInput input = alike(2);
-  input.slowdown_ppm[1] = 3 * million;
+  input.slowdown[1] = Ratio::one() * 3;
   input.rounds = 400;
   // 1 / 30 ms + 1 / 90 ms = 400 updates in 9 s, to one step at the ends of the window.
   const UpdateTotals totals = totals_of(input);
@@ -86,7 +86,7 @@ TEST_CASE("A server that takes turns is never faster than its turns") {
 TEST_CASE("Workers on a crowded port fall out of step, and then no longer meet there") {
   UpdateLoopInput input = alike(4);
   input.pull = {
-      .alone = Duration::milliseconds(5), .width_ppm = 2 * million, .latency = Duration::milliseconds(1)};
+      .alone = Duration::milliseconds(5), .width = Ratio::one() * 2, .latency = Duration::milliseconds(1)};
   // Four at once on a port for two: two wait 5 ms for their turn, once. From then on each pair finds the port
   // free, and a round takes what it takes alone: nobody computes before all has come, 5 + 1 + 10 + 20 ms.
   const UpdateTotals totals = totals_of(input);
@@ -99,7 +99,8 @@ TEST_CASE("Forward goes along with the weights that come") {
   input.pull = {.alone = Duration::milliseconds(8)};
   // Two layers of half the bytes each: 5 ms of forward left after the second has come at 8 ms, 10 ms after
   // the first at 4 ms: 14 ms. With one layer of all bytes it would be 18 ms.
-  input.step.after_pull = {{million / 2, Duration::milliseconds(10)}, {million, Duration::milliseconds(5)}};
+  input.step.after_pull = {{Ratio::percent(50), Duration::milliseconds(10)},
+                           {Ratio::one(), Duration::milliseconds(5)}};
   CHECK(totals_of(input).window.picoseconds() == Duration::milliseconds(20 * (14 + 20)).picoseconds());
 }
 
@@ -108,7 +109,8 @@ TEST_CASE("Gradients leave while backward goes on") {
   input.push = {.alone = Duration::milliseconds(16)};
   // Half of the bytes are ready after 12 ms of backward, the others after 20 ms: the port is busy from 12 ms
   // on and ends at 28 ms.
-  input.step.before_push = {{million, Duration::milliseconds(12)}, {million / 2, Duration::milliseconds(20)}};
+  input.step.before_push = {{Ratio::one(), Duration::milliseconds(12)},
+                            {Ratio::percent(50), Duration::milliseconds(20)}};
   CHECK(totals_of(input).window.picoseconds() == Duration::milliseconds(20 * (10 + 28)).picoseconds());
 }
 
@@ -128,9 +130,9 @@ TEST_CASE("A server that goes along with a gradient's way is done when the later
 TEST_CASE("No update is staler than the bound, and nobody waits for ever") {
   for (const std::int64_t bound : {0, 1, 3, 8, 100}) {
     UpdateLoopInput input = alike(9);
-    const Jitter jitter({JitterDistribution::gamma, 800'000}, {}, 0);
+    const Jitter jitter({JitterDistribution::gamma, Ratio::percent(80)}, {}, 0);
     input.jitter = &jitter;
-    input.slowdown_ppm[4] = 5 * million;
+    input.slowdown[4] = Ratio::one() * 5;
     input.server.update = Duration::milliseconds(1);
     input.staleness_bound = bound;
     input.rounds = 100;
@@ -161,7 +163,7 @@ TEST_CASE("A bound of zero lets one worker train at a time") {
 TEST_CASE("A synchronous round lasts as long as its slowest worker") {
   UpdateLoopInput input = alike(4);
   input.rule = UpdateRule::synchronous;
-  input.slowdown_ppm[2] = 2 * million;
+  input.slowdown[2] = Ratio::one() * 2;
   input.server = {.push = Duration::milliseconds(1), .update = Duration::milliseconds(3)};
   // 60 ms of the slow worker, its push of 1 ms when all others have been taken in, and one update.
   const UpdateTotals totals = totals_of(input);
@@ -172,7 +174,7 @@ TEST_CASE("A synchronous round lasts as long as its slowest worker") {
 TEST_CASE("A backup worker spares the round its straggler, whose gradients are dropped") {
   UpdateLoopInput input = alike(4);
   input.rule = UpdateRule::synchronous;
-  input.slowdown_ppm[2] = 2 * million + 1000;
+  input.slowdown[2] = Ratio::one() * 2 + Ratio::parts_per_million(1'000);
   input.backup_workers = 1;
   const UpdateTotals totals = totals_of(input);
   CHECK(totals.window.picoseconds() == Duration::milliseconds(20 * 30).picoseconds());
@@ -185,7 +187,7 @@ TEST_CASE("Averaging every k steps waits for the slowest once in k steps") {
   input.rule = UpdateRule::averaged;
   input.local_steps = 5;
   input.all_reduce = Duration::milliseconds(7);
-  input.slowdown_ppm[1] = 2 * million;
+  input.slowdown[1] = Ratio::one() * 2;
   // 20 steps are 4 periods of 5 x 60 ms and an all-reduce; the warm-up is a period.
   const UpdateTotals totals = totals_of(input);
   CHECK(totals.window.picoseconds() == Duration::milliseconds(4 * (5 * 60 + 7)).picoseconds());
@@ -196,7 +198,7 @@ TEST_CASE("Averaging every k steps waits for the slowest once in k steps") {
 
 TEST_CASE("Without a lock updates overlap and are counted") {
   UpdateLoopInput input = alike(4);
-  input.server = {.update = Duration::milliseconds(8), .takes_turns = false, .width_ppm = 4 * million};
+  input.server = {.update = Duration::milliseconds(8), .takes_turns = false, .width = Ratio::one() * 4};
   // Four arrive at one instant: three of them find another under way.
   const UpdateTotals totals = totals_of(input);
   CHECK(totals.conflicts == 20 * 3);
@@ -206,10 +208,10 @@ TEST_CASE("Without a lock updates overlap and are counted") {
 TEST_CASE("Two runs of one input are one and the same") {
   const auto play = [] {
     UpdateLoopInput input = alike(10);
-    const Jitter jitter({JitterDistribution::lognormal, 300'000}, {}, 0);
+    const Jitter jitter({JitterDistribution::lognormal, Ratio::percent(30)}, {}, 0);
     input.jitter = &jitter;
     input.push = {.alone = Duration::milliseconds(3),
-                  .width_ppm = 3 * million / 2,
+                  .width = Ratio::percent(150),
                   .latency = Duration::microseconds(10)};
     input.server.update = Duration::microseconds(700);
     UpdateLoop loop(input);

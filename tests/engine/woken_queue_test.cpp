@@ -34,7 +34,7 @@ std::vector<Ended> run(WokenQueue<SharedPort>& port, EventQueue& events) {
 // One at a time: 3 ms, and then 2 ms.
 TEST_CASE("Who waits for a turn is woken for when it ends") {
   EventQueue events;
-  WokenQueue<SharedPort> port(alarm_tag, std::int64_t{million});
+  WokenQueue<SharedPort> port(alarm_tag, Ratio::one());
   events.push(Time{}, 0, 3);
   events.push(Time{}, 1, 2);
   CHECK(run(port, events) ==
@@ -44,7 +44,7 @@ TEST_CASE("Who waits for a turn is woken for when it ends") {
 // Two side by side: the second, of 1 ms, comes at 1 ms and ends at 2 ms, before the first's alarm at 5 ms.
 TEST_CASE("An alarm moves forward for who ends sooner, and the old one does no harm") {
   EventQueue events;
-  WokenQueue<SharedPort> port(alarm_tag, std::int64_t{2 * million});
+  WokenQueue<SharedPort> port(alarm_tag, Ratio::one() * 2);
   events.push(Time{}, 0, 5);
   events.push(Time{} + Duration::milliseconds(1), 1, 1);
   CHECK(run(port, events) ==

@@ -23,7 +23,7 @@ Ends ends_of(const LoadedScenario& scenario) {
 }
 
 void widen(ErrorRange& range) {
-  range = {range.low_ppm - (million + range.low_ppm) / 10, range.high_ppm + million / 5};
+  range = {range.low - share(Ratio::one() + range.low, 10), range.high + Ratio::percent(20)};
 }
 
 bool holds(const Ends& wide, const Ends& narrow) {
@@ -47,7 +47,7 @@ TEST_CASE("every scenario's band holds its prediction, and no wider source narro
     CHECK(holds(ends_of(unanchored), before));
     LoadedScenario messages = scenario;
     for (ResidualBand& band : messages.cluster.calibration.communication_residuals)
-      band.high_ppm += million / 2;
+      band.high += Ratio::percent(50);
     CHECK(ends_of(messages).high >= before.high);
   }
 }

@@ -64,12 +64,12 @@ TEST_CASE("What is stated wins over what was measured, and that over what bounds
   Scenario scenario = scenario_from(resnet50(8));
   CHECK(find_interference(scenario).is_by_bound);
   CHECK(tell_interference(scenario) == "slowed by what bounds each");
-  scenario.cluster.calibration.sm_interference_ppm = 3'600'000;
+  scenario.cluster.calibration.sm_interference = Ratio::percent(360);
   CHECK_FALSE(find_interference(scenario).is_by_bound);
-  CHECK(find_interference(scenario).sm_interference_ppm == 3'600'000);
+  CHECK(find_interference(scenario).sm_interference == Ratio::percent(360));
   CHECK(tell_interference(scenario) == "slowed as measured on " + scenario.cluster.calibration.name);
-  scenario.compute.slowdown_during_communication_ppm = 1'200'000;
-  CHECK(find_interference(scenario) == Interference{.slowdown_ppm = 1'200'000});
+  scenario.compute.slowdown_during_communication = Ratio::percent(120);
+  CHECK(find_interference(scenario) == Interference{.slowdown = Ratio::percent(120)});
   CHECK(tell_interference(scenario) == "slowed as the scenario states");
 }
 

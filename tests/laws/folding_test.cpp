@@ -21,8 +21,9 @@ Report figures_of(const Scenario& scenario) {
 
 // The band is the same run twice more: at step it would cost more than it tells.
 Json result_of(const LoadedScenario& scenario) {
-  return to_json(scenario.simulation.fidelity == Fidelity::flow ? predict(scenario).report : figures_of(scenario),
-                 scenario);
+  return to_json(
+      scenario.simulation.fidelity == Fidelity::flow ? predict(scenario).report : figures_of(scenario),
+      scenario);
 }
 
 bool folds(const LoadedScenario& scenario) {
@@ -41,7 +42,8 @@ std::string folding_difference(LoadedScenario scenario) {
 }
 
 // Three buckets and a batch-norm-like tail, on at most 8 GPUs a node: small enough to run rank by rank.
-LoadedScenario ddp_on(const std::string& machine, std::int64_t nodes, Fidelity fidelity, bool with_straggler) {
+LoadedScenario ddp_on(const std::string& machine, std::int64_t nodes, Fidelity fidelity,
+                      bool with_straggler) {
   LoadedScenario scenario = cluster_scenario(machine, nodes);
   scenario.training.strategy = "ddp";
   scenario.training.ddp.bucket_cap = Bytes{4 * mebi};
@@ -53,9 +55,9 @@ LoadedScenario ddp_on(const std::string& machine, std::int64_t nodes, Fidelity f
                .times = {.forward = Duration::microseconds(300), .backward = Duration::microseconds(600)}});
   if (with_straggler && scenario.cluster.ranks() > 1)
     scenario.cluster.stragglers = {{.rank = scenario.cluster.ranks() / 2,
-                                    .fraction_ppm = 0,
-                                    .probability_ppm = {},
-                                    .slowdown_ppm = 1'250'000}};
+                                    .fraction = Ratio{},
+                                    .probability = {},
+                                    .slowdown = Ratio::percent(125)}};
   return scenario;
 }
 

@@ -17,16 +17,16 @@ Json gpt2_on(const std::string& strategy, std::int64_t nodes, std::int64_t gpus)
           {"communication", {{"overlap", false}}}};
 }
 
-Duration forward_of(const Json& given, std::optional<std::int64_t> measured_ppm = {}) {
+Duration forward_of(const Json& given, std::optional<Ratio> measured = {}) {
   Scenario scenario = scenario_from(given);
-  scenario.cluster.calibration.rank_variation_ppm = measured_ppm;
+  scenario.cluster.calibration.rank_variation = measured;
   return summarise(scenario, simulate(scenario)).breakdown.forward;
 }
 
 TEST_CASE("More ranks never compute faster, and one waits for nobody") {
   for (const char* strategy : {"ddp", "fsdp", "zero3"}) {
     Duration before = forward_of(gpt2_on(strategy, 1, 1));
-    CHECK(before == forward_of(gpt2_on(strategy, 1, 1), 0));
+    CHECK(before == forward_of(gpt2_on(strategy, 1, 1), Ratio{}));
     for (const auto& [nodes, gpus] : {std::pair{1, 2}, {1, 8}, {2, 8}, {8, 8}}) {
       const Duration now = forward_of(gpt2_on(strategy, nodes, gpus));
       INFO(strategy, " on ", nodes, " x ", gpus);
@@ -40,9 +40,9 @@ TEST_CASE("More ranks never compute faster, and one waits for nobody") {
 // in the other, and what passes on top.
 TEST_CASE("A step differs from chip to chip by what bounds its kernels") {
   const Json given = gpt2_on("ddp", 2, 8);
-  const double alike = forward_of(given, 0).in_seconds();
+  const double alike = forward_of(given, Ratio{}).in_seconds();
   const double slowest = forward_of(given).in_seconds() / alike - 1;
-  const double maximum = static_cast<double>(expected_maximum_ppm(16)) / 1e6;
+  const double maximum = expected_maximum(16).in_real();
   CHECK(slowest > 0.002 * maximum);
   CHECK(slowest < 0.015 * maximum + 0.005);
 }
@@ -67,11 +67,11 @@ TEST_CASE("Ranks that meet in groups wait less than if all met, and no less than
 
 // It is of whole steps, so it counts once a step however often ranks meet.
 TEST_CASE("A spread that was measured takes the place of what is published") {
-  const Duration ddp = forward_of(gpt2_on("ddp", 2, 8), 10'000);
-  const Duration fsdp = forward_of(gpt2_on("fsdp", 2, 8), 10'000);
+  const Duration ddp = forward_of(gpt2_on("ddp", 2, 8), Ratio::percent(1));
+  const Duration fsdp = forward_of(gpt2_on("fsdp", 2, 8), Ratio::percent(1));
   CHECK(ddp == fsdp);
-  const double maximum = static_cast<double>(expected_maximum_ppm(16)) / 1e6;
-  CHECK(ddp.in_seconds() / forward_of(gpt2_on("ddp", 2, 8), 0).in_seconds() ==
+  const double maximum = expected_maximum(16).in_real();
+  CHECK(ddp.in_seconds() / forward_of(gpt2_on("ddp", 2, 8), Ratio{}).in_seconds() ==
         doctest::Approx(1 + 0.01 * maximum).epsilon(1e-6));
 }
 

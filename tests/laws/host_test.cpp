@@ -113,7 +113,7 @@ TEST_CASE("Where the GPU does not wait alone it never does: a plan with every ke
       CAPTURE(strategy);
       CAPTURE(operator_time);
       Scenario scenario = scenario_from(on_eight(strategy, "amp_fp16", operator_time));
-      scenario.compute.slowdown_during_communication_ppm = million;  // so that nothing is rounded on the way
+      scenario.compute.slowdown_during_communication = Ratio::one();  // so that nothing is rounded on the way
       Job job = describe_job(scenario);
       const Duration as_written = steady_length(scenario, job);
       REQUIRE(job.host.has_value());

@@ -72,7 +72,7 @@ TEST_CASE("An iteration takes no less than a rank's share of the storage") {
     given["input"]["storage_bandwidth"] = "1 GB/s";
     // Of GPUs that differ one iteration may round to a picosecond more than another: these are alike.
     Scenario scenario = scenario_from(given);
-    scenario.cluster.calibration.rank_variation_ppm = 0;
+    scenario.cluster.calibration.rank_variation = Ratio{};
     CHECK(summarise(scenario, simulate(scenario)).iteration == Duration::milliseconds(128));
   }
 }

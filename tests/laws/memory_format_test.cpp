@@ -95,7 +95,7 @@ TEST_CASE("A step measured with maps that lie otherwise is transferred") {
   const LoadedScenario scenario = scenario_from(given);
   REQUIRE(scenario.compute.single_gpu_iteration);
   CHECK(*scenario.compute.single_gpu_iteration > Duration::milliseconds(20));
-  CHECK(scenario.compute.transfer_ppm > 0);
+  CHECK(scenario.compute.transfer > Ratio{});
 }
 
 }  // namespace

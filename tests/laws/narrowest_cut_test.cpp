@@ -71,8 +71,8 @@ double least_time(const Scenario& scenario, CollectiveOp op, double size) {
 }
 
 void keep_to_the_wire(Calibration& calibration) {
-  for (auto& [link_class, efficiency] : calibration.efficiency_ppm)
-    efficiency = std::min(efficiency, million);
+  for (auto& [link_class, efficiency] : calibration.efficiency)
+    efficiency = std::min(efficiency, Ratio::one());
 }
 
 TEST_CASE("On every shipped machine no collective is faster than its narrowest cut") {
@@ -97,8 +97,7 @@ TEST_CASE("On every shipped machine no collective is faster than its narrowest c
 TEST_CASE("Two nodes of MI300X come within a tenth of what their calibrated NICs carry") {
   const Scenario scenario =
       load_collective_setting({.machine = "mi300x_8gpu", .nodes = 2}, shipped_profiles());
-  const double efficiency =
-      static_cast<double>(scenario.cluster.calibration.efficiency_ppm.at(LinkClass::network)) / 1e6;
+  const double efficiency = scenario.cluster.calibration.efficiency.at(LinkClass::network).in_real();
   const double nics = wires_of_node(scenario.cluster.machine) * efficiency;
   const CollectiveRow row = CollectiveBench(scenario).predict(CollectiveOp::all_reduce, Bytes{8LL << 30});
   CHECK(static_cast<double>(row.busbw.count()) > 0.9 * nics);

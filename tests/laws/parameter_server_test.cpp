@@ -98,7 +98,7 @@ TEST_CASE("A synchronous step is pull, compute, push and add, one after another"
                        {"optimizer", "none"},
                        {"servers", {{"count", 1}, {"on", "machines"}, {"transport", "direct"}}}};
   Scenario scenario = scenario_from(given);
-  scenario.cluster.calibration.rank_variation_ppm = 0;  // both workers are equally fast
+  scenario.cluster.calibration.rank_variation = Ratio{};  // both workers are equally fast
   // What a library gets out of the wire is calibration.
   const auto cluster = build_cluster(scenario);
   const Bandwidth wire = cluster->topology.effective(LinkClass::network, Bandwidth{1'000'000'000});

@@ -31,13 +31,15 @@ class DataFolder {
 ErrorModel all_different() {
   ErrorModel errors;
   errors.name = "mine";
-  errors.measured = {-10'000, 20'000};
-  errors.in_node = {-30'000, 40'000};
-  errors.between_nodes = {-50'000, 60'000};
-  errors.transferred = {-70'000, 80'000};
-  errors.unanchored = {{"convolutions fp32", {-90'000, 100'000}}, {"products tf32", {0, 500'000}}};
-  errors.communication = {{-110'000, 120'000, Bytes{0}}, {-130'000, 140'000, Bytes{mebi}}};
-  errors.factor_ppm = 1'234'500;
+  errors.measured = {Ratio::percent(-1), Ratio::percent(2)};
+  errors.in_node = {Ratio::percent(-3), Ratio::percent(4)};
+  errors.between_nodes = {Ratio::percent(-5), Ratio::percent(6)};
+  errors.transferred = {Ratio::percent(-7), Ratio::percent(8)};
+  errors.unanchored = {{"convolutions fp32", {Ratio::percent(-9), Ratio::percent(10)}},
+                       {"products tf32", {Ratio{}, Ratio::percent(50)}}};
+  errors.communication = {{Ratio::percent(-11), Ratio::percent(12), Bytes{0}},
+                          {Ratio::percent(-13), Ratio::percent(14), Bytes{mebi}}};
+  errors.factor = Ratio::parts_per_million(1'234'500);
   return errors;
 }
 
@@ -48,7 +50,7 @@ TEST_CASE("An error model that is written reads back as the same") {
 
 TEST_CASE("Models that were made without a group read back as the same") {
   std::map<std::string, ErrorModel> models{{"one, of 3 GPUs", all_different()}, {"another", all_different()}};
-  models["another"].factor_ppm = 900'000;
+  models["another"].factor = Ratio::percent(90);
   const DataFolder folder("steps_left_out", write_left_out_models(models));
   CHECK(find_left_out_models(ProfileStore(std::vector<std::string>{folder.path()})) == models);
 }

@@ -57,7 +57,7 @@ TEST_CASE("a time belongs to the scenario as its file states it: any change of w
     const LoadedScenario changed = load_resnet(change);
     CHECK(time_of(changed) != Duration::microseconds(103'600));
     REQUIRE(transfers_of(changed).size() == 1);
-    CHECK(changed.compute.transfer_ppm > 0);
+    CHECK(changed.compute.transfer > Ratio{});
   }
   const LoadedScenario same = load_resnet({{"training.bucket_cap_mb", "50"}, {"cluster.nodes", "4"}});
   CHECK(time_of(same) == Duration::microseconds(103'600));

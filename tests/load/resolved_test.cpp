@@ -28,7 +28,7 @@ TEST_CASE("a resolved scenario is a scenario that resolves to itself") {
     const LoadedScenario again = load({.text = scenario.resolved.dump()});
     CHECK(again.resolved.dump() == scenario.resolved.dump());
     // What is carried over from another GPU is said of it each time.
-    CHECK(again.warnings.size() == (scenario.compute.transfer_ppm > 0 ? 1 : 0));
+    CHECK(again.warnings.size() == (scenario.compute.transfer > Ratio{} ? 1 : 0));
   }
 }
 

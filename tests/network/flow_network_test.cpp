@@ -168,7 +168,8 @@ TEST_CASE("A flow that crosses no link is a mistake of its route, not a wait wit
 
 // A kernel of 10^9 units takes 1 ms on a link of 10^12 a second. While collectives hold k of 80 SMs it takes
 // 1.5 + 4 k / 80 times as long: the whole slow-down once, that by SMs for all of them together.
-constexpr Interference on_80_sms{.slowdown_ppm = 1'500'000, .sm_interference_ppm = 4'000'000, .sms = 80};
+constexpr Interference on_80_sms{
+    .slowdown = Ratio::percent(150), .sm_interference = Ratio::one() * 4, .sms = 80};
 
 LinkUse reserving(std::uint32_t sms) {
   return {.link = LinkId{0}, .multiplicity = 0, .reserved_sms = sms};
@@ -211,30 +212,29 @@ Duration beside(const LinkUse& held, const KernelBound& bound) {
 }
 
 // A millisecond's kernel at the rate that is left, rounded down.
-Duration slowed(std::int64_t slowdown_ppm) {
-  return time_to_move(Bytes{giga}, Bandwidth{1'000 * giga * million / slowdown_ppm});
+Duration slowed(Ratio slowdown) {
+  return time_to_move(Bytes{giga}, divided_down(Bandwidth{1'000 * giga}, slowdown));
 }
 
 TEST_CASE("Beside a collective a kernel is slowed by what bounds it") {
   const Duration alone = Duration::milliseconds(1);
   const LinkUse sms{.link = LinkId{0}, .multiplicity = 0, .reserved_sms = 20};
-  CHECK(beside(sms, multiplies) == slowed(1'333'333));
+  CHECK(beside(sms, multiplies) == slowed(ratio_down(4, 3)));
   CHECK(beside(sms, moves) == alone);
   CHECK(beside(sms, launches) == alone);
-  const LinkUse memory{.link = LinkId{0}, .multiplicity = 0, .reserved_memory_ppm = 250'000};
+  const LinkUse memory{.link = LinkId{0}, .multiplicity = 0, .reserved_memory = 250'000};
   CHECK(beside(memory, multiplies) == alone);
-  CHECK(beside(memory, moves) == slowed(1'333'333));
+  CHECK(beside(memory, moves) == slowed(ratio_down(4, 3)));
   CHECK(beside(memory, launches) == alone);
   // Half of it multiplies, a quarter moves bytes: 1 + 1 / 2 + 1 / 4.
-  const LinkUse both{
-      .link = LinkId{0}, .multiplicity = 0, .reserved_sms = 40, .reserved_memory_ppm = 500'000};
+  const LinkUse both{.link = LinkId{0}, .multiplicity = 0, .reserved_sms = 40, .reserved_memory = 500'000};
   CHECK(beside(both, {.multiplying = KernelBound::parts / 2, .moving = KernelBound::parts / 4}) ==
-        slowed(1'750'000));
+        slowed(Ratio::percent(175)));
 }
 
 TEST_CASE("However much collectives hold, half is left to a kernel") {
   const LinkUse everything{
-      .link = LinkId{0}, .multiplicity = 0, .reserved_sms = 200, .reserved_memory_ppm = million};
+      .link = LinkId{0}, .multiplicity = 0, .reserved_sms = 200, .reserved_memory = 1'000'000};
   for (const KernelBound& bound : {multiplies, moves})
     CHECK(beside(everything, bound) == Duration::milliseconds(2));
 }
@@ -254,7 +254,7 @@ TEST_CASE("Kernels that share a GPU are slowed each in its own share") {
 }
 
 TEST_CASE("What a collective does to its kernels whatever its size counts once however many run") {
-  const Interference whole{.slowdown_ppm = 1'250'000, .sms = 80};
+  const Interference whole{.slowdown = Ratio::percent(125), .sms = 80};
   Harness harness({Bandwidth{1'000 * giga}}, {{crossing(0)}, {reserving(24)}}, whole);
   for (int collective = 0; collective < 3; ++collective) harness.reserve_at(Duration::zero(), 1, true);
   harness.start_at(Duration::zero(), 0, giga);
@@ -361,14 +361,14 @@ TEST_CASE("A flow that comes as one on another route leaves changes everybody's 
 // The link is held by a collective from the instant of the change on: what reserves half of it halves both
 // rates.
 TEST_CASE("A flow that takes another's place as the link narrows gets a share of what is left") {
-  constexpr Interference half{.slowdown_ppm = 1'000'000, .sm_interference_ppm = 1'000'000, .sms = 2};
+  constexpr Interference half{.slowdown = Ratio::one(), .sm_interference = Ratio::one(), .sms = 2};
   Harness network({Bandwidth{giga}}, {{{LinkId{0}}}, {{LinkId{0}}}, {{LinkId{0}, 0, 1}}}, half);
   network.start_at(Duration::zero(), 0, giga / 2);
   network.start_at(Duration::zero(), 1, giga);
   network.start_at(Duration::seconds(1), 0, giga / 2);
   network.reserve_at(Duration::seconds(1), 2, true);
   const auto ends = network.run();
-  const std::int64_t narrowed = giga / half.slowdown_beside(1) * million;
+  const std::int64_t narrowed = divided_in_millions(Bandwidth{giga}, half.slowdown_beside(1)).count();
   CHECK(narrowed < giga);
   CHECK(ends[1] == Duration::seconds(1) + time_to_move(Bytes{giga / 2}, Bandwidth{narrowed / 2}));
   CHECK(ends[2] == ends[1]);

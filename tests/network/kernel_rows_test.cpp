@@ -13,7 +13,7 @@
 namespace lockstep::kernel_rows_test {
 
 // A GPU's kernels are slowed by what bounds them while collectives hold its SMs.
-constexpr Interference interference{.slowdown_ppm = 1'030'000, .sms = 108, .is_by_bound = true};
+constexpr Interference interference{.slowdown = Ratio::percent(103), .sms = 108, .is_by_bound = true};
 constexpr Bandwidth full_rate{picoseconds_per_second};
 constexpr int ranks = 2;
 

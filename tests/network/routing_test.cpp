@@ -121,7 +121,7 @@ TEST_CASE("Crossings count the hops of all rings over each link") {
 TEST_CASE("A message weighs less the longer it waits for a core than it needs it") {
   Calibration calibration;
   calibration.core_time_per_byte_ps = 2'000;
-  calibration.core_share_ppm = 500'000;
+  calibration.core_share = Ratio::percent(50);
   const auto weights = [&](Duration wait) {
     calibration.core_wait = wait;
     MachineSpec machine = switch_machine(1, nvlink);
@@ -159,7 +159,7 @@ TEST_CASE(
                                          .symmetry = symmetry,
                                          .interference = interference});
   CHECK(routes.uses(RouteId{0})[0].reserved_sms == 12);
-  CHECK(routes.uses(RouteId{0})[0].reserved_memory_ppm == 150'000);
+  CHECK(routes.uses(RouteId{0})[0].reserved_memory == 150'000);
   CHECK(routes.interference() == interference);
 }
 

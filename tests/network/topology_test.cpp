@@ -67,7 +67,7 @@ TEST_CASE("A message to a far NIC goes by NVLink to the GPU beside it") {
 
 TEST_CASE("Efficiency takes its part of every wire of its class and of no other") {
   Calibration calibration;
-  calibration.efficiency_ppm = {{LinkClass::network, 800'000}};
+  calibration.efficiency = {{LinkClass::network, Ratio::percent(80)}};
   const TestCluster cluster(two_gpus_one_nic(), 2, {}, calibration);
   const Topology& topology = cluster.topology();
   for (const LinkId link : topology.links().ids()) {
@@ -83,12 +83,13 @@ TEST_CASE("Every rank has a compute link of its own, slower for a straggler") {
   const MachineSpec machine = switch_machine(4, nvlink);
   const FabricSpec fabric;
   const Calibration calibration;
-  const Topology topology({.machine = machine,
-                           .fabric = fabric,
-                           .calibration = calibration,
-                           .nodes = 1,
-                           .gpus_per_node = 4,
-                           .slowdown_ppm = {1'000'000, 1'250'000, 1'000'000, 2'000'000}});
+  const Topology topology(
+      {.machine = machine,
+       .fabric = fabric,
+       .calibration = calibration,
+       .nodes = 1,
+       .gpus_per_node = 4,
+       .slowdown = {Ratio::one(), Ratio::percent(125), Ratio::one(), Ratio::percent(200)}});
   CHECK(topology.links()[topology.compute_link(Rank{0})].bandwidth == full_compute_rate);
   CHECK(topology.links()[topology.compute_link(Rank{1})].bandwidth ==
         Bandwidth{full_compute_rate.count() / 5 * 4});
@@ -178,7 +179,7 @@ TEST_CASE("A topology outlives all that it was made of") {
                      .calibration = calibration,
                      .nodes = 2,
                      .gpus_per_node = 2,
-                     .slowdown_ppm = {}});
+                     .slowdown = {}});
   };
   const Topology topology = make();
   CHECK(topology.fabric().name == "a fabric whose name is kept on the heap and not beside it");
@@ -204,7 +205,7 @@ TEST_CASE("More links than have numbers are refused") {
                             .calibration = calibration,
                             .nodes = 1'000'000,
                             .gpus_per_node = 100,
-                            .slowdown_ppm = {}}),
+                            .slowdown = {}}),
                   ConfigError);
 }
 

@@ -145,7 +145,7 @@ TEST_CASE("A step costs what its protocol's does on that class of link, as the a
   Calibration calibration;
   calibration.protocols = {protocol_costing(Duration::microseconds(3), Duration::microseconds(7))};
   calibration.algorithms.emplace_back();
-  calibration.algorithms[0].step_ppm = 500'000;
+  calibration.algorithms[0].step_scale = Ratio::percent(50);
   const Path plain{.kind = PathKind::hop};
   CHECK(step_cost(calibration, plain, LinkClass::nvlink) == Duration::microseconds(3));
   CHECK(step_cost(calibration, plain, LinkClass::network) == Duration::microseconds(7));

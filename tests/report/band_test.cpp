@@ -40,8 +40,8 @@ bool warns_that(const Report& report, std::string_view sentence) {
 }
 
 TEST_CASE("The band of a measured step is that of measuring again, stretched by the factor in logarithms") {
-  ErrorModel errors = measured_by({-100'000, 210'000});
-  errors.factor_ppm = 500'000;
+  ErrorModel errors = measured_by({Ratio::percent(-10), Ratio::percent(21)});
+  errors.factor = Ratio::percent(50);
   const Report report = report_with(one_rank(), errors);
   CHECK(ratio(report.times.high.value(), report) == doctest::Approx(std::sqrt(1.21)).epsilon(1e-5));
   CHECK(ratio(report.times.low.value(), report) == doctest::Approx(std::sqrt(0.9)).epsilon(1e-5));
@@ -51,9 +51,9 @@ TEST_CASE("The band of a measured step is that of measuring again, stretched by 
 // Computing at +20 % makes 60 ms of the 50 before the first message, and messages at +10 % take 12 ms more of the 170.
 TEST_CASE("Computing and communication add as the root of squares of what each makes of the iteration") {
   LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
-  scenario.cluster.calibration.communication_residuals = {{.low_ppm = 0, .high_ppm = 100'000}};
-  ErrorModel errors = measured_by({0, 50'000});
-  errors.between_nodes = {0, 200'000};  // of one node more, a doubling
+  scenario.cluster.calibration.communication_residuals = {{.low = Ratio{}, .high = Ratio::percent(10)}};
+  ErrorModel errors = measured_by({Ratio{}, Ratio::percent(5)});
+  errors.between_nodes = {Ratio{}, Ratio::percent(20)};  // of one node more, a doubling
   const Report report = report_with(scenario, errors);
   const double again = std::log(1.05);
   const double computing = std::log(180.0 / 170);
@@ -65,7 +65,8 @@ TEST_CASE("Computing and communication add as the root of squares of what each m
 
 TEST_CASE("Residuals that lie on one side of the prediction leave it in the band") {
   LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
-  scenario.cluster.calibration.communication_residuals = {{.low_ppm = 300'000, .high_ppm = 500'000}};
+  scenario.cluster.calibration.communication_residuals = {
+      {.low = Ratio::percent(30), .high = Ratio::percent(50)}};
   const Report report = report_with(scenario, {});
   CHECK(report.times.low.value() == report.iteration);
   CHECK(report.times.high.value() > report.iteration);
@@ -85,9 +86,9 @@ TEST_CASE("A long run's band is as wide, in proportion, as that of the iteration
   given["simulation"]["iterations"] = 500;
   LoadedScenario many = scenario_from(given);
   LoadedScenario few = scenario_from(two_hosts(Json::object()));
-  const ErrorModel errors = measured_by({-100'000, 200'000});
+  const ErrorModel errors = measured_by({Ratio::percent(-10), Ratio::percent(20)});
   for (LoadedScenario* scenario : {&many, &few})
-    scenario->cluster.calibration.communication_residuals = {{.low_ppm = 0, .high_ppm = 100'000}};
+    scenario->cluster.calibration.communication_residuals = {{.low = Ratio{}, .high = Ratio::percent(10)}};
   const Report of_many = report_with(many, errors);
   const Report of_few = report_with(few, errors);
   CHECK(ratio(of_many.times.high.value(), of_many) ==

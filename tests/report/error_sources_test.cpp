@@ -9,7 +9,7 @@
 namespace lockstep::error_sources_test {
 
 // Ten per cent either way, in ratios: a logarithm of ln 1.1 above and of ln 0.9 below.
-constexpr ErrorRange tenth{-100'000, 100'000};
+constexpr ErrorRange tenth{Ratio::percent(-10), Ratio::percent(10)};
 
 ErrorModel model() {
   ErrorModel errors;
@@ -17,7 +17,8 @@ ErrorModel model() {
   errors.in_node = tenth;
   errors.between_nodes = tenth;
   errors.transferred = tenth;
-  errors.unanchored = {{"convolutions fp32", tenth}, {"products fp32", {-200'000, 50'000}}};
+  errors.unanchored = {{"convolutions fp32", tenth},
+                       {"products fp32", {Ratio::percent(-20), Ratio::percent(5)}}};
   return errors;
 }
 
@@ -69,8 +70,8 @@ TEST_CASE("Of a kind that was never compared the widest of all kinds stands in, 
 }
 
 TEST_CASE("A range that does not hold zero is stretched to it") {
-  CHECK(log_range({100'000, 200'000}).low == 0);
-  CHECK(log_range({-200'000, -100'000}).high == 0);
+  CHECK(log_range({Ratio::percent(10), Ratio::percent(20)}).low == 0);
+  CHECK(log_range({Ratio::percent(-20), Ratio::percent(-10)}).high == 0);
 }
 
 LoadedScenario step(const nlohmann::ordered_json& model, const nlohmann::ordered_json& compute) {

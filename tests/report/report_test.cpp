@@ -38,7 +38,8 @@ TEST_CASE("communication is active, overlapped and exposed for what it is") {
 // The bus factor of an all-reduce of two is 2 (2 - 1) / 2 = 1: the wire's own rate.
 TEST_CASE("a bucket's bus bandwidth and a rank's bytes follow from its size, time and ranks") {
   const Report report = report_of(scenario_from(two_hosts(Json::object())));
-  for (const BucketReport& bucket : report.communication.buckets) CHECK(bucket.busbw == Bandwidth{100'000'000});
+  for (const BucketReport& bucket : report.communication.buckets)
+    CHECK(bucket.busbw == Bandwidth{100'000'000});
   CHECK(report.communication.bytes_per_gpu == Bytes{12'000'000});
 }
 
@@ -77,7 +78,8 @@ TEST_CASE("who waits is told from what is sent") {
   CHECK(report.iteration.in_seconds() == doctest::Approx(0.1125 + 0.120).epsilon(1e-5));
   CHECK(report.disturbance.waiting.max.in_seconds() == doctest::Approx(0.0225).epsilon(1e-4));
   CHECK(report.disturbance.waiting.mean.in_seconds() == doctest::Approx(0.0225 / 2).epsilon(1e-4));
-  CHECK(report.breakdown.straggler_wait == report.disturbance.waiting.max);  // the first of those that end together
+  CHECK(report.breakdown.straggler_wait ==
+        report.disturbance.waiting.max);  // the first of those that end together
   CHECK(report.breakdown.exposed_communication.in_seconds() == doctest::Approx(0.120).epsilon(1e-4));
 }
 
@@ -86,8 +88,7 @@ TEST_CASE("who waits is told from what is sent") {
 TEST_CASE("the band runs from the cheap to the dear end of the residuals") {
   LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
   scenario.errors = ErrorModel{};
-  scenario.cluster.calibration.communication_residuals = {
-      {.low_ppm = -500'000, .high_ppm = 1'000'000}};
+  scenario.cluster.calibration.communication_residuals = {{.low = Ratio::percent(-50), .high = Ratio::one()}};
   const Report report = predict(scenario).report;
   REQUIRE(report.times.low);
   REQUIRE(report.times.high);
@@ -107,7 +108,7 @@ TEST_CASE("where no residual is known there is no band, and a warning says so") 
 TEST_CASE("where a calibration has no residuals the usual ones of messages stand in, and a warning says so") {
   LoadedScenario scenario = scenario_from(two_hosts(Json::object()));
   scenario.errors = ErrorModel{};
-  scenario.errors->communication = {{.low_ppm = 0, .high_ppm = 1'000'000}};
+  scenario.errors->communication = {{.low = Ratio{}, .high = Ratio::one()}};
   const Report report = predict(scenario).report;
   CHECK(in_milliseconds(report.times.high.value()) == 50 + 3 * 80);
   CHECK(warns_that(report, "no calibration residuals are known for none: the band takes"));

@@ -17,7 +17,7 @@ TEST_CASE("Two that ask for the same cluster are lent one; what no cluster depen
   Scenario scenario = on_two_nodes();
   const LentCluster first = store.lend(scenario);
   scenario.model.batch_per_gpu *= 2;
-  scenario.compute.scale_ppm /= 2;
+  scenario.compute.scale = share(scenario.compute.scale, 2);
   CHECK(store.lend(scenario).get() == first.get());
   CHECK(store.size() == 1);
 }
@@ -45,11 +45,11 @@ TEST_CASE("What a cluster depends on makes another") {
   }));
   CHECK(is_another([](Scenario& changed) { changed.communication.library_version = 21'800; }));
   CHECK(is_another([](Scenario& changed) {
-    changed.cluster.slow_links = {{.node = 1, .nic = {}, .slowdown_ppm = 2'000'000}};
+    changed.cluster.slow_links = {{.node = 1, .nic = {}, .slowdown = Ratio::one() * 2}};
   }));
   CHECK(is_another([](Scenario& changed) {
     changed.cluster.stragglers = {
-        {.rank = 1, .fraction_ppm = 0, .probability_ppm = {}, .slowdown_ppm = 2'000'000}};
+        {.rank = 1, .fraction = Ratio{}, .probability = {}, .slowdown = Ratio::one() * 2}};
   }));
 }
 

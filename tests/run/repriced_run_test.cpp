@@ -22,13 +22,13 @@ TEST_CASE("Messages take so many times what they took, and start when they are r
   const Scenario scenario = scenario_from(two_hosts(Json::object()));
   Simulation simulation = simulate(scenario);
   RepricedRun repriced(simulation, scenario);
-  const auto at = [&](std::int64_t ppm) {
-    repriced.run({.messages = {{Bytes{0}, ppm}}});
+  const auto at = [&](Ratio factor) {
+    repriced.run({.messages = {{Bytes{0}, factor}}});
     return in_milliseconds(iteration_of(simulation));
   };
-  CHECK(at(million) == 50 + 3 * 40);
-  CHECK(at(2 * million) == 50 + 3 * 80);
-  CHECK(at(million / 2) == 90 + 20);
+  CHECK(at(Ratio::one()) == 50 + 3 * 40);
+  CHECK(at(Ratio::one() * 2) == 50 + 3 * 80);
+  CHECK(at(Ratio::percent(50)) == 90 + 20);
 }
 
 // A gradient of 4 MB alone, and two together.
@@ -36,13 +36,13 @@ TEST_CASE("A message is priced by its own size") {
   const Scenario scenario = scenario_from(two_hosts({{"bucket_cap_mb", 8}, {"first_bucket_mb", 3}}));
   Simulation simulation = simulate(scenario);
   RepricedRun repriced(simulation, scenario);
-  const auto at = [&](std::int64_t small, std::int64_t large) {
+  const auto at = [&](Ratio small, Ratio large) {
     repriced.run({.messages = {{Bytes{0}, small}, {Bytes{6'000'000}, large}}});
     return in_milliseconds(iteration_of(simulation));
   };
-  CHECK(at(million, million) == 90 + 80);
-  CHECK(at(million, 2 * million) == 90 + 160);
-  CHECK(at(2 * million, million) == 50 + 80 + 80);
+  CHECK(at(Ratio::one(), Ratio::one()) == 90 + 80);
+  CHECK(at(Ratio::one(), Ratio::one() * 2) == 90 + 160);
+  CHECK(at(Ratio::one() * 2, Ratio::one()) == 50 + 80 + 80);
 }
 
 TEST_CASE("A message that computing hides costs nothing until it surfaces") {
@@ -51,13 +51,13 @@ TEST_CASE("A message that computing hides costs nothing until it surfaces") {
   const Scenario scenario = scenario_from(given);
   Simulation simulation = simulate(scenario);
   RepricedRun repriced(simulation, scenario);
-  const auto at = [&](std::int64_t ppm) {
-    repriced.run({.messages = {{Bytes{0}, ppm}}});
+  const auto at = [&](Ratio factor) {
+    repriced.run({.messages = {{Bytes{0}, factor}}});
     return in_milliseconds(iteration_of(simulation));
   };
-  CHECK(at(million) == 270 + 40);          // two of three are hidden
-  CHECK(at(2 * million) == 270 + 80);      // they still are
-  CHECK(at(4 * million) == 50 + 3 * 160);  // they are not
+  CHECK(at(Ratio::one()) == 270 + 40);          // two of three are hidden
+  CHECK(at(Ratio::one() * 2) == 270 + 80);      // they still are
+  CHECK(at(Ratio::one() * 4) == 50 + 3 * 160);  // they are not
 }
 
 TEST_CASE(
@@ -70,10 +70,9 @@ TEST_CASE(
       continue;  // a run of windows
     Simulation simulation = simulate(scenario);
     RepricedRun repriced(simulation, scenario);
-    repriced.run({.compute_ppm = 1'250'000});
+    repriced.run({.compute = Ratio::percent(125)});
     Scenario scaled_scenario = scenario;
-    scaled_scenario.compute.scale_ppm =
-        arithmetic::product_divided_up(scenario.compute.scale_ppm, 1'250'000, million);
+    scaled_scenario.compute.scale = scaled_up(scenario.compute.scale, Ratio::percent(125));
     CHECK(iteration_of(simulation) == iteration_of(simulate(scaled_scenario)));
   }
 }
@@ -85,7 +84,7 @@ TEST_CASE("The simulation is left as it was found") {
   const std::string before = told();
   {
     RepricedRun repriced(simulation, scenario);
-    repriced.run({.compute_ppm = 3 * million, .messages = {{Bytes{0}, 5 * million}}});
+    repriced.run({.compute = Ratio::one() * 3, .messages = {{Bytes{0}, Ratio::one() * 5}}});
     CHECK(told() != before);
   }
   CHECK(told() == before);

@@ -73,7 +73,7 @@ TEST_CASE("Bandwidth grows with the channels until the links are full, at both f
       wanted.protocol = static_cast<std::uint8_t>(simple - protocols.begin());
       const CollectiveRun run =
           run_collective(cluster->topology, cluster->world, scenario.cluster.calibration, wanted);
-      const double on_the_wire = bytes / (static_cast<double>(simple->payload_ppm) * 1e-6) * 2 * 7 / 8;
+      const double on_the_wire = bytes / simple->payload.in_real() * 2 * 7 / 8;
       const double full = on_the_wire / (12.5e9 * static_cast<double>(channels));
       INFO(channels, " channels");
       CHECK(run.time().in_seconds() >= full);

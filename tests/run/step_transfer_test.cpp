@@ -83,11 +83,11 @@ TEST_CASE("no factor is negative, and steps that no speed explains keep a residu
 
 TEST_CASE("the distance counts the doublings of a micro-batch and what makes kernels others") {
   const WorkTime one = work(10, 2, 0).modelled;
-  CHECK(distance_ppm({one, 1}, {one, 1}, 0) == 0);
-  CHECK(distance_ppm({one, 1}, {one * 8, 1}, 0) == 3 * million);
-  CHECK(distance_ppm({one * 8, 1}, {one, 1}, 0) == 3 * million);
-  CHECK(distance_ppm({one, 1}, {one * 4, 4}, 0) == 0);  // four micro-batches of the same kernels
-  CHECK(distance_ppm({one, 1}, {one * 2, 1}, 2) == 3 * million);
+  CHECK(doublings_between({one, 1}, {one, 1}, 0) == Ratio{});
+  CHECK(doublings_between({one, 1}, {one * 8, 1}, 0) == Ratio::one() * 3);
+  CHECK(doublings_between({one * 8, 1}, {one, 1}, 0) == Ratio::one() * 3);
+  CHECK(doublings_between({one, 1}, {one * 4, 4}, 0) == Ratio{});  // four micro-batches of the same kernels
+  CHECK(doublings_between({one, 1}, {one * 2, 1}, 2) == Ratio::one() * 3);
 }
 
 }  // namespace lockstep::step_transfer_test

@@ -61,7 +61,7 @@ inline Calibration known_calibration(const Calibration& base) {
   truth.shared_channel_start = Duration::nanoseconds(90);
   truth.own_copy_channel_bandwidth = Bandwidth{35'000'000'000};
   truth.host_launch = Duration::zero();
-  truth.efficiency_ppm = {{LinkClass::nvlink, 820'000}, {LinkClass::network, 860'000}};
+  truth.efficiency = {{LinkClass::nvlink, Ratio::percent(82)}, {LinkClass::network, Ratio::percent(86)}};
   truth.algorithms.clear();
   truth.peer = {};
   truth.communication_residuals.clear();
@@ -69,17 +69,17 @@ inline Calibration known_calibration(const Calibration& base) {
     return std::map<LinkClass, Duration>{{LinkClass::nvlink, Duration::nanoseconds(in_node_ns)},
                                          {LinkClass::network, Duration::nanoseconds(between_ns)}};
   };
-  const auto fills = [](std::int64_t in_node, std::int64_t between) {
-    return std::map<LinkClass, std::int64_t>{{LinkClass::nvlink, in_node}, {LinkClass::network, between}};
+  const auto fills = [](Ratio in_node, Ratio between) {
+    return std::map<LinkClass, Ratio>{{LinkClass::nvlink, in_node}, {LinkClass::network, between}};
   };
   truth.protocols.assign(3, {});
   truth.protocols[0].name = "ll";
-  truth.protocols[0].payload_ppm = 500'000;
-  truth.protocols[0].fill_ppm = fills(400'000, 300'000);
+  truth.protocols[0].payload = Ratio::percent(50);
+  truth.protocols[0].fill = fills(Ratio::percent(40), Ratio::percent(30));
   truth.protocols[0].step = steps(1100, 5000);
   truth.protocols[1].name = "ll128";
-  truth.protocols[1].payload_ppm = 937'500;
-  truth.protocols[1].fill_ppm = fills(880'000, 800'000);
+  truth.protocols[1].payload = Ratio::parts_per_million(937'500);
+  truth.protocols[1].fill = fills(Ratio::percent(88), Ratio::percent(80));
   truth.protocols[1].launch = Duration::nanoseconds(2500);
   truth.protocols[1].step = steps(1900, 8000);
   truth.protocols[2].name = "simple";

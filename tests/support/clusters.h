@@ -102,7 +102,7 @@ class TestCluster {
                    .calibration = calibration_,
                    .nodes = static_cast<std::uint32_t>(nodes),
                    .gpus_per_node = static_cast<std::uint32_t>(machine_.gpus),
-                   .slowdown_ppm = {},
+                   .slowdown = {},
                    .sending_limit = gpus.sending_limit,
                    .hosts = gpus.hosts}),
         world_(find_world(topology_, {.machine = machine_,

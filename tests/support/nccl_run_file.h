@@ -34,9 +34,9 @@ inline Calibration calibration_of(const NcclTruth& truth) {
   const Calibration base =
       load_collective_setting({.machine = "dgx1_v100"}, shipped_profiles()).cluster.calibration;
   Calibration calibration = known_calibration(base);
-  calibration.efficiency_ppm[LinkClass::nvlink] = 150'000;  // far from the shipped profile
-  calibration.compute_slowdown_ppm = std::llround(truth.slowdown * 1e6);
-  calibration.sm_interference_ppm = std::llround(truth.sm_interference * 1e6);
+  calibration.efficiency[LinkClass::nvlink] = Ratio::percent(15);  // far from the shipped profile
+  calibration.compute_slowdown = Ratio::parts_per_million(std::llround(truth.slowdown * 1e6));
+  calibration.sm_interference = Ratio::parts_per_million(std::llround(truth.sm_interference * 1e6));
   calibration.copy_per_tensor = Duration::picoseconds(std::llround(truth.copy_per_tensor_s * 1e12));
   calibration.copy_bandwidth = Bandwidth{std::llround(1 / truth.copy_per_byte_s)};
   return calibration;

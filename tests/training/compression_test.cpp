@@ -55,11 +55,11 @@ TEST_CASE("the rank is at most that of the matrix") {
 }
 
 TEST_CASE("top-k keeps its percentage, rounded up, and at least one element") {
-  CHECK(largest_count(1000, 10'000) == 10);
-  CHECK(largest_count(1001, 10'000) == 11);
-  CHECK(largest_count(5, 1000) == 1);
-  CHECK(largest_count(7, 1'000'000) == 7);
-  CHECK(largest_count(4'000'000'000'000, 500'000) == 2'000'000'000'000);
+  CHECK(largest_count(1000, Ratio::percent(1)) == 10);
+  CHECK(largest_count(1001, Ratio::percent(1)) == 11);
+  CHECK(largest_count(5, Ratio::parts_per_million(1'000)) == 1);
+  CHECK(largest_count(7, Ratio::one()) == 7);
+  CHECK(largest_count(4'000'000'000'000, Ratio::percent(50)) == 2'000'000'000'000);
 }
 
 TEST_CASE("error feedback keeps a whole set of gradients, PowerSGD its factors too") {
@@ -67,7 +67,7 @@ TEST_CASE("error feedback keeps a whole set of gradients, PowerSGD its factors t
                       {.name = "b", .bytes = Bytes{256}, .element_bytes = 4}},
                      2);
   CHECK(compression_state(job).count() == 64 * 288 * 4 + 256 + (64 + 288) * 2 * 4);
-  job.training.compression = {.kind = CompressionKind::topk, .kept_ppm = 10'000};
+  job.training.compression = {.kind = CompressionKind::topk, .kept = Ratio::percent(1)};
   CHECK(compression_state(job).count() == 64 * 288 * 4 + 256);
   job.training.compression = {.kind = CompressionKind::fp16};
   CHECK(compression_state(job).count() == 0);

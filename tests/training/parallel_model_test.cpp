@@ -454,7 +454,7 @@ TEST_CASE("a rank of an expert-parallel group holds some experts and computes as
 TEST_CASE("the busiest rank's experts get and compute as much more as the imbalance says") {
   const Model model = model_from(mixture);
   const ParallelModel even = parallel_model(model, {.expert = 4});
-  const ParallelModel busy = parallel_model(model, {.expert = 4, .expert_imbalance_ppm = 1'250'000});
+  const ParallelModel busy = parallel_model(model, {.expert = 4, .expert_imbalance = Ratio::percent(125)});
   for (std::size_t layer = 0; layer < even.model.layers.size(); ++layer) {
     const Layer& same = even.model.layers[layer];
     CHECK(4 * busy.model.layers[layer].forward_flops == (same.is_expert ? 5 : 4) * same.forward_flops);

@@ -17,8 +17,8 @@ using enum CommunicationUnit;
 enum ProtocolPlace : std::size_t { ll, ll128, simple };
 constexpr std::array across{LinkClass::network};
 
-std::int64_t ppm(double ratio) {
-  return std::max<std::int64_t>(std::llround(ratio * 1e6), 1);
+Ratio in_ratio(double value) {
+  return std::max(Ratio::parts_per_million(std::llround(value * 1e6)), Ratio::smallest());
 }
 
 Duration in_microseconds(double count) {
@@ -30,7 +30,7 @@ Bandwidth in_gigabytes(double count) {
 }
 
 constexpr double usual(LinkClass link_class) {
-  return static_cast<double>(usual_efficiency_ppm(link_class)) / 1e6;
+  return usual_efficiency(link_class).in_real();
 }
 
 template <ProtocolPlace protocol>
@@ -53,7 +53,7 @@ void put_step_between(Calibration& calibration, Classes, double value) {
 
 void put_fill(Calibration& calibration, ProtocolPlace protocol, Classes classes, double value) {
   for (const LinkClass link_class : classes)
-    calibration.protocols[protocol].fill_ppm[link_class] = ppm(std::min(value, 1.0));
+    calibration.protocols[protocol].fill[link_class] = in_ratio(std::min(value, 1.0));
 }
 template <ProtocolPlace protocol>
 void put_fill_in_node(Calibration& calibration, Classes in_node, double value) {
@@ -67,7 +67,7 @@ void put_fill_between(Calibration& calibration, Classes, double value) {
 // No wire carries more than its rate.
 void put_efficiency(Calibration& calibration, Classes classes, double value) {
   for (const LinkClass link_class : classes)
-    calibration.efficiency_ppm[link_class] = ppm(std::min(value, 1.0));
+    calibration.efficiency[link_class] = in_ratio(std::min(value, 1.0));
 }
 void put_efficiency_in_node(Calibration& calibration, Classes in_node, double value) {
   put_efficiency(calibration, in_node, value);
@@ -87,17 +87,16 @@ AlgorithmCost& algorithm_of(Calibration& calibration, const char* name) {
 
 // With the NIC's own share, which stands before it in the table, no more than the NIC.
 void put_algorithm_efficiency(Calibration& calibration, const char* name, double value) {
-  const std::int64_t network = calibration.efficiency_ppm.at(LinkClass::network);
-  const std::int64_t most = million * million / network;
-  algorithm_of(calibration, name).efficiency_ppm = std::min(ppm(std::min(value, 2.0)), most);
+  const Ratio most = divided_down(Ratio::one(), calibration.efficiency.at(LinkClass::network));
+  algorithm_of(calibration, name).efficiency = std::min(in_ratio(std::min(value, 2.0)), most);
 }
 
 // Of both algorithms that go up and down the double binary tree; the switch's stands before it in the table.
 void put_tree_steps(Calibration& calibration, Classes, double value) {
-  algorithm_of(calibration, "tree").step_ppm = ppm(value);
+  algorithm_of(calibration, "tree").step_scale = in_ratio(value);
   for (AlgorithmCost& algorithm : calibration.algorithms)
     if (algorithm.name == "nvls_tree")
-      algorithm.step_ppm = ppm(value);
+      algorithm.step_scale = in_ratio(value);
 }
 
 constexpr std::array constants{
@@ -184,7 +183,7 @@ std::vector<LinkClass> classes_in_node(const MachineSpec& machine) {
 
 Calibration blank_communication(Calibration base) {
   base.collective_launch = Duration::zero();
-  base.efficiency_ppm.clear();
+  base.efficiency.clear();
   base.algorithms.clear();
   base.peer = {};
   base.channel_start = Duration::zero();
@@ -195,9 +194,9 @@ Calibration blank_communication(Calibration base) {
   base.fitted.reset();
   base.protocols.assign(3, {});
   base.protocols[communication::ll].name = "ll";
-  base.protocols[communication::ll].payload_ppm = 500'000;
+  base.protocols[communication::ll].payload = Ratio::percent(50);
   base.protocols[communication::ll128].name = "ll128";
-  base.protocols[communication::ll128].payload_ppm = 937'500;
+  base.protocols[communication::ll128].payload = Ratio::parts_per_million(937'500);
   base.protocols[communication::simple].name = "simple";
   return base;
 }

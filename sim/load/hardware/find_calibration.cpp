@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 // A library that fills less than this of a NIC waits for something else.
-constexpr std::int64_t wire_limited_ppm = 500'000;
+constexpr Ratio wire_limited = Ratio::percent(50);
 
 // Nothing is known: the wire as it is, and no cost beyond it.
 Calibration neutral_calibration() {
@@ -69,20 +69,17 @@ Bandwidth nic_bandwidth(const MachineSpec& machine) {
 // the usual share, if that is less.
 void keep_host_rate(const MachineSpec& here, const MachineSpec& there, Calibration& calibration,
                     std::vector<std::string>& remarks) {
-  const auto found = calibration.efficiency_ppm.find(LinkClass::network);
+  const auto found = calibration.efficiency.find(LinkClass::network);
   const Bandwidth wire_here = nic_bandwidth(here);
   const Bandwidth wire_there = nic_bandwidth(there);
-  if (found == calibration.efficiency_ppm.end() || found->second >= wire_limited_ppm ||
-      wire_here == wire_there || wire_here == Bandwidth{0} || wire_there == Bandwidth{0})
+  if (found == calibration.efficiency.end() || found->second >= wire_limited || wire_here == wire_there ||
+      wire_here == Bandwidth{0} || wire_there == Bandwidth{0})
     return;
-  const Unsigned128 rate =
-      static_cast<Unsigned128>(wire_there.count()) * static_cast<Unsigned128>(found->second);
-  const Unsigned128 share = rate / static_cast<Unsigned128>(wire_here.count());
-  const auto usual = static_cast<Unsigned128>(usual_efficiency_ppm(LinkClass::network));
-  found->second = std::max<std::int64_t>(static_cast<std::int64_t>(std::min(share, usual)), 1);
-  remarks.push_back(fmt::format(
-      "the host's {} over network links is kept as a rate",
-      format_bandwidth(Bandwidth{static_cast<std::int64_t>(rate / static_cast<Unsigned128>(million))})));
+  remarks.push_back(fmt::format("the host's {} over network links is kept as a rate",
+                                format_bandwidth(scaled_down(wire_there, found->second))));
+  const auto share = Ratio::parts_per_million(arithmetic::product_divided_down(
+      wire_there.count(), found->second.parts_per_million(), wire_here.count()));
+  found->second = std::clamp(share, Ratio::smallest(), usual_efficiency(LinkClass::network));
 }
 
 std::string in_brackets(const std::vector<std::string>& remarks) {

@@ -21,8 +21,8 @@ constexpr Bandwidth fastest{1'000'000'000'000'000};
 constexpr Duration longest = Duration::seconds(1);
 constexpr std::int64_t most_draw = million;  // milliwatts
 
-std::int64_t count_of(std::int64_t value) {
-  return value;
+std::int64_t count_of(Ratio value) {
+  return value.parts_per_million();
 }
 std::int64_t count_of(Duration value) {
   return value.picoseconds();
@@ -34,8 +34,8 @@ std::int64_t count_of(Milliwatts value) {
   return value.count;
 }
 
-void assign(std::int64_t& place, std::int64_t count) {
-  place = count;
+void assign(Ratio& place, std::int64_t count) {
+  place = Ratio::parts_per_million(count);
 }
 void assign(Duration& place, std::int64_t count) {
   place = Duration::picoseconds(count);
@@ -47,7 +47,7 @@ void assign(Milliwatts& place, std::int64_t count) {
   place = Milliwatts{count};
 }
 
-constexpr ConstantUnit unit_of(const std::int64_t*) {
+constexpr ConstantUnit unit_of(const Ratio*) {
   return ConstantUnit::ratio;
 }
 constexpr ConstantUnit unit_of(const Duration*) {
@@ -71,52 +71,52 @@ constexpr KernelConstantField field(std::string_view section, std::string_view k
 template <auto part>
 constexpr auto product_fields(std::string_view section) {
   using P = ProductConstants;
-  return std::array{field<part, &P::efficiency_ppm>(section, "efficiency"),
+  return std::array{field<part, &P::efficiency>(section, "efficiency"),
                     field<part, &P::operands>(section, "operands"),
-                    field<part, &P::operand_loss_ppm>(section, "operand_loss"),
+                    field<part, &P::operand_loss>(section, "operand_loss"),
                     field<part, &P::tile>(section, "tile"),
-                    field<part, &P::whole_waves_ppm>(section, "whole_waves"),
-                    field<part, &P::memory_efficiency_ppm>(section, "memory_efficiency"),
+                    field<part, &P::whole_waves>(section, "whole_waves"),
+                    field<part, &P::memory_efficiency>(section, "memory_efficiency"),
                     field<part, &P::memory_of_sm>(section, "memory_of_sm"),
-                    field<part, &P::overlap_loss_ppm>(section, "overlap_loss"),
-                    field<part, &P::split_traffic_ppm>(section, "split_traffic"),
+                    field<part, &P::overlap_loss>(section, "overlap_loss"),
+                    field<part, &P::split_traffic>(section, "split_traffic"),
                     field<part, &P::split>(section, "split"),
                     field<part, &P::start>(section, "start"),
-                    field<part, &P::across_ppm>(section, "across"),
-                    field<part, &P::across_wide_ppm>(section, "across_wide"),
+                    field<part, &P::across>(section, "across"),
+                    field<part, &P::across_wide>(section, "across_wide"),
                     field<part, &P::draw>(section, "draw")};
 }
 
 template <auto part>
 constexpr auto convolution_fields(std::string_view section) {
   using C = ConvolutionConstants;
-  return std::array{field<part, &C::forward_ppm>(section, "forward"),
-                    field<part, &C::by_data_ppm>(section, "by_data"),
-                    field<part, &C::by_weights_ppm>(section, "by_weights"),
-                    field<part, &C::winograd_ppm>(section, "winograd"),
-                    field<part, &C::large_winograd_ppm>(section, "large_winograd"),
-                    field<part, &C::transform_ppm>(section, "transform")};
+  return std::array{field<part, &C::forward>(section, "forward"),
+                    field<part, &C::by_data>(section, "by_data"),
+                    field<part, &C::by_weights>(section, "by_weights"),
+                    field<part, &C::winograd>(section, "winograd"),
+                    field<part, &C::large_winograd>(section, "large_winograd"),
+                    field<part, &C::transform>(section, "transform")};
 }
 
 constexpr auto attention_fields() {
   using A = AttentionConstants;
   constexpr auto part = &KernelConstants::attention;
   constexpr std::string_view section = "attention";
-  return std::array{field<part, &A::efficiency_ppm>(section, "efficiency"),
-                    field<part, &A::backward_efficiency_ppm>(section, "backward_efficiency"),
-                    field<part, &A::softmax_ppm>(section, "softmax"),
+  return std::array{field<part, &A::efficiency>(section, "efficiency"),
+                    field<part, &A::backward_efficiency>(section, "backward_efficiency"),
+                    field<part, &A::softmax>(section, "softmax"),
                     field<part, &A::block>(section, "block"),
                     field<part, &A::backward_block>(section, "backward_block"),
-                    field<part, &A::whole_waves_ppm>(section, "whole_waves"),
-                    field<part, &A::alone_ppm>(section, "alone"),
-                    field<part, &A::memory_efficiency_ppm>(section, "memory_efficiency"),
-                    field<part, &A::rotation_ppm>(section, "rotation"),
+                    field<part, &A::whole_waves>(section, "whole_waves"),
+                    field<part, &A::alone>(section, "alone"),
+                    field<part, &A::memory_efficiency>(section, "memory_efficiency"),
+                    field<part, &A::rotation>(section, "rotation"),
                     field<part, &A::start>(section, "start")};
 }
 
 constexpr auto memory_fields() {
   constexpr auto part = &KernelConstants::memory;
-  return std::array{field<part, &MemoryConstants::efficiency_ppm>("memory", "efficiency"),
+  return std::array{field<part, &MemoryConstants::efficiency>("memory", "efficiency"),
                     field<part, &MemoryConstants::start>("memory", "start")};
 }
 
@@ -165,7 +165,7 @@ std::int64_t read_power(const JsonReader& json) {
 std::int64_t read_constant(const KernelConstantField& field, const JsonReader& json) {
   switch (field.unit) {
     case ConstantUnit::ratio:
-      return parts_per_million(json, divides(field) ? rate_ratio : any_ratio, "a ratio");
+      return ratio(json, divides(field) ? rate_ratio : any_ratio, "a ratio").parts_per_million();
     case ConstantUnit::time:
       return read_time(json);
     case ConstantUnit::bandwidth:
@@ -186,7 +186,7 @@ std::optional<JsonReader> value_of(const KernelConstantField& field, const JsonR
 Json text_of(const KernelConstantField& field, std::int64_t count) {
   switch (field.unit) {
     case ConstantUnit::ratio:
-      return static_cast<double>(count) / static_cast<double>(million);
+      return Ratio::parts_per_million(count).in_real();
     case ConstantUnit::time:
       return exact_text(Duration::picoseconds(count));
     case ConstantUnit::bandwidth:

@@ -172,9 +172,9 @@ PartProfile open_nearest(const Names& names, const Place& place, std::vector<std
 }
 
 // Half as far from 1 again, in logarithms: no time is below zero.
-std::int64_t wider(std::int64_t residual_ppm) {
-  const double ratio = 1 + static_cast<double>(residual_ppm) / static_cast<double>(million);
-  return std::llround((ratio * std::sqrt(ratio) - 1) * static_cast<double>(million));
+Ratio wider(Ratio residual) {
+  const double ratio = 1 + residual.in_real();
+  return Ratio::parts_per_million(std::llround((ratio * std::sqrt(ratio) - 1) * 1e6));
 }
 
 // The widest of the parts' bands for each size.
@@ -184,8 +184,8 @@ std::vector<ResidualBand> widest_bands(const MachineParts& parts) {
     if (bands.empty())
       bands = part.residuals;
     for (std::size_t i = 0; i < std::min(bands.size(), part.residuals.size()); ++i) {
-      bands[i].low_ppm = std::min(bands[i].low_ppm, part.residuals[i].low_ppm);
-      bands[i].high_ppm = std::max(bands[i].high_ppm, part.residuals[i].high_ppm);
+      bands[i].low = std::min(bands[i].low, part.residuals[i].low);
+      bands[i].high = std::max(bands[i].high, part.residuals[i].high);
     }
   }
   if (!parts.remarks.empty())
@@ -208,7 +208,7 @@ double value_of(const PartProfile& part, const CommunicationConstant& constant) 
 }
 
 void widen(std::vector<ResidualBand>& bands) {
-  for (ResidualBand& band : bands) band = {wider(band.low_ppm), wider(band.high_ppm), band.from};
+  for (ResidualBand& band : bands) band = {wider(band.low), wider(band.high), band.from};
 }
 
 PartNames parts_of(const MachineSpec& machine, std::int64_t compute_capability, const std::string& network) {

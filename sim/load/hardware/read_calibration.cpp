@@ -41,9 +41,8 @@ std::map<LinkClass, T> read_by_class(const std::optional<JsonReader>& json, Read
 }
 
 // A NIC carries its rate at most.
-std::int64_t read_share(const JsonReader& json, LinkClass link_class) {
-  return parts_per_million(json, link_class == LinkClass::network ? network_share_range : share_range,
-                           "of the wire");
+Ratio read_share(const JsonReader& json, LinkClass link_class) {
+  return ratio(json, link_class == LinkClass::network ? network_share_range : share_range, "of the wire");
 }
 
 // What a library pays once for a collective, a step or a tensor: sums of it stay within 64 bits.
@@ -68,13 +67,13 @@ Duration cost_or(const JsonReader& json, std::string_view key) {
 ProtocolCost read_protocol(const JsonReader& json) {
   ProtocolCost protocol;
   protocol.name = json.required("name").text();
-  protocol.payload_ppm = parts_per_million_or(json, "payload", million, {0.001, 1});
+  protocol.payload = ratio_or(json, "payload", Ratio::one(), {0.001, 1});
   if (const auto limits = json.optional("most_bandwidth")) {
     for (const JsonReader& limit : limits->elements()) {
       protocol.most_bandwidth.push_back(limit.bandwidth());
     }
   }
-  protocol.fill_ppm = read_by_class<std::int64_t>(json.optional("fill"), read_share);
+  protocol.fill = read_by_class<Ratio>(json.optional("fill"), read_share);
   protocol.launch = cost_or(json, "launch");
   protocol.step = read_by_class<Duration>(json.optional("step"), read_step_cost);
   json.finish();
@@ -96,9 +95,9 @@ std::vector<ProtocolCost> read_protocols(const JsonReader& json) {
 // with the NIC's own share it is no more than the NIC.
 void check_within_the_wire(const JsonReader& json, const AlgorithmCost& algorithm,
                            const Calibration& calibration) {
-  const auto network = calibration.efficiency_ppm.find(LinkClass::network);
-  if (network != calibration.efficiency_ppm.end() &&
-      algorithm.efficiency_ppm > million * million / std::max<std::int64_t>(network->second, 1))
+  const auto network = calibration.efficiency.find(LinkClass::network);
+  if (network != calibration.efficiency.end() &&
+      algorithm.efficiency > divided_down(Ratio::one(), std::max(network->second, Ratio::smallest())))
     json.required("efficiency")
         .expected("at most what makes 1 with link_efficiency/network: no NIC carries more than its rate");
 }
@@ -107,8 +106,8 @@ AlgorithmCost read_algorithm(const JsonReader& json) {
   AlgorithmCost algorithm;
   algorithm.name = json.required("name").one_of(Registry<Collective>::names());
   algorithm.launch = cost_or(json, "launch");
-  algorithm.step_ppm = parts_per_million_or(json, "step_scale", million, {0.001, 1000});
-  algorithm.efficiency_ppm = parts_per_million_or(json, "efficiency", million, share_range);
+  algorithm.step_scale = ratio_or(json, "step_scale", Ratio::one(), {0.001, 1000});
+  algorithm.efficiency = ratio_or(json, "efficiency", Ratio::one(), share_range);
   json.finish();
   return algorithm;
 }
@@ -139,11 +138,10 @@ ResidualBand read_band(const JsonReader& json) {
   if (const auto from = json.optional("from")) {
     band.from = from->bytes();
   }
-  band.low_ppm = parts_per_million(json.required("low"), residual_range, "measured over predicted, minus 1");
-  band.high_ppm =
-      parts_per_million(json.required("high"), residual_range, "measured over predicted, minus 1");
+  band.low = ratio(json.required("low"), residual_range, "measured over predicted, minus 1");
+  band.high = ratio(json.required("high"), residual_range, "measured over predicted, minus 1");
   json.finish();
-  if (band.low_ppm > band.high_ppm) {
+  if (band.low > band.high) {
     json.problem("expected low to be at most high");
   }
   return band;
@@ -195,9 +193,9 @@ std::vector<ResidualBand> read_residual_bands(const JsonReader& json) {
 }
 
 void read_computing(const JsonReader& json, Calibration& calibration) {
-  calibration.compute_slowdown_ppm = parts_per_million_if_stated(json, "compute_slowdown", slowdown_range);
-  calibration.sm_interference_ppm = parts_per_million_if_stated(json, "sm_interference", {0, 100});
-  calibration.rank_variation_ppm = parts_per_million_if_stated(json, "rank_variation", {0, 1});
+  calibration.compute_slowdown = ratio_if_stated(json, "compute_slowdown", slowdown_range);
+  calibration.sm_interference = ratio_if_stated(json, "sm_interference", {0, 100});
+  calibration.rank_variation = ratio_if_stated(json, "rank_variation", {0, 1});
   if (const auto copy = json.optional("gradient_copy")) {
     read_gradient_copy(*copy, calibration);
   }
@@ -215,7 +213,7 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.shared_channel_start = shared_start ? shared_start->duration() : calibration.channel_start;
   if (const auto copies = json.optional("own_copy_channel_bandwidth"))
     calibration.own_copy_channel_bandwidth = copies->bandwidth();
-  calibration.efficiency_ppm = read_by_class<std::int64_t>(json.optional("link_efficiency"), read_share);
+  calibration.efficiency = read_by_class<Ratio>(json.optional("link_efficiency"), read_share);
   calibration.protocols = read_protocols(json.required("protocols"));
   if (const auto algorithms = json.optional("algorithms")) {
     for (const JsonReader& element : algorithms->elements()) {
@@ -232,7 +230,7 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   }
   read_computing(json, calibration);
   calibration.core_time_per_byte_ps = per_byte_or_zero(json, "core_time_per_byte");
-  calibration.core_share_ppm = parts_per_million_or(json, "core_share", million / 2, {0.01, 0.99});
+  calibration.core_share = ratio_or(json, "core_share", Ratio::percent(50), {0.01, 0.99});
   calibration.core_wait = cost_or(json, "core_wait");
   calibration.unhidden_per_byte_ps = per_byte_or_zero(json, "unhidden_per_byte");
   if (const auto residuals = json.optional("residuals")) {

@@ -58,9 +58,9 @@ std::map<Precision, T> read_by_precision(const JsonReader& json, Read read) {
 Curve read_curve(const JsonReader& json) {
   Curve curve;
   for (const JsonReader& element : json.elements()) {
-    curve.push_back({.flops = element.required("flops").flops(),
-                     .parts_per_million = parts_per_million(element.required("efficiency"), efficiency_range,
-                                                            "achieved over peak")});
+    curve.push_back(
+        {.flops = element.required("flops").flops(),
+         .efficiency = ratio(element.required("efficiency"), efficiency_range, "achieved over peak")});
     element.finish();
     if (curve.size() > 1 && curve[curve.size() - 2].flops >= curve.back().flops) {
       element.problem("expected points in ascending order of flops");
@@ -122,7 +122,7 @@ void read_kernels(const JsonReader& json, const Place& place, std::string_view v
                                gpu.name, choice.name));
   }
   if (gpu.kernels && json.optional("memory_efficiency"))
-    gpu.kernels->memory.efficiency_ppm = gpu.memory_efficiency_ppm;
+    gpu.kernels->memory.efficiency = gpu.memory_efficiency;
 }
 
 FlopRate read_peak(const JsonReader& json) {
@@ -141,8 +141,7 @@ void read_memory(const JsonReader& json, GpuSpec& gpu) {
       (gpu.memory_bandwidth < slowest_memory || gpu.memory_bandwidth > fastest_memory)) {
     bandwidth.expected("a bandwidth from 1 MB/s to 1 PB/s");
   }
-  gpu.memory_efficiency_ppm =
-      parts_per_million_or(json, "memory_efficiency", gpu.memory_efficiency_ppm, efficiency_range);
+  gpu.memory_efficiency = ratio_or(json, "memory_efficiency", gpu.memory_efficiency, efficiency_range);
   if (const auto cache = json.optional("l2")) {
     gpu.l2 = cache->bytes();
   }

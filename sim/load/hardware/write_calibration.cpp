@@ -14,9 +14,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The nearest double of k / 10^6 prints as that decimal and reads back to k.
-double ratio(std::int64_t parts) {
-  return static_cast<double>(parts) / static_cast<double>(million);
+double in_real(Ratio ratio) {
+  return ratio.in_real();
 }
 
 template <class T, class Write>
@@ -31,9 +30,9 @@ ordered_json write_by_class(const std::map<LinkClass, T>& values, Write write) {
 ordered_json write_protocols(const std::vector<ProtocolCost>& protocols) {
   ordered_json json = ordered_json::array();
   for (const ProtocolCost& protocol : protocols) {
-    ordered_json entry{{"name", protocol.name}, {"payload", ratio(protocol.payload_ppm)}};
-    if (!protocol.fill_ppm.empty()) {
-      entry["fill"] = write_by_class(protocol.fill_ppm, ratio);
+    ordered_json entry{{"name", protocol.name}, {"payload", in_real(protocol.payload)}};
+    if (!protocol.fill.empty()) {
+      entry["fill"] = write_by_class(protocol.fill, in_real);
     }
     for (const Bandwidth limit : protocol.most_bandwidth) {
       entry["most_bandwidth"].push_back(exact_text(limit));
@@ -50,8 +49,8 @@ ordered_json write_algorithms(const std::vector<AlgorithmCost>& algorithms) {
   for (const AlgorithmCost& algorithm : algorithms) {
     json.push_back({{"name", algorithm.name},
                     {"launch", exact_text(algorithm.launch)},
-                    {"step_scale", ratio(algorithm.step_ppm)},
-                    {"efficiency", ratio(algorithm.efficiency_ppm)}});
+                    {"step_scale", in_real(algorithm.step_scale)},
+                    {"efficiency", in_real(algorithm.efficiency)}});
   }
   return json;
 }
@@ -72,7 +71,7 @@ ordered_json write_fitted(const FittedRange& fitted) {
 }
 
 ordered_json write_residual(const ResidualBand& band) {
-  return {{"low", ratio(band.low_ppm)}, {"high", ratio(band.high_ppm)}};
+  return {{"low", in_real(band.low)}, {"high", in_real(band.high)}};
 }
 
 }  // namespace
@@ -88,13 +87,13 @@ ordered_json write_residual_bands(const std::vector<ResidualBand>& bands) {
 }
 
 void write_computing(const Calibration& calibration, ordered_json& json) {
-  const auto write_if_measured = [&](const char* key, const std::optional<std::int64_t>& ppm) {
-    if (ppm)
-      json[key] = ratio(*ppm);
+  const auto write_if_measured = [&](const char* key, const std::optional<Ratio>& ratio) {
+    if (ratio)
+      json[key] = in_real(*ratio);
   };
-  write_if_measured("compute_slowdown", calibration.compute_slowdown_ppm);
-  write_if_measured("sm_interference", calibration.sm_interference_ppm);
-  write_if_measured("rank_variation", calibration.rank_variation_ppm);
+  write_if_measured("compute_slowdown", calibration.compute_slowdown);
+  write_if_measured("sm_interference", calibration.sm_interference);
+  write_if_measured("rank_variation", calibration.rank_variation);
   json["gradient_copy"] = {{"per_tensor", exact_text(calibration.copy_per_tensor)}};
   if (calibration.copy_bandwidth) {
     json["gradient_copy"]["bandwidth"] = exact_text(*calibration.copy_bandwidth);
@@ -109,7 +108,7 @@ ordered_json write_calibration(const Calibration& calibration) {
   json["shared_channel_start"] = exact_text(calibration.shared_channel_start);
   if (calibration.own_copy_channel_bandwidth)
     json["own_copy_channel_bandwidth"] = exact_text(*calibration.own_copy_channel_bandwidth);
-  json["link_efficiency"] = write_by_class(calibration.efficiency_ppm, ratio);
+  json["link_efficiency"] = write_by_class(calibration.efficiency, in_real);
   json["protocols"] = write_protocols(calibration.protocols);
   if (!calibration.algorithms.empty()) {
     json["algorithms"] = write_algorithms(calibration.algorithms);
@@ -120,7 +119,7 @@ ordered_json write_calibration(const Calibration& calibration) {
     json["library_version"] = nccl_version_text(calibration.library_version);
   }
   json["core_time_per_byte"] = exact_text(Duration::picoseconds(calibration.core_time_per_byte_ps));
-  json["core_share"] = ratio(calibration.core_share_ppm);
+  json["core_share"] = in_real(calibration.core_share);
   if (calibration.core_wait > Duration::zero())
     json["core_wait"] = exact_text(calibration.core_wait);
   json["unhidden_per_byte"] = exact_text(Duration::picoseconds(calibration.unhidden_per_byte_ps));

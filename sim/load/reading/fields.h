@@ -3,7 +3,7 @@
 // Fields of a JSON object that may be left out: the value that stands there, else the default.
 //
 // Ratios become whole parts per million here, once, so that nothing behind load is a floating-point number
-// (rounding half up).
+// (Ratio; half of a part rounds up).
 
 #include <cmath>
 #include <cstdint>
@@ -55,21 +55,20 @@ inline std::string name_or(const JsonReader& json, std::string_view key, std::st
   return found ? found->one_of(valid) : fallback;
 }
 
-inline std::int64_t parts_per_million(const JsonReader& json, RatioRange range, std::string_view meaning) {
-  const double ratio = json.number(range.minimum, range.maximum, meaning);
-  return static_cast<std::int64_t>(std::floor(ratio * static_cast<double>(million) + 0.5));
+inline Ratio ratio(const JsonReader& json, RatioRange range, std::string_view meaning) {
+  const double stated = json.number(range.minimum, range.maximum, meaning);
+  return Ratio::parts_per_million(
+      static_cast<std::int64_t>(std::floor(stated * static_cast<double>(million) + 0.5)));
 }
 
-inline std::int64_t parts_per_million_or(const JsonReader& json, std::string_view key, std::int64_t fallback,
-                                         RatioRange range) {
+inline Ratio ratio_or(const JsonReader& json, std::string_view key, Ratio fallback, RatioRange range) {
   const auto found = json.optional(key);
-  return found ? parts_per_million(*found, range, "a ratio") : fallback;
+  return found ? ratio(*found, range, "a ratio") : fallback;
 }
 
-inline std::optional<std::int64_t> parts_per_million_if_stated(const JsonReader& json, std::string_view key,
-                                                               RatioRange range) {
+inline std::optional<Ratio> ratio_if_stated(const JsonReader& json, std::string_view key, RatioRange range) {
   const auto found = json.optional(key);
-  return found ? std::optional(parts_per_million(*found, range, "a ratio")) : std::nullopt;
+  return found ? std::optional(ratio(*found, range, "a ratio")) : std::nullopt;
 }
 
 // False where reading the quantity has recorded a problem already: one mistake is one line.

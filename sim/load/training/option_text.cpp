@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t highest_rank = 1024;
-constexpr double ppm_per_percent = 10'000;
+constexpr auto parts_per_percent = static_cast<double>(Ratio::percent(1).parts_per_million());
 
 // The number behind `prefix`; nothing when there is anything else.
 template <class Number>
@@ -45,9 +45,10 @@ std::optional<Compression> parse_compression(std::string_view text) {
   if (!(percent > 0 && percent <= 100)) {
     return std::nullopt;
   }
-  const auto kept = static_cast<std::int64_t>(std::floor(percent * ppm_per_percent + 0.5));
-  return kept > 0 ? std::optional(Compression{.kind = CompressionKind::topk, .kept_ppm = kept})
-                  : std::nullopt;
+  const auto kept =
+      Ratio::parts_per_million(static_cast<std::int64_t>(std::floor(percent * parts_per_percent + 0.5)));
+  return kept > Ratio{} ? std::optional(Compression{.kind = CompressionKind::topk, .kept = kept})
+                        : std::nullopt;
 }
 
 std::optional<Recompute> parse_recompute(std::string_view text) {
@@ -96,7 +97,8 @@ std::string text_of(const Compression& compression) {
     case CompressionKind::powersgd:
       return fmt::format("powersgd_{}", compression.rank);
     case CompressionKind::topk:
-      return fmt::format("topk_{}", static_cast<double>(compression.kept_ppm) / ppm_per_percent);
+      return fmt::format("topk_{}",
+                         static_cast<double>(compression.kept.parts_per_million()) / parts_per_percent);
     default:
       return form_of(compression.kind);
   }

@@ -360,8 +360,7 @@ void read_options(const JsonReader& json, Layout& layout) {
       spelled_or(json, "tensor_parallel_overlap", degrees.tensor_overlap, tensor_overlap_spellings);
   if (const auto multiple = json.optional("vocabulary_multiple"))
     degrees.vocabulary_multiple = multiple->integer(1, million);
-  degrees.expert_imbalance_ppm =
-      parts_per_million_or(json, "expert_imbalance", degrees.expert_imbalance_ppm, {1, 1000});
+  degrees.expert_imbalance = ratio_or(json, "expert_imbalance", degrees.expert_imbalance, {1, 1000});
 }
 
 }  // namespace

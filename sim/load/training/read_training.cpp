@@ -384,9 +384,9 @@ void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts
 ComputeSpec read_compute(const JsonReader& json, const Place& place, const ComputeFacts& facts) {
   ComputeSpec compute;
   read_kernels(json, place, facts, compute);
-  compute.scale_ppm = parts_per_million_or(json, "scale", compute.scale_ppm, {0.000001, 1000});
+  compute.scale = ratio_or(json, "scale", compute.scale, {0.000001, 1000});
   if (const auto slowdown = json.optional("slowdown_during_communication")) {
-    compute.slowdown_during_communication_ppm = parts_per_million(*slowdown, {1, 100}, "a ratio");
+    compute.slowdown_during_communication = ratio(*slowdown, {1, 100}, "a ratio");
   }
   compute.anchor = read_anchor(json.optional("anchor"));
   if (compute.anchor && json.optional("scale")) {

@@ -6,9 +6,9 @@ namespace lockstep {
 
 Bandwidth leaf_width(const Topology& topology, std::uint32_t ports) {
   const Bandwidth port = topology.effective(LinkClass::network, topology.nic_bandwidth(0));
-  const auto oversubscription_ppm = static_cast<std::int64_t>(topology.fabric().oversubscription * 1e6 + 0.5);
-  const std::int64_t all = (port * ports).count();
-  return Bandwidth{std::max<std::int64_t>(all / oversubscription_ppm * 1'000'000, 1)};
+  const auto oversubscription =
+      Ratio::parts_per_million(static_cast<std::int64_t>(topology.fabric().oversubscription * 1e6 + 0.5));
+  return std::max(divided_in_millions(port * ports, oversubscription), Bandwidth{1});
 }
 
 std::uint32_t nodes_per_leaf(const Topology& topology, std::uint32_t ports_per_node) {

@@ -59,7 +59,9 @@ std::string timeout_text(const TimedOut& timed_out) {
 }
 
 std::string range_text(const LogRange& range) {
-  const auto percent = [](double end) { return static_cast<double>(to_ppm(end) - million) / 1e4; };
+  const auto percent = [](double end) {
+    return static_cast<double>((to_ratio(end) - Ratio::one()).parts_per_million()) / 1e4;
+  };
   return fmt::format("{:+.1f} to {:+.1f} %", percent(range.low), percent(range.high));
 }
 

@@ -18,10 +18,10 @@ namespace {
 
 // What a library gets out of some wires, of one class and in one direction.
 Bandwidth carried(const ClusterSpec& cluster, const LinkSpec& link, std::int64_t count) {
-  const auto& efficiency = cluster.calibration.efficiency_ppm;
+  const auto& efficiency = cluster.calibration.efficiency;
   const auto found = efficiency.find(link.link_class);
-  const std::int64_t ppm = found == efficiency.end() ? million : found->second;
-  return Bandwidth{arithmetic::product_divided_up(link.bandwidth.count() * count, ppm, million)};
+  const Ratio filled = found == efficiency.end() ? Ratio::one() : found->second;
+  return Bandwidth{scaled_up(link.bandwidth.count() * count, filled)};
 }
 
 // All that reaches a GPU inside its node: no more of a collective of the node's GPUs arrives.
@@ -110,7 +110,7 @@ class PassPricer {
 
 bool may_take_less_than_priced(const Scenario& scenario) {
   const bool has_lengths = scenario.input && scenario.input->lengths;
-  const auto is_faster = [](const Straggler& straggler) { return straggler.slowdown_ppm < million; };
+  const auto is_faster = [](const Straggler& straggler) { return straggler.slowdown < Ratio::one(); };
   const std::vector<Straggler>& stragglers = scenario.cluster.stragglers;
   return has_jitter(scenario) || has_lengths || strategy_of(scenario).is_asynchronous ||
          std::any_of(stragglers.begin(), stragglers.end(), is_faster);

@@ -93,7 +93,7 @@ class LayoutSearch {
     if (anchored_) {
       scenario.compute.anchor.reset();
       scenario.compute.is_anchored = true;
-      scenario.compute.device_ppm = anchored_->device_ppm;
+      scenario.compute.device_scale = anchored_->device_scale;
     }
     return scenario;
   }

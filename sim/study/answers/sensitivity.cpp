@@ -61,7 +61,7 @@ void halve_latencies(Scenario& scenario) {
 }
 
 void halve_compute(Scenario& scenario) {
-  scenario.compute.scale_ppm /= 2;
+  scenario.compute.scale = share(scenario.compute.scale, 2);
 }
 
 void double_memory_bandwidth(Scenario& scenario) {

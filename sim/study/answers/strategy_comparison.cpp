@@ -39,7 +39,7 @@ Entry with_collectives(const Scenario& scenario) {
   Entry entry{.setup = {}, .sent_per_gpu = report.communication.bytes_per_gpu};
   entry.setup.run.workers = scenario.cluster.ranks();
   entry.setup.input = {.rule = is_local ? UpdateRule::averaged : UpdateRule::reduced,
-                       .slowdown_ppm = slowdown_by_rank(scenario),
+                       .slowdown = slowdown_by_rank(scenario),
                        .step = {.until_backward = computing},
                        .local_steps = local_steps,
                        .all_reduce = report.breakdown.exposed_communication * local_steps};

@@ -95,7 +95,7 @@ class Cells {
       Prediction prediction = variants_.predict(load_cell(cell));
       drop_lists(prediction.report);
       const ComputeSpec& compute = prediction.scenario.compute;
-      ran.is_transferred = compute.single_gpu_iteration && compute.transfer_ppm > 0;
+      ran.is_transferred = compute.single_gpu_iteration && compute.transfer > Ratio{};
       ran.row.results = pick_results(to_json(prediction.report, prediction.scenario), keys_);
     } catch (const ConfigError& error) {
       ran.row.error = one_line(error.problems);

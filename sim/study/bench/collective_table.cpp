@@ -188,8 +188,7 @@ std::vector<CollectiveRow> CollectiveBench::predict(std::span<const CollectiveQu
   for (const CollectiveQuery& query : queries) collectives.push_back(ask(query));
   if (stands_for_others(collectives))
     return CollectiveBench(unfolded(scenario_)).predict(queries);
-  const std::vector<Duration> times =
-      with_file(scenario_, [&] { return times_of_accepted(collectives); });
+  const std::vector<Duration> times = with_file(scenario_, [&] { return times_of_accepted(collectives); });
   std::vector<CollectiveRow> rows;
   for (std::size_t i = 0; i < times.size(); ++i) rows.push_back(row_of(collectives[i], times[i]));
   return rows;
@@ -230,8 +229,8 @@ CollectiveRow CollectiveBench::row_of(const Asked& asked, Duration time) const {
   row.busbw = on_the_bus(row.algbw, bus_factor(asked.op, cluster_->world.ranks()));
   // The residual is measured over predicted, so it scales the prediction itself.
   if (const auto residual = scenario_.cluster.calibration.communication_residual(row.size)) {
-    row.low = scaled(row.time, million + residual->low_ppm, million);
-    row.high = scaled(row.time, million + residual->high_ppm, million);
+    row.low = scaled(row.time, Ratio::one() + residual->low);
+    row.high = scaled(row.time, Ratio::one() + residual->high);
   }
   return row;
 }

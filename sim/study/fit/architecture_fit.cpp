@@ -92,7 +92,7 @@ class SectionFitter {
     for (ProductConstants* products : {&light.tensor, &light.vector}) {
       products->tile = Duration::nanoseconds(100);
       products->operands = Bandwidth{20'000'000'000};
-      products->whole_waves_ppm = 900'000;
+      products->whole_waves = Ratio::percent(90);
     }
     std::vector<double> best;
     double least = 0;
@@ -249,8 +249,8 @@ std::vector<std::string> TellingRows::warnings() const {
     lines.push_back(
         fmt::format("{} rows tell how long their host took to start a kernel, and were left out", hidden_));
   if (cached_ > 0)
-    lines.push_back(fmt::format("{} rows are faster than memory, so their operands stayed in the cache: left out",
-                                cached_));
+    lines.push_back(fmt::format(
+        "{} rows are faster than memory, so their operands stayed in the cache: left out", cached_));
   return lines;
 }
 

@@ -35,6 +35,10 @@ Duration rounded(Duration duration) {
   return Duration::picoseconds(rounded(duration.picoseconds()));
 }
 
+Ratio rounded(Ratio ratio) {
+  return Ratio::parts_per_million(rounded(ratio.parts_per_million()));
+}
+
 Bandwidth rounded(Bandwidth bandwidth) {
   return Bandwidth{rounded(bandwidth.count())};
 }
@@ -51,27 +55,28 @@ void round_known(std::optional<T>& value) {
 }
 
 void round_protocol(ProtocolCost& protocol) {
-  protocol.payload_ppm = rounded(protocol.payload_ppm);
-  round_values(protocol.fill_ppm);
+  protocol.payload = rounded(protocol.payload);
+  round_values(protocol.fill);
   protocol.launch = rounded(protocol.launch);
   round_values(protocol.step);
 }
 
 void round_algorithm(AlgorithmCost& algorithm) {
   algorithm.launch = rounded(algorithm.launch);
-  algorithm.step_ppm = rounded(algorithm.step_ppm);
-  algorithm.efficiency_ppm = rounded(algorithm.efficiency_ppm);
+  algorithm.step_scale = rounded(algorithm.step_scale);
+  algorithm.efficiency = rounded(algorithm.efficiency);
 }
 
 using Votes = std::vector<std::pair<double, double>>;
 
-std::int64_t residual_ppm(const Votes& votes, double quantile) {
-  const double residual = weighted_quantile(votes, quantile) - 1;
-  return rounded(std::llround(std::clamp(residual, lowest_residual, highest_residual) * 1e6));
+Ratio residual(const Votes& votes, double quantile) {
+  const double found = weighted_quantile(votes, quantile) - 1;
+  return rounded(
+      Ratio::parts_per_million(std::llround(std::clamp(found, lowest_residual, highest_residual) * 1e6)));
 }
 
 ResidualBand band_of(const Votes& votes, Bytes from) {
-  return {.low_ppm = residual_ppm(votes, 0.1), .high_ppm = residual_ppm(votes, 0.9), .from = from};
+  return {.low = residual(votes, 0.1), .high = residual(votes, 0.9), .from = from};
 }
 
 FittedRange range_of(std::span<const MeasuredTable> tables) {
@@ -143,9 +148,9 @@ class ConstantList {
     if (time > Duration::zero())
       list_.push_back({name, in_microseconds(time), "us"});
   }
-  void add(const std::string& name, std::int64_t ppm) {
-    if (ppm != million)
-      list_.push_back({name, static_cast<double>(ppm) / 1e6, ""});
+  void add(const std::string& name, Ratio ratio) {
+    if (ratio != Ratio::one())
+      list_.push_back({name, ratio.in_real(), ""});
   }
   void add(const std::string& name, const std::optional<Bandwidth>& bandwidth) {
     if (bandwidth)
@@ -193,7 +198,7 @@ Calibration rounded_communication(Calibration calibration) {
   calibration.shared_channel_start = rounded(calibration.shared_channel_start);
   round_known(calibration.own_copy_channel_bandwidth);
   calibration.host_launch = rounded(calibration.host_launch);
-  round_values(calibration.efficiency_ppm);
+  round_values(calibration.efficiency);
   for (ProtocolCost& protocol : calibration.protocols) round_protocol(protocol);
   for (AlgorithmCost& algorithm : calibration.algorithms) round_algorithm(algorithm);
   calibration.peer.start = rounded(calibration.peer.start);
@@ -253,18 +258,18 @@ std::vector<CalibrationConstant> calibration_constants(const Calibration& calibr
   list.add("shared_channel_start", calibration.shared_channel_start);
   list.add("own_copy_channel_bandwidth", calibration.own_copy_channel_bandwidth);
   list.add("host_launch", calibration.host_launch);
-  list.add("link_efficiency", calibration.efficiency_ppm);
+  list.add("link_efficiency", calibration.efficiency);
   for (const ProtocolCost& protocol : calibration.protocols) {
     const std::string name = "protocols." + protocol.name;
-    list.add(name + ".fill", protocol.fill_ppm);
+    list.add(name + ".fill", protocol.fill);
     list.add(name + ".launch", protocol.launch);
     list.add(name + ".step", protocol.step);
   }
   for (const AlgorithmCost& algorithm : calibration.algorithms) {
     const std::string name = "algorithms." + algorithm.name;
     list.add(name + ".launch", algorithm.launch);
-    list.add(name + ".step_scale", algorithm.step_ppm);
-    list.add(name + ".efficiency", algorithm.efficiency_ppm);
+    list.add(name + ".step_scale", algorithm.step_scale);
+    list.add(name + ".efficiency", algorithm.efficiency);
   }
   list.add("peer.start", calibration.peer.start);
   list.add("peer.channel_bandwidth", calibration.peer.channel_bandwidth);

@@ -33,7 +33,8 @@ class CompassSearch {
   // Where nothing is held up the error is flat: a search that starts there must first look further.
   void scan(std::span<const double> waits) {
     for (const double wait_s : waits)
-      for (int part = share_steps - 1; part > 0; --part) try_at({static_cast<double>(part) / share_steps, wait_s});
+      for (int part = share_steps - 1; part > 0; --part)
+        try_at({static_cast<double>(part) / share_steps, wait_s});
   }
   void move_share() {
     descend([](const CoreUse& stride) { return std::array{CoreUse{stride.share, 0}}; });
@@ -123,7 +124,7 @@ CoreUse fit_core_use(const InterferenceBench& bench, std::span<const Interferenc
 }
 
 Calibration with_core_use(Calibration calibration, const CoreUse& use) {
-  calibration.core_share_ppm = to_four_digits(std::llround(use.share * 1e6));
+  calibration.core_share = Ratio::parts_per_million(to_four_digits(std::llround(use.share * 1e6)));
   calibration.core_wait = Duration::picoseconds(to_four_digits(std::llround(use.wait_s * 1e12)));
   return calibration;
 }

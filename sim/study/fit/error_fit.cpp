@@ -25,8 +25,8 @@ LogRange range_of(const Votes& misses) {
           std::max(weighted_quantile(misses, (1 + covered) / 2), 0.0)};
 }
 
-std::int64_t in_ten_thousandths(double ratio) {
-  return std::llround(ratio * 1e4) * 100;
+Ratio in_ten_thousandths(double ratio) {
+  return Ratio::parts_per_million(100) * std::llround(ratio * 1e4);
 }
 
 ErrorRange rounded(const LogRange& range) {
@@ -132,7 +132,7 @@ ErrorModel fit_errors(std::span<const StepMiss> misses, std::vector<ResidualBand
       },
       [](const StepMiss& miss) { return miss.conditions.transferred; });
   errors.unanchored = unanchored_ranges(misses);
-  errors.factor_ppm = in_ten_thousandths(factor_of(misses, errors));
+  errors.factor = in_ten_thousandths(factor_of(misses, errors));
   return errors;
 }
 

@@ -87,7 +87,7 @@ class RunVotes {
 class GlooFitter {
  public:
   GlooFitter(const FittedRuns& runs, const HarnessCalibrationOptions& options, const ProfileStore& store,
-         std::vector<std::string>& warnings)
+             std::vector<std::string>& warnings)
       : runs_(runs), options_(options), store_(store), warnings_(warnings) {}
 
   Calibration fit() {
@@ -105,7 +105,8 @@ class GlooFitter {
   }
 
  private:
-  RunVotes votes(std::optional<double> RunFigures::*figure, const char* what, double scale, const char* unit) {
+  RunVotes votes(std::optional<double> RunFigures::*figure, const char* what, double scale,
+                 const char* unit) {
     return told(RunVotes(runs_, figure), what, scale, unit);
   }
 
@@ -142,7 +143,7 @@ class GlooFitter {
         unhidden.push_back(*figures.wire_per_byte_s - 1 / rate);
         parts.push_back(1 / (rate * *figures.wire_per_byte_s));
       }
-    calibration.efficiency_ppm[LinkClass::network] = million;
+    calibration.efficiency[LinkClass::network] = Ratio::one();
     if (unhidden.empty())
       return;
     const double extra = RunVotes(unhidden).median();
@@ -202,7 +203,8 @@ class GlooFitter {
   void fit_variation(Calibration& calibration) {
     const RunVotes variations(runs_, &RunFigures::rank_variation);
     if (!variations.is_empty())
-      calibration.rank_variation_ppm = to_four_digits(std::llround(std::min(variations.median(), 1.0) * 1e6));
+      calibration.rank_variation =
+          Ratio::parts_per_million(to_four_digits(std::llround(std::min(variations.median(), 1.0) * 1e6)));
   }
 
   // All-reduces were never held up: they get at least what they took.
@@ -213,7 +215,7 @@ class GlooFitter {
       warnings_.push_back(fmt::format(
           "computing never held all-reduces up (they took {:.3g} of a core): core_share is not fitted",
           taken));
-    return std::max(taken, static_cast<double>(Calibration{}.core_share_ppm) * 1e-6);
+    return std::max(taken, Calibration{}.core_share.in_real());
   }
 
   const FittedRuns& runs_;
@@ -225,8 +227,8 @@ class GlooFitter {
 // What the rounded profile says of one run's points.
 class PointPredictor {
  public:
-  PointPredictor(const FittedRun& fitted, const Calibration& calibration, const HarnessCalibrationOptions& options,
-            const ProfileStore& store)
+  PointPredictor(const FittedRun& fitted, const Calibration& calibration,
+                 const HarnessCalibrationOptions& options, const ProfileStore& store)
       : run_(fitted.run),
         calibration_(calibration),
         scenario_(scenario_of(fitted, calibration, options, store)) {}
@@ -349,15 +351,15 @@ struct Constant {
 
 std::vector<Constant> constants_of(const Calibration& calibration) {
   const auto step = calibration.protocols.front().step.find(LinkClass::network);
-  const auto wire = calibration.efficiency_ppm.find(LinkClass::network);
+  const auto wire = calibration.efficiency.find(LinkClass::network);
   std::vector<Constant> list{
       {"protocols.tcp.step.network", step->second.in_seconds() * 1e6, "us"},
-      {"link_efficiency.network", static_cast<double>(wire->second) / 1e6, ""},
+      {"link_efficiency.network", wire->second.in_real(), ""},
       {"unhidden_per_byte", static_cast<double>(calibration.unhidden_per_byte_ps), "ps"},
       {"core_time_per_byte", static_cast<double>(calibration.core_time_per_byte_ps), "ps"},
-      {"core_share", static_cast<double>(calibration.core_share_ppm) / 1e6, ""},
+      {"core_share", calibration.core_share.in_real(), ""},
       {"core_wait", calibration.core_wait.in_seconds() * 1e6, "us"},
-      {"rank_variation", static_cast<double>(calibration.rank_variation_ppm.value_or(0)) / 1e6, ""},
+      {"rank_variation", calibration.rank_variation.value_or(Ratio{}).in_real(), ""},
       {"gradient_copy.per_tensor", calibration.copy_per_tensor.in_seconds() * 1e6, "us"}};
   if (calibration.copy_bandwidth)
     list.push_back(
@@ -390,7 +392,8 @@ HarnessCalibration calibrate_to_runs(std::span<const HarnessRun> runs,
   Calibration& calibration = report.calibration;
   calibration = GlooFitter(fitted, options, store, report.warnings).fit();
   calibration.source = describe_runs(runs);
-  for (const FittedRun& run : fitted) PointPredictor(run, calibration, options, store).append_to(report.points);
+  for (const FittedRun& run : fitted)
+    PointPredictor(run, calibration, options, store).append_to(report.points);
   calibration.communication_residuals = bands_of(report.points);
   calibration.fitted = range_of(runs);
   report.profile = profile_of(calibration, sources_of());

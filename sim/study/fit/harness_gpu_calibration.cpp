@@ -104,8 +104,8 @@ Slowdown part(const std::vector<Beside>& besides, const CopyInterferencePoint& c
   return {.factor = median(std::move(by_traffic)), .a_share_of_sms = median(std::move(by_sms))};
 }
 
-std::int64_t in_ppm(double ratio) {
-  return to_four_digits(std::llround(ratio * 1e6));
+Ratio in_four_digits(double ratio) {
+  return Ratio::parts_per_million(to_four_digits(std::llround(ratio * 1e6)));
 }
 
 // Puts what no table of collectives tells into a report's calibration, and what that makes of every point.
@@ -150,18 +150,18 @@ class RunFigureWriter {
 
  private:
   void put(const Slowdown& slowdown) {
-    report_.calibration.compute_slowdown_ppm = in_ppm(slowdown.factor);
-    report_.calibration.sm_interference_ppm = in_ppm(slowdown.a_share_of_sms);
+    report_.calibration.compute_slowdown = in_four_digits(slowdown.factor);
+    report_.calibration.sm_interference = in_four_digits(slowdown.a_share_of_sms);
     report_.computing.push_back({"compute_slowdown", slowdown.factor, ""});
     report_.computing.push_back({"sm_interference", slowdown.a_share_of_sms, ""});
   }
 
   void append_point(const Beside& beside) {
     const Calibration& measured = report_.calibration;
-    const Interference interference{.slowdown_ppm = measured.compute_slowdown_ppm.value_or(million),
-                                    .sm_interference_ppm = measured.sm_interference_ppm.value_or(0),
+    const Interference interference{.slowdown = measured.compute_slowdown.value_or(Ratio::one()),
+                                    .sm_interference = measured.sm_interference.value_or(Ratio{}),
                                     .sms = beside.sms};
-    const double slower = static_cast<double>(interference.slowdown_beside(beside.channels)) / 1e6;
+    const double slower = interference.slowdown_beside(beside.channels).in_real();
     report_.computing_points.push_back({.run = beside.run.name,
                                         .what = "compute beside",
                                         .bytes = beside.point.bytes,

@@ -191,8 +191,8 @@ class KernelFitter {
     std::set<std::string> fitted;
     for (const SectionResidual& residual : fit.residuals) fitted.insert(residual.section);
     for (std::size_t index = 0; index < is_fitted_.size(); ++index)
-      is_fitted_[index] = is_fitted_[index] && tells[index] &&
-                          fitted.contains(section_of(inputs_.kernels[index], sheet_));
+      is_fitted_[index] =
+          is_fitted_[index] && tells[index] && fitted.contains(section_of(inputs_.kernels[index], sheet_));
     put_constants(to_four_digits(std::move(fit.constants)), fitted);
   }
 
@@ -230,7 +230,7 @@ class KernelFitter {
       case ConstantUnit::ratio:
         break;
     }
-    return {name, value / static_cast<double>(million), ""};
+    return {name, value / 1e6, ""};
   }
 
   void fit_memory(double launch) {

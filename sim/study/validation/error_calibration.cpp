@@ -17,7 +17,11 @@ namespace lockstep {
 namespace {
 
 // Wide enough to see what the iteration makes of it, narrow enough to stay near.
-constexpr ErrorRange probe_range{.low_ppm = -50'000, .high_ppm = 100'000};
+constexpr ErrorRange probe_range{.low = Ratio::percent(-5), .high = Ratio::percent(10)};
+
+double parts_of(Ratio ratio) {
+  return static_cast<double>(ratio.parts_per_million());
+}
 
 Calibration calibration_named(const std::string& name, const ProfileStore& store) {
   LoadContext context{.store = store, .folder = ""};
@@ -37,11 +41,11 @@ std::vector<ResidualBand> usual_message_residuals(const ProfileStore& store) {
       const auto band = calibration_named(name, store).communication_residual(from);
       if (!band)
         continue;
-      low.emplace_back(static_cast<double>(std::min<std::int64_t>(band->low_ppm, 0)), 1);
-      high.emplace_back(static_cast<double>(std::max<std::int64_t>(band->high_ppm, 0)), 1);
+      low.emplace_back(parts_of(std::min(band->low, Ratio{})), 1);
+      high.emplace_back(parts_of(std::max(band->high, Ratio{})), 1);
     }
-    usual.push_back({.low_ppm = std::llround(weighted_quantile(low, 0.5)),
-                     .high_ppm = std::llround(weighted_quantile(high, 0.5)),
+    usual.push_back({.low = Ratio::parts_per_million(std::llround(weighted_quantile(low, 0.5))),
+                     .high = Ratio::parts_per_million(std::llround(weighted_quantile(high, 0.5))),
                      .from = from});
   }
   return usual;
@@ -76,12 +80,12 @@ StepMiss miss_of(const ValidationCase& entry) {
           .communication = band.communication_of_iteration};
 }
 
-std::string percent(std::int64_t ppm) {
-  return fmt::format("{:+.1f} %", static_cast<double>(ppm) / 1e4);
+std::string percent(Ratio ratio) {
+  return fmt::format("{:+.1f} %", parts_of(ratio) / 1e4);
 }
 
 std::string line_of(const std::string& what, const ErrorRange& range) {
-  return fmt::format("{:<52} {:>9} {:>9}\n", what, percent(range.low_ppm), percent(range.high_ppm));
+  return fmt::format("{:<52} {:>9} {:>9}\n", what, percent(range.low), percent(range.high));
 }
 
 }  // namespace
@@ -102,7 +106,7 @@ ErrorCalibration calibrate_errors(const ValidationOptions& suites) {
                           .cases = misses.size()};
   for (const StepMiss& miss : misses) {
     const ErrorModel& others = report.without.at(miss.group);
-    report.held += ranges_away(miss, others) * million <= static_cast<double>(others.factor_ppm) ? 1 : 0;
+    report.held += ranges_away(miss, others) <= others.factor.in_real() ? 1 : 0;
   }
   return report;
 }
@@ -116,7 +120,7 @@ std::string to_text(const ErrorCalibration& report) {
   text += line_of("carried over, each doubling", errors.transferred);
   for (const auto& [kind, range] : errors.unanchored) text += line_of("no measured step: " + kind, range);
   text += fmt::format("\nfactor {:.3f}; groups left out one by one: {} of {} cases held ({:.1f} %)\n",
-                      static_cast<double>(errors.factor_ppm) / 1e6, report.held, report.cases,
+                      errors.factor.in_real(), report.held, report.cases,
                       100.0 * static_cast<double>(report.held) / static_cast<double>(report.cases));
   return text;
 }

@@ -28,11 +28,10 @@ TEST_CASE("no value of a constant lets anything between nodes exceed the wire") 
                       : is_algorithm ? algorithm
                                      : constant->usual);
       }
-      const double of_nic = static_cast<double>(calibration.efficiency_ppm.at(LinkClass::network)) / 1e6;
+      const double of_nic = calibration.efficiency.at(LinkClass::network).in_real();
       CHECK(of_nic == doctest::Approx(std::min(network, 1.0)));
       CHECK(calibration.algorithms.size() == 4);  // tree, direct, nvls, nvls_tree
-      for (const AlgorithmCost& cost : calibration.algorithms)
-        CHECK(of_nic * static_cast<double>(cost.efficiency_ppm) / 1e6 <= 1);
+      for (const AlgorithmCost& cost : calibration.algorithms) CHECK(of_nic * cost.efficiency.in_real() <= 1);
     }
 }
 
@@ -44,7 +43,7 @@ TEST_CASE("each constant has a key of its own within its part, and changes the c
     CHECK(keys.insert(std::string(name_of(constant.part)) + "." + std::string(constant.key)).second);
     CHECK(constant.spread > 0);
     Calibration before = blank_communication({});
-    before.efficiency_ppm[LinkClass::network] = million;
+    before.efficiency[LinkClass::network] = Ratio::one();
     Calibration after = before;
     constant.put(after, classes_in_node(machine), constant.usual * 0.7);
     CHECK_FALSE(after == before);

@@ -64,7 +64,7 @@ TEST_CASE(
   CHECK(warns_of(unknown, "infiniband_edr stands in for omnipath"));
   const auto width = [](const LoadedScenario& scenario) {
     const ResidualBand band = scenario.cluster.calibration.communication_residuals.back();
-    return band.high_ppm - band.low_ppm;
+    return band.high - band.low;
   };
   CHECK(width(unknown) > width(known));
 }
@@ -113,7 +113,7 @@ TEST_CASE("a measured machine with another part keeps the constants of the rest"
   const Calibration& before = measured.cluster.calibration;
   const Calibration& after = altered.cluster.calibration;
   CHECK(after.collective_launch == before.collective_launch);
-  CHECK(after.efficiency_ppm.at(LinkClass::nvlink) == before.efficiency_ppm.at(LinkClass::nvlink));
+  CHECK(after.efficiency.at(LinkClass::nvlink) == before.efficiency.at(LinkClass::nvlink));
   CHECK(after.protocols[2].step.at(LinkClass::network) != before.protocols[2].step.at(LinkClass::network));
   CHECK(warns_of(altered, "sockets instead of infiniband_ndr"));
 }
@@ -131,12 +131,12 @@ class HostLimited {
                       network + "}}");
   }
 
-  std::int64_t share_with(const std::string& nic) const {
+  Ratio share_with(const std::string& nic) const {
     const ProfileStore store(std::vector<std::string>{folder_.path()});
     const Overrides overrides{{"cluster.machine", machine(nic)}};
-    const LoadedScenario scenario =
-        load_value(nlohmann::ordered_json::parse(testing::lab_text), {.store = store, .overrides = overrides});
-    return scenario.cluster.calibration.efficiency_ppm.at(LinkClass::network);
+    const LoadedScenario scenario = load_value(nlohmann::ordered_json::parse(testing::lab_text),
+                                               {.store = store, .overrides = overrides});
+    return scenario.cluster.calibration.efficiency.at(LinkClass::network);
   }
 
  private:
@@ -152,12 +152,12 @@ class HostLimited {
 
 // Where 0.8 of a NIC was filled the NIC was the limit; 0.3 of 1 GB/s are the host's 0.3 GB/s.
 TEST_CASE("a share of a wire goes with another NIC as a share, a host's limit as the rate it is") {
-  CHECK(HostLimited("0.8").share_with("4 GB/s") == 800'000);
+  CHECK(HostLimited("0.8").share_with("4 GB/s") == Ratio::percent(80));
   const HostLimited limited("0.3");
-  CHECK(limited.share_with("1 GB/s") == 300'000);
-  CHECK(limited.share_with("4 GB/s") == 300'000 / 4);
-  CHECK(limited.share_with("0.5 GB/s") == 300'000 * 2);
-  CHECK(limited.share_with("0.1 GB/s") == usual_efficiency_ppm(LinkClass::network));
+  CHECK(limited.share_with("1 GB/s") == Ratio::percent(30));
+  CHECK(limited.share_with("4 GB/s") == share(Ratio::percent(30), 4));
+  CHECK(limited.share_with("0.5 GB/s") == Ratio::percent(30) * 2);
+  CHECK(limited.share_with("0.1 GB/s") == usual_efficiency(LinkClass::network));
 }
 
 TEST_CASE("a Gloo machine has nothing of NCCL's parts, and its host's rate is kept") {
@@ -176,7 +176,7 @@ TEST_CASE("a part's file says its constants with unit and spread, and reads back
   part.machines = 2;
   part.tables = 3;
   part.constants["ll_step"] = {.value = 1.25, .spread = 0.3};
-  part.residuals = {{.low_ppm = -100'000, .high_ppm = 200'000, .from = Bytes{0}}};
+  part.residuals = {{.low = Ratio::percent(-10), .high = Ratio::percent(20), .from = Bytes{0}}};
   const nlohmann::ordered_json json = write_part(part);
   CHECK(json["constants"]["ll_step"]["unit"] == "us");
   LoadContext context{.store = shipped_profiles(), .folder = ""};

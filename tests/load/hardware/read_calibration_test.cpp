@@ -24,24 +24,24 @@ const char* const full = R"({"name": "mine", "source": "ours", "collective_launc
 TEST_CASE("every field of a calibration is read, ratios as parts per million") {
   const Calibration calibration = load_lab({{"cluster.machine.calibration", full}}).cluster.calibration;
   CHECK(calibration.collective_launch == Duration::microseconds(8));
-  CHECK(calibration.efficiency_ppm.at(LinkClass::nvlink) == 870'000);
-  CHECK_FALSE(calibration.efficiency_ppm.contains(LinkClass::pcie));
+  CHECK(calibration.efficiency.at(LinkClass::nvlink) == Ratio::percent(87));
+  CHECK_FALSE(calibration.efficiency.contains(LinkClass::pcie));
   REQUIRE(calibration.protocols.size() == 1);
-  CHECK(calibration.protocols[0].payload_ppm == 500'000);
+  CHECK(calibration.protocols[0].payload == Ratio::percent(50));
   CHECK(calibration.protocols[0].launch == Duration::microseconds(1));
   CHECK(calibration.protocols[0].step.at(LinkClass::network) == Duration::microseconds(6));
-  CHECK(calibration.compute_slowdown_ppm == 1'150'000);
-  CHECK(calibration.sm_interference_ppm == 13'300'000);
-  CHECK(calibration.rank_variation_ppm == 10'000);
+  CHECK(calibration.compute_slowdown == Ratio::percent(115));
+  CHECK(calibration.sm_interference == Ratio::percent(1330));
+  CHECK(calibration.rank_variation == Ratio::percent(1));
   CHECK(calibration.core_time_per_byte_ps == 5'200);
-  CHECK(calibration.core_share_ppm == 580'000);
+  CHECK(calibration.core_share == Ratio::percent(58));
   CHECK(calibration.core_wait == Duration::milliseconds(2));
   CHECK(calibration.unhidden_per_byte_ps == 160);
   CHECK(calibration.copy_per_tensor == Duration::microseconds(5));
   CHECK(calibration.copy_bandwidth == Bandwidth{30'000'000'000});
   CHECK(calibration.host_per_bucket == Duration::microseconds(30));
-  CHECK(calibration.communication_residual(Bytes{8})->low_ppm == -100'000);
-  CHECK(calibration.compute_residual->high_ppm == 20'000);
+  CHECK(calibration.communication_residual(Bytes{8})->low == Ratio::percent(-10));
+  CHECK(calibration.compute_residual->high == Ratio::percent(2));
 }
 
 TEST_CASE("a calibration of its own raises no warning") {

@@ -98,7 +98,7 @@ TEST_CASE("a curve that a processor states stands before its architecture's cons
                                  R"({"fp16": [{"flops": "1 GFLOP", "efficiency": 0.4}]})"}})
                           .cluster.gpu;
   CHECK_FALSE(gpu.kernels);
-  CHECK(gpu.matmul_efficiency.at(Precision::fp16).front().parts_per_million == 400'000);
+  CHECK(gpu.matmul_efficiency.at(Precision::fp16).front().efficiency == Ratio::percent(40));
 }
 
 TEST_CASE("constants that a GPU states by name or in full stand before its architecture's") {
@@ -107,7 +107,7 @@ TEST_CASE("constants that a GPU states by name or in full stand before its archi
   CHECK(named.kernels.value().name == "ada");
   KernelConstants own = *named.kernels;
   own.name = "mine";
-  own.tensor.efficiency_ppm = 123'400;
+  own.tensor.efficiency = Ratio::parts_per_million(123'400);
   const GpuSpec stated =
       load_lab({{"cluster.machine.gpu", inline_gpu}, {compute, write_kernel_constants(own).dump()}})
           .cluster.gpu;
@@ -119,8 +119,8 @@ TEST_CASE("a memory efficiency that a GPU states beats its architecture's") {
   const GpuSpec gpu =
       load_lab({{"cluster.machine.gpu", inline_gpu}, {"cluster.machine.gpu.memory_efficiency", "0.321"}})
           .cluster.gpu;
-  REQUIRE(shipped.memory.efficiency_ppm != 321'000);
-  CHECK(gpu.kernels.value().memory.efficiency_ppm == 321'000);
+  REQUIRE(shipped.memory.efficiency != Ratio::parts_per_million(321'000));
+  CHECK(gpu.kernels.value().memory.efficiency == Ratio::parts_per_million(321'000));
   CHECK(gpu.kernels.value().memory.start == shipped.memory.start);
 }
 

@@ -18,7 +18,8 @@ TEST_CASE("every form of compression reads back to itself") {
 TEST_CASE("the number behind a compression is its rank or its share of the elements") {
   CHECK(parse_compression("powersgd_4") == Compression{.kind = CompressionKind::powersgd, .rank = 4});
   // 0.1 percent of a million.
-  CHECK(parse_compression("topk_0.1") == Compression{.kind = CompressionKind::topk, .kept_ppm = 1'000});
+  CHECK(parse_compression("topk_0.1") ==
+        Compression{.kind = CompressionKind::topk, .kept = Ratio::parts_per_million(1'000)});
 }
 
 TEST_CASE("a compression that keeps nothing, or more than there is, is none") {

@@ -95,7 +95,8 @@ TEST_CASE("a framework for one machine is refused on two") {
   CHECK(contains(found, "valid here: tensorflow_multiworker"));
 }
 
-TEST_CASE("a strategy that follows from its framework is held against the cluster there, where it was chosen") {
+TEST_CASE(
+    "a strategy that follows from its framework is held against the cluster there, where it was chosen") {
   const std::string found =
       problems_of_lab({{"training.strategy", "null"}, {"training.framework", "pytorch_dp"}});
   CHECK(contains(found, "/training/framework: found \"pytorch_dp\", whose strategy is dp: "));
@@ -170,8 +171,8 @@ TEST_CASE("the scenario's library beats the machine's") {
 TEST_CASE("ratios become whole parts per million, rounded half up") {
   const ComputeSpec compute =
       load_lab({{"compute.scale", "1.25"}, {"compute.slowdown_during_communication", "1.0000015"}}).compute;
-  CHECK(compute.scale_ppm == 1'250'000);
-  CHECK(compute.slowdown_during_communication_ppm == 1'000'002);
+  CHECK(compute.scale == Ratio::percent(125));
+  CHECK(compute.slowdown_during_communication == Ratio::parts_per_million(1'000'002));
 }
 
 TEST_CASE("every name that is listed as valid loads") {

@@ -9,8 +9,8 @@ namespace lockstep::sgd_replay_test {
 UpdateLoopInput cluster(UpdateRule rule, std::size_t workers, std::int64_t local_steps = 1) {
   UpdateLoopInput input;
   input.rule = rule;
-  input.slowdown_ppm.assign(workers, million);
-  input.slowdown_ppm.back() = 2 * million;
+  input.slowdown.assign(workers, Ratio::one());
+  input.slowdown.back() = Ratio::one() * 2;
   input.local_steps = local_steps;
   input.step = {.until_backward = Duration::milliseconds(1), .backward = Duration::milliseconds(2)};
   input.server.update = Duration::microseconds(10);
@@ -20,7 +20,7 @@ UpdateLoopInput cluster(UpdateRule rule, std::size_t workers, std::int64_t local
 
 std::vector<double> trained(const UpdateLoopInput& input, const SgdOptions& options) {
   const TrainingData data(options);
-  SgdReplay replay(data, options, static_cast<std::uint32_t>(input.slowdown_ppm.size()));
+  SgdReplay replay(data, options, static_cast<std::uint32_t>(input.slowdown.size()));
   UpdateLoop loop(input);
   LearningEvent event;
   while (loop.next(event)) replay.play(event);

@@ -21,9 +21,9 @@ GpuSpec round_gpu() {
               {Precision::fp32, FlopRate{10'000'000'000'000}}};
   gpu.vector_peak = FlopRate{10'000'000'000'000};
   gpu.memory_bandwidth = Bandwidth{1'000'000'000'000};
-  gpu.memory_efficiency_ppm = 800'000;
+  gpu.memory_efficiency = Ratio::percent(80);
   gpu.kernel_launch = Duration::microseconds(5);
-  gpu.matmul_efficiency[Precision::bf16] = {{.flops = Flops{1}, .parts_per_million = 500'000}};
+  gpu.matmul_efficiency[Precision::bf16] = {{.flops = Flops{1}, .efficiency = Ratio::percent(50)}};
   return gpu;
 }
 

@@ -13,7 +13,8 @@ std::vector<KernelCase> copies(Duration floor = {}) {
   std::vector<KernelCase> kernels;
   for (const char* name : {"h100_sxm_80gb", "NVIDIA H200", "l4"}) {
     GpuSpec gpu = load_gpu(std::string(name) == "NVIDIA H200" ? "h200_sxm" : name, shipped_profiles());
-    gpu.kernels->memory = {.efficiency_ppm = 543'200, .start = Duration::nanoseconds(1'500)};
+    gpu.kernels->memory = {.efficiency = Ratio::parts_per_million(543'200),
+                           .start = Duration::nanoseconds(1'500)};
     for (std::int64_t elements = 1 << 10; elements <= 1 << 29; elements *= 2) {
       KernelCase kernel{.table = "memory_bound",
                         .gpu = name,

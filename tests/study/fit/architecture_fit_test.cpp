@@ -20,10 +20,10 @@ GpuSpec gpu_named(const std::string& name) {
 
 KernelConstants true_constants() {
   KernelConstants constants = *gpu_named("a100_sxm_80gb").kernels;
-  constants.tensor.efficiency_ppm = 712'000;
+  constants.tensor.efficiency = Ratio::parts_per_million(712'000);
   constants.tensor.draw = {1'400};
   constants.tensor.start = Duration::nanoseconds(4'100);
-  constants.memory = {.efficiency_ppm = 654'300, .start = Duration::nanoseconds(2'100)};
+  constants.memory = {.efficiency = Ratio::parts_per_million(654'300), .start = Duration::nanoseconds(2'100)};
   return constants;
 }
 
@@ -84,9 +84,9 @@ TEST_CASE("the constants that kernels of two GPUs were timed with are found agai
   const Kernels kernels({"a100_sxm_80gb", "a100_pcie_40gb"});
   const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
   const ArchitectureFit fit = fit_architecture(start, kernels.rows());
-  CHECK(static_cast<double>(fit.constants.memory.efficiency_ppm) == doctest::Approx(654'300).epsilon(0.005));
+  CHECK(fit.constants.memory.efficiency.in_real() == doctest::Approx(0.6543).epsilon(0.005));
   CHECK(fit.constants.memory.start.in_seconds() == doctest::Approx(2.1e-6).epsilon(0.01));
-  CHECK(static_cast<double>(fit.constants.tensor.efficiency_ppm) == doctest::Approx(712'000).epsilon(0.03));
+  CHECK(fit.constants.tensor.efficiency.in_real() == doctest::Approx(0.712).epsilon(0.03));
   CHECK(fit.constants.tensor.start.in_seconds() == doctest::Approx(4.1e-6).epsilon(0.1));
   CHECK(static_cast<double>(fit.constants.tensor.draw.count) == doctest::Approx(1'400).epsilon(0.05));
   for (const char* section : {"tensor", "memory"})
@@ -119,7 +119,7 @@ TEST_CASE("no constant that is moved by a fiftieth fits the rows clearly better"
     kernels.cases[i].time = scaled(kernels.cases[i].time, 60 + static_cast<std::int64_t>(i * 37 % 81), 100);
   const std::vector<TimedKernel> rows = kernels.rows();
   KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
-  start.tensor.efficiency_ppm = 940'000;
+  start.tensor.efficiency = Ratio::percent(94);
   start.tensor.memory_of_sm = Bandwidth{1'000'000'000'000};
   const KernelConstants fitted = fit_architecture(start, rows).constants;
   const double least = cost_of(fitted, rows);
@@ -139,10 +139,10 @@ TEST_CASE("no constant that is moved by a fiftieth fits the rows clearly better"
 TEST_CASE("what no row shows stays as it was known") {
   KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
   start.tensor.draw = {1'000};
-  start.tensor.across_ppm = 876'000;
+  start.tensor.across = Ratio::parts_per_million(876'000);
   const ArchitectureFit fit = fit_architecture(start, Kernels({"a100_sxm_80gb"}).rows());
   CHECK(fit.constants.tensor.draw.count <= 1'800);
-  CHECK(fit.constants.tensor.across_ppm == 876'000);
+  CHECK(fit.constants.tensor.across == Ratio::parts_per_million(876'000));
 }
 
 TEST_CASE("a section without rows stays as it was, and so does one with few") {

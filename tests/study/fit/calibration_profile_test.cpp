@@ -40,19 +40,21 @@ CommunicationFit some_fit() {
   fit.calibration = known_calibration({});
   fit.calibration.name = "dgx1_v100";
   fit.calibration.collective_launch = Duration::picoseconds(5'234'567);
-  fit.calibration.efficiency_ppm[LinkClass::nvlink] = 823'456;
+  fit.calibration.efficiency[LinkClass::nvlink] = Ratio::parts_per_million(823'456);
   fit.calibration.peer = {.start = Duration::picoseconds(1'234'567),
                           .channel_bandwidth = Bandwidth{14'765'432'100},
                           .ramp = Duration::picoseconds(98'765'432)};
-  fit.calibration.algorithms = {
-      {.name = "tree", .launch = Duration::zero(), .step_ppm = 1'234'567, .efficiency_ppm = 987'654}};
+  fit.calibration.algorithms = {{.name = "tree",
+                                 .launch = Duration::zero(),
+                                 .step_scale = Ratio::parts_per_million(1'234'567),
+                                 .efficiency = Ratio::parts_per_million(987'654)}};
   fit.calibration.host_launch = Duration::picoseconds(4'444'444);
-  fit.calibration.sm_interference_ppm = 13'312'345;
+  fit.calibration.sm_interference = Ratio::parts_per_million(13'312'345);
   fit.calibration.copy_per_tensor = Duration::nanoseconds(4500);
   fit.calibration.copy_bandwidth = Bandwidth{30'000'000'000};
-  fit.calibration.rank_variation_ppm = 12'345;
+  fit.calibration.rank_variation = Ratio::parts_per_million(12'345);
   fit.calibration.host_per_bucket = Duration::microseconds(18);
-  fit.calibration.compute_residual = ResidualBand{.low_ppm = -50'000, .high_ppm = 20'000};
+  fit.calibration.compute_residual = ResidualBand{.low = Ratio::percent(-5), .high = Ratio::percent(2)};
   return fit;
 }
 
@@ -73,11 +75,12 @@ std::vector<ErrorSample> samples_at(Bytes size, const std::vector<double>& ratio
 TEST_CASE("a profile reads back to the figures it states") {
   const std::vector<MeasuredTable> tables = three_tables();
   const CommunicationFit fit = some_fit();
-  const ProfileFacts facts{.name = "mine",
-                           .tables = tables,
-                           .residuals = {{.low_ppm = -100'000, .high_ppm = 200'000, .from = Bytes{0}},
-                                         {.low_ppm = -50'000, .high_ppm = 40'000, .from = mebibyte}},
-                           .residual_source = "invented"};
+  const ProfileFacts facts{
+      .name = "mine",
+      .tables = tables,
+      .residuals = {{.low = Ratio::percent(-10), .high = Ratio::percent(20), .from = Bytes{0}},
+                    {.low = Ratio::percent(-5), .high = Ratio::percent(4), .from = mebibyte}},
+      .residual_source = "invented"};
   const nlohmann::ordered_json profile = write_profile(fit, facts);
   CHECK(write_calibration(read_back(profile)) == write_calibration(calibration_of_profile(fit, facts)));
 }
@@ -87,12 +90,12 @@ TEST_CASE("communication is stated to four digits and computing as it was") {
   const CommunicationFit fit = some_fit();
   const Calibration calibration = calibration_of_profile(fit, {.name = "mine", .tables = tables});
   CHECK(calibration.collective_launch == Duration::picoseconds(5'235'000));
-  CHECK(calibration.efficiency_ppm.at(LinkClass::nvlink) == 823'500);
+  CHECK(calibration.efficiency.at(LinkClass::nvlink) == Ratio::parts_per_million(823'500));
   CHECK(calibration.peer.channel_bandwidth == Bandwidth{14'770'000'000});
-  CHECK(calibration.algorithms.front().step_ppm == 1'235'000);
-  CHECK(calibration.sm_interference_ppm == fit.calibration.sm_interference_ppm);
-  CHECK(calibration.rank_variation_ppm == fit.calibration.rank_variation_ppm);
-  CHECK(calibration.compute_residual->low_ppm == -50'000);
+  CHECK(calibration.algorithms.front().step_scale == Ratio::parts_per_million(1'235'000));
+  CHECK(calibration.sm_interference == fit.calibration.sm_interference);
+  CHECK(calibration.rank_variation == fit.calibration.rank_variation);
+  CHECK(calibration.compute_residual->low == Ratio::percent(-5));
   CHECK(write_calibration(rounded_communication(calibration)) == write_calibration(calibration));
 }
 
@@ -125,8 +128,8 @@ TEST_CASE("a band is the 10th and the 90th percentile of measured over predicted
   const auto bands =
       residual_bands(samples_at(mebibyte, {1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07, 1.08, 1.09, 1.10}));
   CHECK(bands.back().from == mebibyte);
-  CHECK(bands.back().low_ppm == 10'000);
-  CHECK(bands.back().high_ppm == 90'000);
+  CHECK(bands.back().low == Ratio::percent(1));
+  CHECK(bands.back().high == Ratio::percent(9));
 }
 
 TEST_CASE("there is a band for each class of sizes, and one of few samples takes all of them") {
@@ -135,11 +138,11 @@ TEST_CASE("there is a band for each class of sizes, and one of few samples takes
   const auto bands = residual_bands(samples);
   REQUIRE(bands.size() == 3);
   for (const ResidualBand& few : {bands[0], bands[1]}) {
-    CHECK(few.low_ppm == -100'000);
-    CHECK(few.high_ppm == 500'000);
+    CHECK(few.low == Ratio::percent(-10));
+    CHECK(few.high == Ratio::percent(50));
   }
-  CHECK(bands[2].low_ppm == -100'000);
-  CHECK(bands[2].high_ppm == -100'000);
+  CHECK(bands[2].low == Ratio::percent(-10));
+  CHECK(bands[2].high == Ratio::percent(-10));
   CHECK(bands[1].from == first_of(SizeClass::middle));
   CHECK(residual_bands({}).empty());
 }
@@ -148,13 +151,13 @@ TEST_CASE("a cell of many points has the vote of a cell of few") {
   std::vector<ErrorSample> samples;
   for (int point = 0; point < 95; ++point) samples.push_back({mebibyte, 1.0, 1.0 / 95});
   for (int point = 0; point < 5; ++point) samples.push_back({mebibyte, 1.4, 1.0 / 5});
-  CHECK(residual_bands(samples).back().high_ppm == 400'000);
+  CHECK(residual_bands(samples).back().high == Ratio::percent(40));
 }
 
 TEST_CASE("a band stays within what a calibration may say") {
   const auto bands = residual_bands(samples_at(kibibyte, {-4, -4, -4, 500, 500, 500}));
-  CHECK(bands.front().low_ppm == -999'000);
-  CHECK(bands.front().high_ppm == 100'000'000);
+  CHECK(bands.front().low == Ratio::parts_per_million(-999'000));
+  CHECK(bands.front().high == Ratio::one() * 100);
 }
 
 TEST_CASE("constants are named as in the profile, and what costs nothing is no constant") {

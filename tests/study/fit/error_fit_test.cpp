@@ -28,10 +28,8 @@ constexpr double tenth = 0.4;
 TEST_CASE("A source takes the tenth and the ninetieth percentile of its own cases, for each doubling") {
   const StepConditions on_node{.is_measured = true, .kind = "", .in_node = 3};
   const ErrorModel errors = fit_errors(spread_evenly(on_node, 0.3), {});
-  CHECK(static_cast<double>(errors.in_node.high_ppm) / 1e6 ==
-        doctest::Approx(std::exp(0.3 * tenth / 3) - 1).epsilon(1e-2));
-  CHECK(static_cast<double>(errors.in_node.low_ppm) / 1e6 ==
-        doctest::Approx(std::exp(-0.3 * tenth / 3) - 1).epsilon(1e-2));
+  CHECK(errors.in_node.high.in_real() == doctest::Approx(std::exp(0.3 * tenth / 3) - 1).epsilon(1e-2));
+  CHECK(errors.in_node.low.in_real() == doctest::Approx(std::exp(-0.3 * tenth / 3) - 1).epsilon(1e-2));
   CHECK(errors.between_nodes == ErrorRange{});
   CHECK(errors.transferred == ErrorRange{});
 }
@@ -41,10 +39,10 @@ TEST_CASE("The factor stretches what adds up until it holds four cases of five")
   const StepConditions on_node{.is_measured = true, .kind = "", .in_node = 1};
   std::vector<StepMiss> misses = spread_evenly(on_node, 0.3);
   const ErrorModel alone = fit_errors(misses, {});
-  CHECK(static_cast<double>(alone.factor_ppm) / 1e6 == doctest::Approx(1).epsilon(0.02));
+  CHECK(alone.factor.in_real() == doctest::Approx(1).epsilon(0.02));
   for (StepMiss& each : misses) each.communication = {-0.3 * tenth, 0.3 * tenth};  // another as wide
   const ErrorModel both = fit_errors(misses, {});
-  CHECK(static_cast<double>(both.factor_ppm) / 1e6 == doctest::Approx(std::sqrt(0.5)).epsilon(0.02));
+  CHECK(both.factor.in_real() == doctest::Approx(std::sqrt(0.5)).epsilon(0.02));
 }
 
 // Forty cases of one doubling missed by 0.4, fifty of eight doublings by 0.8, which is 0.1 each.
@@ -55,8 +53,7 @@ TEST_CASE("Every doubling is a vote") {
   for (int i = 0; i < 50; ++i)
     misses.push_back(miss("many", 0.8, {.is_measured = true, .kind = "", .in_node = 8}));
   const ErrorModel errors = fit_errors(misses, {});  // 40 votes of 440 are less than a tenth
-  CHECK(static_cast<double>(errors.in_node.high_ppm) / 1e6 ==
-        doctest::Approx(std::exp(0.1) - 1).epsilon(1e-2));
+  CHECK(errors.in_node.high.in_real() == doctest::Approx(std::exp(0.1) - 1).epsilon(1e-2));
 }
 
 TEST_CASE("Where computing is half of what the iteration shows, it must have missed twice as far") {
@@ -64,8 +61,8 @@ TEST_CASE("Where computing is half of what the iteration shows, it must have mis
   const ErrorModel whole = fit_errors(misses, {});
   for (StepMiss& each : misses) each.per_computing = {0.5, 0.5};
   const ErrorModel half = fit_errors(misses, {});
-  CHECK(std::log1p(static_cast<double>(half.in_node.high_ppm) / 1e6) ==
-        doctest::Approx(2 * std::log1p(static_cast<double>(whole.in_node.high_ppm) / 1e6)).epsilon(1e-2));
+  CHECK(std::log1p(half.in_node.high.in_real()) ==
+        doctest::Approx(2 * std::log1p(whole.in_node.high.in_real())).epsilon(1e-2));
   for (StepMiss& each : misses) each.per_computing = {0.1, 0.1};  // nearly all is communication
   CHECK(fit_errors(misses, {}).in_node == ErrorRange{});
 }
@@ -75,9 +72,7 @@ TEST_CASE("A kind of few steps is drawn towards all kinds") {
   std::vector<StepMiss> misses = spread_evenly({.is_measured = false, .kind = "many"}, 0.2);
   for (int i = 0; i < 5; ++i) misses.push_back(miss("few", 1, {.is_measured = false, .kind = "few"}));
   const ErrorModel errors = fit_errors(misses, {});
-  const auto high = [&](const char* kind) {
-    return std::log1p(static_cast<double>(errors.unanchored.at(kind).high_ppm) / 1e6);
-  };
+  const auto high = [&](const char* kind) { return std::log1p(errors.unanchored.at(kind).high.in_real()); };
   CHECK(high("few") > 0.5);
   CHECK(high("few") < 0.6);
   CHECK(high("many") < 0.1);

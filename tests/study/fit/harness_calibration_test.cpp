@@ -58,9 +58,9 @@ TEST_CASE("how much one rank's step varies is read off the spread of the ranks' 
   const double deviation = 0.001;
   file["without_communication"]["iteration_s"] = testing::steps_of(0.031, 2.563 * deviation);
   const double of_one_rank = deviation / 0.031 * std::sqrt(2.0);
-  const auto found = static_cast<double>(calibrated({file}).calibration.rank_variation_ppm.value()) * 1e-6;
+  const auto found = calibrated({file}).calibration.rank_variation.value().in_real();
   CHECK(found == doctest::Approx(of_one_rank).epsilon(0.07));
-  CHECK(calibrated({harness_run()}).calibration.rank_variation_ppm == 0);
+  CHECK(calibrated({harness_run()}).calibration.rank_variation == Ratio{});
 }
 
 // Alone on the core a copy takes 0.1 ns a byte; where a neighbour shares it, copies longer than the
@@ -82,7 +82,7 @@ TEST_CASE("copies long enough to share their core tell what copying takes") {
 TEST_CASE("where computing holds all-reduces up, their share of the core shows") {
   const KnownRun known{.core_per_byte_s = 8e-9, .core_share = 0.4};
   const HarnessCalibration report = calibrated({harness_run(known)});
-  CHECK(report.calibration.core_share_ppm == doctest::Approx(250'000).epsilon(0.01));
+  CHECK(report.calibration.core_share.in_real() == doctest::Approx(0.25).epsilon(0.01));
   CHECK(report.calibration.core_time_per_byte_ps == doctest::Approx(8'000).epsilon(0.01));
   CHECK_FALSE(warns(report, "core_share is not fitted"));
   CHECK(warns(calibrated({harness_run()}), "core_share is not fitted"));
@@ -124,7 +124,7 @@ TEST_CASE("the time a byte beyond the wire's own is one figure for links of all 
 // 9 ns a byte where the run states 10: a profile that took the link for wider could not be read again.
 TEST_CASE("runs that moved more than they state of their links get no more than the wire, and are told") {
   const HarnessCalibration report = calibrated({harness_run({.goodput = 100e6, .unhidden_s = -1e-9})});
-  CHECK(report.calibration.efficiency_ppm.at(LinkClass::network) == 1'000'000);
+  CHECK(report.calibration.efficiency.at(LinkClass::network) == Ratio::one());
   CHECK(report.calibration.unhidden_per_byte_ps == 0);
   CHECK(warns(report, "moved 1.111 times what they state"));
 }

@@ -70,10 +70,8 @@ TEST_CASE("the all-reduces of a run are met by the constants fitted to them") {
 TEST_CASE("computing's slow-down beside all-reduces is parted into bandwidth and SMs") {
   const NcclTruth truth;
   const Calibration found = calibrated(nccl_run(truth)).calibration;
-  CHECK(static_cast<double>(found.compute_slowdown_ppm.value()) / 1e6 ==
-        doctest::Approx(truth.slowdown).epsilon(0.02));
-  CHECK(static_cast<double>(found.sm_interference_ppm.value()) / 1e6 ==
-        doctest::Approx(truth.sm_interference).epsilon(0.02));
+  CHECK(found.compute_slowdown.value().in_real() == doctest::Approx(truth.slowdown).epsilon(0.02));
+  CHECK(found.sm_interference.value().in_real() == doctest::Approx(truth.sm_interference).epsilon(0.02));
 }
 
 TEST_CASE("without copies beside computing all of the slow-down holds beside any collective") {
@@ -81,10 +79,10 @@ TEST_CASE("without copies beside computing all of the slow-down holds beside any
   file["copy_interference"] = nullptr;
   const CalibrationReport report = calibrated(file);
   const json& point = file["interference"][0];
-  CHECK(static_cast<double>(report.calibration.compute_slowdown_ppm.value()) / 1e6 ==
+  CHECK(report.calibration.compute_slowdown.value().in_real() ==
         doctest::Approx(point["compute_beside_s"].get<double>() / point["compute_alone_s"].get<double>())
             .epsilon(0.001));
-  CHECK(report.calibration.sm_interference_ppm == 0);
+  CHECK(report.calibration.sm_interference == Ratio{});
   CHECK(warns(report, "cannot be told apart"));
 }
 

@@ -30,9 +30,10 @@ ordered_json gpu_with_curve() {
 // An A100 that nobody has: as quick as ever in a tile, and slower in all else.
 GpuSpec true_gpu() {
   GpuSpec gpu = load_gpu(shipped_gpu(), shipped_profiles());
-  gpu.kernels->tensor.efficiency_ppm = 643'200;
+  gpu.kernels->tensor.efficiency = Ratio::parts_per_million(643'200);
   gpu.kernels->tensor.start = Duration::nanoseconds(4'300);
-  gpu.kernels->memory = {.efficiency_ppm = 712'300, .start = Duration::nanoseconds(2'300)};
+  gpu.kernels->memory = {.efficiency = Ratio::parts_per_million(712'300),
+                         .start = Duration::nanoseconds(2'300)};
   return gpu;
 }
 
@@ -40,8 +41,9 @@ GpuSpec true_gpu() {
 GpuSpec true_gpu_with_curve() {
   GpuSpec gpu = load_gpu(gpu_with_curve(), shipped_profiles());
   gpu.kernel_launch = Duration::nanoseconds(2'300);
-  gpu.memory_efficiency_ppm = 712'300;
-  gpu.matmul_efficiency[Precision::bf16] = {{.flops = Flops{1}, .parts_per_million = 543'200}};
+  gpu.memory_efficiency = Ratio::parts_per_million(712'300);
+  gpu.matmul_efficiency[Precision::bf16] = {
+      {.flops = Flops{1}, .efficiency = Ratio::parts_per_million(543'200)}};
   return gpu;
 }
 
@@ -99,7 +101,7 @@ TEST_CASE("the constants that kernels were timed with are found again, in the GP
   const GpuSpec found = load_gpu(report.profile, shipped_profiles());
   const KernelConstants& constants = found.kernels.value();
   CHECK(constants.name == "a100_sxm_80gb");
-  CHECK(static_cast<double>(constants.memory.efficiency_ppm) == doctest::Approx(712'300).epsilon(0.005));
+  CHECK(constants.memory.efficiency.in_real() == doctest::Approx(0.7123).epsilon(0.005));
   CHECK(constants.memory.start.in_seconds() == doctest::Approx(2.3e-6).epsilon(0.01));
   const KernelCase large = timed(true_gpu(), GemmShape{.m = 12'000, .n = 9'000, .k = 5'000}, "gemm");
   CHECK(predict_kernel(found, large)->in_seconds() == doctest::Approx(large.time.in_seconds()).epsilon(0.03));
@@ -149,8 +151,8 @@ TEST_CASE("a stated memory efficiency gives way to the one that was fitted") {
   gpu["memory_efficiency"] = 0.5;
   const KernelCalibration report = calibrated(known_kernels(), {}, gpu);
   CHECK_FALSE(report.profile.contains("memory_efficiency"));
-  CHECK(static_cast<double>(load_gpu(report.profile, shipped_profiles()).kernels->memory.efficiency_ppm) ==
-        doctest::Approx(712'300).epsilon(0.005));
+  CHECK(load_gpu(report.profile, shipped_profiles()).kernels->memory.efficiency.in_real() ==
+        doctest::Approx(0.7123).epsilon(0.005));
 }
 
 TEST_CASE("a processor with a curve gets a curve and a memory efficiency") {
@@ -158,10 +160,10 @@ TEST_CASE("a processor with a curve gets a curve and a memory efficiency") {
   const GpuSpec found = load_gpu(report.profile, shipped_profiles());
   CHECK_FALSE(found.kernels);
   CHECK(found.kernel_launch == true_gpu_with_curve().kernel_launch);
-  CHECK(static_cast<double>(found.memory_efficiency_ppm) == doctest::Approx(712'300).epsilon(0.001));
+  CHECK(found.memory_efficiency.in_real() == doctest::Approx(0.7123).epsilon(0.001));
   REQUIRE_FALSE(found.matmul_efficiency.at(Precision::bf16).empty());
   for (const EfficiencyPoint& point : found.matmul_efficiency.at(Precision::bf16))
-    CHECK(static_cast<double>(point.parts_per_million) == doctest::Approx(543'200).epsilon(0.001));
+    CHECK(point.efficiency.in_real() == doctest::Approx(0.5432).epsilon(0.001));
   CHECK(report.warnings.empty());
 }
 
