@@ -17,6 +17,12 @@ namespace lockstep {
 struct Fraction {
   std::int64_t numerator = 1;
   std::int64_t denominator = 1;
+
+  // Both are fractions of what is not negative.
+  friend constexpr bool operator<(Fraction left, Fraction right) {
+    return static_cast<Unsigned128>(left.numerator) * static_cast<Unsigned128>(right.denominator) <
+           static_cast<Unsigned128>(right.numerator) * static_cast<Unsigned128>(left.denominator);
+  }
 };
 
 constexpr Fraction as_fraction(Ratio ratio) {

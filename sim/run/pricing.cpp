@@ -28,10 +28,7 @@ RankSpread spread_of(const Scenario& scenario) {
 }
 
 WorkFactors slower_of(const WorkFactors& a, const WorkFactors& b) {
-  const auto greater = [](Fraction one, Fraction other) {
-    return one.numerator > other.numerator ? one : other;
-  };
-  return {greater(a.matrix, b.matrix), greater(a.memory, b.memory), greater(a.launch, b.launch)};
+  return {std::max(a.matrix, b.matrix), std::max(a.memory, b.memory), std::max(a.launch, b.launch)};
 }
 
 // No two GPUs are equally fast, and a synchronous step lasts as long as the slowest of n: everybody is charged
