@@ -377,6 +377,36 @@ void add_log_options(CLI::App& command, LogFacts& facts) {
                    "one process drove all GPUs of its node (nccl-tests -g above 1)");
 }
 
+// What is fitted, and to which file.
+void add_fit_options(CLI::App& command, CalibrateArguments& arguments) {
+  command.add_option("--machine", arguments.request.machine, "a machine's name or file")->type_name("M");
+  command
+      .add_option("--architecture", arguments.architecture,
+                  "of tables of timed kernels: fit the constants of this GPU architecture")
+      ->type_name("NAME");
+  command.add_flag(
+      "--parts", arguments.is_of_parts,
+      "of indexes of tables: fit the parts of all machines at once, and each machine; -o is the folder of "
+      "profiles");
+  command.add_flag("--band", arguments.is_of_bands,
+                   "of validation suites: fit how far predictions miss, which every band rests on");
+  command
+      .add_option("--without", arguments.without,
+                  "with --architecture: leave out the rows of this GPU, as the tables name it")
+      ->type_name("GPU");
+  command
+      .add_option("-o,--output", arguments.output,
+                  "the calibration profile; of tables of kernels alone, the GPU's profile")
+      ->type_name("PROFILE.json");
+  command
+      .add_option(
+          "--gpu-output", arguments.gpu_output,
+          "harness runs and tables of kernels: what the GPU (or CPU) reaches, as a profile of its own")
+      ->type_name("GPU.json");
+  command.add_option("--profile", arguments.request.profile, "of an index: only the tables of this profile")
+      ->type_name("NAME");
+}
+
 }  // namespace
 
 void add_calibrate_command(CLI::App& app, CommandContext& context) {
@@ -393,32 +423,7 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
           "on standard input")
       ->type_name("LOG")
       ->required();
-  command->add_option("--machine", request.machine, "a machine's name or file")->type_name("M");
-  command
-      ->add_option("--architecture", arguments->architecture,
-                   "of tables of timed kernels: fit the constants of this GPU architecture")
-      ->type_name("NAME");
-  command->add_flag(
-      "--parts", arguments->is_of_parts,
-      "of indexes of tables: fit the parts of all machines at once, and each machine; -o is the folder of "
-      "profiles");
-  command->add_flag("--band", arguments->is_of_bands,
-                    "of validation suites: fit how far predictions miss, which every band rests on");
-  command
-      ->add_option("--without", arguments->without,
-                   "with --architecture: leave out the rows of this GPU, as the tables name it")
-      ->type_name("GPU");
-  command
-      ->add_option("-o,--output", arguments->output,
-                   "the calibration profile; of tables of kernels alone, the GPU's profile")
-      ->type_name("PROFILE.json");
-  command
-      ->add_option(
-          "--gpu-output", arguments->gpu_output,
-          "harness runs and tables of kernels: what the GPU (or CPU) reaches, as a profile of its own")
-      ->type_name("GPU.json");
-  command->add_option("--profile", request.profile, "of an index: only the tables of this profile")
-      ->type_name("NAME");
+  add_fit_options(*command, *arguments);
   add_log_options(*command, request.facts);
   command->add_flag("--quick", request.holds_nothing_out,
                     "hold nothing out: bands are the fit's own residuals, widened");

@@ -158,13 +158,13 @@ ordered_json timeline_picture(const Simulation& simulation) {
   std::vector<TimelineLane> lanes;
   std::map<std::string, int> lanes_of;  // numbered from the second on, as in a trace
   const auto add = [&](const std::string& kind, const std::vector<Span>& found) {
-    std::vector<TimelineSpan> spans = clipped(found, view.start_of(last), length);
-    if (spans.size() > most_detailed)
-      spans = merged(spans, pixel / pixels_within_one);
-    if (spans.empty())
+    std::vector<TimelineSpan> drawn = clipped(found, view.start_of(last), length);
+    if (drawn.size() > most_detailed)
+      drawn = merged(drawn, pixel / pixels_within_one);
+    if (drawn.empty())
       return;
     const int number = ++lanes_of[kind];
-    lanes.push_back({number == 1 ? kind : fmt::format("{} {}", kind, number), std::move(spans)});
+    lanes.push_back({number == 1 ? kind : fmt::format("{} {}", kind, number), std::move(drawn)});
   };
   add("compute", spans.computing(representative));
   for (const LaneId lane : spans.lanes(rank)) {
