@@ -15,6 +15,7 @@
 #include "sim/load/reading/exact_text.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/load/resolved.h"
+#include "sim/load/training/compute_presets.h"
 #include "sim/load/training/option_text.h"
 #include "sim/run/step_transfer.h"
 
@@ -93,6 +94,17 @@ std::optional<ordered_json> gpu_in(const ordered_json& document, const LoadOptio
   return write_gpu(reading.gpu);
 }
 
+// Of the framework that the document trains with.
+std::string compute_preset_in(const ordered_json& document) {
+  const ordered_json training = section_of(document, "training", "strategy");
+  const auto text = [&](const char* key) {
+    const ordered_json* found = member_of(training, key);
+    return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const std::string framework = text("framework");
+  return std::string(usual_compute_preset(framework.empty() ? usual_framework(text("strategy")) : framework));
+}
+
 class Documents {
  public:
   Documents(const ordered_json& here, const StatedSteps& stated) : here_(here), stated_(stated.document) {
@@ -120,6 +132,8 @@ class Documents {
     for (const char* key : conditions_of_compute) compute.erase(key);
     copy_members(section_of(stated, "compute", ""), conditions_of_compute, compute);
     copy_members(conditions, conditions_of_compute, compute);
+    if (!compute.contains("preset"))
+      compute["preset"] = compute_preset_in(stated);
     if (gpu) {
       ordered_json& cluster = document["cluster"];
       ordered_json machine = section_of(cluster, "machine", base_key);

@@ -6,6 +6,7 @@
 #include "sim/load/reading/fields.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/load/resolved.h"
+#include "sim/load/training/compute_presets.h"
 #include "sim/load/training/option_text.h"
 
 namespace lockstep {
@@ -43,6 +44,7 @@ void check_conditions(const JsonReader& json) {
   if (const auto recompute = json.optional("recompute"))
     check_recompute_condition(*recompute);
   integer_or(json, "gradient_accumulation", 1, {1, million});
+  name_or(json, "preset", "", compute_preset_names());
   spelled_or(json, "kernels", KernelStyle::eager, kernel_style_spellings);
   spelled_or(json, "optimizer_kernels", OptimizerKernels::foreach, optimizer_kernels_spellings);
   spelled_or(json, "memory_format", MemoryFormat::contiguous, memory_format_spellings);

@@ -23,7 +23,7 @@ inline constexpr std::string_view several_steps_key = "anchors";
 // Of `model`, which may be measured otherwise, of `training` and of `compute`.
 inline constexpr std::array conditions_of_model{"batch_per_gpu", "sequence_length", "precision"};
 inline constexpr std::array conditions_of_training{"optimizer", "recompute", "gradient_accumulation"};
-inline constexpr std::array conditions_of_compute{"kernels", "optimizer_kernels", "memory_format"};
+inline constexpr std::array conditions_of_compute{"preset", "kernels", "optimizer_kernels", "memory_format"};
 
 struct StatedStep {
   Duration time;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/load/reading/spelling.h"
 #include "sim/load/resolved.h"
 #include "sim/report/prediction.h"
 #include "sim/run/single_gpu.h"
@@ -47,6 +48,8 @@ const std::vector<Overrides>& changes() {
                                           {{"training.optimizer", "adam"}},
                                           {{"training.recompute", "full"}},
                                           {{"compute.kernels", "compiled"}},
+                                          {{"compute.preset", "nvidia_mxnet"}},
+                                          {{"training.framework", "tensorflow_multiworker"}},
                                           {{"training.gradient_accumulation", "4"}}};
   return all;
 }
@@ -94,7 +97,11 @@ TEST_CASE("a transfer there and back is the identity") {
       if (step.contains(key))
         back[key] = there.given["training"][key];
     if (step.contains("kernels"))
-      back["kernels"] = there.given["compute"]["kernels"];
+      back["kernels"] = name_of(there.compute.kernels, kernel_style_spellings);
+    if (step.contains("optimizer_kernels"))
+      back["optimizer_kernels"] = name_of(there.compute.optimizer_kernels, optimizer_kernels_spellings);
+    if (step.contains("memory_format"))
+      back["memory_format"] = name_of(there.compute.memory_format, memory_format_spellings);
     if (step.contains("model"))
       back["model"] = there.given["model"]["name"];
     const Duration again = time_of(load_resnet({{step_path, back.dump()}}));
