@@ -43,10 +43,14 @@ class SchemaWriter {
     return kinds;
   }
 
+  // Names beside which another text may stand are examples.
   static void add_names(const JsonNote& note, const std::vector<std::string>& kinds, ordered_json& schema) {
-    if (!note.quantities.empty())
-      schema["examples"] = note.quantities;
-    if (note.choices.empty() || note.is_free_text || !note.quantities.empty())
+    for (const std::string& quantity : note.quantities) schema["examples"].push_back(quantity);
+    if (note.is_free_text || !note.quantities.empty()) {
+      for (const std::string& name : note.choices) schema["examples"].push_back(name);
+      return;
+    }
+    if (note.choices.empty())
       return;
     ordered_json others = ordered_json::array();
     for (const std::string& kind : kinds)

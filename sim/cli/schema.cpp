@@ -102,15 +102,41 @@ std::vector<BorrowedPart> parts_of_request() {
   return parts;
 }
 
-// Of every kind of model one, since a model's own keys decide who reads it; and one cut along every dimension.
+// What is asked only beside other keys, or otherwise by each kind of model.
+constexpr std::string_view mixture_seed =
+    R"({"family": "transformer", "layers": 1, "hidden": 64, "heads": 1, "vocabulary": 64, "sequence_length": 64,
+        "style": "llama", "experts": 2, "experts_per_token": 1, "shared_experts": 1, "shared_expert_gate": true})";
+constexpr std::string_view small_image_seed = R"({"family": "resnet", "image_size": 32})";
+
+std::vector<std::string> model_seeds() {
+  return {"{}", std::string(mixture_seed), std::string(small_image_seed)};
+}
+
+std::string scenario_of(std::string_view model, std::string_view training = "{}") {
+  return fmt::format(
+      R"({{"cluster": {{"machine": "dgx_a100_80gb", "nodes": 2}}, "model": {}, "training": {}}})", model,
+      training);
+}
+
+// Of every kind of model one, since a model's own keys decide who reads it; one cut along every dimension; and options
+// that are asked for only beside others.
 const std::vector<std::string>& scenario_seeds() {
+  constexpr std::string_view layers = R"({"name": "llama2_7b"})";
+  constexpr std::string_view convolutions = R"({"name": "resnet50", "batch_per_gpu": 32})";
   static const std::vector<std::string> seeds{
-      R"({"cluster": {"machine": "dgx_a100_80gb", "nodes": 2}, "model": {"name": "resnet50", "batch_per_gpu": 32}})",
-      R"({"cluster": {"machine": "dgx_a100_80gb", "nodes": 2}, "model": {"name": "llama2_7b"},
-          "training": {"tensor_parallel": 2, "pipeline_parallel": 2, "context_parallel": 2}})",
-      R"({"cluster": {"machine": "dgx_a100_80gb"}, "model": {"layers": [{}]}})",
-      R"({"cluster": {"machine": "dgx_a100_80gb"}, "model": {"measured": {"parameters": [{}]}}})",
-      R"({"cluster": {"machine": "dgx_a100_80gb"}, "model": {"family": "transformer"}})",
+      scenario_of(convolutions),
+      scenario_of(layers, R"({"tensor_parallel": 2, "pipeline_parallel": 2, "context_parallel": 2,
+                              "batch_p2p_sync": true, "stage_layers": [1, 1]})"),
+      scenario_of(layers, R"({"pipeline_parallel": 2, "stage_layers": "even"})"),
+      scenario_of(convolutions, R"({"compression": "powersgd_2", "powersgd_start_iteration": 1})"),
+      scenario_of(
+          convolutions,
+          R"({"strategy": "ps_sync", "servers": {"placement": "partitioned", "partition_bytes": "4 MB"}})"),
+      scenario_of(mixture_seed),
+      scenario_of(small_image_seed),
+      scenario_of(R"({"layers": [{}]})"),
+      scenario_of(R"({"measured": {"parameters": [{}]}})"),
+      scenario_of(R"({"family": "transformer"})"),
       R"({"cluster": {"machine": "dgx_a100_80gb"}, "plan": {}})"};
   return seeds;
 }
@@ -125,7 +151,7 @@ const std::vector<SchemaKind>& schema_kinds() {
        .borrowed = parts_of_request()},
       {.name = "machine", .ask = ask_profile<MachineReading, read_machine>, .seeds = {"{}"}},
       {.name = "gpu", .ask = ask_profile<GpuSpec, read_gpu>, .seeds = {"{}"}},
-      {.name = "model", .ask = ask_model, .seeds = {"{}"}},
+      {.name = "model", .ask = ask_model, .seeds = model_seeds()},
       {.name = "calibration", .ask = ask_profile<Calibration, read_calibration>, .seeds = {"{}"}},
       {.name = "measurements",
        .ask = ask_measurements,

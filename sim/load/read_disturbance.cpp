@@ -59,7 +59,7 @@ JitterSpec read_jitter(const JsonReader& json) {
   const JsonReader distribution = json.required("distribution");
   jitter.distribution = read_spelled(distribution, jitter_spellings);
   // A name that is not valid reads as none as well, and one mistake is one line.
-  const bool is_none = distribution.is_string() && distribution.value() == "none";
+  const bool is_none = distribution.value() == "none";
   if (!is_none) {
     jitter.coefficient_of_variation =
         ratio(json.required("coefficient_of_variation"), {0, 1}, "standard deviation over mean");

@@ -213,6 +213,24 @@ TEST_CASE("a schema tells kinds, units, bounds and names as the readers do") {
                        scenario));
 }
 
+TEST_CASE("a schema knows what is asked only beside other keys, or otherwise by each family of models") {
+  const json schema = schema_of("scenario");
+  const auto is_valid_with = [&](const char* model, const char* training) {
+    const json document{{"cluster", {{"machine", "dgx_h100"}}},
+                        {"model", json::parse(model)},
+                        {"training", json::parse(training)}};
+    return is_valid(document, schema);
+  };
+  const char* named = R"({"name": "llama2_7b"})";
+  CHECK(is_valid_with(named, R"({"pipeline_parallel": 2, "stage_layers": [15, 17]})"));
+  CHECK(is_valid_with(named, R"({"pipeline_parallel": 2, "stage_layers": "balanced_time"})"));
+  CHECK_FALSE(is_valid_with(named, R"({"pipeline_parallel": 2, "batch_p2p_sync": 1})"));
+  CHECK_FALSE(is_valid_with(named, R"({"strategy": "dpp"})"));
+  CHECK(is_valid_with(R"({"family": "resnet", "image_size": 32})", "{}"));
+  CHECK(is_valid_with(
+      R"({"family": "transformer", "experts": 2, "shared_experts": 1, "shared_expert_gate": true})", "{}"));
+}
+
 TEST_CASE("a kind that has no schema is a mistake with its neighbours") {
   check_refused("schema scenarios", {"did you mean \"scenario\""});
 }

@@ -68,9 +68,12 @@ std::string strategy_along(const WholeDimension& whole) {
   return whole.reduces ? first_simulated(framework_presets().front()) : one_gpu_strategy();
 }
 
+// Looked at without being asked for as a text, which any would be.
 const WholeDimension* stated_dimension(const JsonReader& json) {
   const auto strategy = json.optional("strategy");
-  return strategy && strategy->is_string() ? find_whole_dimension(strategy->text()) : nullptr;
+  if (!strategy || !strategy->value().is_string())
+    return nullptr;
+  return find_whole_dimension(strategy->value().get_ref<const std::string&>());
 }
 
 // Either of the two may be left out: each has a usual counterpart. False: there is no such strategy.
