@@ -1,5 +1,5 @@
 // lockstep schema KIND: JSON Schema of the files that are read, found out by asking their readers, and of results,
-// found out from what their writer writes.
+// found out from what their writer writes. --reference: the schema as tables that people read.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,9 +15,11 @@
 #include "sim/base/json_schema.h"
 #include "sim/base/nearest_name.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/key_reference.h"
 #include "sim/cli/output.h"
 #include "sim/load/hardware/read_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
+#include "sim/load/key_meanings.h"
 #include "sim/load/load.h"
 #include "sim/plan/model_family.h"
 #include "sim/study/answers/result_examples.h"
@@ -38,6 +40,9 @@ struct Library {
 
 using Ask = void (*)(const ordered_json& document, JsonRecord& record, const Library& library);
 
+// Of a dotted path.
+using MeaningOf = std::string_view (*)(std::string_view path);
+
 // A part that another kind's reader reads.
 struct BorrowedPart {
   std::string place;  // a pointer within the schema
@@ -52,6 +57,7 @@ struct SchemaKind {
   std::vector<std::string> any_of = {};  // of these outermost keys one is required
   std::vector<BorrowedPart> borrowed = {};
   std::vector<ordered_json> (*examples)() = nullptr;  // of a kind that is written
+  MeaningOf meaning = nullptr;                        // null: it has no table of meanings, nor a reference
 };
 
 // "model": NAME is short for {"name": NAME}, and opened before anybody reads it.
@@ -143,7 +149,11 @@ const std::vector<std::string>& scenario_seeds() {
 
 const std::vector<SchemaKind>& schema_kinds() {
   static const std::vector<SchemaKind> kinds{
-      {.name = "scenario", .ask = ask_scenario, .seeds = scenario_seeds(), .any_of = {"model", "plan"}},
+      {.name = "scenario",
+       .ask = ask_scenario,
+       .seeds = scenario_seeds(),
+       .any_of = {"model", "plan"},
+       .meaning = meaning_of},
       {.name = "result", .borrowed = {{"/properties/scenario", "scenario", ""}}, .examples = result_examples},
       {.name = "request",
        .ask = ask_request,
@@ -187,6 +197,22 @@ JsonRecord exemplified(const SchemaKind& kind) {
   return record;
 }
 
+// To every key below `path` what it means.
+void describe(const std::string& path, MeaningOf meaning, ordered_json& schema) {
+  if (is_profile(path))
+    return;
+  if (schema.contains("items"))
+    describe(path + "[]", meaning, schema["items"]);
+  if (!schema.contains("properties"))
+    return;
+  for (const auto& [key, below] : schema["properties"].items()) {
+    const std::string there = path.empty() ? key : path + "." + key;
+    if (const std::string_view text = meaning(there); !text.empty())
+      below["description"] = text;
+    describe(there, meaning, below);
+  }
+}
+
 ordered_json schema_of(const SchemaKind& kind, const Library& library) {
   const std::string title = "Lockstep: " + kind.name;
   ordered_json schema = kind.examples != nullptr ? json_schema_of(exemplified(kind), title, SchemaOf::written)
@@ -201,14 +227,38 @@ ordered_json schema_of(const SchemaKind& kind, const Library& library) {
     borrowed = lender->second[ordered_json::json_pointer(part.place_there)];
     for (const char* of_whole : {"$schema", "title"}) borrowed.erase(of_whole);
   }
+  if (kind.meaning != nullptr)
+    describe("", kind.meaning, schema);
   return schema;
 }
 
-int run_schema(const std::string& name, const CommandContext& context) {
-  const SchemaKind& kind = schema_named(name);
+void check_has_reference(const SchemaKind& kind) {
+  if (kind.meaning != nullptr)
+    return;
+  std::vector<std::string> names;
+  for (const SchemaKind& other : schema_kinds())
+    if (other.meaning != nullptr)
+      names.push_back(other.name);
+  throw ConfigError(
+      fmt::format("--reference: there is none of {}; valid with it: {}", kind.name, fmt::join(names, ", ")));
+}
+
+struct SchemaArguments {
+  std::string kind = {};
+  bool wants_reference = false;
+};
+
+int run_schema(const SchemaArguments& arguments, const CommandContext& context) {
+  const SchemaKind& kind = schema_named(arguments.kind);
+  if (arguments.wants_reference)
+    check_has_reference(kind);
   const ProfileStore store(context.data_directory);
   Lenders lenders;
-  print_json(schema_of(kind, {store, lenders}));
+  const ordered_json schema = schema_of(kind, {store, lenders});
+  if (arguments.wants_reference)
+    print(key_reference(schema, store, lenders));
+  else
+    print_json(schema);
   return exit_done;
 }
 
@@ -217,12 +267,15 @@ int run_schema(const std::string& name, const CommandContext& context) {
 void add_schema_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand(
       "schema", "JSON Schema of a file that is read, or of a result, for editors and scripts");
-  const auto kind = std::make_shared<std::string>();
-  command->add_option("format", *kind, "of which kind of document")
+  const auto arguments = std::make_shared<SchemaArguments>();
+  command->add_option("format", arguments->kind, "of which kind of document")
       ->type_name(fmt::format("{}", fmt::join(kind_names(), "|")))
       ->required();
-  command->callback(
-      [kind, &context] { context.run = [kind, &context] { return run_schema(*kind, context); }; });
+  command->add_flag("--reference", arguments->wants_reference,
+                    "of a scenario: every key with its values, default and meaning, in Markdown");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] { return run_schema(*arguments, context); };
+  });
 }
 
 }  // namespace lockstep
