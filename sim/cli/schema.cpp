@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -26,6 +27,7 @@
 #include "sim/study/capacity/plan_request.h"
 #include "sim/study/validation/stated_case.h"
 #include "sim/study/validation/validation.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -124,6 +126,15 @@ std::string scenario_of(std::string_view model, std::string_view training = "{}"
       training);
 }
 
+// Of the first strategy that has servers, where pieces have a size.
+std::string partitioned_servers() {
+  const std::vector<std::string> names = strategies_in_order();
+  const auto has_servers = [](const std::string& name) { return strategy_named(name).servers != nullptr; };
+  return fmt::format(
+      R"({{"strategy": "{}", "servers": {{"placement": "partitioned", "partition_bytes": "4 MB"}}}})",
+      *std::find_if(names.begin(), names.end(), has_servers));
+}
+
 // Of every kind of model one, since a model's own keys decide who reads it; one cut along every dimension; and options
 // that are asked for only beside others.
 const std::vector<std::string>& scenario_seeds() {
@@ -135,9 +146,7 @@ const std::vector<std::string>& scenario_seeds() {
                               "batch_p2p_sync": true, "stage_layers": [1, 1]})"),
       scenario_of(layers, R"({"pipeline_parallel": 2, "stage_layers": "even"})"),
       scenario_of(convolutions, R"({"compression": "powersgd_2", "powersgd_start_iteration": 1})"),
-      scenario_of(
-          convolutions,
-          R"({"strategy": "ps_sync", "servers": {"placement": "partitioned", "partition_bytes": "4 MB"}})"),
+      scenario_of(convolutions, partitioned_servers()),
       scenario_of(mixture_seed),
       scenario_of(small_image_seed),
       scenario_of(R"({"layers": [{}]})"),

@@ -35,12 +35,10 @@ constexpr std::array cluster_sizes{R"({})", R"({"cluster": {"nodes": 1}})"};
 
 // What brings further keys up, whoever trains.
 constexpr std::array usual_changes{
-    R"({})",
-    R"({"cluster": {"nodes": null}})",
+    R"({})", R"({"cluster": {"nodes": null}})",
     R"({"cluster": {"faults": {"mtbf_per_node": "1 year", "restart": "5 min", "checkpoint_bandwidth": "1 GB/s"}}})",
     R"({"input": {"dataset_samples": 1000, "lengths": {"mean": 8, "coefficient_of_variation": 0.1}}})",
-    R"({"input": {"workers": 1}})",
-    R"({"compare": {"strategies": ["ddp"], "learning": {}}})"};
+    R"({"input": {"workers": 1}})"};
 
 // And what brings up further options of a strategy.
 constexpr std::array training_changes{R"({})",
@@ -203,22 +201,26 @@ class DefaultsByKey {
 };
 
 // Of a scenario that says nothing of training, which is everybody's but for training's own.
-LeftOut left_out_by_all(const SmallScenarios& scenarios) {
-  LeftOut found;
-  for (const std::string_view change : usual_changes)
-    if (auto more = scenarios.left_out({ordered_json::parse(change)}))
-      found.merge(*more);
-  std::erase_if(found, [](const auto& entry) {
-    return is_of_training(entry.first) && entry.first != "training.strategy";
-  });
-  return found;
-}
-
 // All but the baseline of one GPU, which has no options that others have not.
 std::vector<std::string> strategies_of_ranks() {
   std::vector<std::string> names = strategies_in_order();
   std::erase_if(names, [](const std::string& name) { return strategy_named(name).accepts.one_gpu_only; });
   return names;
+}
+
+LeftOut left_out_by_all(const SmallScenarios& scenarios) {
+  LeftOut found;
+  for (const std::string_view change : usual_changes)
+    if (auto more = scenarios.left_out({ordered_json::parse(change)}))
+      found.merge(*more);
+  const ordered_json comparing{{"strategies", {strategies_of_ranks().front()}},
+                               {"learning", ordered_json::object()}};
+  if (auto more = scenarios.left_out({ordered_json{{"compare", comparing}}}))
+    found.merge(*more);
+  std::erase_if(found, [](const auto& entry) {
+    return is_of_training(entry.first) && entry.first != "training.strategy";
+  });
+  return found;
 }
 
 }  // namespace

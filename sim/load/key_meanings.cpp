@@ -126,6 +126,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "compute.optimizer_kernels when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.precision",
      "model.precision when it was measured; left out: the scenario's."},
+    {"compute.single_gpu_iteration.preset",
+     "compute.preset when it was measured; left out: that of the scenario as its file states it."},
     {"compute.single_gpu_iteration.recompute",
      "training.recompute when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.sequence_length",
