@@ -176,7 +176,7 @@ JsonDocument JsonDocument::from_file(const std::string& path) {
 
 JsonDocument JsonDocument::from_text(std::string_view text, std::string file_name) {
   auto state = std::make_unique<JsonDocumentState>();
-  state->own = parse_json_text(text, file_name);
+  state->own = parse_lockstep_file(text, file_name);
   state->file_name = std::move(file_name);
   return JsonDocument(std::move(state));
 }

@@ -95,6 +95,8 @@ class SchemaWriter {
 ordered_json json_schema_of(const JsonRecord& record, const std::string& title, SchemaOf side) {
   ordered_json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
   schema.update(SchemaWriter(record, side).write("", false, false));
+  if (side == SchemaOf::read && schema.contains("properties"))
+    schema["properties"]["$schema"] = {{"type", "string"}};
   return schema;
 }
 

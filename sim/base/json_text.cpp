@@ -288,6 +288,19 @@ ordered_json parse_json_text(std::string_view text, const std::string& file_name
   return std::move(builder.value());
 }
 
+ordered_json parse_lockstep_file(std::string_view text, const std::string& file_name) {
+  ordered_json value = parse_json_text(text, file_name);
+  const auto schema = value.is_object() ? value.find("$schema") : value.end();
+  if (schema == value.end())
+    return value;
+  if (!schema->is_string())
+    throw ConfigError(
+        fmt::format("{}: /$schema: found {}, expected text: where the JSON Schema of this file is", file_name,
+                    describe_value(*schema)));
+  value.erase(schema);
+  return value;
+}
+
 std::string read_json_file(const std::string& path) {
   const OpenFile file = open_json_file(path);
   std::string text;

@@ -8,6 +8,7 @@ namespace lockstep {
 namespace {
 
 constexpr auto meanings = std::to_array<KeyMeaning>({
+    {"$schema", "Where the JSON Schema of this file is, for editors; nothing else reads it."},
     {"cluster", "The nodes that train, the network between them, and what disturbs them."},
     {"cluster.fabric",
      "The network between nodes: a name, a file or an object of its own; left out: the machine's, else one "

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/golden_file.h"
 #include "tests/support/json_schema_check.h"
 #include "tests/support/program.h"
 #include "tests/support/shipped_scenarios.h"
@@ -80,9 +81,26 @@ void check_files(const std::vector<std::string>& files, const json& schema) {
   }
 }
 
+// Editors look where the file says.
+void check_names_schema(const std::string& file, const json& document, const std::string& kind) {
+  const std::string named = document.value("$schema", "");
+  const fs::path schemas = fs::path(LOCKSTEP_SOURCE_DIR) / "scenarios/schemas";
+  CHECK((fs::path(file).parent_path() / named).lexically_normal() == schemas / (kind + ".schema.json"));
+}
+
+// Every file of the kind.
+void check_kind(const std::string& kind, const std::vector<std::string>& files) {
+  check_files(files, schema_of(kind));
+  for (const std::string& file : files) {
+    CAPTURE(file);
+    check_names_schema(file, document_of(file), kind);
+  }
+}
+
 TEST_CASE("every shipped scenario is valid, as it stands and with every default written out") {
   const json schema = schema_of("scenario");
-  check_files(shipped_scenarios(), schema);
+  check_kind("scenario", shipped_scenarios());
+  check_kind("scenario", files_in("scenarios/large"));
   for (const char* section : {"cluster", "training", "communication", "compute", "simulation"}) {
     CAPTURE(section);
     CHECK(schema["properties"][section]["additionalProperties"] == false);
@@ -94,18 +112,19 @@ TEST_CASE("every shipped scenario is valid, as it stands and with every default 
 }
 
 TEST_CASE("every shipped profile is valid by the schema of its kind") {
-  check_files(files_in("hw_profiles/machines"), schema_of("machine"));
-  check_files(files_in("hw_profiles/gpus"), schema_of("gpu"));
-  check_files(files_in("hw_profiles/calibration"), schema_of("calibration"));
-  check_files(files_in("models"), schema_of("model"));
+  check_kind("machine", files_in("hw_profiles/machines"));
+  check_kind("gpu", files_in("hw_profiles/gpus"));
+  check_kind("calibration", files_in("hw_profiles/calibration"));
+  check_kind("model", files_in("models"));
 }
 
 TEST_CASE("every shipped file of measurements is valid") {
   std::vector<std::string> files;
-  for (const std::string& file : files_in("validate/measurements"))
-    if (const json document = document_of(file); document.value("schema", "") == "lockstep.measurements/1")
-      files.push_back(file);
-  check_files(files, schema_of("measurements"));
+  for (const char* folder : {"validate/measurements", "validate/layouts"})
+    for (const std::string& file : files_in(folder))
+      if (const json document = document_of(file); document.value("schema", "") == "lockstep.measurements/1")
+        files.push_back(file);
+  check_kind("measurements", files);
 }
 
 json result_of(const std::string& arguments) {
@@ -181,7 +200,7 @@ TEST_CASE("a result that lacks a key, has another, or another kind of value is n
 
 TEST_CASE("every shipped request is valid, down to what it has of a scenario") {
   const json schema = schema_of("request");
-  check_files(files_in("scenarios/plans"), schema);
+  check_kind("request", files_in("scenarios/plans"));
   const json request = document_of(files_in("scenarios/plans").front());
   const auto is_valid_with = [&](const char* pointer, const json& value) {
     json changed = request;
@@ -229,6 +248,27 @@ TEST_CASE("a schema knows what is asked only beside other keys, or otherwise by 
   CHECK(is_valid_with(R"({"family": "resnet", "image_size": 32})", "{}"));
   CHECK(is_valid_with(
       R"({"family": "transformer", "experts": 2, "shared_experts": 1, "shared_expert_gate": true})", "{}"));
+}
+
+TEST_CASE("scenarios/schemas holds every schema as it is printed") {
+  for (const char* kind :
+       {"scenario", "result", "request", "machine", "gpu", "model", "calibration", "measurements"}) {
+    CAPTURE(kind);
+    testing::check_golden_file(
+        fs::path(LOCKSTEP_SOURCE_DIR) / "scenarios/schemas" / (std::string(kind) + ".schema.json"),
+        run_program(std::string("schema ") + kind).out);
+  }
+}
+
+TEST_CASE("a file may say where its schema is, in text") {
+  const testing::Folder folder;
+  const auto with_schema = [&](const char* value) {
+    return folder.write("mine.json",
+                        std::string(R"({"$schema": )") + value + R"(, "cluster": {"machine": "dgx_h100"},
+                                      "model": {"name": "resnet50", "batch_per_gpu": 8}})");
+  };
+  CHECK(run_program("predict " + with_schema(R"("anywhere.json")")).exit_code == 0);
+  check_refused("predict " + with_schema("5"), {"mine.json", "/$schema", "found 5", "expected text"});
 }
 
 TEST_CASE("a kind that has no schema is a mistake with its neighbours") {

@@ -1,11 +1,8 @@
-// Did anything change? What every importer makes of its samples, against what it made before.
-//
-// LOCKSTEP_UPDATE_GOLDEN=1 rewrites tests/golden/imports/KIND/NAME.json.
+// Did anything change? What every importer makes of its samples (imports/KIND/NAME.json), against what it made before.
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
+#include "tests/support/golden_file.h"
 #include "tests/support/import_samples.h"
 
 namespace lockstep::imports_test {
@@ -32,24 +29,13 @@ std::string made_of(const fs::path& sample) {
          "\n";
 }
 
-bool is_updating() {
-  const char* wanted = std::getenv("LOCKSTEP_UPDATE_GOLDEN");
-  return wanted != nullptr && std::string(wanted) == "1";
-}
-
 TEST_CASE("Every importer makes of its samples what it made before") {
   for (const std::string& kind : Registry<Importer>::names())
     for (const fs::path& sample : testing::samples_of(kind)) {
       INFO(sample.string());
       const fs::path golden =
           fs::path(LOCKSTEP_SOURCE_DIR) / "tests/golden/imports" / kind / (sample.stem().string() + ".json");
-      const std::string found = made_of(sample);
-      if (is_updating()) {
-        fs::create_directories(golden.parent_path());
-        std::ofstream(golden, std::ios::binary) << found;
-      }
-      REQUIRE_MESSAGE(fs::exists(golden), "no golden file yet: run with LOCKSTEP_UPDATE_GOLDEN=1");
-      CHECK(testing::bytes_of(golden) == found);
+      testing::check_golden_file(golden, made_of(sample));
     }
 }
 

@@ -125,7 +125,7 @@ const nlohmann::ordered_json* ProfileStore::read(const std::string& file) const 
   const std::scoped_lock lock(mutex_);
   auto& remembered = values_[file];
   if (remembered == nullptr) {
-    remembered = std::make_unique<const nlohmann::ordered_json>(parse_json_text(read_json_file(file), file));
+    remembered = std::make_unique<const nlohmann::ordered_json>(parse_lockstep_file(read_json_file(file), file));
   }
   return remembered.get();
 }
@@ -187,7 +187,7 @@ std::optional<Profile> ProfileStore::open(ProfileKind kind, const std::string& n
 
 ordered_json state_of_file(const std::string& file) {
   return importer_of_file(file) != nullptr ? state_of_bytes(file)
-                                           : parse_json_text(read_json_file(file), file);
+                                           : parse_lockstep_file(read_json_file(file), file);
 }
 
 }  // namespace lockstep
