@@ -20,7 +20,8 @@ std::string text_of(const fs::path& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
-  return std::regex_replace(text.str(), std::regex("//[^\n]*"), "");
+  static const std::regex comment("//[^\n]*");
+  return std::regex_replace(text.str(), comment, "");
 }
 
 std::set<std::string> all_matches(const std::string& text, const char* pattern) {
