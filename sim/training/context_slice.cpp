@@ -40,8 +40,8 @@ class Ring {
         tokens_(divided_up(whole_.sequence, ranks)),
         elements_(elements_of(whole_, tokens_)) {}
 
-  std::vector<ContextStep> steps() const {
-    std::vector<ContextStep> steps;
+  std::vector<SlicedLayer> steps() const {
+    std::vector<SlicedLayer> steps;
     for (std::int64_t index = 0; index < ranks_; ++index)
       steps.push_back({.layer = layer(index), .exchanges = exchanges(index)});
     return steps;
@@ -112,8 +112,8 @@ class Ring {
   TokenElements elements_;
 };
 
-ContextStep gathered(const Layer& attention, std::int64_t ranks) {
-  ContextStep step{.layer = attention, .exchanges = {}};
+SlicedLayer gathered(const Layer& attention, std::int64_t ranks) {
+  SlicedLayer step{.layer = attention};
   AttentionShape& shape = shape_of(step.layer);
   const std::int64_t keys_values = elements_of(shape, shape.sequence).keys_values;
   shape.keys = shape.sequence;
@@ -131,8 +131,8 @@ ContextStep gathered(const Layer& attention, std::int64_t ranks) {
   return step;
 }
 
-ContextStep by_heads(const Layer& attention, std::int64_t ranks) {
-  ContextStep step{.layer = attention, .exchanges = {}};
+SlicedLayer by_heads(const Layer& attention, std::int64_t ranks) {
+  SlicedLayer step{.layer = attention};
   AttentionShape& shape = shape_of(step.layer);
   const TokenElements tokens = elements_of(shape, divided_up(shape.sequence, ranks));
   shape.heads = divided_up(shape.heads, ranks);
@@ -151,7 +151,7 @@ ContextStep by_heads(const Layer& attention, std::int64_t ranks) {
 
 }  // namespace
 
-std::vector<ContextStep> context_steps(const Layer& attention, const ParallelDegrees& degrees) {
+std::vector<SlicedLayer> context_steps(const Layer& attention, const ParallelDegrees& degrees) {
   switch (degrees.context_kind) {
     case ContextKind::ring:
       return Ring(attention, degrees.context).steps();

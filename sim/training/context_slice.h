@@ -19,15 +19,11 @@
 #include <vector>
 
 #include "sim/training/parallel_model.h"
+#include "sim/training/sliced_layer.h"
 
 namespace lockstep {
 
-struct ContextStep {
-  Layer layer;
-  LayerExchanges exchanges;
-};
-
 // `attention` counts what one rank does; its shape still has the whole sequence.
-std::vector<ContextStep> context_steps(const Layer& attention, const ParallelDegrees& degrees);
+std::vector<SlicedLayer> context_steps(const Layer& attention, const ParallelDegrees& degrees);
 
 }  // namespace lockstep

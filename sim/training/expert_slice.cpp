@@ -1,0 +1,118 @@
+#include "sim/training/expert_slice.h"
+
+#include <utility>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/training/layer_slice.h"
+
+namespace lockstep {
+namespace {
+
+// Of the tokens on their way to the experts of one mixture, and back.
+class TokenDispatcher {
+ public:
+  // At the first or the last layer of the mixture.
+  TokenDispatcher(const Model& whole, std::size_t index, const ParallelDegrees& degrees)
+      : degrees_(degrees),
+        mixture_(whole.transformer->mixture),
+        elements_(routed_elements(whole.layers[index])) {}
+
+  void dispatch(LayerExchanges& exchanges) const {
+    exchange_counts(exchanges);
+    add(exchanges.before_forward, to_experts("dispatch"));
+    if (degrees_.expert_tensor > 1) {
+      add(exchanges.before_forward, among_sharers("gather of tokens", CollectiveOp::all_gather));
+      add(exchanges.after_backward, among_sharers("token gradients", CollectiveOp::reduce_scatter));
+    }
+    add(exchanges.after_backward, to_experts("gradients of dispatch"));
+  }
+
+  void combine(LayerExchanges& exchanges) const {
+    add(exchanges.before_backward, to_experts("gradients of combine"));
+    if (degrees_.expert_tensor > 1) {
+      add(exchanges.after_forward, among_sharers("sum of experts", CollectiveOp::reduce_scatter));
+      add(exchanges.before_backward, among_sharers("output gradients", CollectiveOp::all_gather));
+    }
+    add(exchanges.after_forward, to_experts("combine"));
+  }
+
+ private:
+  void add(std::vector<Exchange>& list, Exchange exchange) const {
+    add_exchange(list, degrees_, std::move(exchange));
+  }
+
+  // Of a sample, that come to this rank's experts: who gets most is who all wait for.
+  std::int64_t routed_elements(const Layer& whole) const {
+    const GemmShape shape = sides_of(whole).shape;
+    const std::int64_t width = whole.split == TensorSplit::column ? shape.k : shape.n;
+    const std::int64_t even = divided_up(shape.batch * shape.m * width, degrees_.context * degrees_.tensor);
+    return degrees_.expert > 1 ? scaled_up(even, degrees_.expert_imbalance) : even;
+  }
+
+  // Who computes whatever comes has to know how much will: each rank's tokens for each expert, of all.
+  void exchange_counts(LayerExchanges& exchanges) const {
+    if (mixture_.capacity_percent == 0)
+      add(exchanges.before_forward, {.name = "counts of tokens",
+                                     .axis = ParallelAxis::expert,
+                                     .op = CollectiveOp::all_gather,
+                                     .elements = mixture_.experts * degrees_.expert,
+                                     .is_wide = true});
+  }
+
+  Exchange to_experts(const char* name) const {
+    return {
+        .name = name, .axis = ParallelAxis::expert, .op = CollectiveOp::all_to_all, .elements = elements_};
+  }
+  Exchange among_sharers(const char* name, CollectiveOp op) const {
+    return {.name = name, .op = op, .elements = elements_ * degrees_.tensor};
+  }
+
+  const ParallelDegrees& degrees_;
+  const MixtureSizes& mixture_;
+  std::int64_t elements_;
+};
+
+}  // namespace
+
+SlicedLayer ExpertSlicer::slice(std::size_t index, Layer layer) {
+  if (degrees_.tensor > 1 && !shares_experts())
+    divide_rows(layer, degrees_.tensor);
+  if (degrees_.expert > 1)
+    scale_rows(layer, degrees_.expert_imbalance);
+  take_experts(layer, degrees_.expert);
+  parameters_.take_experts(layer);
+  slice_product(layer);
+  SlicedLayer sliced{.layer = std::move(layer)};
+  if (is_first_of_mixture(index))
+    TokenDispatcher(whole_, index, degrees_).dispatch(sliced.exchanges);
+  if (is_last_of_mixture(index))
+    TokenDispatcher(whole_, index, degrees_).combine(sliced.exchanges);
+  return sliced;
+}
+
+// An expert among the ranks that share it.
+void ExpertSlicer::slice_product(Layer& layer) {
+  if (!is_linear(layer))
+    return divide_all(layer, degrees_.expert_tensor);
+  const GemmShape whole = sides_of(layer).shape;
+  if (layer.split == TensorSplit::column) {
+    const SideExtent outputs{whole.n, divided_up(whole.n, degrees_.expert_tensor)};
+    take_columns(layer, outputs.part);
+    parameters_.take_outputs(layer, outputs);
+  } else {
+    const SideExtent inputs{whole.k, divided_up(whole.k, degrees_.expert_tensor)};
+    take_inputs(layer, inputs.part);
+    parameters_.take_inputs(layer, inputs);
+  }
+}
+
+bool ExpertSlicer::is_first_of_mixture(std::size_t index) const {
+  return index == 0 || !whole_.layers[index - 1].is_expert;
+}
+
+bool ExpertSlicer::is_last_of_mixture(std::size_t index) const {
+  return index + 1 == whole_.layers.size() || !whole_.layers[index + 1].is_expert;
+}
+
+}  // namespace lockstep
