@@ -1,0 +1,60 @@
+#pragma once
+
+// What stages of a pipeline send each other.
+//
+// Problem:   a stage's ranks each send to the rank of another stage that holds the same copy of the model, as the
+//            library moves messages between two ranks, beside both stages' computing.
+// Idea:      one message along every line of ranks that hold a copy; all of them are one entry of the iteration's
+//            list, in which senders and receivers take part.
+// Invariant: a representative of the receiver has one message, that of its own line. Lanes are the sender's.
+// Cost:      five ops a line (collectives/message.h).
+// Reference: Megatron-LM core/pipeline_parallel/p2p_communication.py.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/collectives/message.h"
+#include "sim/plan/cohort.h"
+#include "sim/plan/group.h"
+#include "sim/training/schedules/stage_passes.h"
+
+namespace lockstep {
+
+// Messages between stages, by representative of the whole plan.
+struct PipelineLinks {
+  std::vector<WrittenGroup>
+      lines;  // ranks that hold one copy of the model, stage by stage; roles as in the plan
+  std::vector<Communication>* communications = nullptr;  // filled
+};
+
+struct StageMessage {
+  std::string name;
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  Bytes bytes;
+  std::span<const LaneId> lanes;  // by representative of the sender
+};
+
+class StageMessages {
+ public:
+  // All must outlive it.
+  StageMessages(PlanWriter& writer, std::span<const PipelineStage> stages, const PipelineLinks& links)
+      : writer_(writer), stages_(stages), links_(links) {}
+
+  // `ready`: by representative of the sender. Returns when each of the receiver has it.
+  std::vector<OpId> send(const StageMessage& message, std::span<const OpId> ready);
+
+ private:
+  const Cohort& cohort_of(std::int64_t stage) const;
+  Communication entry_of(const StageMessage& message) const;
+  MessageOps write_along(const WrittenGroup& line, const StageMessage& message, LaneId lane, OpId after,
+                         Communication& entry);
+
+  PlanWriter& writer_;
+  std::span<const PipelineStage> stages_;
+  const PipelineLinks& links_;
+};
+
+}  // namespace lockstep

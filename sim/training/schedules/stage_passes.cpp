@@ -1,0 +1,130 @@
+#include "sim/training/schedules/stage_passes.h"
+
+#include "sim/base/check.h"
+#include "sim/training/step_writer.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<std::int64_t> last_by_chunk(std::span<const Pass> passes, std::int64_t chunks) {
+  std::vector<std::int64_t> last(static_cast<std::size_t>(chunks));
+  for (const Pass& pass : passes)
+    if (completes_gradients(pass))
+      last[static_cast<std::size_t>(pass.chunk)] = pass.micro_batch;
+  return last;
+}
+
+}  // namespace
+
+StagePasses::StagePasses(const PipelineStage& stage, std::span<const Pass> passes)
+    : stage_(stage),
+      context_(*stage.context),
+      synchroniser_(*stage.synchroniser),
+      chunks_(std::ssize(context_.job.stage->chunks)),
+      last_micro_batches_(last_by_chunk(passes, chunks_)) {
+  LOCKSTEP_CHECK(chunks_ == 1 || !synchroniser_.reduces_every_micro_batch(),
+                 "chunks are at different micro-batches: load refuses strategies that reduce each");
+}
+
+void StagePasses::begin() {
+  const CohortScope scope = enter();
+  synchroniser_.begin();
+}
+
+void StagePasses::take_batch() {
+  const CohortScope scope = enter();
+  write_batch(context_);
+}
+
+void StagePasses::wait_for(std::string_view what, std::span<const OpId> arrived) {
+  if (arrived.empty())
+    return;
+  const CohortScope scope = enter();
+  write_wait(context_, what, arrived, Category::pipeline_bubble);
+}
+
+std::vector<OpId> StagePasses::write_forward_pass(const Pass& pass) {
+  const CohortScope scope = enter();
+  const MicroBatch micro = micro_batch_of(pass);
+  const LayerRange& layers = layers_of(pass);
+  std::vector<OpId> done;
+  write_pass_begin(context_);
+  for (std::size_t layer = layers.first; layer < layers.last; ++layer) {
+    synchroniser_.pre_forward(micro, layer);
+    done = write_forward_of(context_, context_.job.layers[layer]);
+    synchroniser_.post_forward(micro, layer, done);
+  }
+  return done.empty() ? write_mark(context_) : done;
+}
+
+std::vector<OpId> StagePasses::write_backward_pass(const Pass& pass) {
+  const CohortScope scope = enter();
+  const MicroBatch micro = micro_batch_of(pass);
+  const LayerRange& layers = layers_of(pass);
+  std::vector<OpId> done;
+  write_pass_begin(context_);
+  for (std::size_t layer = layers.last; layer-- > layers.first;) {
+    const LayerWork& work = context_.job.layers[layer];
+    synchroniser_.pre_backward(micro, layer);
+    if (pass.kind == PassKind::backward_input) {
+      done = write_backward_input(context_, work);
+      continue;
+    }
+    done = write_backward(context_, work);
+    hear_of_gradients(micro, layer, done);
+  }
+  if (done.empty())
+    done = write_mark(context_);
+  if (pass.kind == PassKind::backward)
+    end_backward(micro);
+  return done;
+}
+
+void StagePasses::write_weights_pass(const Pass& pass) {
+  const CohortScope scope = enter();
+  const MicroBatch micro = micro_batch_of(pass);
+  const LayerRange& layers = layers_of(pass);
+  write_pass_begin(context_);
+  for (std::size_t layer = layers.last; layer-- > layers.first;)
+    hear_of_gradients(micro, layer, write_backward_weights(context_, context_.job.layers[layer]));
+  end_backward(micro);
+}
+
+std::vector<OpId> StagePasses::mark() {
+  const CohortScope scope = enter();
+  return write_mark(context_);
+}
+
+void StagePasses::update() {
+  const CohortScope scope = enter();
+  write_partial_sums(context_);
+  synchroniser_.update();
+}
+
+MicroBatch StagePasses::micro_batch_of(const Pass& pass) const {
+  const std::int64_t last = last_micro_batches_[static_cast<std::size_t>(pass.chunk)];
+  return {.index = pass.micro_batch,
+          .is_reduced = pass.micro_batch == last || synchroniser_.reduces_every_micro_batch()};
+}
+
+const LayerRange& StagePasses::layers_of(const Pass& pass) const {
+  return context_.job.stage->chunks[static_cast<std::size_t>(pass.chunk)];
+}
+
+void StagePasses::hear_of_gradients(const MicroBatch& micro, std::size_t layer,
+                                    const std::vector<OpId>& done) {
+  if (micro.is_reduced)
+    for (const std::uint32_t gradient : context_.job.layers[layer].gradients)
+      synchroniser_.gradient_ready(gradient, done);
+  synchroniser_.post_backward(micro, layer, done);
+}
+
+// The gradients of a reduced micro-batch are all there once each chunk has done with its last.
+void StagePasses::end_backward(const MicroBatch& micro) {
+  if (!micro.is_reduced)
+    return;
+  if (++reduced_ % chunks_ == 0)
+    synchroniser_.finish();
+}
+
+}  // namespace lockstep
