@@ -14,7 +14,7 @@
 #include "sim/run/cluster.h"
 #include "sim/run/describe_input.h"
 #include "sim/run/host_issue.h"
-#include "sim/run/loss_operators.h"
+#include "sim/run/layer_kernels.h"
 #include "sim/run/model_stages.h"
 #include "sim/run/optimizer_work.h"
 #include "sim/run/process_memory.h"
@@ -29,28 +29,6 @@ KernelWork stated(Duration duration) {
   return {.work_class = WorkClass::fixed, .duration = duration};
 }
 
-WorkClass work_class(LayerKind kind) {
-  return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;
-}
-
-bool casts_weights(Precision precision) {
-  return precision == Precision::amp_fp16 || precision == Precision::amp_bf16;
-}
-
-// Gradients of whole weights are added up over micro-batches, but where they are reduced after each.
-bool adds_gradients_up(const Scenario& scenario) {
-  return scenario.training.gradient_accumulation > 1 &&
-         strategy_of(scenario).partition < Partition::gradients;
-}
-
-// In fp8 are the products of the blocks' weights: attention, what goes before the blocks and behind them (the head)
-// stay in half precision (Transformer Engine: fp8_dpa false, Megatron's output layer is none of its modules;
-// torchtitan: filter_fqns output).
-Precision multiplied_precision(const Layer& layer, Precision precision) {
-  const bool is_of_block = layer.block >= 0 && layer.weight_elements > 0;
-  return precision == Precision::fp8 && !is_of_block ? Precision::bf16 : precision;
-}
-
 // Linear layers that read one tensor, one after another.
 bool reads_same_input(const Layer& layer, const Layer& before) {
   const auto shape_of = [](const Layer& of) {
@@ -61,283 +39,6 @@ bool reads_same_input(const Layer& layer, const Layer& before) {
   return shape != nullptr && other != nullptr && layer.split == TensorSplit::column &&
          before.split == TensorSplit::column && shape->m == other->m && shape->k == other->k;
 }
-
-// Kernels that only move bytes.
-struct MemoryPasses {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-};
-
-class LayerPricer {
- public:
-  explicit LayerPricer(const Scenario& scenario)
-      : batch_(scenario.model.batch_per_gpu),
-        element_bytes_(activation_bytes(scenario.model.precision)),
-        casts_(casts_weights(scenario.model.precision)),
-        precision_(scenario.model.precision),
-        micro_batches_(adds_gradients_up(scenario) ? scenario.training.gradient_accumulation : 1),
-        weight_uses_(scenario.compute.kernels == KernelStyle::fused ? scenario.training.gradient_accumulation
-                                                                    : 1),
-        style_(scenario.compute.kernels),
-        composes_common_(scenario.compute.modules == ModuleStyle::torch),
-        fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
-        fills_mask_in_place_(scenario.compute.modules == ModuleStyle::megatron && element_bytes_ == 4),
-        is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
-        has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, scenario.model.precision)) {}
-
-  KernelWork forward(const Layer& layer, bool reads_same_input) const {
-    if (layer.is_loss && !fuses_loss_)
-      return loss_by(loss_forward, layer);
-    const std::int64_t casting = layer.product && casts_ ? layer.weight_elements * cast_bytes : 0;
-    KernelWork work{.work_class = work_class(layer.kind),
-                    .flops = layer.forward_flops * batch_,
-                    .bytes = forward_bytes(layer) + layer.weight_elements * element_bytes_,
-                    .launches = forward_kernels(layer) + (casting > 0 ? 1 : 0) + transposes_of(layer),
-                    .passes = (casting > 0 ? 1 : 0) + transposes_of(layer),
-                    .pass_bytes = casting + transposed_bytes(layer)};
-    add(bias_beside_product(layer), layer, work);
-    add(scaling_of_operands(layer, reads_same_input), layer, work);
-    return work;
-  }
-
-  KernelWork backward(const Layer& layer) const {
-    if (layer.is_loss && !fuses_loss_)
-      return loss_by(loss_backward, layer);
-    const std::int64_t weights = layer.weight_elements + layer.gradient_elements;
-    const std::int64_t casting = layer.product && casts_ ? layer.gradient_elements * cast_bytes : 0;
-    const std::int64_t products = layer.backward_input_flops > 0 ? 2 : 1;
-    KernelWork work{
-        .work_class = work_class(layer.kind),
-        .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
-        .bytes = backward_bytes(layer) + weights * element_bytes_,
-        .launches = backward_kernels(layer) + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
-        .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + products * transposes_of(layer),
-        .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
-                      products * transposed_bytes(layer)};
-    add(scaling_of_gradient(layer), layer, work);
-    add(adding_up(layer), layer, work);
-    return work;
-  }
-
-  // Of that, the gradients of the weights, where they are a product of their own that can wait.
-  std::optional<KernelWork> backward_weights(const Layer& layer) const {
-    if (!layer.product || layer.weight_elements == 0 || layer.backward_input_flops == 0)
-      return std::nullopt;
-    const std::int64_t casting = casts_ ? layer.gradient_elements * cast_bytes : 0;
-    const std::int64_t elements = layer.backward_elements / 2 * batch_ + layer.gradient_elements;
-    KernelWork work{.work_class = work_class(layer.kind),
-                    .flops = layer.backward_weight_flops * batch_,
-                    .bytes = elements * element_bytes_,
-                    .launches = 1 + (casting > 0 ? 1 : 0) + transposes_of(layer),
-                    .passes = layer.backward_passes + (casting > 0 ? 1 : 0) + transposes_of(layer),
-                    .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_ + casting +
-                                  transposed_bytes(layer)};
-    add(adding_up(layer), layer, work);
-    return work;
-  }
-
-  std::vector<Kernel> forward_products(const Layer& layer) const {
-    return {{.shape = product_of(layer), .direction = KernelDirection::forward}};
-  }
-
-  Kernel input_product(const Layer& layer) const {
-    return {.shape = product_of(layer), .direction = KernelDirection::by_data};
-  }
-  Kernel weights_product(const Layer& layer) const {
-    return {.shape = product_of(layer), .direction = KernelDirection::by_weights};
-  }
-
-  // A layer whose input is data has no gradient to hand on.
-  std::vector<Kernel> backward_products(const Layer& layer) const {
-    const ProductShape shape = product_of(layer);
-    if (layer.weight_elements == 0)
-      return {{.shape = shape, .direction = KernelDirection::backward}};
-    std::vector<Kernel> products;
-    if (layer.backward_input_flops > 0)
-      products.push_back({.shape = shape, .direction = KernelDirection::by_data});
-    products.push_back({.shape = shape, .direction = KernelDirection::by_weights});
-    return products;
-  }
-
- private:
-  static constexpr std::int64_t cast_bytes = 6;  // read in one precision, written in the other
-
-  // Tensor cores read pixel by pixel: around each product of a convolution whose maps lie otherwise the library
-  // puts its two operands in that order and its result back, each read and written once (NVIDIA, "Convolutional
-  // Layers User's Guide", tensor layouts). Depthwise kernels use no tensor cores.
-  bool is_transposed(const Layer& layer) const {
-    const auto* shape = layer.product ? std::get_if<ConvolutionShape>(&*layer.product) : nullptr;
-    return has_tensor_cores_ && !is_channels_last_ && shape != nullptr && !shape->is_depthwise();
-  }
-  std::int64_t transposes_of(const Layer& layer) const { return is_transposed(layer) ? 3 : 0; }
-  std::int64_t transposed_bytes(const Layer& layer) const {
-    const std::int64_t operands = layer.forward_elements * batch_ + layer.weight_elements;
-    return is_transposed(layer) ? 2 * operands * element_bytes_ : 0;
-  }
-
-  ProductShape product_of(const Layer& layer) const {
-    ProductShape shape = for_samples(*layer.product, batch_, layer.weight_elements > 0);
-    if (auto* convolution = std::get_if<ConvolutionShape>(&shape))
-      convolution->is_channels_last = is_channels_last_;
-    return shape;
-  }
-
-  // Masks and places, written by forward and read by backward; a compiler draws a mask again.
-  std::int64_t kept_beside(const Layer& layer) const {
-    return is_merged(layer) ? 0 : layer.saved_bytes * batch_;
-  }
-
-  // Megatron's fused softmax takes half precision alone; otherwise the product has scaled the scores already, their
-  // mask is filled in where they lie (backward in a copy) and softmax follows (megatron/model/fused_softmax.py).
-  bool is_wide_softmax(const Layer& layer) const {
-    return fills_mask_in_place_ && layer.softmax_elements > 0;
-  }
-  static constexpr std::int64_t wide_softmax_forward = 2 + 2;
-  static constexpr std::int64_t wide_softmax_backward = 3 + 4;
-
-  // Of primitives, where the framework has no kernel for the operator; null where it has.
-  const Composition* composition_of(const Layer& layer) const {
-    if (!layer.composition || !runs_operators(style_) || is_wide_softmax(layer))
-      return nullptr;
-    const bool is_formula =
-        style_ == KernelStyle::primitives || (layer.composition->is_common && composes_common_);
-    return is_formula ? &*layer.composition : nullptr;
-  }
-  const Composition* formula_of(const Layer& layer) const {
-    return layer.product ? nullptr : composition_of(layer);
-  }
-  MemoryPasses bias_beside_product(const Layer& layer) const {
-    const Composition* composition = layer.product ? composition_of(layer) : nullptr;
-    if (composition == nullptr)
-      return {};
-    return {.count = composition->forward.launches(element_bytes_),
-            .bytes = composition->forward.bytes(element_bytes_) * batch_};
-  }
-
-  std::int64_t forward_bytes(const Layer& layer) const {
-    if (const Composition* formula = formula_of(layer))
-      return formula->forward.bytes(element_bytes_) * batch_;
-    return forward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer);
-  }
-  // Gradients that are added up stand beside the formula.
-  std::int64_t backward_bytes(const Layer& layer) const {
-    if (const Composition* formula = formula_of(layer))
-      return (formula->backward.bytes(element_bytes_) + layer.backward_pass_elements * element_bytes_) *
-             batch_;
-    return backward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer);
-  }
-  std::int64_t forward_kernels(const Layer& layer) const {
-    if (const Composition* formula = formula_of(layer))
-      return formula->forward.launches(element_bytes_);
-    return is_merged(layer) ? 0 : layer.forward_kernels;
-  }
-  std::int64_t backward_kernels(const Layer& layer) const {
-    if (const Composition* formula = formula_of(layer))
-      return formula->backward.launches(element_bytes_) + layer.backward_passes;
-    return is_merged(layer) ? 0 : layer.backward_kernels;
-  }
-
-  bool is_merged(const Layer& layer) const {
-    return !runs_operators(style_) && layer.pointwise_elements > 0 && !is_wide_softmax(layer);
-  }
-
-  // Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
-  std::int64_t forward_elements(const Layer& layer) const {
-    if (is_wide_softmax(layer))
-      return wide_softmax_forward * layer.softmax_elements;
-    if (is_merged(layer))
-      return std::max<std::int64_t>(layer.forward_elements - 2 * layer.pointwise_elements, 0);
-    return layer.forward_elements + (runs_operators(style_) ? layer.eager_forward_elements : 0);
-  }
-  std::int64_t backward_elements(const Layer& layer) const {
-    if (is_wide_softmax(layer))
-      return wide_softmax_backward * layer.softmax_elements;
-    if (is_merged(layer))
-      return std::max<std::int64_t>(layer.backward_elements - 2 * layer.pointwise_elements, 0);
-    return layer.backward_elements + (runs_operators(style_) ? layer.eager_backward_elements : 0);
-  }
-
-  KernelWork loss_by(const LossOperators& operators, const Layer& layer) const {
-    const std::int64_t casting = element_bytes_ == 4 ? 0 : cast_bytes;
-    return {.work_class = work_class(layer.kind),
-            .flops = layer.forward_flops * batch_,
-            .bytes = layer.saved_elements * batch_ * (operators.bytes_of_logit + casting),
-            .launches = operators.kernels};
-  }
-
-  // A loss is taken in fp32: its logits are cast there, their gradient back; what is counted in elements is
-  // moved twice as wide.
-  std::int64_t loss_casts(const Layer& layer) const {
-    constexpr std::int64_t wide = 4;
-    if (!layer.is_loss || element_bytes_ == wide)
-      return 0;
-    const std::int64_t casting = runs_operators(style_) ? layer.saved_elements * cast_bytes : 0;
-    return batch_ * (casting + layer.forward_elements * (wide - element_bytes_));
-  }
-
-  // Into fp8, scaled by the greatest of the tensor: read for that, read again, and written along both dimensions,
-  // as the products of forward and backward read them (Transformer Engine, cast_transpose under current scaling;
-  // torchao, float8 with tensorwise scaling).
-  static constexpr std::int64_t scaling_bytes = 2 + 2 + 1 + 1;
-  static constexpr std::int64_t scaling_passes = 2;
-
-  bool is_scaled(const Layer& layer) const {
-    return precision_ == Precision::fp8 && layer.product &&
-           multiplied_precision(layer, precision_) == Precision::fp8;
-  }
-  const GemmShape& product_in_fp8(const Layer& layer) const { return std::get<GemmShape>(*layer.product); }
-
-  MemoryPasses scaling_of_operands(const Layer& layer, bool reads_same_input) const {
-    if (!is_scaled(layer))
-      return {};
-    const GemmShape& shape = product_in_fp8(layer);
-    const std::int64_t input = reads_same_input ? 0 : shape.batch * shape.m * shape.k * batch_;
-    return {.count = (reads_same_input ? 1 : 2) * scaling_passes,
-            .bytes = (input + divided_up(layer.weight_elements, weight_uses_)) * scaling_bytes};
-  }
-  MemoryPasses scaling_of_gradient(const Layer& layer) const {
-    if (!is_scaled(layer))
-      return {};
-    const GemmShape& shape = product_in_fp8(layer);
-    return {.count = scaling_passes, .bytes = shape.batch * shape.m * shape.n * batch_ * scaling_bytes};
-  }
-
-  // The first micro-batch's gradients are nobody's to be added to. Kernels that are written by hand add as they
-  // multiply (Megatron-LM: gradient_accumulation_fusion).
-  MemoryPasses adding_up(const Layer& layer) const {
-    if (micro_batches_ == 1 || layer.gradient_elements == 0)
-      return {};
-    const bool is_fused = style_ == KernelStyle::fused;
-    const std::int64_t bytes = layer.gradient_elements * parameter_bytes(precision_) * (is_fused ? 1 : 3);
-    return {.count = is_fused ? 0 : static_cast<std::int64_t>(layer.parameters.size()),
-            .bytes = arithmetic::product_divided_up(bytes, micro_batches_ - 1, micro_batches_)};
-  }
-
-  // In memory-bound layers' own bytes, beside products as passes.
-  void add(const MemoryPasses& passes, const Layer& layer, KernelWork& work) const {
-    work.launches += passes.count;
-    if (!layer.product) {
-      work.bytes += passes.bytes;
-      return;
-    }
-    work.passes += passes.count;
-    work.pass_bytes += passes.bytes;
-  }
-
-  std::int64_t batch_;
-  std::int64_t element_bytes_;
-  bool casts_;
-  Precision precision_;
-  std::int64_t micro_batches_;
-  std::int64_t
-      weight_uses_;  // of a weight in fp8: Transformer Engine keeps it for a step (is_first_microbatch)
-  KernelStyle style_;
-  bool composes_common_;  // norms and rotary embeddings: Megatron's modules have kernels for them
-  bool fuses_loss_;
-  bool fills_mask_in_place_;
-  bool is_channels_last_;
-  bool has_tensor_cores_;
-};
 
 // FlashAttention-2 uses none of what Hopper brought: cuDNN's kernels, which the constants of that architecture were
 // fitted to, are 1.7 to 2.3 times as fast there, and on none of five other GPUs faster (huggingface/transformers pull
@@ -426,17 +127,17 @@ class LayerDescriber {
  public:
   LayerDescriber(const Scenario& scenario, const RankModel& rank, ProductRuns& runs)
       : use_(scenario.model),
-        has_kernels_(scenario.cluster.gpu.kernels.has_value()),
-        pricer_(scenario),
+        knows_products_(scenario.cluster.gpu.kernels.has_value()),
+        kernels_(scenario),
         rank_(rank),
         runs_(runs) {}
 
   LayerWork describe(std::size_t index) const {
     const Layer& layer = rank_.model.layers[index];
     LayerWork work{.name = layer.name,
-                   .forward = pricer_.forward(
+                   .forward = kernels_.forward(
                        layer, index > 0 && reads_same_input(layer, rank_.model.layers[index - 1])),
-                   .backward = pricer_.backward(layer),
+                   .backward = kernels_.backward(layer),
                    .gradients = layer.parameters,
                    .block = layer.block,
                    .recomputed = {},
@@ -450,10 +151,10 @@ class LayerDescriber {
       return work;
     }
     if (rank_.splits_backward)
-      work.backward_weights = pricer_.backward_weights(layer);
+      work.backward_weights = kernels_.backward_weights(layer);
     if (work.backward_weights)
       work.backward = difference(work.backward, *work.backward_weights);
-    if (layer.product && has_kernels_)
+    if (layer.product && knows_products_)
       name_products(layer, work);
     return work;
   }
@@ -461,18 +162,18 @@ class LayerDescriber {
  private:
   void name_products(const Layer& layer, LayerWork& work) const {
     const Precision precision = multiplied_precision(layer, use_.precision);
-    work.forward.products = runs_.number_of(pricer_.forward_products(layer), precision);
+    work.forward.products = runs_.number_of(kernels_.forward_products(layer), precision);
     if (!work.backward_weights) {
-      work.backward.products = runs_.number_of(pricer_.backward_products(layer), precision);
+      work.backward.products = runs_.number_of(kernels_.backward_products(layer), precision);
       return;
     }
-    work.backward.products = runs_.number_of({pricer_.input_product(layer)}, precision);
-    work.backward_weights->products = runs_.number_of({pricer_.weights_product(layer)}, precision);
+    work.backward.products = runs_.number_of({kernels_.input_product(layer)}, precision);
+    work.backward_weights->products = runs_.number_of({kernels_.weights_product(layer)}, precision);
   }
 
   const ModelUse& use_;
-  bool has_kernels_;
-  LayerPricer pricer_;
+  bool knows_products_;
+  LayerKernels kernels_;
   const RankModel& rank_;
   ProductRuns& runs_;
 };

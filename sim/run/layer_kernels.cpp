@@ -1,0 +1,164 @@
+#include "sim/run/layer_kernels.h"
+
+#include <variant>
+
+#include "sim/base/units.h"
+#include "sim/compute/kernel_time.h"
+#include "sim/run/cluster.h"
+
+namespace lockstep {
+namespace {
+
+WorkClass work_class(LayerKind kind) {
+  return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;
+}
+
+// Gradients of whole weights are added up over micro-batches, but where they are reduced after each.
+bool adds_gradients_up(const Scenario& scenario) {
+  return scenario.training.gradient_accumulation > 1 &&
+         strategy_of(scenario).partition < Partition::gradients;
+}
+
+// In memory-bound layers' own bytes, beside products as passes.
+void add(const MemoryPasses& passes, const Layer& layer, KernelWork& work) {
+  work.launches += passes.count;
+  if (!layer.product) {
+    work.bytes += passes.bytes;
+    return;
+  }
+  work.passes += passes.count;
+  work.pass_bytes += passes.bytes;
+}
+
+}  // namespace
+
+LayerKernels::LayerKernels(const Scenario& scenario)
+    : operators_(scenario),
+      scaling_(scenario),
+      batch_(scenario.model.batch_per_gpu),
+      precision_(scenario.model.precision),
+      element_bytes_(activation_bytes(precision_)),
+      added_up_(adds_gradients_up(scenario) ? scenario.training.gradient_accumulation : 1),
+      adds_as_it_multiplies_(scenario.compute.kernels == KernelStyle::fused),
+      casts_weights_(is_mixed(precision_)),
+      fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
+      is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
+      has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, precision_)) {}
+
+KernelWork LayerKernels::forward(const Layer& layer, bool reads_same_input) const {
+  if (layer.is_loss && !fuses_loss_)
+    return loss_by(loss_forward, layer);
+  const MemoryPasses own = operators_.forward(layer);
+  KernelWork work{.work_class = work_class(layer.kind),
+                  .flops = layer.forward_flops * batch_,
+                  .bytes = own.bytes + layer.weight_elements * element_bytes_,
+                  .launches = own.count};
+  add(casting(layer, layer.weight_elements), layer, work);
+  add(transposing(layer, 1), layer, work);
+  add(operators_.bias_beside_product(layer), layer, work);
+  add(scaling_.of_operands(layer, reads_same_input), layer, work);
+  return work;
+}
+
+KernelWork LayerKernels::backward(const Layer& layer) const {
+  if (layer.is_loss && !fuses_loss_)
+    return loss_by(loss_backward, layer);
+  const MemoryPasses own = operators_.backward(layer);
+  const std::int64_t weights = layer.weight_elements + layer.gradient_elements;
+  KernelWork work{.work_class = work_class(layer.kind),
+                  .flops = (layer.backward_input_flops + layer.backward_weight_flops) * batch_,
+                  .bytes = own.bytes + weights * element_bytes_,
+                  .launches = own.count,
+                  .passes = layer.backward_passes,
+                  .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_};
+  add(casting(layer, layer.gradient_elements), layer, work);
+  add(transposing(layer, layer.backward_input_flops > 0 ? 2 : 1), layer, work);
+  add(scaling_.of_gradient(layer), layer, work);
+  add(adding_up(layer), layer, work);
+  return work;
+}
+
+std::optional<KernelWork> LayerKernels::backward_weights(const Layer& layer) const {
+  if (!layer.product || layer.weight_elements == 0 || layer.backward_input_flops == 0)
+    return std::nullopt;
+  const std::int64_t elements = layer.backward_elements / 2 * batch_ + layer.gradient_elements;
+  KernelWork work{.work_class = work_class(layer.kind),
+                  .flops = layer.backward_weight_flops * batch_,
+                  .bytes = elements * element_bytes_,
+                  .launches = 1,
+                  .passes = layer.backward_passes,
+                  .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_};
+  add(casting(layer, layer.gradient_elements), layer, work);
+  add(transposing(layer, 1), layer, work);
+  add(adding_up(layer), layer, work);
+  return work;
+}
+
+std::vector<Kernel> LayerKernels::forward_products(const Layer& layer) const {
+  return {{.shape = product_of(layer), .direction = KernelDirection::forward}};
+}
+
+Kernel LayerKernels::input_product(const Layer& layer) const {
+  return {.shape = product_of(layer), .direction = KernelDirection::by_data};
+}
+
+Kernel LayerKernels::weights_product(const Layer& layer) const {
+  return {.shape = product_of(layer), .direction = KernelDirection::by_weights};
+}
+
+// A layer whose input is data has no gradient to hand on.
+std::vector<Kernel> LayerKernels::backward_products(const Layer& layer) const {
+  if (layer.weight_elements == 0)
+    return {{.shape = product_of(layer), .direction = KernelDirection::backward}};
+  std::vector<Kernel> products;
+  if (layer.backward_input_flops > 0)
+    products.push_back(input_product(layer));
+  products.push_back(weights_product(layer));
+  return products;
+}
+
+ProductShape LayerKernels::product_of(const Layer& layer) const {
+  ProductShape shape = for_samples(*layer.product, batch_, layer.weight_elements > 0);
+  if (auto* convolution = std::get_if<ConvolutionShape>(&shape))
+    convolution->is_channels_last = is_channels_last_;
+  return shape;
+}
+
+KernelWork LayerKernels::loss_by(const LossOperators& operators, const Layer& layer) const {
+  const std::int64_t cast = element_bytes_ == 4 ? 0 : bytes_of_cast;
+  return {.work_class = work_class(layer.kind),
+          .flops = layer.forward_flops * batch_,
+          .bytes = layer.saved_elements * batch_ * (operators.bytes_of_logit + cast),
+          .launches = operators.kernels};
+}
+
+// Weights, or their gradients, that a product reads or writes in half precision.
+MemoryPasses LayerKernels::casting(const Layer& layer, std::int64_t elements) const {
+  if (!casts_weights_ || !layer.product || elements == 0)
+    return {};
+  return {.count = 1, .bytes = elements * bytes_of_cast};
+}
+
+// Tensor cores read pixel by pixel: around each product of a convolution whose maps lie otherwise the library
+// puts its two operands in that order and its result back, each read and written once. Depthwise kernels use no
+// tensor cores.
+MemoryPasses LayerKernels::transposing(const Layer& layer, std::int64_t products) const {
+  const auto* shape = layer.product ? std::get_if<ConvolutionShape>(&*layer.product) : nullptr;
+  if (!has_tensor_cores_ || is_channels_last_ || shape == nullptr || shape->is_depthwise())
+    return {};
+  const std::int64_t operands = layer.forward_elements * batch_ + layer.weight_elements;
+  return {.count = 3 * products, .bytes = 2 * operands * element_bytes_ * products};
+}
+
+// The first micro-batch's gradients are nobody's to be added to. Kernels that are written by hand add as they
+// multiply.
+MemoryPasses LayerKernels::adding_up(const Layer& layer) const {
+  if (added_up_ == 1 || layer.gradient_elements == 0)
+    return {};
+  const std::int64_t bytes =
+      layer.gradient_elements * parameter_bytes(precision_) * (adds_as_it_multiplies_ ? 1 : 3);
+  return {.count = adds_as_it_multiplies_ ? 0 : static_cast<std::int64_t>(layer.parameters.size()),
+          .bytes = arithmetic::product_divided_up(bytes, added_up_ - 1, added_up_)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,109 @@
+#include "sim/run/operator_kernels.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t wide_softmax_forward = 2 + 2;
+constexpr std::int64_t wide_softmax_backward = 3 + 4;
+
+// Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
+std::int64_t without_pointwise(std::int64_t elements, const Layer& layer) {
+  return std::max<std::int64_t>(elements - 2 * layer.pointwise_elements, 0);
+}
+
+}  // namespace
+
+OperatorKernels::OperatorKernels(const Scenario& scenario)
+    : batch_(scenario.model.batch_per_gpu),
+      element_bytes_(activation_bytes(scenario.model.precision)),
+      style_(scenario.compute.kernels),
+      composes_common_(scenario.compute.modules == ModuleStyle::torch),
+      fills_mask_in_place_(scenario.compute.modules == ModuleStyle::megatron && element_bytes_ == 4) {}
+
+MemoryPasses OperatorKernels::forward(const Layer& layer) const {
+  if (const Composition* formula = formula_of(layer))
+    return made_of(formula->forward);
+  return {
+      .count = is_merged(layer) ? 0 : layer.forward_kernels,
+      .bytes = forward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer)};
+}
+
+// Gradients that are added up stand beside the formula.
+MemoryPasses OperatorKernels::backward(const Layer& layer) const {
+  if (const Composition* formula = formula_of(layer)) {
+    MemoryPasses passes = made_of(formula->backward);
+    passes.count += layer.backward_passes;
+    passes.bytes += layer.backward_pass_elements * element_bytes_ * batch_;
+    return passes;
+  }
+  return {
+      .count = is_merged(layer) ? 0 : layer.backward_kernels,
+      .bytes = backward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer)};
+}
+
+MemoryPasses OperatorKernels::bias_beside_product(const Layer& layer) const {
+  const Composition* composition = layer.product ? composition_of(layer) : nullptr;
+  return composition == nullptr ? MemoryPasses{} : made_of(composition->forward);
+}
+
+MemoryPasses OperatorKernels::made_of(const PrimitiveWork& primitives) const {
+  return {.count = primitives.launches(element_bytes_), .bytes = primitives.bytes(element_bytes_) * batch_};
+}
+
+bool OperatorKernels::is_merged(const Layer& layer) const {
+  return !runs_operators(style_) && layer.pointwise_elements > 0 && !is_wide_softmax(layer);
+}
+
+// Megatron's fused softmax takes half precision alone; otherwise the product has scaled the scores already, their
+// mask is filled in where they lie (backward in a copy) and softmax follows (megatron/model/fused_softmax.py).
+bool OperatorKernels::is_wide_softmax(const Layer& layer) const {
+  return fills_mask_in_place_ && layer.softmax_elements > 0;
+}
+
+// Of primitives, where the framework has no kernel for the operator; null where it has.
+const Composition* OperatorKernels::composition_of(const Layer& layer) const {
+  if (!layer.composition || !runs_operators(style_) || is_wide_softmax(layer))
+    return nullptr;
+  const bool is_formula =
+      style_ == KernelStyle::primitives || (layer.composition->is_common && composes_common_);
+  return is_formula ? &*layer.composition : nullptr;
+}
+
+const Composition* OperatorKernels::formula_of(const Layer& layer) const {
+  return layer.product ? nullptr : composition_of(layer);
+}
+
+std::int64_t OperatorKernels::forward_elements(const Layer& layer) const {
+  if (is_wide_softmax(layer))
+    return wide_softmax_forward * layer.softmax_elements;
+  if (is_merged(layer))
+    return without_pointwise(layer.forward_elements, layer);
+  return layer.forward_elements + (runs_operators(style_) ? layer.eager_forward_elements : 0);
+}
+
+std::int64_t OperatorKernels::backward_elements(const Layer& layer) const {
+  if (is_wide_softmax(layer))
+    return wide_softmax_backward * layer.softmax_elements;
+  if (is_merged(layer))
+    return without_pointwise(layer.backward_elements, layer);
+  return layer.backward_elements + (runs_operators(style_) ? layer.eager_backward_elements : 0);
+}
+
+// A loss is taken in fp32: its logits are cast there, their gradient back; what is counted in elements is
+// moved twice as wide.
+std::int64_t OperatorKernels::loss_casts(const Layer& layer) const {
+  constexpr std::int64_t wide = 4;
+  if (!layer.is_loss || element_bytes_ == wide)
+    return 0;
+  const std::int64_t casting = runs_operators(style_) ? layer.saved_elements * bytes_of_cast : 0;
+  return batch_ * (casting + layer.forward_elements * (wide - element_bytes_));
+}
+
+// Masks and places, written by forward and read by backward; a compiler draws a mask again.
+std::int64_t OperatorKernels::kept_beside(const Layer& layer) const {
+  return is_merged(layer) ? 0 : layer.saved_bytes * batch_;
+}
+
+}  // namespace lockstep

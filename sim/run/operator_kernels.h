@@ -1,0 +1,54 @@
+#pragma once
+
+// The kernels that an operator is, by who writes them.
+//
+// Problem:   an operator is one kernel of a library, several that its formula is made of, or a part of the kernel before
+//            it; what is read and written differs by more than twice.
+// Idea:      a layer says what one kernel of its own passes over, what eager ones pass over besides, what its formula
+//            does and how much of it depends on its own place alone. The kernel style says which of these it is.
+// Invariant: an operator is counted once: as its formula, as merged into the kernel before it, or by itself.
+// Reference: sim/plan/kernel_style.h; Megatron-LM, megatron/model/fused_softmax.py (softmax in fp32).
+
+#include <cstdint>
+
+#include "sim/plan/model.h"
+#include "sim/scenario/scenario.h"
+
+namespace lockstep {
+
+// Kernels that only move bytes.
+struct MemoryPasses {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+};
+
+constexpr std::int64_t bytes_of_cast = 6;  // read in one precision, written in the other
+
+class OperatorKernels {
+ public:
+  explicit OperatorKernels(const Scenario& scenario);
+
+  // Of a batch, weights left out.
+  MemoryPasses forward(const Layer& layer) const;
+  MemoryPasses backward(const Layer& layer) const;
+  MemoryPasses bias_beside_product(const Layer& layer) const;
+
+ private:
+  bool is_merged(const Layer& layer) const;
+  bool is_wide_softmax(const Layer& layer) const;
+  const Composition* composition_of(const Layer& layer) const;
+  const Composition* formula_of(const Layer& layer) const;
+  MemoryPasses made_of(const PrimitiveWork& primitives) const;
+  std::int64_t forward_elements(const Layer& layer) const;
+  std::int64_t backward_elements(const Layer& layer) const;
+  std::int64_t loss_casts(const Layer& layer) const;
+  std::int64_t kept_beside(const Layer& layer) const;
+
+  std::int64_t batch_;
+  std::int64_t element_bytes_;
+  KernelStyle style_;
+  bool composes_common_;  // norms and rotary embeddings: Megatron's modules have kernels for them
+  bool fills_mask_in_place_;
+};
+
+}  // namespace lockstep
