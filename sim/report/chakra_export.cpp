@@ -2,18 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "sim/base/error.h"
-#include "sim/collectives/known_choices.h"
 #include "sim/load/import/chakra_file.h"
 #include "sim/load/import/chakra_program.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/plan/plan.h"
+#include "sim/report/chakra_communication.h"
+#include "sim/report/chakra_plan.h"
+#include "sim/report/chakra_waits.h"
 #include "sim/run/simulate.h"
 
 namespace lockstep {
@@ -22,7 +23,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::string_view version = "1.0";
-constexpr std::uint32_t nobody = 0xffffffff;
 
 // By CollectiveOp. Chakra has no type for every rank's sending to the next: among those that it has, an all-to-all is the one
 // in which ranks send each other parts of their own.
@@ -51,153 +51,6 @@ class LaneClock {
   std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> lanes_;
 };
 
-// Where an op stands in the files.
-struct NodePlace {
-  std::uint32_t rank = nobody;
-  std::uint32_t step = 0;
-  std::uint32_t in_step = 0;
-  std::uint32_t id = 0;
-};
-
-// By op: what it waits for.
-class PlanGraph {
- public:
-  explicit PlanGraph(const Plan& plan) : begin_(plan.size() + 1), before_(plan.successors.size()) {
-    for (const OpId next : plan.successors) ++begin_[next.index + 1];
-    for (std::size_t op = 0; op < plan.size(); ++op) begin_[op + 1] += begin_[op];
-    std::vector<std::uint32_t> place(begin_.begin(), begin_.end() - 1);
-    for (std::uint32_t op = 0; op < plan.size(); ++op)
-      for (std::uint32_t i = plan.successor_begin[op]; i < plan.successor_begin[op + 1]; ++i)
-        before_[place[plan.successors[i].index]++] = OpId{op};
-  }
-
-  std::span<const OpId> before(OpId op) const {
-    return std::span(before_).subspan(begin_[op.index], begin_[op.index + 1] - begin_[op.index]);
-  }
-
- private:
-  std::vector<std::uint32_t> begin_;
-  std::vector<OpId> before_;
-};
-
-// The groups of a cluster by number, and what the library would choose in them.
-class ExportedGroups {
- public:
-  ExportedGroups(const Scenario& scenario, const Cluster& cluster)
-      : wanted_(scenario.communication), cluster_(cluster) {
-    std::uint32_t number = 0;
-    for (const GroupSet& set : cluster.groups) {
-      std::vector<std::uint32_t>& number_of = number_of_.emplace_back(cluster.topology.ranks());
-      for (const Group& group : set.groups) {
-        ++number;
-        for (const Rank member : group.members) number_of[member.index] = number;
-      }
-    }
-  }
-
-  // The lanes of a set's collectives are numbered after it; a pipeline has one more, for what goes back.
-  std::uint32_t set_of(const Lane& lane) const {
-    const auto sets = static_cast<std::uint32_t>(cluster_.groups.size());
-    return lane.index == 0 ? all_ranks : std::min(lane.index, sets) - 1;
-  }
-  std::string name_of(std::uint32_t set, std::uint32_t rank) const {
-    return set == all_ranks ? "" : std::to_string(number_of_[set][rank]);
-  }
-
-  // Another algorithm than the library would choose.
-  bool is_insisted_on(const Communication& communication, std::uint32_t set) {
-    const auto chooses_it = [&](const Communicator& world) {
-      return choices_
-                 .of({.world = world,
-                      .op = communication.op,
-                      .bytes = communication.bytes_on_wire,
-                      .library = wanted_.library,
-                      .library_version = wanted_.library_version,
-                      .algorithm = wanted_.algorithm,
-                      .protocol = wanted_.protocol})
-                 .algorithm == communication.algorithm;
-    };
-    if (set == all_ranks)
-      return !chooses_it(cluster_.world);
-    const std::vector<Communicator>& shapes = cluster_.groups[set].shapes;
-    return std::none_of(shapes.begin(), shapes.end(), chooses_it);
-  }
-
-  std::string json() const {
-    ordered_json groups = ordered_json::object();
-    std::uint32_t number = 0;
-    for (const GroupSet& set : cluster_.groups)
-      for (const Group& group : set.groups) {
-        ordered_json& ranks = groups[std::to_string(++number)] = ordered_json::array();
-        for (const Rank member : group.members) ranks.push_back(member.index);
-      }
-    return groups.dump(1) + "\n";
-  }
-
- private:
-  const CommunicationSpec& wanted_;
-  const Cluster& cluster_;
-  std::vector<std::vector<std::uint32_t>> number_of_;  // by set and rank
-  KnownChoices choices_;
-};
-
-bool carries_a_message(const Communication& communication) {
-  return communication.dimension == "pipeline";
-}
-
-// Which ops of an iteration are a collective's: those between the first member's taking of its lane and the last one's
-// giving it back.
-class CommunicationMarks {
- public:
-  CommunicationMarks(const Plan& plan, const IterationOps& iteration)
-      : first_(iteration.first.index),
-        is_inside_(iteration.last.index - iteration.first.index),
-        ops_on_lane_(plan.lanes.size()) {
-    for (const Communication& communication : iteration.communications) mark(communication);
-    for (std::uint32_t op = iteration.first.index; op < iteration.last.index; ++op)
-      if (!is_inside(OpId{op}))
-        ++ops_on_lane_[plan.lane[op].index];
-  }
-
-  bool is_inside(OpId op) const { return is_inside_[op.index - first_]; }
-  // Null: it begins none.
-  const Communication* begun_by(OpId op) const {
-    const auto found = begun_by_.find(op.index);
-    return found == begun_by_.end() ? nullptr : found->second;
-  }
-  std::uint32_t receiver(OpId begin) const { return receivers_.at(begin.index); }
-  // Besides what collectives do there.
-  std::uint32_t ops_on(LaneId lane) const { return ops_on_lane_[lane.index]; }
-
- private:
-  void mark(const Communication& communication) {
-    std::uint32_t first = nobody;
-    std::uint32_t last = 0;
-    for (std::uint32_t rank = communication.first; rank < communication.last(); ++rank) {
-      if (!communication.has(rank))
-        continue;
-      const Participation& part = communication.of(rank);
-      first = std::min(first, part.begin.index);
-      last = std::max(last, part.end.index);
-      if (carries_a_message(communication) && part.ready == no_op)
-        receivers_[part.begin.index] = rank;
-      else
-        begun_by_[part.begin.index] = &communication;
-    }
-    for (std::uint32_t op = first; first != nobody && op <= last; ++op) is_inside_[op - first_] = true;
-  }
-
-  std::uint32_t first_;
-  std::vector<bool> is_inside_;  // from the iteration's first op on
-  std::map<std::uint32_t, const Communication*> begun_by_;
-  std::map<std::uint32_t, std::uint32_t> receivers_;  // of messages, by the op that begins one
-  std::vector<std::uint32_t> ops_on_lane_;
-};
-
-void add(ChakraNode& node, std::string_view name, ChakraValue value) {
-  node.attributes.push_back({std::string(name), std::move(value)});
-}
-
 // One rank's file, while it is written.
 struct RankFile {
   std::vector<ChakraNode> nodes;
@@ -206,53 +59,22 @@ struct RankFile {
   std::map<std::uint32_t, std::uint32_t> lane_numbers;  // of lanes that have no name
 };
 
-// What is written where, and what is waited for by whom.
-class NodeBook {
- public:
-  NodeBook(const Run& run, std::size_t ops) : run_(run), places_(ops) {}
-
-  void put(OpId end, const NodePlace& place) { places_[end.index] = place; }
-  void put_received(OpId end, const NodePlace& place) { received_[end.index] = place; }
-
-  // As `rank` sees it: who receives a message waits for the receiving.
-  NodePlace seen_by(std::uint32_t rank, OpId op) const {
-    const auto received = received_.find(op.index);
-    return received != received_.end() && received->second.rank == rank ? received->second
-                                                                        : places_[op.index];
-  }
-
-  bool is_before_all(OpId op) const { return op < run_.iterations[1].first; }
-  // Of the warm-up: the op that stands there in the last iteration. no_op: that is another iteration.
-  OpId in_last_iteration(OpId op) const {
-    const IterationOps& warm_up = run_.iterations.front();
-    const IterationOps& last = run_.iterations.back();
-    const bool is_alike = warm_up.last.index - warm_up.first.index == last.last.index - last.first.index;
-    return is_alike && op >= warm_up.first ? OpId{op.index - warm_up.first.index + last.first.index} : no_op;
-  }
-
- private:
-  const Run& run_;
-  std::vector<NodePlace> places_;                // by op that ends a node
-  std::map<std::uint32_t, NodePlace> received_;  // by the op that ends a message
-};
-
 class ChakraExporter {
  public:
   ChakraExporter(const Scenario& scenario, const Simulation& simulation)
-      : scenario_(scenario),
-        run_(simulation.steady),
+      : run_(simulation.steady),
         plan_(run_.plan),
-        graph_(plan_),
+        exported_(scenario, plan_),
         groups_(scenario, *simulation.cluster),
-        book_(run_, plan_.size()),
-        files_(static_cast<std::size_t>(scenario.cluster.ranks())) {
-    has_bounds_ = std::any_of(plan_.paths.begin(), plan_.paths.end(),
-                              [](const Path& path) { return path.bound != KernelBound{}; });
+        waits_(exported_, run_),
+        files_(static_cast<std::size_t>(scenario.cluster.ranks())),
+        has_bounds_(exported_.has_bounds()) {
     for (std::size_t iteration = 1; iteration < run_.iterations.size(); ++iteration) {
       step_ = static_cast<std::uint32_t>(iteration - 1);
       write_step(run_.iterations[iteration]);
     }
-    add_previous();
+    for (const auto& [place, list] : waits_.previous())
+      files_[place.first].nodes[place.second].add(chakra_key::previous, list);
   }
 
   std::string file_of(std::uint32_t rank) const {
@@ -266,13 +88,6 @@ class ChakraExporter {
   std::string groups() const { return groups_.json(); }
 
  private:
-  // Of the repetition before.
-  struct WaitForLast {
-    std::uint32_t rank;
-    std::size_t node;
-    OpId op;
-  };
-
   void write_step(const IterationOps& iteration) {
     const CommunicationMarks marks(plan_, iteration);
     for (RankFile& file : files_) file.in_step = 0;
@@ -295,18 +110,10 @@ class ChakraExporter {
       write_work(op, lane_text(marks, op));
   }
 
-  const Lane& lane_of(OpId op) const { return plan_.lanes[plan_.lane[op.index]]; }
-  std::uint32_t rank_of(OpId op) const { return lane_of(op).rank.index; }
-
-  [[noreturn]] void refuse(OpId op, std::string_view what) const {
-    throw ConfigError(in_file(scenario_, fmt::format("--export-chakra: \"{}\" {}, which a trace cannot hold",
-                                                     plan_.names[section_of(plan_, op).name], what)));
-  }
-
   ChakraNode& new_node(std::uint32_t rank, OpId op, ChakraNodeType type) {
     ChakraNode& node = files_[rank].nodes.emplace_back();
     node.id = files_[rank].nodes.size() - 1;
-    node.name = plan_.names[section_of(plan_, op).name];
+    node.name = exported_.name_of(op);
     node.type = static_cast<std::uint32_t>(type);
     node.start_micros = start_micros_;
     return node;
@@ -337,162 +144,106 @@ class ChakraExporter {
   // What all of our nodes state.
   void add_common(ChakraNode& node, OpId op, bool is_cpu, const std::string& lane) const {
     const Category category = section_of(plan_, op).category;
-    add(node, "is_cpu_op", is_cpu);
-    add(node, chakra_key::category, std::string(chakra_categories[static_cast<std::size_t>(category)]));
-    add(node, chakra_key::lane, lane);
+    node.add("is_cpu_op", is_cpu);
+    node.add(chakra_key::category, std::string(chakra_categories[static_cast<std::size_t>(category)]));
+    node.add(chakra_key::lane, lane);
     if (step_ > 0)
-      add(node, chakra_key::step, ChakraInteger{step_});
+      node.add(chakra_key::step, ChakraInteger{step_});
   }
 
   void follow_lane(ChakraNode& node, std::uint32_t rank, OpId op) {
-    if (lane_of(op).slots > 1)
+    if (exported_.lane_of(op).slots > 1)
       return;
     const auto [last, is_first] = files_[rank].last_on_lane.try_emplace(plan_.lane[op.index].index, node.id);
     if (!is_first)
       node.control_dependencies.push_back(std::exchange(last->second, node.id));
   }
 
-  void add_dependencies(std::uint32_t rank, OpId op, std::size_t index) {
-    std::vector<std::int64_t> after;
-    ChakraNode& node = files_[rank].nodes[index];
-    for (const OpId before : graph_.before(op)) {
-      if (book_.is_before_all(before)) {
-        from_last_.push_back({rank, index, before});
-        continue;
-      }
-      const NodePlace there = book_.seen_by(rank, before);
-      if (there.rank == nobody)
-        refuse(before, "is waited for before it has ended");
-      const bool is_near = there.step == step_ || there.step + 1 == step_;
-      if (!is_near || (there.rank != rank && there.step != step_))
-        refuse(before, "is waited for by a later iteration");
-      if (there.rank == rank)
-        node.data_dependencies.push_back(there.id);
-      else
-        after.insert(after.end(), {there.rank, there.in_step});
-    }
-    if (!after.empty())
-      add(node, chakra_key::after, std::move(after));
-  }
-
-  // What the first iteration waits for of the warm-up stands in the last one.
-  void add_previous() {
-    std::map<std::pair<std::uint32_t, std::size_t>, std::vector<std::int64_t>> lists;
-    for (const WaitForLast& wait : from_last_) {
-      const OpId there = book_.in_last_iteration(wait.op);
-      const NodePlace place = there == no_op ? NodePlace{} : book_.seen_by(wait.rank, there);
-      if (place.rank == nobody)
-        refuse(wait.op, "is waited for by the next iteration");
-      std::vector<std::int64_t>& list = lists[{wait.rank, wait.node}];
-      list.insert(list.end(), {place.rank, place.in_step});
-    }
-    for (auto& [place, list] : lists)
-      add(files_[place.first].nodes[place.second], chakra_key::previous, std::move(list));
-  }
-
-  bool is_kernel(OpId op) const {
-    return plan_.kind[op.index] == OpKind::transfer &&
-           plan_.paths[plan_.path[op.index]].kind == PathKind::kernel;
-  }
-
-  void check_work(OpId op) const {
-    const OpKind kind = plan_.kind[op.index];
-    if (rank_of(op) >= files_.size())
-      refuse(op, "is done by a host");
-    if (kind == OpKind::relay || (kind == OpKind::transfer && !is_kernel(op)))
-      refuse(op, "is a message of no collective");
-    if (kind == OpKind::join && plan_.amount[op.index] != 0)
-      refuse(op, "holds a lane outside of collectives");
-    if (lane_of(op).discipline == Discipline::when_ready)
-      refuse(op, "runs when it is ready");
+  // What `begin` begins and `end` ends.
+  void settle(ChakraNode& node, std::uint32_t rank, OpId begin, OpId end) {
+    follow_lane(node, rank, begin);
+    const NodePlace place = place_of(node, rank);
+    waits_.put(end, place);
+    waits_.add_to(node, place, begin);
   }
 
   void write_work(OpId op, const std::string& lane) {
-    check_work(op);
-    const std::uint32_t rank = rank_of(op);
+    exported_.check_work(op);
+    const std::uint32_t rank = exported_.rank_of(op);
     const OpKind kind = plan_.kind[op.index];
+    const bool is_kernel = exported_.is_kernel(op);
+    const LaneKind lane_kind = exported_.lane_of(op).kind;
     ChakraNode& node = new_node(rank, op, ChakraNodeType::compute);
-    add_common(node, op, lane_of(op).kind == LaneKind::host || lane_of(op).kind == LaneKind::issue, lane);
-    add(node, chakra_key::kind,
-        std::string(is_kernel(op)           ? "kernel"
-                    : kind == OpKind::delay ? "delay"
-                                            : "join"));
+    add_common(node, op, lane_kind == LaneKind::host || lane_kind == LaneKind::issue, lane);
+    node.add(chakra_key::kind, std::string(is_kernel ? "kernel" : kind == OpKind::delay ? "delay" : "join"));
     const std::int64_t time = kind == OpKind::join ? 0 : plan_.amount[op.index];
     node.duration_micros = clock_.add(plan_.lane[op.index], time);
-    add(node, chakra_key::picoseconds, ChakraInteger{time});
-    if (is_kernel(op) && has_bounds_) {
+    node.add(chakra_key::picoseconds, ChakraInteger{time});
+    if (is_kernel && has_bounds_) {
       const KernelBound& bound = plan_.paths[plan_.path[op.index]].bound;
-      add(node, chakra_key::bound, std::vector<std::int64_t>{bound.multiplying, bound.moving});
+      node.add(chakra_key::bound, std::vector<std::int64_t>{bound.multiplying, bound.moving});
     }
-    follow_lane(node, rank, op);
-    book_.put(op, place_of(node, rank));
-    add_dependencies(rank, op, node.id);
+    settle(node, rank, op, op);
   }
 
   static std::string text_of(const Lane& lane) { return fmt::format("communication {}", lane.index); }
 
   void add_group(ChakraNode& node, std::uint32_t set, std::uint32_t rank) const {
     if (const std::string name = groups_.name_of(set, rank); !name.empty())
-      add(node, "pg_name", name);
+      node.add("pg_name", name);
   }
 
   void write_collective(const Communication& communication, OpId begin) {
-    const std::uint32_t rank = rank_of(begin);
-    const std::uint32_t set = groups_.set_of(lane_of(begin));
+    const std::uint32_t rank = exported_.rank_of(begin);
+    const std::uint32_t set = groups_.set_of(exported_.lane_of(begin));
     ChakraNode& node = new_node(rank, begin, ChakraNodeType::collective);
-    add_common(node, begin, false, text_of(lane_of(begin)));
-    add(node, "comm_type", ChakraInteger{comm_types[static_cast<std::size_t>(communication.op)]});
-    add(node, "comm_size",
-        ChakraInteger{part_of_rank(communication.op, communication.bytes_on_wire, communication.ranks)});
+    add_common(node, begin, false, text_of(exported_.lane_of(begin)));
+    node.add("comm_type", ChakraInteger{comm_types[static_cast<std::size_t>(communication.op)]});
+    node.add("comm_size",
+             ChakraInteger{part_of_rank(communication.op, communication.bytes_on_wire, communication.ranks)});
     if (communication.op == CollectiveOp::send_recv)
-      add(node, chakra_key::collective, std::string(collective_op_name(communication.op)));
+      node.add(chakra_key::collective, std::string(collective_op_name(communication.op)));
     add_group(node, set, rank);
-    add(node, chakra_key::bytes, ChakraInteger{communication.bytes_on_wire.count()});
+    node.add(chakra_key::bytes, ChakraInteger{communication.bytes_on_wire.count()});
     if (groups_.is_insisted_on(communication, set))
-      add(node, chakra_key::algorithm, std::string(communication.algorithm));
-    follow_lane(node, rank, begin);
+      node.add(chakra_key::algorithm, std::string(communication.algorithm));
     const OpId end = communication.of(rank).end;
     const Duration taken = run_.timeline.end[end.index] - run_.timeline.end[begin.index];
     node.duration_micros = static_cast<std::uint64_t>(taken.picoseconds() / 1'000'000);
-    book_.put(end, place_of(node, rank));
-    add_dependencies(rank, begin, node.id);
+    settle(node, rank, begin, end);
   }
 
   void write_message(const Communication& communication, std::uint32_t receiver, OpId begin) {
-    const std::uint32_t sender = rank_of(begin);
-    const std::uint32_t set = groups_.set_of(lane_of(begin));
+    const std::uint32_t sender = exported_.rank_of(begin);
+    const std::uint32_t set = groups_.set_of(exported_.lane_of(begin));
     const OpId end = communication.of(sender).end;
     const std::uint32_t tag = tags_[{sender, receiver}]++;
     const auto add_ends = [&](ChakraNode& node) {
-      add(node, "comm_src", ChakraInteger{sender, true});
-      add(node, "comm_dst", ChakraInteger{receiver, true});
-      add(node, "comm_tag", ChakraInteger{tag, true});
-      add(node, "comm_size", ChakraInteger{communication.bytes_on_wire.count()});
+      node.add("comm_src", ChakraInteger{sender, true});
+      node.add("comm_dst", ChakraInteger{receiver, true});
+      node.add("comm_tag", ChakraInteger{tag, true});
+      node.add("comm_size", ChakraInteger{communication.bytes_on_wire.count()});
       add_group(node, set, sender);
     };
     ChakraNode& sent = new_node(sender, begin, ChakraNodeType::send);
-    add_common(sent, begin, false, text_of(lane_of(begin)));
+    add_common(sent, begin, false, text_of(exported_.lane_of(begin)));
     add_ends(sent);
-    follow_lane(sent, sender, begin);
-    book_.put(end, place_of(sent, sender));
-    add_dependencies(sender, begin, sent.id);
+    settle(sent, sender, begin, end);
     ChakraNode& received = new_node(receiver, begin, ChakraNodeType::receive);
     add_common(received, begin, false, "own");
     add_ends(received);
-    book_.put_received(end, place_of(received, receiver));
+    waits_.put_received(end, place_of(received, receiver));
   }
 
-  const Scenario& scenario_;
   const Run& run_;
   const Plan& plan_;
-  PlanGraph graph_;
+  ExportedPlan exported_;
   ExportedGroups groups_;
-  NodeBook book_;
+  ChakraWaits waits_;
   std::vector<RankFile> files_;  // by rank
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> tags_;
-  std::vector<WaitForLast> from_last_;
   LaneClock clock_;
-  bool has_bounds_ = false;
+  bool has_bounds_;
   std::uint32_t step_ = 0;
   std::uint64_t start_micros_ = 0;  // of the op at hand
 };

@@ -271,6 +271,10 @@ const ChakraValue* ChakraNode::find(std::string_view attribute) const {
   return found == attributes.end() ? nullptr : &found->value;
 }
 
+void ChakraNode::add(std::string_view attribute, ChakraValue value) {
+  attributes.push_back({std::string(attribute), std::move(value)});
+}
+
 std::string to_bytes(const ChakraMetadata& metadata) {
   std::string message;
   pbf_writer writer(message);

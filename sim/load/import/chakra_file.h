@@ -77,6 +77,7 @@ struct ChakraNode {
   std::vector<ChakraAttribute> attributes = {};
 
   const ChakraValue* find(std::string_view attribute) const;
+  void add(std::string_view attribute, ChakraValue value);
 };
 
 // What Lockstep writes beside the schema's own attributes, so that its plans come back exactly.
