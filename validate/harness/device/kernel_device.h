@@ -5,54 +5,32 @@
 // Problem:   CPU and GPU differ in how a kernel is run and how matrices are multiplied, and in nothing else.
 // Idea:      KernelDevice chooses a kernel's instance by the type of its tensors and runs it on its executor.
 //            What is left to a device is memory, time, `matmul`, and a convolution library where there is
-//            one. Convolutions are products of patches (image_kernels.h), a group of images at a time.
-// Invariant: activations of one call have one type. Scratch memory grows in the first step and never after,
-//            if the steps are alike.
+//            one: without it convolutions are products (product_convolution.h).
+// Invariant: activations of one call have one type.
 // Errors:    what does not fit together is a bug of the caller: LOCKSTEP_CHECK.
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "sim/base/check.h"
+#include "validate/harness/device/activation_type.h"
 #include "validate/harness/device/device.h"
 #include "validate/harness/device/image_kernels.h"
 #include "validate/harness/device/kernels.h"
 #include "validate/harness/device/normalisation_kernels.h"
+#include "validate/harness/device/product_convolution.h"
+#include "validate/harness/device/scratch_tensors.h"
 
 namespace lockstep::harness {
-
-// function(an element of the type)
-template <class Function>
-void with_activation_type(Type type, Function function) {
-  LOCKSTEP_CHECK(type != Type::int32, "activations are floating point");
-  if (type == Type::fp32)
-    function(float{});
-  else if (type == Type::fp16)
-    function(Half{});
-  else
-    function(Bfloat16{});
-}
 
 template <class Executor>
 class KernelDevice : public Device {
  public:
   explicit KernelDevice(Executor executor = {}) : executor_(executor) {}
 
-  void add(Tensor output, Tensor a, Tensor b) override {
-    check_alike(output, a);
-    check_alike(output, b);
-    with_activation_type(output.type, [&](auto element) {
-      kernels::map<decltype(element)>(executor_, output, a, b, kernels::Added{});
-    });
-  }
+  void add(Tensor output, Tensor a, Tensor b) override { map(output, a, b, kernels::Added{}); }
 
   void scale(Tensor output, Tensor input, float factor) override {
-    check_alike(output, input);
-    with_activation_type(output.type, [&](auto element) {
-      using T = decltype(element);
-      kernels::map<T, T>(executor_, output, input, kernels::Scaled{factor});
-    });
+    map(output, input, kernels::Scaled{factor});
   }
 
   void cast(Tensor output, Tensor input) override {
@@ -77,38 +55,16 @@ class KernelDevice : public Device {
     });
   }
 
-  void relu(Tensor output, Tensor input) override {
-    check_alike(output, input);
-    with_activation_type(output.type, [&](auto element) {
-      using T = decltype(element);
-      kernels::map<T, T>(executor_, output, input, kernels::Relu{});
-    });
-  }
+  void relu(Tensor output, Tensor input) override { map(output, input, kernels::Relu{}); }
 
   void relu_backward(Tensor input_gradient, Tensor output_gradient, Tensor output) override {
-    check_alike(input_gradient, output_gradient);
-    check_alike(input_gradient, output);
-    with_activation_type(output.type, [&](auto element) {
-      kernels::map<decltype(element)>(executor_, input_gradient, output_gradient, output,
-                                      kernels::ReluBackward{});
-    });
+    map(input_gradient, output_gradient, output, kernels::ReluBackward{});
   }
 
-  void gelu(Tensor output, Tensor input) override {
-    check_alike(output, input);
-    with_activation_type(output.type, [&](auto element) {
-      using T = decltype(element);
-      kernels::map<T, T>(executor_, output, input, kernels::Gelu{});
-    });
-  }
+  void gelu(Tensor output, Tensor input) override { map(output, input, kernels::Gelu{}); }
 
   void gelu_backward(Tensor input_gradient, Tensor output_gradient, Tensor input) override {
-    check_alike(input_gradient, output_gradient);
-    check_alike(input_gradient, input);
-    with_activation_type(input.type, [&](auto element) {
-      kernels::map<decltype(element)>(executor_, input_gradient, output_gradient, input,
-                                      kernels::GeluBackward{});
-    });
+    map(input_gradient, output_gradient, input, kernels::GeluBackward{});
   }
 
   void layer_norm(const Normalisation& norm, Tensor output, Tensor input) override {
@@ -123,12 +79,11 @@ class KernelDevice : public Device {
                            Tensor input_gradient, Tensor output_gradient, Tensor input) override {
     check_normalised(norm, input);
     check_alike(output_gradient, input);
-    float* const statistics = scratch(Scratch::statistics, 2 * norm.rows, Type::fp32).template as<float>();
+    float* const kept = statistics(2 * norm.rows);
     with_activation_type(input.type, [&](auto element) {
       using T = decltype(element);
       kernels::layer_norm_parameter_gradients<T>(executor_, norm, gradients, output_gradient, input);
-      kernels::layer_norm_input_gradient<T>(executor_, statistics, norm, input_gradient, output_gradient,
-                                            input);
+      kernels::layer_norm_input_gradient<T>(executor_, kept, norm, input_gradient, output_gradient, input);
     });
   }
 
@@ -146,9 +101,9 @@ class KernelDevice : public Device {
                            Tensor input_gradient, Tensor output_gradient, Tensor input) override {
     check_normalised(norm, input);
     check_alike(output_gradient, input);
-    float* const statistics = scratch(Scratch::statistics, 2 * norm.columns, Type::fp32).template as<float>();
+    float* const kept = statistics(2 * norm.columns);
     with_activation_type(input.type, [&](auto element) {
-      kernels::batch_norm_backward<decltype(element)>(executor_, statistics, norm, gradients, input_gradient,
+      kernels::batch_norm_backward<decltype(element)>(executor_, kept, norm, gradients, input_gradient,
                                                       output_gradient, input);
     });
   }
@@ -156,10 +111,9 @@ class KernelDevice : public Device {
   void causal_softmax(Tensor output, Tensor input, std::int64_t columns) override {
     check_alike(output, input);
     check_rows(input, columns);
-    float* const statistics =
-        scratch(Scratch::statistics, 2 * input.elements / columns, Type::fp32).template as<float>();
+    float* const kept = statistics(2 * input.elements / columns);
     with_activation_type(input.type, [&](auto element) {
-      kernels::causal_softmax<decltype(element)>(executor_, statistics, output, input, columns);
+      kernels::causal_softmax<decltype(element)>(executor_, kept, output, input, columns);
     });
   }
 
@@ -167,11 +121,10 @@ class KernelDevice : public Device {
                                std::int64_t columns) override {
     check_alike(output_gradient, output);
     check_rows(output, columns);
-    float* const statistics =
-        scratch(Scratch::statistics, output.elements / columns, Type::fp32).template as<float>();
+    float* const kept = statistics(output.elements / columns);
     with_activation_type(output.type, [&](auto element) {
-      kernels::causal_softmax_backward<decltype(element)>(executor_, statistics, input_gradient,
-                                                          output_gradient, output, columns);
+      kernels::causal_softmax_backward<decltype(element)>(executor_, kept, input_gradient, output_gradient,
+                                                          output, columns);
     });
   }
 
@@ -199,10 +152,9 @@ class KernelDevice : public Device {
                      float scale) override {
     check_alike(logits_gradient, logits);
     LOCKSTEP_CHECK(logits.elements == targets.elements * classes, "each row of logits has a target");
-    float* const statistics =
-        scratch(Scratch::statistics, 2 * targets.elements, Type::fp32).template as<float>();
+    float* const kept = statistics(2 * targets.elements);
     with_activation_type(logits.type, [&](auto element) {
-      kernels::cross_entropy<decltype(element)>(executor_, statistics, loss, logits_gradient, logits, targets,
+      kernels::cross_entropy<decltype(element)>(executor_, kept, loss, logits_gradient, logits, targets,
                                                 classes, scale);
     });
   }
@@ -262,69 +214,26 @@ class KernelDevice : public Device {
   }
 
   void convolution(const Convolution& shape, Tensor output, Tensor input, Tensor weight) override {
-    for_each_group(shape, [&](const Convolution& group, std::int64_t first) {
-      const std::int64_t pixels = pixels_of(group);
-      const Tensor patches = patches_of(group, images_of(group, input, first));
-      matmul({.a = {.tensor = patches},
-              .b = {.tensor = weight, .is_transposed = true},
-              .output = {.tensor = outputs_of(group, output, first)},
-              .rows = pixels,
-              .columns = group.outputs,
-              .inner = group.patch()});
-    });
+    convolutions().forward(shape, output, input, weight);
   }
 
   void convolution_input_gradient(const Convolution& shape, Tensor input_gradient, Tensor output_gradient,
                                   Tensor weight) override {
-    for_each_group(shape, [&](const Convolution& group, std::int64_t first) {
-      const std::int64_t pixels = pixels_of(group);
-      const Tensor images = images_of(group, input_gradient, first);
-      const Tensor patches =
-          is_product(group) ? images : scratch(Scratch::patches, pixels * group.patch(), Type::fp32);
-      matmul({.a = {.tensor = outputs_of(group, output_gradient, first)},
-              .b = {.tensor = weight},
-              .output = {.tensor = patches},
-              .rows = pixels,
-              .columns = group.patch(),
-              .inner = group.outputs});
-      if (!is_product(group))
-        add_patches(group, images, patches);
-    });
+    convolutions().input_gradient(shape, input_gradient, output_gradient, weight);
   }
 
   void convolution_weight_gradient(const Convolution& shape, Tensor weight_gradient, Tensor output_gradient,
                                    Tensor input, bool accumulates) override {
-    for_each_group(shape, [&](const Convolution& group, std::int64_t first) {
-      const std::int64_t pixels = pixels_of(group);
-      const Tensor patches = patches_of(group, images_of(group, input, first));
-      matmul({.a = {.tensor = outputs_of(group, output_gradient, first), .is_transposed = true},
-              .b = {.tensor = patches},
-              .output = {.tensor = weight_gradient},
-              .rows = group.outputs,
-              .columns = group.patch(),
-              .inner = pixels,
-              .accumulates = accumulates || first > 0});
-    });
+    convolutions().weight_gradient(shape, weight_gradient, output_gradient, input, accumulates);
   }
 
  protected:
   // A device gives back its scratch while it still can release memory.
-  void release_scratch() noexcept {
-    for (Tensor& memory : scratch_) {
-      if (!memory.is_empty())
-        this->release(memory.data);
-      memory = {};
-    }
-  }
+  void release_scratch() noexcept { scratch_.release(); }
 
   Executor executor_;
 
  private:
-  enum class Scratch : std::uint8_t { statistics, patches, sums };
-
-  // Patches of a group of images: enough rows for a product to be fast, little enough for a cache.
-  static constexpr std::int64_t group_elements = 1 << 20;
-
   static void check_alike(Tensor a, Tensor b) {
     LOCKSTEP_CHECK(a.type == b.type && a.elements == b.elements, "the tensors have one type and size");
   }
@@ -335,68 +244,33 @@ class KernelDevice : public Device {
     LOCKSTEP_CHECK(input.elements == norm.rows * norm.columns, "what is normalised is rows by columns");
   }
 
-  // Its pixels already are its patches.
-  static bool is_product(const Convolution& shape) {
-    return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0;
-  }
-  static std::int64_t pixels_of(const Convolution& shape) {
-    return shape.batch * shape.output_height() * shape.output_width();
-  }
-  static Tensor images_of(const Convolution& group, Tensor images, std::int64_t first) {
-    const std::int64_t image = group.height * group.width * group.inputs;
-    return images.part(first * image, group.batch * image);
-  }
-  static Tensor outputs_of(const Convolution& group, Tensor outputs, std::int64_t first) {
-    const std::int64_t image = group.output_height() * group.output_width() * group.outputs;
-    return outputs.part(first * image, group.batch * image);
-  }
-
-  // function(shape of the group, its first image)
-  template <class Function>
-  void for_each_group(const Convolution& shape, Function function) {
-    const std::int64_t image = shape.output_height() * shape.output_width() * shape.patch();
-    const std::int64_t images =
-        is_product(shape) ? shape.batch : std::max<std::int64_t>(1, group_elements / image);
-    for (std::int64_t first = 0; first < shape.batch; first += images) {
-      Convolution group = shape;
-      group.batch = std::min(images, shape.batch - first);
-      function(group, first);
-    }
-  }
-
-  Tensor patches_of(const Convolution& group, Tensor images) {
-    if (is_product(group))
-      return images;
-    const Tensor patches = scratch(Scratch::patches, pixels_of(group) * group.patch(), images.type);
-    with_activation_type(images.type, [&](auto element) {
-      kernels::take_patches<decltype(element)>(executor_, group, patches, images);
+  // output[i] = formula(input[i])
+  template <class Formula>
+  void map(Tensor output, Tensor input, Formula formula) {
+    check_alike(output, input);
+    with_activation_type(output.type, [&](auto element) {
+      using T = decltype(element);
+      kernels::map<T, T>(executor_, output, input, formula);
     });
-    return patches;
   }
 
-  // In fp32 until all taps are in.
-  void add_patches(const Convolution& group, Tensor images, Tensor patches) {
-    const bool is_fp32 = images.type == Type::fp32;
-    const Tensor sums = is_fp32 ? images : scratch(Scratch::sums, images.elements, Type::fp32);
-    for (std::int64_t tap = 0; tap < group.kernel * group.kernel; ++tap)
-      kernels::add_patch_tap(executor_, group, sums, patches, tap / group.kernel, tap % group.kernel);
-    if (!is_fp32)
-      cast(images, sums);
+  // output[i] = formula(a[i], b[i])
+  template <class Formula>
+  void map(Tensor output, Tensor a, Tensor b, Formula formula) {
+    check_alike(output, a);
+    check_alike(output, b);
+    with_activation_type(output.type, [&](auto element) {
+      kernels::map<decltype(element)>(executor_, output, a, b, formula);
+    });
   }
 
-  Tensor scratch(Scratch purpose, std::int64_t elements, Type type) {
-    Tensor& memory = scratch_[static_cast<std::size_t>(purpose)];
-    const std::int64_t bytes = elements * bytes_of(type);
-    if (memory.bytes() < bytes) {
-      if (!memory.is_empty())
-        this->release(memory.data);
-      memory = {};
-      memory = {this->allocate(bytes), (bytes + 3) / 4, Type::fp32};
-    }
-    return {memory.data, elements, type};
+  float* statistics(std::int64_t count) {
+    return scratch_.at_least(ScratchTensors::Purpose::statistics, count, Type::fp32).as<float>();
   }
 
-  std::array<Tensor, 3> scratch_ = {};
+  ProductConvolution<Executor> convolutions() { return {*this, executor_, scratch_}; }
+
+  ScratchTensors scratch_{*this};
 };
 
 }  // namespace lockstep::harness
