@@ -22,7 +22,7 @@ Call::Call(const char* entry_point, const void* site, double host_seconds)
   check_downloads();
   machine_.turns().pass(lock_, host->rank);
   if (site != nullptr)
-    machine_.remember_site(site_);
+    machine_.counts().remember(site_);
 }
 
 // A host that goes on may look at what has not come. Stricter than CUDA, which waits by itself where memory
@@ -63,7 +63,8 @@ cudaStream_t Call::stream(cudaStream_t argument) {
     return stream;
   if (mutant.change == Mutant::Change::legacy_stream)
     return machine_.streams().legacy_stream(stream->gpu);
-  return mutant.change == Mutant::Change::other_stream ? machine_.spare_stream(stream->gpu) : stream;
+  return mutant.change == Mutant::Change::other_stream ? machine_.streams().spare_stream(stream->gpu)
+                                                       : stream;
 }
 
 void Call::wait(const Turns::Condition& condition) {

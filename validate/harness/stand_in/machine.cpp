@@ -96,25 +96,6 @@ std::map<std::string, std::int64_t> Machine::leaks() const {
   return left;
 }
 
-void Machine::report(const std::string& finding) {
-  if (findings_.empty() || findings_.back() != finding)
-    findings_.push_back(finding);
-  break_off(finding);
-}
-
-void Machine::break_off(const std::string& why) {
-  if (!is_broken_)
-    why_broken_ = why;
-  is_broken_ = true;
-}
-
-cudaStream_t Machine::spare_stream(int gpu) {
-  cudaStream_t& stream = spare_streams_[gpu];
-  if (stream == nullptr)
-    stream = streams_.make_stream(gpu, false);
-  return stream;
-}
-
 double Machine::earliest(const std::vector<int>& ready) const {
   double seconds = std::numeric_limits<double>::infinity();
   for (const int rank : ready) seconds = std::min(seconds, hosts_[static_cast<std::size_t>(rank)].seconds);
@@ -130,7 +111,7 @@ int Machine::choose(const std::vector<int>& ready) {
 }
 
 bool Machine::move_world(const std::vector<int>& ready) {
-  if (is_broken_)
+  if (is_broken())
     return false;
   if (clock_)
     return clock_->step(earliest(ready));

@@ -26,6 +26,7 @@
 #include "validate/harness/stand_in/random_order.h"
 #include "validate/harness/stand_in/streams.h"
 #include "validate/harness/stand_in/turns.h"
+#include "validate/harness/stand_in/verdict.h"
 #include "validate/harness/stand_in/virtual_clock.h"
 
 namespace lockstep::harness::stand_in {
@@ -64,11 +65,11 @@ class Machine {
   std::vector<RankEnd> run(const std::function<void(int rank)>& function);
 
   // What was wrong, in the order in which it was found.
-  const std::vector<std::string>& findings() const { return findings_; }
+  const std::vector<std::string>& findings() const { return verdict_.findings(); }
   // What was made and not ended, by kind; empty where nothing leaked.
   std::map<std::string, std::int64_t> leaks() const;
   const CallCounts::Counts& calls() const { return counts_.all(); }
-  const std::set<CallSite>& sites() const { return sites_; }
+  const std::set<CallSite>& sites() const { return counts_.sites(); }
 
   // What follows is for entry points (call.h). Where none runs, calls reach a machine of one rank.
   static Machine& current();
@@ -81,15 +82,12 @@ class Machine {
   CallCounts& counts() { return counts_; }
   VirtualClock* clock() { return clock_ ? &*clock_ : nullptr; }
 
-  void report(const std::string& finding);
+  void report(const std::string& finding) { verdict_.report(finding); }
   // A rank has failed or found something: nobody waits any more.
-  void break_off(const std::string& why);
-  bool is_broken() const { return is_broken_; }
-  const std::string& why_broken() const { return why_broken_; }
+  void break_off(const std::string& why) { verdict_.break_off(why); }
+  bool is_broken() const { return verdict_.is_broken(); }
+  const std::string& why_broken() const { return verdict_.why_broken(); }
   void count_live(const std::string& kind, int change) { live_[kind] += change; }
-  void remember_site(const CallSite& site) { sites_.insert(site); }
-  // A stream of the GPU that nothing else uses, for mutants.
-  cudaStream_t spare_stream(int gpu);
 
  private:
   int choose(const std::vector<int>& ready);
@@ -111,12 +109,8 @@ class Machine {
   std::optional<VirtualClock> clock_;
   Meeting meeting_;
   CallCounts counts_;
-  std::set<CallSite> sites_;
   std::map<std::string, std::int64_t> live_;
-  std::map<int, cudaStream_t> spare_streams_;
-  std::vector<std::string> findings_;
-  bool is_broken_ = false;
-  std::string why_broken_;
+  Verdict verdict_;
   Turns turns_;
 };
 

@@ -21,6 +21,13 @@ cudaStream_t Streams::make_stream(int gpu, bool is_blocking) {
   return streams_.back().get();
 }
 
+cudaStream_t Streams::spare_stream(int gpu) {
+  cudaStream_t& stream = spare_[gpu];
+  if (stream == nullptr)
+    stream = make_stream(gpu, false);
+  return stream;
+}
+
 cudaEvent_t Streams::make_event(bool tells_time) {
   events_.push_back(std::make_unique<CUevent_st>());
   events_.back()->tells_time = tells_time;

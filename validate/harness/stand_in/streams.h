@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +79,8 @@ class Streams {
   cudaStream_t make_stream(int gpu, bool is_blocking);
   cudaEvent_t make_event(bool tells_time);
   cudaStream_t legacy_stream(int gpu) const { return legacy_[static_cast<std::size_t>(gpu)]; }
+  // One that nothing else uses, for mutants.
+  cudaStream_t spare_stream(int gpu);
 
   // To the end of the stream; on the legacy stream with its order towards the others.
   void push(cudaStream_t stream, Item item);
@@ -105,7 +108,8 @@ class Streams {
   Collectives& collectives_;
   Hooks hooks_;
   std::vector<std::unique_ptr<CUstream_st>> streams_;
-  std::vector<cudaStream_t> legacy_;  // by GPU
+  std::vector<cudaStream_t> legacy_;   // by GPU
+  std::map<int, cudaStream_t> spare_;  // likewise, once one was asked for
   std::vector<std::unique_ptr<CUevent_st>> events_;
   std::deque<Recording> recordings_;
 };
