@@ -60,7 +60,7 @@ Topology::Topology(const TopologyOptions& options)
   add_compute_links(options.slowdown);
   if (options.sending_limit)
     add_sending_links(*options.sending_limit);
-  first_fabric_link_ = static_cast<std::uint32_t>(links_.size());
+  first_.fabric = static_cast<std::uint32_t>(links_.size());
   if (machines_ > 1)
     fabric_kind_->build(*this);
 }
@@ -82,7 +82,7 @@ void Topology::add_node_links() {
 }
 
 void Topology::add_nic_links(const MachineSpec& machine, const std::vector<Ratio>& slowdowns) {
-  first_nic_link_ = static_cast<std::uint32_t>(links_.size());
+  first_.nic = static_cast<std::uint32_t>(links_.size());
   for (const NicSpec& nic : machine.nics) nic_links_.push_back(nic.link);
   std::size_t number = 0;
   for (std::uint32_t node = 0; node < machines_; ++node)
@@ -97,7 +97,7 @@ void Topology::add_nic_links(const MachineSpec& machine, const std::vector<Ratio
 }
 
 void Topology::add_compute_links(const std::vector<Ratio>& slowdowns) {
-  first_compute_link_ = static_cast<std::uint32_t>(links_.size());
+  first_.compute = static_cast<std::uint32_t>(links_.size());
   for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
     const Ratio slowdown = slowdowns.empty() ? Ratio::one() : slowdowns[rank];
     links_.push_back({divided_in_millions(full_compute_rate, slowdown), Duration::zero(), LinkClass::nvlink});
@@ -107,7 +107,7 @@ void Topology::add_compute_links(const std::vector<Ratio>& slowdowns) {
 }
 
 void Topology::add_sending_links(Bandwidth limit) {
-  first_sending_link_ = static_cast<std::uint32_t>(links_.size());
+  first_.sending = static_cast<std::uint32_t>(links_.size());
   for (std::uint32_t rank = 0; rank < ranks(); ++rank)
     links_.push_back({limit, Duration::zero(), LinkClass::nvlink});
 }
@@ -118,7 +118,7 @@ LinkId Topology::add_fabric_link(const Link& link, std::string name) {
 }
 
 LinkId Topology::egress(Port port) const {
-  return LinkId{first_nic_link_ + 2 * (port.node * nics_per_node() + port.nic)};
+  return LinkId{first_.nic + 2 * (port.node * nics_per_node() + port.nic)};
 }
 
 LinkId Topology::ingress(Port port) const {
@@ -178,8 +178,8 @@ void Topology::append_way_in(Place to, std::uint32_t nic, HopRoute& route) const
 HopRoute Topology::hop(const Flow& flow) const {
   HopRoute route;
   route.links.reserve(usual_links_of_a_hop);
-  if (first_sending_link_ && flow.source.index < ranks())
-    route.links.push_back(LinkId{*first_sending_link_ + flow.source.index});
+  if (first_.sending && flow.source.index < ranks())
+    route.links.push_back(LinkId{*first_.sending + flow.source.index});
   const Place from = place_of(flow.source);
   const Place to = place_of(flow.destination);
   if (from.machine == to.machine) {
@@ -214,24 +214,23 @@ Bandwidth Topology::share_of(LinkId link, std::int64_t crossings) const {
 
 std::string Topology::link_name(LinkId link) const {
   const auto per_node = static_cast<std::uint32_t>(node_.links().size());
-  if (link.index < first_nic_link_) {
+  if (link.index < first_.nic) {
     const NodeLink& inside = node_.links()[link.index % per_node];
     return "node" + std::to_string(link.index / per_node) + ": " + node_.vertex_name(inside.from) + " -> " +
            node_.vertex_name(inside.to);
   }
-  if (link.index < first_compute_link_) {
-    const std::uint32_t port = (link.index - first_nic_link_) / 2;
+  if (link.index < first_.compute) {
+    const std::uint32_t port = (link.index - first_.nic) / 2;
     return "node" + std::to_string(port / nics_per_node()) + ": nic" +
-           std::to_string(port % nics_per_node()) +
-           ((link.index - first_nic_link_) % 2 == 0 ? " out" : " in");
+           std::to_string(port % nics_per_node()) + ((link.index - first_.nic) % 2 == 0 ? " out" : " in");
   }
-  if (link.index < first_compute_link_ + ranks())
-    return "rank " + std::to_string(link.index - first_compute_link_) + " compute";
+  if (link.index < first_.compute + ranks())
+    return "rank " + std::to_string(link.index - first_.compute) + " compute";
   if (is_compute(link))
-    return "host " + std::to_string(link.index - first_compute_link_ - ranks()) + " memory";
-  if (link.index < first_fabric_link_)
-    return "rank " + std::to_string(link.index - *first_sending_link_) + " channels";
-  return fabric_link_names_[link.index - first_fabric_link_];
+    return "host " + std::to_string(link.index - first_.compute - ranks()) + " memory";
+  if (link.index < first_.fabric)
+    return "rank " + std::to_string(link.index - *first_.sending) + " channels";
+  return fabric_link_names_[link.index - first_.fabric];
 }
 
 }  // namespace lockstep

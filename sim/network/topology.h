@@ -104,9 +104,9 @@ class Topology {
   // "node 3: gpu1 -> nvswitch", for people.
   std::string link_name(LinkId link) const;
 
-  LinkId compute_link(Rank rank) const { return LinkId{first_compute_link_ + rank.index}; }
+  LinkId compute_link(Rank rank) const { return LinkId{first_.compute + rank.index}; }
   bool is_compute(LinkId link) const {
-    return link.index >= first_compute_link_ && link.index < first_compute_link_ + ranks_and_hosts();
+    return link.index >= first_.compute && link.index < first_.compute + ranks_and_hosts();
   }
   HopRoute hop(const Flow& flow) const;
   HopRoute hop(Rank source, Rank destination, std::uint32_t nic) const {
@@ -117,7 +117,7 @@ class Topology {
   LinkId add_fabric_link(const Link& link, std::string name);
   FabricGraph& fabric_graph() { return fabric_graph_; }
   const FabricGraph& fabric_graph() const { return fabric_graph_; }
-  std::uint32_t first_fabric_link() const { return first_fabric_link_; }
+  std::uint32_t first_fabric_link() const { return first_.fabric; }
   Bandwidth nic_bandwidth(std::uint32_t nic) const { return nic_links_[nic].bandwidth; }
   // What a library gets out of a wire of this class.
   Bandwidth effective(LinkClass link_class, Bandwidth wire) const;
@@ -127,6 +127,13 @@ class Topology {
   struct Place {
     std::uint32_t machine;
     std::uint32_t vertex;
+  };
+  // Where each kind of link begins, after those of the nodes.
+  struct FirstLinks {
+    std::uint32_t nic = 0;
+    std::uint32_t compute = 0;
+    std::optional<std::uint32_t> sending = {};  // none: what a rank's links carry bounds it
+    std::uint32_t fabric = 0;
   };
   void add_node_links();
   void add_nic_links(const MachineSpec& machine, const std::vector<Ratio>& slowdowns);
@@ -153,10 +160,7 @@ class Topology {
   std::uint32_t gpus_per_node_;
   std::vector<LinkSpec> nic_links_;
   IdVector<LinkId, Link> links_;
-  std::uint32_t first_nic_link_ = 0;
-  std::uint32_t first_compute_link_ = 0;
-  std::optional<std::uint32_t> first_sending_link_;
-  std::uint32_t first_fabric_link_ = 0;
+  FirstLinks first_;
   std::vector<std::string> fabric_link_names_;
   FabricGraph fabric_graph_;  // empty unless the fabric is drawn as one
 };
