@@ -14,13 +14,9 @@
 // Cost:      one walk over the layers; ring attention becomes a layer for each step.
 // Reference: Shoeybi et al. 1909.08053 (columns and rows), Korthikanti et al. 2205.05198 (sequence
 //            parallelism), Liu et al. 2310.01889 (ring attention), Grattafiori et al. 2407.21783 section
-//            3.3.2 (keys and values gathered), Jacobs et al. 2309.14509 (Ulysses), Lepikhin et al. 2006.16668
-//            (experts); Megatron-LM core/tensor_parallel/layers.py and mappings.py (which collective runs
-//            beside which product), cross_entropy.py (three sums instead of gathered logits),
-//            common/embeddings/language_model_embedding.py, transformer/attention.py (fewer groups of queries
-//            than ranks), transformer/moe/token_dispatcher.py (counts, dispatch, gather),
-//            model_parallel_config.py (tp_comm_overlap and what it overlaps); Transformer Engine
-//            pytorch/attention (ring and its balanced causal halves).
+//            3.3.2 (keys and values gathered), Jacobs et al. 2309.14509 (Ulysses); Transformer Engine
+//            pytorch/attention (ring and its balanced causal halves). What is exchanged around layers and
+//            experts: tensor_exchanges.h, expert_slice.h.
 
 #include <cstdint>
 #include <string>
