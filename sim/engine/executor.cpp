@@ -5,6 +5,7 @@
 #include "sim/base/check.h"
 #include "sim/engine/event_queue.h"
 #include "sim/engine/lane_slots.h"
+#include "sim/engine/quiet_rings.h"
 #include "sim/engine/relay_progress.h"
 #include "sim/network/flow_network.h"
 
@@ -19,6 +20,8 @@ enum EventTag : std::uint32_t {
   message_start_tag,  // relay
   message_end_tag,    // relay
   nothing_moved_tag,  // op
+  ring_left_tag,      // op, a relay that was laid out
+  ring_arrived_tag,   // op, likewise
 };
 constexpr std::uint32_t tag_bits = 3;
 constexpr std::uint32_t tag_mask = (1u << tag_bits) - 1;
@@ -38,6 +41,7 @@ class Executor {
         network_(capacities, routes, &rows_),
         waiting_for_(plan.dependency_count),
         relays_(plan),
+        quiet_rings_(plan, capacities, routes),
         slots_(plan) {
     LOCKSTEP_CHECK(plan.size() < relay_bit, "a plan has fewer than 2^31 ops");
     timeline_.start.resize(plan.size());
@@ -102,6 +106,10 @@ class Executor {
         return arrive(event.subject);
       case nothing_moved_tag:
         return leave(OpId{event.subject});
+      case ring_left_tag:
+        return release_lane(OpId{event.subject});
+      case ring_arrived_tag:
+        return settle(OpId{event.subject});
       default:
         return complete(event.subject, event.tag >> tag_bits);
     }
@@ -137,8 +145,22 @@ class Executor {
   }
 
   void start_relay(std::uint32_t relay) {
+    if (quiet_rings_.holds(relay))
+      return start_quietly(relay);
     relays_.start_first(relay);
     send(relay);
+  }
+
+  void start_quietly(std::uint32_t relay) {
+    if (!quiet_rings_.start(relay, queue_.now()))
+      return;
+    for (const QuietRings::Laid& laid : quiet_rings_.lay_out(relay, timeline_)) {
+      const Relay& ended = plan_.relays[laid.relay];
+      queue_.push(laid.left, ended.op.index, ring_left_tag);
+      queue_.push(laid.arrived, ended.op.index, ring_arrived_tag);
+      arrived_ += ended.messages;
+      timeline_.events += 2 * ended.messages - 1;  // its first start was one
+    }
   }
 
   void send(std::uint32_t relay) {
@@ -241,6 +263,7 @@ class Executor {
   FlowNetwork network_;
   std::vector<std::uint32_t> waiting_for_;
   RelayProgress relays_;
+  QuietRings quiet_rings_;
   LaneSlots slots_;
   std::size_t ended_ = 0;
   std::size_t arrived_ = 0;  // messages of relays

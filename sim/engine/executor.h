@@ -7,7 +7,8 @@
 //            compiled to a link from op to op, so they cost nothing extra; other lanes count slots, and
 //            those that run what is ready keep a heap of what waits.
 //            Starts and ends are events; the network is solved once at the end of each instant. Of a row of kernels
-//            (network/kernel_rows.h) only the first start and the last end are.
+//            (network/kernel_rows.h) only the first start and the last end are; of a ring that shares no link
+//            (quiet_rings.h) none between its last start and the ends of its relays.
 // Invariant: at one instant events run in the order they were scheduled; a plan that cannot finish
 //            (a dependency cycle) is a bug of its writer and is reported as one. Where a run is halted to look at
 //            changes nothing of it.

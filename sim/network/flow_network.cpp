@@ -36,24 +36,19 @@ std::int64_t slowed(std::int64_t rate, Ratio slowdown) {
 }  // namespace
 
 FlowNetwork::FlowNetwork(std::span<const Bandwidth> capacities, const RouteTable& routes, KernelRows* rows)
-    : routes_(routes), rows_(rows), free_slot_(routes.size(), none) {
-  links_.resize(capacities.size());
-  dirty_.reserve(capacities.size());
-  capacities_.reserve(capacities.size());
-  for (const Bandwidth capacity : capacities) capacities_.push_back({.whole = capacity.count()});
+    : FlowNetwork(find_binding_links(capacities, routes), routes, rows) {}
+
+FlowNetwork::FlowNetwork(std::span<const BindingLink> links, const RouteTable& routes, KernelRows* rows)
+    : routes_(routes), rows_(rows), crossings_(links), free_slot_(routes.size(), none) {
+  capacities_.reserve(links.size());
+  for (const BindingLink& link : links) capacities_.push_back({.whole = link.capacity.count()});
 }
 
 std::uint32_t FlowNetwork::make_slot(RouteId route) {
-  const auto slot = static_cast<std::uint32_t>(flows_.size());
-  Flow flow;
+  crossings_.add_slot(routes_.uses(route), routes_.weight(route));
+  Flow& flow = flows_.emplace_back();
   flow.route = route;
-  flow.first_use = static_cast<std::uint32_t>(uses_.size());
-  for (const LinkUse& use : routes_.uses(route))
-    if (use.multiplicity > 0)
-      uses_.push_back({.link = use.link.index, .multiplicity = use.multiplicity, .slot = slot});
-  flow.last_use = static_cast<std::uint32_t>(uses_.size());
-  flows_.push_back(flow);
-  return slot;
+  return static_cast<std::uint32_t>(flows_.size() - 1);
 }
 
 std::uint32_t FlowNetwork::take_slot(RouteId route) {
@@ -65,45 +60,15 @@ std::uint32_t FlowNetwork::take_slot(RouteId route) {
   return slot;
 }
 
-void FlowNetwork::touch(std::uint32_t link) {
-  if (links_[link].is_dirty)
-    return;
-  links_[link].is_dirty = true;
-  dirty_.push_back(link);
-}
-
-void FlowNetwork::link_in(std::uint32_t index) {
-  Use& use = uses_[index];
-  std::uint32_t& head = links_[use.link].first_use;
-  use.previous = none;
-  use.next = head;
-  if (head != none)
-    uses_[head].previous = index;
-  head = index;
-}
-
-void FlowNetwork::unlink(std::uint32_t index) {
-  const Use& use = uses_[index];
-  if (use.previous == none)
-    links_[use.link].first_use = use.next;
-  else
-    uses_[use.previous].next = use.next;
-  if (use.next != none)
-    uses_[use.next].previous = use.previous;
-}
-
 void FlowNetwork::start(OpId op, RouteId route, std::int64_t amount, Time now) {
   const std::uint32_t slot = take_slot(route);
   Flow& flow = flows_[slot];
-  LOCKSTEP_CHECK(flow.first_use < flow.last_use, "a transfer crosses at least one link");
   flow.op = flow.last = op;
   flow.route_of_op = route;
   flow.remaining = amount;
   flow.rate = 0;
   flow.updated = now;
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) link_in(use);
-  // One of its links leads to all that it shares links with.
-  touch(uses_[flow.first_use].link);
+  crossings_.enter(slot);
   ++changes_.began;
   changes_.slot = slot;
   changes_.of_rows = changes_.of_rows || (rows_ != nullptr && rows_->goes_on(op));
@@ -117,10 +82,7 @@ bool FlowNetwork::finish(std::uint32_t slot, std::uint32_t ticket, OpId& op) {
   if (flow.op != flow.last)
     end_row(flow);
   op = flow.op;
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
-    unlink(use);
-    touch(uses_[use].link);
-  }
+  crossings_.leave(slot);
   changes_.of_rows = changes_.of_rows || flow.route_of_op != flow.route;
   ++changes_.left;
   changes_.route_left = flow.route;
@@ -142,7 +104,7 @@ void FlowNetwork::reserve(RouteId route, std::int64_t sign) {
     capacity.slower = slower;
     ++capacities_version_;
     changes_.of_capacities = true;
-    touch(use.link.index);
+    crossings_.touch(use.link.index);
   }
 }
 
@@ -154,60 +116,29 @@ std::int64_t FlowNetwork::open_capacity(std::uint32_t link, const Slower& slower
 }
 
 // What a flow that has this share of its links' time does in it. A kernel crosses the link of its rank alone.
-std::int64_t FlowNetwork::progress(const Flow& flow, std::int64_t rate) const {
-  const Slower& slower = capacities_[uses_[flow.first_use].link].slower;
-  return slowed(rate, slowdown_of(routes_.bound(flow.route_of_op), slower));
+std::int64_t FlowNetwork::progress(std::uint32_t slot, std::int64_t rate) const {
+  const KernelBound& bound = routes_.bound(flows_[slot].route_of_op);
+  return bound == KernelBound{} ? rate : slowed(rate, slowdown_of(bound, slower_beside(slot)));
 }
 
-void FlowNetwork::visit_link(std::uint32_t link) {
-  if (links_[link].visited == epoch_)
-    return;
-  links_[link].visited = epoch_;
-  component_links_.push_back(link);
-}
-
-void FlowNetwork::visit_flow(std::uint32_t slot) {
+std::int64_t FlowNetwork::rate_alone(std::uint32_t slot) {
   Flow& flow = flows_[slot];
-  if (flow.visited == epoch_)
-    return;
-  flow.visited = epoch_;
-  component_flows_.push_back(slot);
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) visit_link(uses_[use].link);
-}
-
-void FlowNetwork::collect_component(std::uint32_t link) {
-  component_links_.clear();
-  component_flows_.clear();
-  visit_link(link);
-  for (std::size_t next = 0; next < component_links_.size(); ++next)
-    for (std::uint32_t use = links_[component_links_[next]].first_use; use != none; use = uses_[use].next)
-      visit_flow(uses_[use].slot);
-}
-
-bool FlowNetwork::is_alone(const Flow& flow) const {
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
-    if (uses_[use].next != none || uses_[use].previous != none)
-      return false;
-  return true;
-}
-
-std::int64_t FlowNetwork::rate_alone(Flow& flow) const {
   if (flow.route_of_op != flow.route)
-    return progress(flow, least_capacity(flow));
+    return progress(slot, least_capacity(slot));
   if (flow.capacities != capacities_version_) {
-    flow.alone_rate = progress(flow, least_capacity(flow));
+    flow.alone_rate = progress(slot, least_capacity(slot));
     flow.capacities = capacities_version_;
   }
   return flow.alone_rate;
 }
 
-std::int64_t FlowNetwork::least_capacity(const Flow& flow) const {
+std::int64_t FlowNetwork::least_capacity(std::uint32_t slot) const {
   std::int64_t rate = std::numeric_limits<std::int64_t>::max();
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use) {
-    const std::int64_t capacity = open_capacity(uses_[use].link);
-    if (capacity < uses_[use].multiplicity)
-      refuse_starved(capacity, uses_[use].multiplicity);
-    rate = std::min(rate, capacity / uses_[use].multiplicity);
+  for (const Crossings::Crossing& crossing : crossings_.of(slot)) {
+    const std::int64_t capacity = open_capacity(crossing.link);
+    if (capacity < crossing.multiplicity)
+      refuse_starved(capacity, crossing.multiplicity);
+    rate = std::min(rate, capacity / crossing.multiplicity);
   }
   return rate;
 }
@@ -244,74 +175,64 @@ void FlowNetwork::promise(std::uint32_t slot, Time end) {
   completions_.push_back({end, slot, flow.ticket});
 }
 
-// What every link would offer if nobody were held to less elsewhere; the least of them, or 0: it takes
-// levels.
+// What every link would offer if nobody were held to less elsewhere; the least of them.
 std::int64_t FlowNetwork::make_offers() {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (const std::uint32_t link : component_links_) {
-    std::int64_t shares = 0;
-    for (std::uint32_t use = links_[link].first_use; use != none; use = uses_[use].next)
-      shares += uses_[use].multiplicity * routes_.weight(flows_[uses_[use].slot].route);
-    if (shares == 0)
-      return 0;
-    links_[link].offer = open_capacity(link) / shares;
-    least = std::min(least, links_[link].offer);
+  offers_.clear();
+  for (const std::uint32_t link : crossings_.links()) {
+    offers_.push_back(open_capacity(link) / crossings_.shares(link));
+    least = std::min(least, offers_.back());
   }
   return least;
 }
 
-bool FlowNetwork::is_held_to(std::int64_t offer, const Flow& flow) const {
-  for (std::uint32_t use = flow.first_use; use < flow.last_use; ++use)
-    if (links_[uses_[use].link].offer == offer)
-      return true;
-  return false;
+bool FlowNetwork::is_held_to(std::int64_t offer, std::uint32_t slot) const {
+  const auto crossings = crossings_.of(slot);
+  return std::any_of(crossings.begin(), crossings.end(), [&](const Crossings::Crossing& crossing) {
+    return offers_[crossings_.place(crossing.link)] == offer;
+  });
 }
 
 // Mostly one narrow port holds everybody: the first level of the fair shares is then the last.
-void FlowNetwork::solve_component(Time now) {
-  if (component_flows_.size() == 1)
-    return set_rate(component_flows_.front(), rate_alone(flows_[component_flows_.front()]), now);
+void FlowNetwork::share_component(Time now) {
+  const auto slots = crossings_.slots();
+  if (slots.size() == 1)
+    return set_rate(slots.front(), rate_alone(slots.front()), now);
   const std::int64_t offer = make_offers();
-  const bool is_one_level =
-      offer > 0 && std::all_of(component_flows_.begin(), component_flows_.end(),
-                               [&](std::uint32_t slot) { return is_held_to(offer, flows_[slot]); });
+  const bool is_one_level = offer > 0 && std::all_of(slots.begin(), slots.end(), [&](std::uint32_t slot) {
+                              return is_held_to(offer, slot);
+                            });
   if (!is_one_level)
-    return solve_in_levels(now);
-  for (const std::uint32_t slot : component_flows_)
-    set_rate(slot, progress(flows_[slot], offer * routes_.weight(flows_[slot].route)), now);
+    return share_in_levels(now);
+  for (const std::uint32_t slot : slots)
+    set_rate(slot, progress(slot, offer * routes_.weight(flows_[slot].route)), now);
 }
 
-void FlowNetwork::solve_in_levels(Time now) {
+void FlowNetwork::share_in_levels(Time now) {
+  const auto links = crossings_.links();
+  const auto slots = crossings_.slots();
   problem_.clear();
-  for (const std::uint32_t link : component_links_)
-    links_[link].local = problem_.add_link(open_capacity(link));
-  for (const std::uint32_t slot : component_flows_) {
+  for (const std::uint32_t link : links) problem_.add_link(open_capacity(link));
+  for (const std::uint32_t slot : slots) {
     share_uses_.clear();
-    for (std::uint32_t use = flows_[slot].first_use; use < flows_[slot].last_use; ++use)
-      share_uses_.push_back({links_[uses_[use].link].local, uses_[use].multiplicity});
+    for (const Crossings::Crossing& crossing : crossings_.of(slot))
+      share_uses_.push_back({crossings_.place(crossing.link), crossing.multiplicity});
     problem_.add_flow(share_uses_, routes_.weight(flows_[slot].route));
   }
   if (const auto starved = problem_.starved_link())
-    refuse_starved(open_capacity(component_links_[*starved]), problem_.shares_on(*starved));
+    refuse_starved(open_capacity(links[*starved]), problem_.shares_on(*starved));
   const std::span<const std::int64_t> rates = problem_.solve();
-  shared_ += problem_.levels() * (component_links_.size() + component_flows_.size());
-  for (std::size_t i = 0; i < component_flows_.size(); ++i)
-    set_rate(component_flows_[i], progress(flows_[component_flows_[i]], rates[i]), now);
+  shared_ += problem_.levels() * (links.size() + slots.size());
+  for (std::size_t i = 0; i < slots.size(); ++i) set_rate(slots[i], progress(slots[i], rates[i]), now);
 }
 
-void FlowNetwork::solve_around(std::uint32_t link, Time now) {
-  const std::uint32_t slot = uses_[links_[link].first_use].slot;
-  Flow& flow = flows_[slot];
-  if (flow.visited == epoch_)
-    return;
-  if (is_alone(flow)) {
-    flow.visited = epoch_;
-    return settle_alone(slot, now);
-  }
-  collect_component(link);
-  shared_ += component_links_.size() + component_flows_.size();
-  for (const std::uint32_t one : component_flows_) cut_row(one, now);
-  solve_component(now);
+void FlowNetwork::settle_component(Time now) {
+  const auto slots = crossings_.slots();
+  if (crossings_.links().empty())
+    return settle_alone(slots.front(), now);
+  shared_ += crossings_.links().size() + slots.size();
+  for (const std::uint32_t slot : slots) cut_row(slot, now);
+  share_component(now);
 }
 
 void FlowNetwork::settle_alone(std::uint32_t slot, Time now) {
@@ -319,12 +240,12 @@ void FlowNetwork::settle_alone(std::uint32_t slot, Time now) {
   const bool is_laid = flow.op != flow.last;
   const bool is_new = flow.rate == 0;
   if (rows_ == nullptr || !(is_laid || (is_new && rows_->goes_on(flow.op))))
-    return set_rate(slot, rate_alone(flow), now);
-  const Slower& slower = capacities_[uses_[flow.first_use].link].slower;
+    return set_rate(slot, rate_alone(slot), now);
+  const Slower& slower = slower_beside(slot);
   if (is_laid && slower == flow.laid_beside)
     return;
-  pass_row(flow, now);
-  const std::int64_t rate = progress(flow, least_capacity(flow));
+  pass_row(slot, now);
+  const std::int64_t rate = progress(slot, least_capacity(slot));
   Time end = rows_->end(flow.op);
   if (flow.rate != rate) {
     move_on(flow, rate, now);
@@ -335,8 +256,9 @@ void FlowNetwork::settle_alone(std::uint32_t slot, Time now) {
 }
 
 // Up to the kernel that runs now.
-void FlowNetwork::pass_row(Flow& flow, Time now) {
-  const std::uint32_t link = uses_[flow.first_use].link;
+void FlowNetwork::pass_row(std::uint32_t slot, Time now) {
+  Flow& flow = flows_[slot];
+  const std::uint32_t link = crossings_.first_link(slot);
   while (flow.op != flow.last && rows_->end(flow.op) <= now) {
     flow.updated = rows_->end(flow.op);
     flow.op = rows_->next(flow.op);
@@ -356,7 +278,7 @@ void FlowNetwork::end_row(Flow& flow) {
 // What follows the kernel that runs and ends at `end`, as if nothing more would change.
 void FlowNetwork::lay_row(std::uint32_t slot, Time end) {
   Flow& flow = flows_[slot];
-  const std::uint32_t link = uses_[flow.first_use].link;
+  const std::uint32_t link = crossings_.first_link(slot);
   const std::int64_t open = open_capacity(link, flow.laid_beside);
   flow.last = flow.op;
   rows_->lay_end(flow.last, end);
@@ -376,7 +298,7 @@ void FlowNetwork::cut_row(std::uint32_t slot, Time now) {
   Flow& flow = flows_[slot];
   if (flow.op == flow.last)
     return;
-  pass_row(flow, now);
+  pass_row(slot, now);
   if (flow.op != flow.last)
     promise(slot, rows_->end(flow.op));
   flow.last = flow.op;
@@ -390,19 +312,14 @@ bool FlowNetwork::is_replacement() const {
 
 std::span<const Completion> FlowNetwork::solve(Time now) {
   completions_.clear();
-  if (dirty_.empty())
+  if (!crossings_.has_touched())
     return completions_;
-  const bool nobody_notices = is_replacement();
-  if (nobody_notices)
+  if (is_replacement()) {
     set_rate(changes_.slot, changes_.rate_left, now);
-  changes_ = {};
-  ++epoch_;
-  for (const std::uint32_t link : dirty_) {
-    links_[link].is_dirty = false;
-    if (!nobody_notices && links_[link].first_use != none)
-      solve_around(link, now);
+    crossings_.forget_touched();
   }
-  dirty_.clear();
+  changes_ = {};
+  while (crossings_.find_touched()) settle_component(now);
   return completions_;
 }
 

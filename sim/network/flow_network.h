@@ -3,9 +3,8 @@
 // The flows in progress, and how fast each goes.
 //
 // Problem:   transfers begin and end all the time, and each change may alter the rate of others.
-// Idea:      remember which links were touched during an instant; at its end, re-solve only the
-//            connected components (flows that share links, links that share flows) around them.
-//            A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
+// Idea:      at the end of an instant re-solve only the connected components (flows that share links, links that
+//            share flows) that something happened in (crossings.h). A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
 //            Where one flow leaves and one on the same route begins, nobody else notices.
 //            A slot remembers what it gets alone on its links and how long its last amount took so.
 //            A kernel alone on its GPU is laid out with all that follow in its row (kernel_rows.h).
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/network/crossings.h"
 #include "sim/network/fair_share.h"
 #include "sim/network/kernel_rows.h"
 #include "sim/network/route_table.h"
@@ -59,27 +59,12 @@ class FlowNetwork {
  private:
   static constexpr std::uint32_t none = 0xffffffff;
 
-  struct LinkState {
-    std::uint32_t first_use = none;
-    std::uint32_t visited = 0;  // epoch of the last search that came by
-    std::uint32_t local = 0;    // its number in the fair-share problem at hand
-    bool is_dirty = false;
-    std::int64_t offer = 0;  // to a share of it, if all of them were fair
-  };
   struct LinkCapacity {
     std::int64_t whole;
     Held held = {};  // by the collectives that run here
     Slower slower = {};
   };
-  // One use of a link by a flow slot: a node of the link's doubly linked list.
-  struct Use {
-    std::uint32_t link;
-    std::uint32_t multiplicity;
-    std::uint32_t slot;
-    std::uint32_t previous = none;
-    std::uint32_t next = none;
-  };
-  // A slot belongs to one route for good, so its uses are laid out once.
+  // A slot belongs to one route for good.
   struct Flow {
     OpId op;    // of a row, the one that runs
     OpId last;  // of the row as it is laid out; else `op`
@@ -90,9 +75,6 @@ class FlowNetwork {
     std::int64_t rate = 0;  // 0: not yet solved
     Time updated;
     std::uint32_t ticket = 0;
-    std::uint32_t visited = 0;
-    std::uint32_t first_use = 0;
-    std::uint32_t last_use = 0;  // one past
     std::uint32_t next_free = none;
     std::uint32_t capacities = 0;   // those that it was alone with
     std::int64_t alone_rate = 0;    // and what it got of them
@@ -112,33 +94,31 @@ class FlowNetwork {
     bool of_rows = false;
   };
 
+  FlowNetwork(std::span<const BindingLink> links, const RouteTable& routes, KernelRows* rows);
+
   std::uint32_t take_slot(RouteId route);
   std::uint32_t make_slot(RouteId route);
-  void touch(std::uint32_t link);
-  void link_in(std::uint32_t use);
-  void unlink(std::uint32_t use);
   std::int64_t open_capacity(std::uint32_t link) const {
     return open_capacity(link, capacities_[link].slower);
   }
   std::int64_t open_capacity(std::uint32_t link, const Slower& slower) const;
-  std::int64_t progress(const Flow& flow, std::int64_t rate) const;
+  const Slower& slower_beside(std::uint32_t slot) const {
+    return capacities_[crossings_.first_link(slot)].slower;
+  }
+  std::int64_t progress(std::uint32_t slot, std::int64_t rate) const;
   void settle_alone(std::uint32_t slot, Time now);
-  void pass_row(Flow& flow, Time now);
+  void pass_row(std::uint32_t slot, Time now);
   void end_row(Flow& flow);
   void lay_row(std::uint32_t slot, Time end);
   void cut_row(std::uint32_t slot, Time now);
-  void collect_component(std::uint32_t link);
-  void visit_link(std::uint32_t link);
-  void visit_flow(std::uint32_t slot);
   bool is_replacement() const;
-  void solve_around(std::uint32_t link, Time now);
-  void solve_component(Time now);
-  void solve_in_levels(Time now);
+  void settle_component(Time now);
+  void share_component(Time now);
+  void share_in_levels(Time now);
   std::int64_t make_offers();
-  bool is_held_to(std::int64_t offer, const Flow& flow) const;
-  bool is_alone(const Flow& flow) const;
-  std::int64_t rate_alone(Flow& flow) const;
-  std::int64_t least_capacity(const Flow& flow) const;
+  bool is_held_to(std::int64_t offer, std::uint32_t slot) const;
+  std::int64_t rate_alone(std::uint32_t slot);
+  std::int64_t least_capacity(std::uint32_t slot) const;
   Duration time_left(Flow& flow) const;
   void set_rate(std::uint32_t slot, std::int64_t rate, Time now);
   void move_on(Flow& flow, std::int64_t rate, Time now);
@@ -146,20 +126,16 @@ class FlowNetwork {
 
   const RouteTable& routes_;
   KernelRows* rows_;
-  std::vector<LinkState> links_;
+  Crossings crossings_;
   std::vector<LinkCapacity> capacities_;  // by link
   std::uint32_t capacities_version_ = 1;  // counts their changes
-  std::vector<Use> uses_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_slot_;  // by route: head of the list of idle slots
   Changes changes_;
-  std::vector<std::uint32_t> dirty_;
-  std::vector<std::uint32_t> component_links_;
-  std::vector<std::uint32_t> component_flows_;
+  std::vector<std::int64_t> offers_;  // by link of the component, if all of them were fair
   std::vector<ShareUse> share_uses_;
   std::vector<Completion> completions_;
   FairShareProblem problem_;
-  std::uint32_t epoch_ = 0;
   std::uint64_t shared_ = 0;
 };
 

@@ -51,12 +51,13 @@ class RouteTable {
               const KernelBound& bound = {}) {
     return add(keep(uses), latency, weight, bound);
   }
-  std::span<const LinkUse> uses(RouteId route) const {
-    const std::uint32_t list = routes_[route].uses.index;
-    const std::size_t first = begin_[list];
-    const std::size_t last = list + 1 < begin_.size() ? begin_[list + 1] : uses_.size();
+  std::span<const LinkUse> uses(RouteId route) const { return uses(routes_[route].uses); }
+  std::span<const LinkUse> uses(UsesId list) const {
+    const std::size_t first = begin_[list.index];
+    const std::size_t last = list.index + 1 < begin_.size() ? begin_[list.index + 1] : uses_.size();
     return std::span(uses_).subspan(first, last - first);
   }
+  std::size_t lists() const { return begin_.size(); }
   Duration latency(RouteId route) const { return routes_[route].latency; }
   std::int64_t weight(RouteId route) const { return routes_[route].weight; }
   void set_latency(RouteId route, Duration latency) { routes_[route].latency = latency; }

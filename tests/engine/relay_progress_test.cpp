@@ -8,28 +8,11 @@
 #include <set>
 
 #include "sim/base/random.h"
+#include "tests/support/alike_runs.h"
 #include "tests/support/clusters.h"
 #include "tests/support/collective_run.h"
-#include "tests/support/spelled_out.h"
 
 namespace lockstep::engine_relay_progress_test {
-
-void check_alike(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes) {
-  const SpelledOut spelled = spelled_out(plan);
-  const Timeline relayed = run(plan, capacities, routes);
-  const Timeline written = run(spelled.plan, capacities, routes);
-  CHECK(relayed.events == written.events);
-  for (std::uint32_t op = 0; op < plan.size(); ++op) {
-    CHECK(relayed.start[op] == written.start[spelled.ops_of[op].front().index]);
-    CHECK(relayed.end[op] == written.end[spelled.ops_of[op].back().index]);
-  }
-  for (const Relay& relay : plan.relays)
-    for (std::uint32_t message = 0; message < relay.messages; ++message) {
-      const OpId same = spelled.ops_of[relay.op.index][message];
-      CHECK(relayed.message_start[relay.place(message)] == written.start[same.index]);
-      CHECK(relayed.message_end[relay.place(message)] == written.end[same.index]);
-    }
-}
 
 const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(100), Duration::nanoseconds(700));
 const LinkSpec nic = wire(LinkClass::network, gigabytes_per_second(10), Duration::microseconds(3));
