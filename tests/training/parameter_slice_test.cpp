@@ -12,7 +12,7 @@ namespace lockstep::parameter_slice_test {
 ParameterTensor tensor_of(std::vector<std::int64_t> shape) {
   const std::int64_t elements =
       std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-  return {.name = "weight", .elements = elements, .shape = std::move(shape)};
+  return {.name = "weight", .shape = std::move(shape), .elements = elements};
 }
 
 Model model_of(std::vector<std::vector<std::int64_t>> shapes) {

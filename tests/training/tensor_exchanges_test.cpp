@@ -61,8 +61,7 @@ TEST_CASE("with sequence parallelism each sum is a scatter and a gather, and col
 }
 
 TEST_CASE("who keeps what was gathered does not gather again; who overlaps nothing waits for all") {
-  const SlicedLayer kept =
-      column_of({.tensor = 4, .sequence_parallel = true, .keeps_gathered_inputs = true});
+  const SlicedLayer kept = column_of({.tensor = 4, .sequence_parallel = true, .keeps_gathered_inputs = true});
   CHECK(kept.exchanges.before_backward.empty());
   const SlicedLayer waiting = column_of({.tensor = 4, .tensor_overlap = TensorOverlap::none});
   check(waiting.exchanges.after_backward_input, CollectiveOp::all_reduce, elements, false);
@@ -70,7 +69,8 @@ TEST_CASE("who keeps what was gathered does not gather again; who overlaps nothi
 
 // Three of four pieces beside the product, the last behind it: together what is scattered without pieces.
 TEST_CASE("a row that is summed in pieces leaves one rank's part behind its product") {
-  const ParallelDegrees degrees{.tensor = 4, .sequence_parallel = true, .tensor_overlap = TensorOverlap::pieces};
+  const ParallelDegrees degrees{
+      .tensor = 4, .sequence_parallel = true, .tensor_overlap = TensorOverlap::pieces};
   const SlicedLayer row = row_of(degrees);
   check(row.exchanges.before_forward, CollectiveOp::reduce_scatter, elements * 3 / 4, true);
   check(row.exchanges.after_forward, CollectiveOp::reduce_scatter, elements / 4);
