@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sim/base/printable.h"
 #include "sim/base/quantity_text.h"
@@ -23,9 +24,21 @@ using nlohmann::ordered_json;
 using Kind = PageColumn::Kind;
 
 constexpr std::size_t path_items_shown = 20;
+constexpr double thinnest_level = 0.08;  // of a link that is hardly used
 constexpr std::string_view colour_of_waiting = "#888888";
-constexpr std::string_view colour_of_hidden = "#c06fa8";  // no part of time has it
 constexpr std::string_view colour_of_exposed = "#d1495b";
+
+// What lanes show beside parts of time. Whoever cannot tell red from green or blue from yellow tells these apart from
+// all parts, on light and on dark.
+struct LaneLook {
+  std::string_view category;
+  std::string_view name;
+  std::string_view colour;
+};
+constexpr std::array lane_looks{
+    LaneLook{"communication", "communication", "#85325f"}, LaneLook{"copy", "copy", "#6b4f2a"},
+    LaneLook{"loading", "loading", "#6f2ad6"}, LaneLook{"link", "link in use", "#4d6a94"}};
+constexpr std::string_view colour_of_hidden = lane_looks[0].colour;
 
 PageCell time_figure(Duration time) {
   return {format_duration(time), ordered_json(time.in_seconds())};
@@ -87,10 +100,18 @@ ordered_json breakdown_table(const Report& report) {
   return table.view();
 }
 
+const LaneLook* look_of(const std::string& category) {
+  const auto found = std::find_if(lane_looks.begin(), lane_looks.end(),
+                                  [&](const LaneLook& look) { return look.category == category; });
+  return found == lane_looks.end() ? nullptr : &*found;
+}
+
 std::string colour_of(const std::string& category) {
+  if (const LaneLook* look = look_of(category))
+    return std::string(look->colour);
   const auto found = std::find_if(time_parts.begin(), time_parts.end(),
                                   [&](const TimePart& part) { return part.key == category; });
-  return std::string(found == time_parts.end() ? colour_of_hidden : found->page_colour);
+  return std::string(found == time_parts.end() ? colour_of_waiting : found->page_colour);
 }
 
 // What the page's script reads: every span, with the look of each category.
@@ -98,9 +119,26 @@ std::string detail_text(ordered_json detail) {
   for (ordered_json& name : detail.at("names")) name = printable(name.get<std::string>());
   for (ordered_json& category : detail.at("categories")) {
     const std::string key = category.get<std::string>();
-    category = {{"name", words(key)}, {"colour", colour_of(key)}};
+    const LaneLook* look = look_of(key);
+    category = {{"name", look == nullptr ? words(key) : std::string(look->name)}, {"colour", colour_of(key)}};
   }
   return detail.dump();
+}
+
+LaneSpan lane_span(const ordered_json& span) {
+  const double start = span.at("start_s").get<double>();
+  const double end = span.at("end_s").get<double>();
+  LaneSpan drawn{.start = start,
+                 .end = end,
+                 .title = fmt::format("{}: {} from {}", span.at("name").get<std::string>(),
+                                      duration_text(end - start), duration_text(start)),
+                 .colour = colour_of(span.at("category").get<std::string>())};
+  if (const auto busy = span.find("busy"); busy != span.end()) {
+    drawn.stands = true;
+    drawn.thickness = std::max(busy->get<double>(), thinnest_level);
+    drawn.title += fmt::format(", {} busy", percentage(busy->get<double>(), 1));
+  }
+  return drawn;
 }
 
 ordered_json timeline_view(const ordered_json& timeline) {
@@ -111,15 +149,8 @@ ordered_json timeline_view(const ordered_json& timeline) {
   for (const ordered_json& row : timeline.at("rows")) {
     PageLane lane{.name = row.at("name"), .spans = {}};
     for (const ordered_json& span : row.at("spans")) {
-      const double start = span.at("start_s").get<double>();
-      const double end = span.at("end_s").get<double>();
-      const std::string category = span.at("category").get<std::string>();
-      drawn[category] = 1.0;
-      lane.spans.push_back({.start = start,
-                            .end = end,
-                            .title = fmt::format("{}: {} from {}", span.at("name").get<std::string>(),
-                                                 duration_text(end - start), duration_text(start)),
-                            .colour = colour_of(category)});
+      drawn[span.at("category").get<std::string>()] = 1.0;
+      lane.spans.push_back(lane_span(span));
     }
     lanes.push_back(std::move(lane));
   }
@@ -127,8 +158,9 @@ ordered_json timeline_view(const ordered_json& timeline) {
   ordered_json view = lane_chart("One iteration of the critical rank", lanes, length, duration_text(length));
   if (!view.is_null()) {
     view.update(breakdown_legend({drawn}));
-    if (drawn.contains("communication"))
-      view["swatches"].push_back({{"swatch", colour_of_hidden}, {"part", "communication"}});
+    for (const LaneLook& look : lane_looks)
+      if (drawn.contains(look.category))
+        view["swatches"].push_back({{"swatch", look.colour}, {"part", look.name}});
     view["detail"] = detail_text(timeline.at("detail"));
   }
   return view;

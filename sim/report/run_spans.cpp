@@ -89,6 +89,22 @@ std::vector<Span> RunSpans::issuing(LaneId lane) const {
   return spans;
 }
 
+std::map<std::uint32_t, std::vector<Span>> RunSpans::working(Rank rank, const WorkLanes& work) const {
+  std::map<std::uint32_t, std::vector<Span>> by_index;
+  for (const LaneId lane : lanes(rank))
+    if (work.has(run_.plan.lanes[lane]))
+      for (const OpId op : ops_by_lane_[lane])
+        if (end_of(op) > start_of(op) && (!work.only || section_of(run_.plan, op).category == *work.only))
+          by_index[run_.plan.lanes[lane].index].push_back({.name = section_name(op),
+                                                           .category = work.category,
+                                                           .start = start_of(op),
+                                                           .end = end_of(op)});
+  for (auto& [index, spans] : by_index)
+    std::stable_sort(spans.begin(), spans.end(),
+                     [](const Span& left, const Span& right) { return left.start < right.start; });
+  return by_index;
+}
+
 Span RunSpans::collective_span(OpId taken, OpId given_back, std::size_t representative,
                                const Communication* communication) const {
   Span span{.name = section_name(taken),

@@ -9,14 +9,17 @@
 //            transfers come in the order in which they begin on a lane of one slot.
 // Cost:      linear in the ops of the run.
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/report/rank_view.h"
 #include "sim/report/run_account.h"
+#include "sim/training/input.h"
 
 namespace lockstep {
 
@@ -27,7 +30,28 @@ struct Span {
   Time end;
   const Communication* communication = nullptr;  // of which it is, where the plan tells
   std::int64_t bytes = 0;                        // of a transfer
+  double busy = 1;                               // of a link: the part of its bandwidth that is in use
 };
+
+// What is neither a kernel nor a collective: which lanes do it, and how it is told.
+struct WorkLanes {
+  std::string_view name;
+  std::string_view category;
+  LaneKind kind;
+  std::uint32_t first_index;
+  std::uint32_t last_index;
+  std::optional<Category> only = {};  // ops that are charged to it
+
+  bool has(const Lane& lane) const {
+    return lane.kind == kind && lane.index >= first_index && lane.index <= last_index;
+  }
+};
+inline constexpr std::uint32_t last_lane = 0xffffffff;
+inline constexpr std::array work_lanes{
+    WorkLanes{"host", "host_overhead", LaneKind::host, 0, storage_lane - 1},
+    WorkLanes{"copies", "copy", LaneKind::copy, 0, last_lane},
+    WorkLanes{"loader", "loading", LaneKind::host, first_worker_lane, last_lane, Category::input_stall},
+    WorkLanes{"storage", "loading", LaneKind::host, storage_lane, storage_lane}};
 
 class RunSpans {
  public:
@@ -40,6 +64,8 @@ class RunSpans {
   std::vector<Span> collectives(LaneId lane, std::size_t representative) const;
   // What the host spends on launching for a GPU that may wait for it.
   std::vector<Span> issuing(LaneId lane) const;
+  // A rank's work of one kind by the number of its lane, in order of start.
+  std::map<std::uint32_t, std::vector<Span>> working(Rank rank, const WorkLanes& work) const;
   // What the rank's rings move, by channel, in order of start.
   std::map<std::uint32_t, std::vector<Span>> transfers(Rank rank) const;
 

@@ -9,6 +9,7 @@
 
 #include "sim/report/rank_view.h"
 #include "sim/report/run_spans.h"
+#include "sim/report/timeline_lanes.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +25,8 @@ struct TimelineSpan {
   std::string category;
   double start = 0;
   double end = 0;
-  int spans = 1;  // that were put together
+  int spans = 1;    // that were put together
+  double busy = 1;  // of a link: on average
 };
 
 // Within the iteration, in the order of their start.
@@ -35,7 +37,11 @@ std::vector<TimelineSpan> clipped(const std::vector<Span>& spans, Time start, Du
     const double from = std::max(0.0, (span.start - start).in_seconds());
     const double to = std::min(whole, (span.end - start).in_seconds());
     if (to > from)
-      found.push_back({.name = span.name, .category = std::string(span.category), .start = from, .end = to});
+      found.push_back({.name = span.name,
+                       .category = std::string(span.category),
+                       .start = from,
+                       .end = to,
+                       .busy = span.busy});
   }
   std::stable_sort(found.begin(), found.end(), [](const TimelineSpan& one, const TimelineSpan& other) {
     return one.start < other.start;
@@ -63,19 +69,24 @@ std::vector<TimelineSpan> merged(const std::vector<TimelineSpan>& spans, double 
       last.category = span.category;
       longest = length;
     }
+    const double moved = last.busy * (last.end - last.start) + span.busy * length;
     last.end = std::max(last.end, span.end);
+    last.busy = std::min(1.0, moved / (last.end - last.start));
     last.spans += span.spans;
   }
   return found;
 }
 
 std::string name_of(const TimelineSpan& span) {
-  return span.spans == 1 ? span.name : fmt::format("{} and {} more", span.name, span.spans - 1);
+  return span.spans == 1 || span.category == "link"
+             ? span.name
+             : fmt::format("{} and {} more", span.name, span.spans - 1);
 }
 
 struct TimelineLane {
   std::string name;
   std::vector<TimelineSpan> spans;
+  bool tells_busy = false;
 };
 
 std::size_t count_spans(const std::vector<TimelineLane>& lanes) {
@@ -108,6 +119,11 @@ class Places {
   std::vector<std::string> texts_;
 };
 
+// Parts per thousand.
+std::int64_t level_of(const TimelineSpan& span) {
+  return std::llround(span.busy * 1e3);
+}
+
 std::int64_t nanoseconds(double seconds) {
   return std::llround(seconds * 1e9);
 }
@@ -125,6 +141,8 @@ ordered_json detail_of(const std::vector<TimelineLane>& lanes, double length) {
       told["lengths"].push_back(nanoseconds(span.end) - nanoseconds(span.start));
       told["categories"].push_back(categories.of(span.category));
       told["names"].push_back(names.of(name_of(span)));
+      if (lane.tells_busy)
+        told["levels"].push_back(level_of(span));
     }
     detail["lanes"].push_back(std::move(told));
   }
@@ -133,11 +151,15 @@ ordered_json detail_of(const std::vector<TimelineLane>& lanes, double length) {
   return detail;
 }
 
-ordered_json row_of(const std::string& name, const std::vector<TimelineSpan>& spans) {
-  ordered_json row{{"name", name}, {"spans", ordered_json::array()}};
-  for (const TimelineSpan& span : spans)
-    row["spans"].push_back(
-        {{"name", name_of(span)}, {"category", span.category}, {"start_s", span.start}, {"end_s", span.end}});
+ordered_json row_of(const TimelineLane& lane, double pixel) {
+  ordered_json row{{"name", lane.name}, {"spans", ordered_json::array()}};
+  for (const TimelineSpan& span : merged(lane.spans, pixel)) {
+    ordered_json told{
+        {"name", name_of(span)}, {"category", span.category}, {"start_s", span.start}, {"end_s", span.end}};
+    if (lane.tells_busy)
+      told["busy"] = static_cast<double>(level_of(span)) / 1e3;
+    row["spans"].push_back(std::move(told));
+  }
   return row;
 }
 
@@ -148,33 +170,20 @@ ordered_json timeline_picture(const Simulation& simulation) {
   if (simulation.updates || run.iterations.empty())
     return {};
   const std::size_t representative = critical_representative(run);
-  const Rank rank = simulation.cluster->symmetry.roles.representatives[representative];
-  const RunSpans spans(run, run.iterations.size() - 1);
   const RankView view(run, representative);
   const std::size_t last = run.iterations.size() - 1;
   const Duration length = view.length(last);
-  ordered_json picture{{"length_s", length.in_seconds()}, {"rows", ordered_json::array()}};
   const double pixel = length.in_seconds() / drawn_pixels;
   std::vector<TimelineLane> lanes;
-  std::map<std::string, int> lanes_of;  // numbered from the second on, as in a trace
-  const auto add = [&](const std::string& kind, const std::vector<Span>& found) {
-    std::vector<TimelineSpan> drawn = clipped(found, view.start_of(last), length);
-    if (drawn.size() > most_detailed)
-      drawn = merged(drawn, pixel / pixels_within_one);
-    if (drawn.empty())
-      return;
-    const int number = ++lanes_of[kind];
-    lanes.push_back({number == 1 ? kind : fmt::format("{} {}", kind, number), std::move(drawn)});
-  };
-  add("compute", spans.computing(representative));
-  for (const LaneId lane : spans.lanes(rank)) {
-    if (run.plan.lanes[lane].kind == LaneKind::communication)
-      add("communication", spans.collectives(lane, representative));
-    if (run.plan.lanes[lane].kind == LaneKind::issue)
-      add("host", spans.issuing(lane));
+  for (const DrawnLane& lane : timeline_lanes(simulation, representative)) {
+    TimelineLane drawn{lane.name, clipped(lane.spans, view.start_of(last), length), lane.tells_busy};
+    if (drawn.spans.size() > most_detailed)
+      drawn.spans = merged(drawn.spans, pixel / pixels_within_one);
+    if (!drawn.spans.empty())
+      lanes.push_back(std::move(drawn));
   }
-  for (const TimelineLane& lane : lanes)
-    picture["rows"].push_back(row_of(lane.name, merged(lane.spans, pixel)));
+  ordered_json picture{{"length_s", length.in_seconds()}, {"rows", ordered_json::array()}};
+  for (const TimelineLane& lane : lanes) picture["rows"].push_back(row_of(lane, pixel));
   picture["detail"] = detail_of(detailed(std::move(lanes), pixel), length.in_seconds());
   return picture;
 }

@@ -28,7 +28,7 @@ constexpr std::uint32_t iteration_row = 0;
 constexpr std::uint32_t compute_row = 1;
 constexpr std::uint32_t communication_row = 2;
 constexpr std::uint32_t host_row = 3;
-constexpr std::uint32_t channel_row = 4;
+constexpr std::uint32_t channel_row = 4 + work_lanes.size();
 // Threads of one row: how many events of it may overlap.
 constexpr std::uint32_t threads_per_row = 1000;
 
@@ -165,17 +165,29 @@ class RunTrace {
  private:
   void write_lanes(Rank rank, std::size_t representative) {
     for (const LaneId lane : spans_.lanes(rank)) {
-      if (run_.plan.lanes[lane].kind == LaneKind::compute) {
+      const LaneKind kind = run_.plan.lanes[lane].kind;
+      if (kind == LaneKind::compute) {
         write_row(iteration_row, "iteration", spans_.iterations(representative));
         write_row(compute_row, "compute", spans_.computing(representative));
         write_heads(representative);
-      } else if (run_.plan.lanes[lane].kind == LaneKind::communication) {
+      } else if (kind == LaneKind::communication) {
         for (const Span& span : spans_.collectives(lane, representative))
           write_collective(span, representative);
-      } else if (run_.plan.lanes[lane].kind == LaneKind::issue) {
+      } else if (kind == LaneKind::issue) {
         write_row(host_row, "host", spans_.issuing(lane));
       }
     }
+    for (std::uint32_t i = 0; i < work_lanes.size(); ++i) write_work(rank, work_lanes[i], host_row + 1 + i);
+  }
+
+  // Lanes of one kind share a row, in order of start.
+  void write_work(Rank rank, const WorkLanes& work, std::uint32_t row) {
+    std::vector<Span> all;
+    for (const auto& [index, spans] : spans_.working(rank, work))
+      all.insert(all.end(), spans.begin(), spans.end());
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Span& left, const Span& right) { return left.start < right.start; });
+    write_row(row, std::string(work.name), all);
   }
 
   // Both ends of a message between stages know the op that it begins with.

@@ -6,10 +6,13 @@ InputPipeline::InputPipeline(PlanWriter& writer, std::span<const LaneId> compute
                              Beginning beginning)
     : writer_(writer), compute_(compute.begin(), compute.end()), work_(work), beginning_(beginning) {
   for (const Rank rank : writer.representatives()) {
+    const auto lane = [&](LaneKind kind, std::uint32_t index) {
+      return writer.lane({.rank = rank, .kind = kind, .index = index});
+    };
     Loader loader{
-        .workers = {}, .storage = writer.new_channel_lane(rank), .copy = writer.new_channel_lane(rank)};
-    for (std::int64_t worker = 0; worker < work_.workers; ++worker)
-      loader.workers.push_back(writer.new_channel_lane(rank));
+        .workers = {}, .storage = lane(LaneKind::host, storage_lane), .copy = lane(LaneKind::copy, 0)};
+    for (std::uint32_t worker = 0; worker < work_.workers; ++worker)
+      loader.workers.push_back(lane(LaneKind::host, first_worker_lane + worker));
     loaders_.push_back(std::move(loader));
   }
 }
@@ -33,11 +36,13 @@ void InputPipeline::write_on_compute_lane(LaneId compute) {
 
 // The next batch by the worker whose turn it is; returns when it lies in the queue.
 OpId InputPipeline::write_loading(Loader& loader) {
-  writer_.section("load the batch", Category::input_stall);
   const auto batch = static_cast<std::int64_t>(loader.taken.size());
   const LaneId worker = loader.workers[static_cast<std::size_t>(batch % work_.workers)];
-  if (beginning_ == Beginning::steady && batch < work_.workers)
+  if (beginning_ == Beginning::steady && batch < work_.workers) {
+    writer_.section("batches before the first", Category::other);
     writer_.delay(worker, scaled(work_.reading + work_.preparing, batch, work_.workers));
+  }
+  writer_.section("load the batch", Category::input_stall);
   const std::int64_t ahead = work_.workers * work_.prefetch_factor;
   const OpId room = batch < ahead ? no_op : loader.taken[static_cast<std::size_t>(batch - ahead)];
   const OpId begun = writer_.join(worker, After{room});

@@ -23,6 +23,10 @@
 
 namespace lockstep {
 
+// Numbers of a rank's lanes of host work: what it reads from, and its workers from the first on.
+inline constexpr std::uint32_t storage_lane = 0x10000;
+inline constexpr std::uint32_t first_worker_lane = storage_lane + 1;
+
 class InputPipeline {
  public:
   // A run begins with all workers at once; later their batches come spread evenly over what one takes.

@@ -112,6 +112,26 @@ TEST_CASE("the timeline is zoomed and read by keys alone, and says what the trac
   CHECK(lanes[0]["starts"].size() * 2 == computed);  // the trace has the warm-up as well
 }
 
+TEST_CASE("loaders, copies and links have lanes of their own, whose keys tell how busy a link is") {
+  const Folder folder;
+  const std::string page = folder.path() + "/page.html";
+  const std::string scenarios = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/";
+  const std::string walk = std::string(press) + R"(
+    for (let lane = 0; lane < 20; ++lane) { press('n'); press('p'); read(); press('ArrowDown'); }
+    document.getElementById('read').textContent = told.join('|');)";
+  REQUIRE(run_program("predict " + scenarios + "input_bound_resnet50.json --report " + page).exit_code == 0);
+  const OpenedPage loading = open_with(page, walk, folder);
+  for (const char* told : {"|copies: copy the batch (copy)", "|loader 8: load the batch (loading)",
+                           "|storage: load the batch (loading)", "|GPU link: node0: ", " % busy|"})
+    CHECK_MESSAGE(contains(loading.document, told), told);
+  REQUIRE(run_program("predict " + scenarios + "ps_sync_resnet50_grpc.json --report " + page).exit_code == 0);
+  const OpenedPage copying = open_with(page, walk, folder);
+  for (const char* told : {"|copies: ", "|copies 2: ", "|PCIe: ", "|network: "})
+    CHECK_MESSAGE(contains(copying.document, told), told);
+  for (const OpenedPage& opened : {loading, copying})
+    for (const std::string& line : opened.console) FAIL_CHECK(line);
+}
+
 // ---- the pages of answers ----
 
 // A request small enough for a test, of a name that no browser should obey.

@@ -26,8 +26,9 @@ double across(double time, double whole) {
 
 ordered_json view_of(const LaneSpan& span, double y, double lane_height, double whole) {
   const double from = across(span.start, whole);
+  const double above = span.stands ? 0.9 - 0.8 * span.thickness : 0.5 - 0.4 * span.thickness;
   return {{"x", pixels(from)},
-          {"y", pixels(y + lane_height * (0.5 - 0.4 * span.thickness))},
+          {"y", pixels(y + lane_height * above)},
           {"width", pixels(std::max(across(span.end, whole) - from, thinnest_span))},
           {"height", pixels(lane_height * 0.8 * span.thickness)},
           {"colour", span.colour},

@@ -17,6 +17,7 @@ struct LaneSpan {
   std::string title;
   std::string colour;    // CSS
   double thickness = 1;  // of the row
+  bool stands = false;   // on the row's lower edge, where its thickness is a level
 };
 
 struct PageLane {

@@ -16,7 +16,8 @@ import { zoom, zoomIdentity } from 'd3-zoom';
 const LEFT = 110;
 const RIGHT = 10;
 const LANE = 34;
-const BOX = 26;
+const NARROW_LANE = 22; // of many
+const MANY_LANES = 10;
 const AXIS = 40;
 const NARROWEST_LABEL = 40;
 const CLOSEST_NS = 1000; // the whole width
@@ -43,6 +44,8 @@ class Timeline {
     this.names = document.names;
     this.categories = document.categories;
     this.lanes = document.lanes.map(laneOf);
+    this.laneHeight = this.lanes.length > MANY_LANES ? NARROW_LANE : LANE;
+    this.boxHeight = this.laneHeight - 8;
     this.chosen = { lane: 0, span: -1 };
     this.build(figure);
     this.observe();
@@ -72,7 +75,7 @@ class Timeline {
   }
 
   get height() {
-    return this.lanes.length * LANE;
+    return this.lanes.length * this.laneHeight;
   }
 
   observe() {
@@ -138,14 +141,14 @@ class Timeline {
     paper.clearRect(0, 0, LEFT, this.height);
     paper.textAlign = 'end';
     paper.fillStyle = style.color;
-    this.lanes.forEach((lane, row) => paper.fillText(lane.name, LEFT - 8, (row + 0.5) * LANE, LEFT - 10));
+    this.lanes.forEach((lane, row) => paper.fillText(lane.name, LEFT - 8, (row + 0.5) * this.laneHeight, LEFT - 10));
     this.drawAxis(view);
     this.mark(view, style.color);
   }
 
   drawLane(lane, row, view) {
     const [from, to] = view.domain();
-    const top = row * LANE + (LANE - BOX) / 2;
+    const top = this.topOf(row);
     const paper = this.paper;
     paper.textAlign = 'start';
     let taken = -1; // pixels
@@ -156,11 +159,21 @@ class Timeline {
         continue;
       const wide = Math.max(right - left, 0.6);
       paper.fillStyle = this.categories[lane.categories[i]].colour;
-      paper.fillRect(left, top, wide > 4 ? wide - 0.5 : wide, BOX);
+      const high = this.heightOf(lane, i);
+      paper.fillRect(left, top + this.boxHeight - high, wide > 4 ? wide - 0.5 : wide, high);
       taken = wide < 1 ? left + 0.5 : right - 0.001;
-      if (wide > NARROWEST_LABEL)
-        this.label(this.names[lane.names[i]], left, wide, top + BOX / 2);
+      if (wide > NARROWEST_LABEL && !lane.levels)
+        this.label(this.names[lane.names[i]], left, wide, top + this.boxHeight / 2);
     }
+  }
+
+  topOf(row) {
+    return row * this.laneHeight + (this.laneHeight - this.boxHeight) / 2;
+  }
+
+  // A link's spans are as high as it is busy, in parts per thousand.
+  heightOf(lane, span) {
+    return lane.levels ? Math.max(1.5, this.boxHeight * lane.levels[span] / 1000) : this.boxHeight;
   }
 
   label(text, left, wide, middle) {
@@ -188,7 +201,7 @@ class Timeline {
     const wide = Math.max(2, view(at + lane.lengths[this.chosen.span]) - left);
     this.paper.strokeStyle = colour;
     this.paper.lineWidth = 2;
-    this.paper.strokeRect(left, this.chosen.lane * LANE + (LANE - BOX) / 2, wide, BOX);
+    this.paper.strokeRect(left, this.topOf(this.chosen.lane), wide, this.boxHeight);
   }
 
   // ---- telling ----
@@ -202,13 +215,14 @@ class Timeline {
     const start = lane.starts[chosen.span];
     const length = lane.lengths[chosen.span];
     const kind = this.categories[lane.categories[chosen.span]].name;
-    this.told.text(`${lane.name}: ${this.names[lane.names[chosen.span]]} (${kind}), ${timeText(length)} from ${timeText(start)}`);
+    const busy = lane.levels ? `, ${lane.levels[chosen.span] / 10} % busy` : '';
+    this.told.text(`${lane.name}: ${this.names[lane.names[chosen.span]]} (${kind}), ${timeText(length)} from ${timeText(start)}${busy}`);
   }
 
   // Whose start is the last before the pointer, if it still runs there or is thinner than can be hit.
   point(event) {
     const bounds = this.canvas.getBoundingClientRect();
-    const row = Math.floor((event.clientY - bounds.top) / LANE);
+    const row = Math.floor((event.clientY - bounds.top) / this.laneHeight);
     const lane = this.lanes[row];
     const time = this.view.invert(event.clientX - bounds.left);
     const slack = this.view.invert(2) - this.view.invert(0);
