@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "sim/base/error.h"
 #include "sim/base/failure.h"
@@ -16,9 +17,11 @@
 #include "sim/cli/progress_bar.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/prediction.h"
+#include "sim/study/answers/sweep_measured.h"
 #include "sim/study/answers/sweep_page.h"
 #include "sim/study/answers/sweep_shard.h"
 #include "sim/study/answers/sweep_text.h"
+#include "sim/study/harness/harness_run.h"
 #include "sim/study/picture.h"
 
 namespace lockstep {
@@ -45,6 +48,7 @@ struct SweepArguments {
   std::vector<std::string> merged;
   std::string output;
   std::string picture;
+  std::string measured;  // file
   std::string report_path;
 };
 
@@ -79,17 +83,29 @@ SweepTable run_grid(SweepOptions options, bool is_quiet) {
   return sweep(options);
 }
 
-void print_table(const SweepArguments& arguments, const SweepTable& table, const SweepRanking& ranking) {
+nlohmann::ordered_json document_of(const SweepTable& table, const SweepRanking& ranking,
+                                   const std::optional<MeasuredCurve>& curve) {
+  nlohmann::ordered_json document = to_json(table, ranking);
+  if (curve)
+    document["measured"] = measured_json(table, *curve);
+  return document;
+}
+
+void print_table(const SweepArguments& arguments, const SweepTable& table, const SweepRanking& ranking,
+                 const std::optional<MeasuredCurve>& curve) {
   if (arguments.wants_json) {
-    print_json(to_json(table, ranking));
+    print_json(document_of(table, ranking, curve));
   } else {
-    print(to_text(table, ranking));
+    print(to_text(table, ranking) + (curve ? measured_text(measured_json(table, *curve)) : ""));
   }
 }
 
 void check_outputs(const SweepArguments& arguments, const SweepOptions& options) {
   if (arguments.is_resumed && arguments.discards)
     throw ConfigError("--discard: begins again, and --resume goes on; expected one of them");
+  std::vector<std::string> inputs = files_of_sweep(options);
+  if (!arguments.measured.empty())
+    inputs.push_back(arguments.measured);
   require_files_of_their_own(
       {json_output(arguments.wants_json),
        {"--output", arguments.output},
@@ -97,7 +113,7 @@ void check_outputs(const SweepArguments& arguments, const SweepOptions& options)
        {"--output (which shard it is)", options.shard.count > 1 ? shard_note_of(arguments.output) : ""},
        {"--plot", arguments.picture},
        {"--report", arguments.report_path}},
-      files_of_sweep(options));
+      inputs);
 }
 
 void add_goals(const std::vector<std::string>& keys, bool is_largest, std::vector<SweepGoal>& goals) {
@@ -124,6 +140,32 @@ SweepQuestion read_question(const QuestionArguments& arguments) {
   return question;
 }
 
+// Of the run's plain iterations; the sweep must be of the one axis that they are over.
+MeasuredCurve read_measured_curve(const std::string& file, const SweepGrid& grid) {
+  if (grid.axes().size() != 1 || grid.axes()[0].path != measured_axis)
+    throw ConfigError(fmt::format("--measured: is drawn over {}; expected that as the only --vary, found {}",
+                                  measured_axis, grid.axes()[0].path));
+  if (!is_harness_run(file))
+    throw ConfigError(
+        fmt::format("--measured: {}: found no {}; expected a run of the harness", file, harness_run_schema));
+  const HarnessRun run = read_harness_run(file);
+  MeasuredCurve curve{.run = run.name, .caps = {}};
+  for (const MeasuredIteration& setting : run.iterations)
+    if (setting.is_plain())
+      curve.caps.push_back({.bucket_cap_mb = setting.bucket_cap_mb,
+                            .median_s = setting.iteration.median,
+                            .p10_s = setting.iteration.p10,
+                            .p90_s = setting.iteration.p90});
+  if (curve.caps.empty())
+    throw ConfigError(
+        fmt::format("--measured: {}: has no iteration time of plain DDP over bucket_cap_mb", file));
+  std::stable_sort(curve.caps.begin(), curve.caps.end(),
+                   [](const MeasuredCap& one, const MeasuredCap& other) {
+                     return one.bucket_cap_mb < other.bucket_cap_mb;
+                   });
+  return curve;
+}
+
 // A scenario that cannot be loaded has a page as well, of its cells' errors.
 std::string title_of(const nlohmann::ordered_json& scenario) {
   const bool has_name = scenario.is_object() && scenario.contains("name") && scenario["name"].is_string();
@@ -141,12 +183,15 @@ std::string machine_of(const nlohmann::ordered_json& scenario) {
 }
 
 // A word that begins like an option would be read as one, so that values stand behind a sign of equality.
-std::vector<std::string> plot_arguments(const SweepRanking& ranking, const nlohmann::ordered_json& scenario) {
+std::vector<std::string> plot_arguments(const SweepArguments& arguments, const SweepRanking& ranking,
+                                        const nlohmann::ordered_json& scenario) {
   std::vector<std::string> words{"--key", ranking.key_of(0), "--name=" + title_of(scenario),
                                  "--machine=" + machine_of(scenario)};
   if (ranking.best()) {
     words.insert(words.end(), {"--best", std::to_string(*ranking.best())});
   }
+  if (!arguments.measured.empty() && ranking.key_of(0) == "iteration_time_s")
+    words.push_back("--measured=" + arguments.measured);
   return words;
 }
 
@@ -205,7 +250,7 @@ void draw_table(const SweepArguments& arguments, const CommandContext& context, 
   draw({.script = "sweep",
         .document = to_csv(table),
         .output = arguments.picture,
-        .arguments = plot_arguments(ranking, scenario),
+        .arguments = plot_arguments(arguments, ranking, scenario),
         .data_directory = context.data_directory});
 }
 
@@ -225,6 +270,9 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   const SweepQuestion question = read_question(arguments.question);
   if (context.only_helps())
     return help(options);
+  std::optional<MeasuredCurve> curve;
+  if (!arguments.measured.empty())
+    curve = read_measured_curve(arguments.measured, options.grid);
   check_outputs(arguments, options);
   PageFile page(arguments.report_path);
   say_when_interrupted("lockstep: interrupted; " + how_to_go_on(arguments.output));
@@ -233,9 +281,9 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   say_when_interrupted("");
   const SweepRanking ranking(table, question);
   if (page.is_wanted())
-    page.write(sweep_page(to_json(table, ranking),
+    page.write(sweep_page(document_of(table, ranking, curve),
                           {.scenario = title_of(ScenarioVariants(options.base).document())}));
-  print_table(arguments, table, ranking);
+  print_table(arguments, table, ranking, curve);
   warn_of_transfers(table);
   const int exit_code = judge_errors(table, arguments.is_strict);
   if (!arguments.picture.empty()) {
@@ -250,9 +298,9 @@ void require_nothing_else(const SweepArguments& arguments) {
                            !question.conditions.empty() || question.allows_out_of_memory;
   const bool is_sweep = !arguments.scenario.path.empty() || !arguments.varied.empty() ||
                         arguments.is_zipped || arguments.is_resumed || arguments.discards ||
-                        arguments.is_strict;
-  const bool is_asked_more = is_question || is_sweep || arguments.wants_json ||
-                             !arguments.picture.empty() || !arguments.report_path.empty();
+                        arguments.is_strict || !arguments.measured.empty();
+  const bool is_asked_more = is_question || is_sweep || arguments.wants_json || !arguments.picture.empty() ||
+                             !arguments.report_path.empty();
   if (is_asked_more)
     throw ConfigError("--merge: joins tables and simulates nothing; expected only their names and --output");
 }
@@ -300,6 +348,11 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
       ->allow_extra_args(false);
   command.add_flag("--allow-oom", arguments.question.allows_out_of_memory,
                    "what does not fit in memory may be the best, too");
+  command
+      .add_option("--measured", arguments.measured,
+                  "a run of the harness over bucket_cap_mb, to hold the sweep against: errors, and what the "
+                  "predicted best takes as measured")
+      ->type_name("RUN.json");
   command.add_option("--plot", arguments.picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
   add_report_option(command, arguments.report_path);

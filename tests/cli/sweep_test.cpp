@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -211,6 +212,55 @@ TEST_CASE("a scenario that is none, or whose name is no text, has a page of its 
     CHECK(answer.exit_code == 2);
     CHECK(fs::exists(page));
   }
+}
+
+// ---- measured beside predicted ----
+
+const std::string measurements = std::string(LOCKSTEP_SOURCE_DIR) + "/validate/measurements/";
+const std::string measured_run = measurements + "harness/mlp_2_ranks_1gbit.json";
+
+std::string measured_sweep(const std::string& folder, const std::string& options) {
+  return "sweep " + measurements + "gloo/mlp_n2_1000_quiet.scenario.json -o " + folder + "/m.csv " + options;
+}
+
+TEST_CASE(
+    "a harness run beside a sweep of bucket_cap_mb: errors, and what the predicted best takes as measured") {
+  const Folder folder;
+  const std::string options = "--vary training.bucket_cap_mb=1,5,25,77 --measured " + measured_run;
+  const Answer answer =
+      run_program(measured_sweep(folder.path(), options + " --json --report " + folder.path() + "/m.html"));
+  REQUIRE(answer.exit_code == 0);
+  const auto document = nlohmann::json::parse(answer.out);
+  const auto& measured = document["measured"];
+  double least = 1e9;
+  double of_predicted_best = 0;
+  int compared = 0;
+  for (const auto& point : measured["points"])
+    if (point["predicted_s"].is_number()) {
+      ++compared;
+      const double time = point["measured_s"];
+      CHECK(point["error_percent"].get<double>() ==
+            doctest::Approx(100 * (point["predicted_s"].get<double>() / time - 1)));
+      least = std::min(least, time);
+      if (point["training.bucket_cap_mb"] == measured["predicted_best"])
+        of_predicted_best = time;
+    }
+  CHECK(compared >= 2);
+  CHECK(measured["predicted_best_costs_percent"].get<double>() ==
+        doctest::Approx(100 * (of_predicted_best / least - 1)));
+  CHECK(contains(text_of(folder.path() + "/m.html"), "measured: "));
+  CHECK(contains(run_program(measured_sweep(folder.path(), options)).out, " longer as measured"));
+}
+
+TEST_CASE("a measured curve that is none, or beside another axis, is refused before anything runs") {
+  const Folder folder;
+  const std::string caps = "--vary training.bucket_cap_mb=1,5 ";
+  check_refused(measured_sweep(folder.path(), caps + "--measured /nowhere.json"), {"/nowhere.json"});
+  check_refused(measured_sweep(folder.path(), caps + "--measured " + folder.write("x.json", "{}")),
+                {"lockstep.run/1"});
+  check_refused(measured_sweep(folder.path(), "--vary cluster.nodes=1,2 --measured " + measured_run),
+                {"training.bucket_cap_mb"});
+  CHECK_FALSE(fs::exists(folder.path() + "/m.csv"));
 }
 
 }  // namespace lockstep::sweep_verb_test

@@ -10,6 +10,7 @@
 #include "sim/report/page/page.h"
 #include "sim/report/page/page_table.h"
 #include "sim/report/page/page_text.h"
+#include "sim/study/answers/sweep_measured.h"
 
 namespace lockstep {
 namespace {
@@ -149,6 +150,22 @@ Chart chart_of(const SweepView& sweep) {
   return chart;
 }
 
+// Medians as hollow dots, from the 10th to the 90th percentile.
+ChartSeries measured_series(const ordered_json& measured) {
+  ChartSeries series{.name = "measured: " + measured.at("run").get<std::string>(),
+                     .points = {},
+                     .hue = "hue-quiet",
+                     .is_hollow = true};
+  for (const ordered_json& point : measured.at("points")) {
+    const double x = point.at(measured_axis).get<double>();
+    const double y = point.at("measured_s").get<double>();
+    const ChartPoint::Band band{x, point.at("measured_p10_s").get<double>(), x,
+                                point.at("measured_p90_s").get<double>()};
+    series.points.push_back({.x = x, .y = y, .title = duration_text(y) + " measured", .band = band});
+  }
+  return series;
+}
+
 void add_chart(const SweepView& sweep, ordered_json& view) {
   Chart chart = chart_of(sweep);
   const std::size_t lines = chart.series.size();
@@ -162,6 +179,8 @@ void add_chart(const SweepView& sweep, ordered_json& view) {
                                      lines, most_lines))
           : ordered_json(false);
   chart.series.resize(std::min(lines, most_lines));
+  if (sweep.key == "iteration_time_s" && sweep.document.contains("measured"))
+    chart.series.push_back(measured_series(sweep.document.at("measured")));
   view["chart"] = to_json(chart);
 }
 
@@ -244,12 +263,15 @@ std::string sweep_page(const ordered_json& document, const SweepPageFacts& facts
   });
   std::string subtitle;
   for (const std::string& path : sweep.varied) subtitle += (subtitle.empty() ? "varied: " : ", ") + path;
-  ordered_json view{{"title", facts.scenario},
-                    {"kind", "Lockstep: sweep"},
-                    {"subtitle", subtitle},
-                    {"counts", fmt::format("{} cells, {} of them without an answer.", rows.size(), failed)},
-                    {"chart", nullptr},
-                    {"rows_told", rows_table(sweep)}};
+  ordered_json view{
+      {"title", facts.scenario},
+      {"kind", "Lockstep: sweep"},
+      {"subtitle", subtitle},
+      {"counts", fmt::format("{} cells, {} of them without an answer.", rows.size(), failed)},
+      {"measured", document.contains("measured") ? ordered_json(measured_text(document.at("measured")))
+                                                 : ordered_json(false)},
+      {"chart", nullptr},
+      {"rows_told", rows_table(sweep)}};
   add_best(sweep, view);
   add_chart(sweep, view);
   return render_page("sweep.html", view);
