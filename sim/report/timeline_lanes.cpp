@@ -61,7 +61,8 @@ class LaneFinder {
     for (auto& [index, spans] : by_index) add(work.name, std::move(spans));
   }
 
-  // Again and again until the iteration ends, each time by the worker whose turn it is.
+  // Again and again until the iteration ends, each time by the worker whose turn it is; copies and storage on their own
+  // lane.
   std::map<std::uint32_t, std::vector<Span>> continued(
       const std::map<std::uint32_t, std::vector<Span>>& by_index, const WorkLanes& work) const {
     const auto batches = static_cast<std::uint32_t>(run_.batches.size() / run_.iterations.size());
@@ -71,7 +72,7 @@ class LaneFinder {
     for (const auto& [index, spans] : by_index)
       for (Span span : spans)
         for (std::uint32_t turn = index - work.first_index; span.start < end(); turn += batches) {
-          found[turn % workers].push_back(span);
+          found[workers > 1 ? turn % workers : index].push_back(span);
           span.start += period;
           span.end += period;
         }

@@ -9,8 +9,9 @@ InputPipeline::InputPipeline(PlanWriter& writer, std::span<const LaneId> compute
     const auto lane = [&](LaneKind kind, std::uint32_t index) {
       return writer.lane({.rank = rank, .kind = kind, .index = index});
     };
-    Loader loader{
-        .workers = {}, .storage = lane(LaneKind::host, storage_lane), .copy = lane(LaneKind::copy, 0)};
+    Loader loader{.workers = {},
+                  .storage = lane(LaneKind::host, storage_lane),
+                  .copy = lane(LaneKind::copy, batch_copy_lane)};
     for (std::uint32_t worker = 0; worker < work_.workers; ++worker)
       loader.workers.push_back(lane(LaneKind::host, first_worker_lane + worker));
     loaders_.push_back(std::move(loader));

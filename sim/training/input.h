@@ -23,7 +23,9 @@
 
 namespace lockstep {
 
-// Numbers of a rank's lanes of host work: what it reads from, and its workers from the first on.
+// Numbers of a rank's lanes beside those that a strategy has: of copies, and of host work (what it reads from, and its
+// workers from the first on).
+inline constexpr std::uint32_t batch_copy_lane = 0x10000;
 inline constexpr std::uint32_t storage_lane = 0x10000;
 inline constexpr std::uint32_t first_worker_lane = storage_lane + 1;
 

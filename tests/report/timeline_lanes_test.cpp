@@ -67,6 +67,20 @@ TEST_CASE("what a GPU copies to its host and back has a lane for each direction"
   CHECK(std::count(names.begin(), names.end(), "network") == 1);
 }
 
+// Batches are copied on a stream of their own, which no strategy's copies wait for.
+TEST_CASE("a loader's copies beside a parameter server's have a lane of their own") {
+  const Simulation simulation =
+      simulate_shipped("ps_sync_resnet50_grpc.json",
+                       {{"input", R"({"workers": 8, "sample_time": "6 ms", "tensor_bytes": "602112 B",
+                                      "copy": "overlapped"})"}});
+  const std::vector<std::string> names = names_of(lanes_of(simulation));
+  for (const char* lane : {"copies", "copies 2", "copies 3"})
+    CHECK(std::count(names.begin(), names.end(), lane) == 1);
+  for (const Lane& lane : simulation.steady.plan.lanes)
+    if (lane.kind == LaneKind::copy)
+      CHECK((lane.discipline == Discipline::when_ready) == (lane.index != batch_copy_lane));
+}
+
 TEST_CASE("a rank that does nothing but compute has one lane") {
   const std::vector<std::string> names = names_of(lanes_of(
       simulate_shipped("single_gpu_resnet50.json", {{"compute.single_gpu_iteration", "\"103.6 ms\""}})));
