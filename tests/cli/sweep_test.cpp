@@ -254,9 +254,9 @@ TEST_CASE(
 
 TEST_CASE("a measured curve that is none, or beside another axis, is refused before anything runs") {
   const Folder folder;
-  const std::string caps = "--vary training.bucket_cap_mb=1,5 ";
-  check_refused(measured_sweep(folder.path(), caps + "--measured /nowhere.json"), {"/nowhere.json"});
-  check_refused(measured_sweep(folder.path(), caps + "--measured " + folder.write("x.json", "{}")),
+  const std::string over_caps = "--vary training.bucket_cap_mb=1,5 ";
+  check_refused(measured_sweep(folder.path(), over_caps + "--measured /nowhere.json"), {"/nowhere.json"});
+  check_refused(measured_sweep(folder.path(), over_caps + "--measured " + folder.write("x.json", "{}")),
                 {"lockstep.run/1"});
   check_refused(measured_sweep(folder.path(), "--vary cluster.nodes=1,2 --measured " + measured_run),
                 {"training.bucket_cap_mb"});
