@@ -316,6 +316,29 @@ int run_merge(const SweepArguments& arguments) {
   return exit_done;
 }
 
+// Which row is the best.
+void add_question_options(CLI::App& command, QuestionArguments& question) {
+  command
+      .add_option(
+          "--minimize", question.minimized,
+          "a result to find the smallest of (iteration_time_s); may be repeated, also beside --maximize: "
+          "then the rows that no other beats are told")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+  command.add_option("--maximize", question.maximized, "a result to find the largest of, e.g. samples_per_s")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--where", question.conditions,
+          "only rows of which this holds may be the best: memory_bytes.fits, \"iteration_time_s<0.5\"; "
+          "may be repeated")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+  command.add_flag("--allow-oom", question.allows_out_of_memory,
+                   "what does not fit in memory may be the best, too");
+}
+
 void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
   command
       .add_option(
@@ -327,27 +350,7 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
   command.add_flag("--zip", arguments.is_zipped,
                    "all --vary advance together, each through as many values, instead of every combination");
   command.add_option("-o,--output", arguments.output, "the table, as CSV")->type_name("FILE.csv")->required();
-  command
-      .add_option(
-          "--minimize", arguments.question.minimized,
-          "a result to find the smallest of (iteration_time_s); may be repeated, also beside --maximize: "
-          "then the rows that no other beats are told")
-      ->type_name("KEY")
-      ->allow_extra_args(false);
-  command
-      .add_option("--maximize", arguments.question.maximized,
-                  "a result to find the largest of, e.g. samples_per_s")
-      ->type_name("KEY")
-      ->allow_extra_args(false);
-  command
-      .add_option(
-          "--where", arguments.question.conditions,
-          "only rows of which this holds may be the best: memory_bytes.fits, \"iteration_time_s<0.5\"; "
-          "may be repeated")
-      ->type_name("KEY")
-      ->allow_extra_args(false);
-  command.add_flag("--allow-oom", arguments.question.allows_out_of_memory,
-                   "what does not fit in memory may be the best, too");
+  add_question_options(command, arguments.question);
   command
       .add_option("--measured", arguments.measured,
                   "a run of the harness over bucket_cap_mb, to hold the sweep against: errors, and what the "
