@@ -288,6 +288,9 @@ ordered_json parse_json_text(std::string_view text, const std::string& file_name
   return std::move(builder.value());
 }
 
+// What a schema itself names, and no file that it describes.
+constexpr std::string_view schema_dialects = "https://json-schema.org/";
+
 ordered_json parse_lockstep_file(std::string_view text, const std::string& file_name) {
   ordered_json value = parse_json_text(text, file_name);
   const auto schema = value.is_object() ? value.find("$schema") : value.end();
@@ -297,6 +300,9 @@ ordered_json parse_lockstep_file(std::string_view text, const std::string& file_
     throw ConfigError(
         fmt::format("{}: /$schema: found {}, expected text: where the JSON Schema of this file is", file_name,
                     describe_value(*schema)));
+  if (schema->get_ref<const std::string&>().starts_with(schema_dialects) && value.contains("properties"))
+    refuse_file(file_name,
+                "found a JSON Schema, by which editors check files; expected a file that it describes");
   value.erase(schema);
   return value;
 }

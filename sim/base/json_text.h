@@ -20,7 +20,7 @@ namespace lockstep {
 nlohmann::ordered_json parse_json_text(std::string_view text, const std::string& file_name);
 
 // A file of Lockstep's own. "$schema", by which editors check it (JSON Schema, draft 2020-12), is no key of it and is
-// left out of the value. Throws also where that is not text.
+// left out of the value. Throws also where that is not text, or where the file is a schema itself.
 nlohmann::ordered_json parse_lockstep_file(std::string_view text, const std::string& file_name);
 
 // Throws ConfigError when the file is missing, a directory, unreadable or above 64 MiB.

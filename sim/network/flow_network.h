@@ -4,7 +4,8 @@
 //
 // Problem:   transfers begin and end all the time, and each change may alter the rate of others.
 // Idea:      at the end of an instant re-solve only the connected components (flows that share links, links that
-//            share flows) that something happened in (crossings.h). A flow keeps its bytes left and its rate; a flow whose rate does not change is not touched.
+//            share flows) that something happened in (crossings.h). A flow keeps its bytes left and its rate; a flow
+//            whose rate does not change is not touched.
 //            Where one flow leaves and one on the same route begins, nobody else notices.
 //            A slot remembers what it gets alone on its links and how long its last amount took so.
 //            A kernel alone on its GPU is laid out with all that follow in its row (kernel_rows.h).

@@ -25,7 +25,7 @@ constexpr std::uint32_t root_unit = 0;
 
 class UnitGathers {
  public:
-  // Both must outlive it.
+  // All must outlive it.
   UnitGathers(const StrategyContext& context, const UnitShards& shards, const std::vector<Unit>& units);
 
   void begin();

@@ -23,7 +23,7 @@ namespace lockstep {
 
 class UnitReduction {
  public:
-  // Both must outlive it.
+  // All must outlive it.
   UnitReduction(const StrategyContext& context, const UnitShards& shards, const std::vector<Unit>& units);
 
   // From its first backward until it has been reduced.

@@ -271,6 +271,14 @@ TEST_CASE("a file may say where its schema is, in text") {
   check_refused("predict " + with_schema("5"), {"mine.json", "/$schema", "found 5", "expected text"});
 }
 
+TEST_CASE("a schema is taken for none of the files that it describes") {
+  const std::string schema = LOCKSTEP_SOURCE_DIR "/scenarios/schemas/scenario.schema.json";
+  check_refused("predict " + schema, {"scenario.schema.json: found a JSON Schema"});
+  check_refused("predict " + std::string(LOCKSTEP_SOURCE_DIR) +
+                    "/scenarios/single_gpu_resnet50.json --set cluster.machine=" + schema,
+                {"scenario.schema.json: found a JSON Schema"});
+}
+
 TEST_CASE("a kind that has no schema is a mistake with its neighbours") {
   check_refused("schema scenarios", {"did you mean \"scenario\""});
 }

@@ -7,6 +7,7 @@
 
 #include "sim/study/answers/layout_trials.h"
 #include "sim/study/answers/outcome_bytes.h"
+#include "sim/study/answers/shared_trials.h"
 
 namespace lockstep {
 namespace {
@@ -42,24 +43,8 @@ class LayoutSearch {
 
   // `try_one` for each candidate of `all`, by whoever has time for it.
   void share(const std::vector<std::size_t>& all, const std::function<void(std::size_t)>& try_one) {
-    const auto run = [&](std::size_t place) {
-      try_one(all[place]);
-      show_progress();
-    };
-    run_shared(question_.team, question_.jobs,
-               {.count = all.size(),
-                .question = fingerprint_,
-                .run = run,
-                .tell =
-                    [&](std::size_t place) {
-                      run(place);
-                      return trials_.outcome(all[place]);
-                    },
-                .take =
-                    [&](std::size_t place, std::string_view bytes) {
-                      trials_.take(all[place], bytes);
-                      show_progress();
-                    }});
+    share_trials({question_.team, question_.jobs, fingerprint_}, trials_, all, try_one,
+                 [this] { show_progress(); });
   }
 
   void bound_all() {
