@@ -49,7 +49,7 @@ Model build_alexnet(JsonReader& json, const ModelRequest&) {
   return network.finish();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> alexnet_registration{
     "alexnet", ModelFamily{.build = build_alexnet, .description = "AlexNet image classifier"}};
 
 }  // namespace

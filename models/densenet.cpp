@@ -84,7 +84,7 @@ Model build_densenet(JsonReader& json, const ModelRequest&) {
   return network.finish();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> densenet_registration{
     "densenet", ModelFamily{.build = build_densenet, .description = "DenseNet image classifiers"}};
 
 }  // namespace

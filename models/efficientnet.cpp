@@ -136,7 +136,7 @@ Model build_efficientnet(JsonReader& json, const ModelRequest&) {
   return network.finish();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> efficientnet_registration{
     "efficientnet",
     ModelFamily{.build = build_efficientnet, .description = "EfficientNet image classifiers"}};
 

@@ -262,7 +262,7 @@ Model build_encoder_decoder(JsonReader& json, const ModelRequest& request) {
   return EncoderDecoderWriter(read_sizes(json, request)).write();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> encoder_decoder_registration{
     "encoder_decoder",
     ModelFamily{.build = build_encoder_decoder, .description = "T5 and its relatives by their sizes"}};
 

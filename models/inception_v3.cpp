@@ -200,7 +200,7 @@ Model build_inception_v3(JsonReader& json, const ModelRequest&) {
   return network.finish();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> inception_v3_registration{
     "inception_v3", ModelFamily{.build = build_inception_v3, .description = "Inception v3 image classifier"}};
 
 }  // namespace

@@ -78,7 +78,7 @@ Model build_perceptron(JsonReader& json, const ModelRequest&) {
   return builder.finish();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> perceptron_registration{
     "perceptron", ModelFamily{.build = build_perceptron,
                               .description = "linear layers one after another, by their widths"}};
 

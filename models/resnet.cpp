@@ -90,7 +90,7 @@ Model build_resnet(JsonReader& json, const ModelRequest&) {
   return network.finish();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> resnet_registration{
     "resnet", ModelFamily{.build = build_resnet, .description = "ResNet and ResNeXt image classifiers"}};
 
 }  // namespace

@@ -181,7 +181,7 @@ Model build_transformer(JsonReader& json, const ModelRequest& request) {
   return TransformerWriter(read_transformer(json, request)).write();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> transformer_registration{
     "transformer",
     ModelFamily{.build = build_transformer,
                 .description = "language models by their sizes: GPT-2, BERT, Llama and MPT styles"}};

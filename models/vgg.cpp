@@ -59,7 +59,7 @@ Model build_vgg(JsonReader& json, const ModelRequest&) {
   return network.finish();
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> vgg_registration{
     "vgg", ModelFamily{.build = build_vgg, .description = "VGG image classifiers"}};
 
 }  // namespace

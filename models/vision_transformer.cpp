@@ -147,7 +147,7 @@ Model build_vision_transformer(JsonReader& json, const ModelRequest&) {
   return model;
 }
 
-const Registration<ModelFamily> registration{
+const Registration<ModelFamily> vision_transformer_registration{
     "vision_transformer",
     ModelFamily{.build = build_vision_transformer, .description = "ViT image classifiers"}};
 

@@ -104,7 +104,7 @@ std::string collnet_lacks(const Communicator& world) {
   return "";
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> collnet_registration{
     "collnet", {write_collnet, supports_collnet, "the network's switches add (SHARP)", collnet_lacks, true}};
 
 }  // namespace

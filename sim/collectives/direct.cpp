@@ -124,7 +124,7 @@ bool supports_direct(CollectiveOp op) {
   return op != CollectiveOp::broadcast && op != CollectiveOp::reduce;
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> direct_registration{
     "direct", {write_direct, supports_direct, "every rank exchanges with every other at once"}};
 
 }  // namespace

@@ -129,7 +129,7 @@ bool supports_halving_doubling(CollectiveOp op) {
          op == CollectiveOp::reduce_scatter;
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> halving_doubling_registration{
     "halving_doubling",
     {write_halving_doubling, supports_halving_doubling,
      "reduce-scatter by recursive halving and all-gather by recursive doubling, log2 n rounds each"}};

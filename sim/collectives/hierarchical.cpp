@@ -166,7 +166,7 @@ bool supports_hierarchical(CollectiveOp op) {
   return op == CollectiveOp::all_reduce;
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> hierarchical_registration{
     "hierarchical",
     {write_hierarchical, supports_hierarchical,
      "reduce-scatter in the node, rings between GPUs of one index on all nodes, all-gather in the node"}};

@@ -84,7 +84,7 @@ std::string nvls_lacks(const Communicator& world) {
   return world.ranks() < 2 ? "a second GPU" : "";
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> nvls_registration{
     "nvls",
     {write_nvls, supports_nvls, "the NVSwitch adds on reading and multicasts on writing", nvls_lacks, true}};
 

@@ -134,7 +134,7 @@ std::string nvls_tree_lacks(const Communicator& world) {
   return world.nodes < 2 ? "a second node; \"nvls\" is for one" : "";
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> nvls_tree_registration{
     "nvls_tree",
     {write_nvls_tree, supports_nvls_tree, "NVLS in each node, two binary trees between nodes",
      nvls_tree_lacks, false}};

@@ -62,7 +62,7 @@ std::string pat_lacks(const Communicator& world) {
   return world.gpus_per_node > 1 ? "nodes of one GPU each" : "";
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> pat_registration{
     "pat",
     {write_pat, supports_pat, "parallel aggregated trees, log2 n rounds, on nodes of one GPU", pat_lacks}};
 

@@ -145,7 +145,7 @@ bool supports_ring(CollectiveOp op) {
   }
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> ring_registration{
     "ring",
     {write_ring, supports_ring, "reduce-scatter and all-gather round rings, n - 1 steps each", nullptr,
      true}};

@@ -256,7 +256,7 @@ bool supports_tree(CollectiveOp op) {
   return op == CollectiveOp::all_reduce;
 }
 
-const Registration<Collective> registration{
+const Registration<Collective> tree_registration{
     "tree",
     {write_tree, supports_tree, "up and down two binary trees between nodes, a chain in each", nullptr,
      false}};

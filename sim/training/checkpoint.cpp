@@ -6,7 +6,7 @@ namespace lockstep {
 namespace {
 
 // Of `whole` in as many parts: one rank's, rounded up. What only one rank holds (0 parts) it writes whole.
-Bytes part(Bytes whole, std::int64_t parts) {
+Bytes written_part(Bytes whole, std::int64_t parts) {
   return parts == 0 ? whole : divided_up(whole, parts);
 }
 
@@ -17,7 +17,8 @@ CheckpointBytes checkpoint_bytes(const Job& job, std::int64_t ranks) {
   const Bytes weights = gradient_bytes(job);  // a weight has its gradient's type
   const Bytes states = state_bytes(job);
   return {.total = weights + buffer_bytes(job) + states,
-          .of_busiest = part(weights, shares.weights) + buffer_bytes(job) + part(states, shares.states)};
+          .of_busiest = written_part(weights, shares.weights) + buffer_bytes(job) +
+                        written_part(states, shares.states)};
 }
 
 }  // namespace lockstep

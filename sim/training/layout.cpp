@@ -16,7 +16,10 @@ std::string_view short_name(LayoutAxis axis) {
 
 std::string text_of(const std::vector<LayoutAxis>& placement) {
   std::string text;
-  for (const LayoutAxis axis : placement) text += (text.empty() ? "" : "-") + std::string(short_name(axis));
+  for (const LayoutAxis axis : placement) {
+    text += text.empty() ? "" : "-";
+    text += short_name(axis);
+  }
   return text;
 }
 

@@ -10,7 +10,7 @@ std::int64_t state_bytes_per_parameter(const TrainingSpec& training) {
   return 4 * states_per_parameter(training.optimizer) + (training.master_weights ? 4 : 0);
 }
 
-Bytes part(Bytes whole, std::int64_t parts) {
+Bytes held_part(Bytes whole, std::int64_t parts) {
   return parts == 0 ? Bytes{0} : divided_up(whole, parts);
 }
 
@@ -66,7 +66,7 @@ Bytes& MemoryUse::of(MemoryCategory category) {
 }
 
 MemoryUse with_allowance(MemoryUse use) {
-  use.allocator = part(use.allocated(), use.allocated_per_lost);
+  use.allocator = held_part(use.allocated(), use.allocated_per_lost);
   return use;
 }
 
@@ -83,10 +83,10 @@ MemoryUse standing_memory(const MemoryInput& input) {
   const Job& job = input.job;
   const MemoryShares shares = memory_shares(job, input.ranks > 0 ? input.ranks : input.world.ranks());
   MemoryUse use;
-  use.parameters =
-      part(gradient_bytes(job) + input.half_copies, shares.weights) + buffer_bytes(job) + shares.gathered;
-  use.gradients = part(gradient_bytes(job) + job.wider_gradients, shares.gradients);
-  use.optimizer_states = part(state_bytes(job), shares.states);
+  use.parameters = held_part(gradient_bytes(job) + input.half_copies, shares.weights) + buffer_bytes(job) +
+                   shares.gathered;
+  use.gradients = held_part(gradient_bytes(job) + job.wider_gradients, shares.gradients);
+  use.optimizer_states = held_part(state_bytes(job), shares.states);
   use.library = library_buffers(input);
   use.communication_buffers = use.library + shares.buffers;
   use.workspaces = job.process.product_workspaces;

@@ -49,6 +49,7 @@ const std::map<std::string, Rooms>& allowed_includes() {
     table["collectives"] = plan;
     table["training"] = plan + Rooms{"collectives"};
     table["training/schedules"] = plan + Rooms{"collectives", "training"};
+    table["training/strategies"] = plan + Rooms{"collectives", "training"};
     table["compute"] = plan;
     table["network"] = plan;
     table["network/topologies"] = plan + Rooms{"network"};

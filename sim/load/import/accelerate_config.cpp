@@ -201,12 +201,12 @@ bool is_accelerate_config(std::string_view beginning) {
          beginning.find("num_processes:") != beginning.npos;
 }
 
-const Registration<Importer> registration{"accelerate_config",
-                                          Importer{.import = import_accelerate_config,
-                                                   .recognises = is_accelerate_config,
-                                                   .makes = ImportedThing::scenario,
-                                                   .description = "what accelerate config writes",
-                                                   .asks_for = {"cluster", "model", "training"}}};
+const Registration<Importer> accelerate_config_registration{
+    "accelerate_config", Importer{.import = import_accelerate_config,
+                                  .recognises = is_accelerate_config,
+                                  .makes = ImportedThing::scenario,
+                                  .description = "what accelerate config writes",
+                                  .asks_for = {"cluster", "model", "training"}}};
 
 }  // namespace
 }  // namespace lockstep

@@ -52,7 +52,7 @@ std::string first_file(const std::string& path) {
   return path == "-" ? path : chakra_file_of(chakra_prefix(path), 0);
 }
 
-const Registration<Importer> registration{
+const Registration<Importer> chakra_registration{
     "chakra",
     Importer{.import = import_chakra,
              .recognises = begins_as_chakra,

@@ -68,13 +68,13 @@ pbf_reader& as(pbf_reader& reader, pbf_wire_type type) {
   return reader;
 }
 
-std::string text_of(pbf_reader& reader) {
+std::string read_text(pbf_reader& reader) {
   return as(reader, pbf_wire_type::length_delimited).get_string();
 }
-pbf_reader message_of(pbf_reader& reader) {
+pbf_reader read_message(pbf_reader& reader) {
   return as(reader, pbf_wire_type::length_delimited).get_message();
 }
-std::uint64_t number_of(pbf_reader& reader) {
+std::uint64_t read_number(pbf_reader& reader) {
   return as(reader, pbf_wire_type::varint).get_uint64();
 }
 
@@ -168,7 +168,7 @@ ChakraAttribute read_attribute(pbf_reader reader) {
   constexpr std::uint32_t description = 2;
   while (reader.next())
     if (reader.tag() == name_field)
-      attribute.name = text_of(reader);
+      attribute.name = read_text(reader);
     else if (reader.tag() == description)
       reader.skip();
     else
@@ -180,9 +180,9 @@ ChakraMetadata read_metadata(pbf_reader reader) {
   ChakraMetadata metadata;
   while (reader.next())
     if (reader.tag() == 1)
-      metadata.version = text_of(reader);
+      metadata.version = read_text(reader);
     else if (reader.tag() == 2)
-      metadata.attributes.push_back(read_attribute(message_of(reader)));
+      metadata.attributes.push_back(read_attribute(read_message(reader)));
     else
       reader.skip();
   return metadata;
@@ -192,7 +192,7 @@ std::string read_input_values(pbf_reader reader) {
   std::string values;
   while (reader.next())
     if (reader.tag() == 1)
-      values = text_of(reader);
+      values = read_text(reader);
     else
       reader.skip();
   return values;
@@ -201,29 +201,29 @@ std::string read_input_values(pbf_reader reader) {
 void read_field(pbf_reader& reader, ChakraNode& node) {
   switch (reader.tag()) {
     case id_field:
-      node.id = number_of(reader);
+      node.id = read_number(reader);
       return;
     case node_name_field:
-      node.name = text_of(reader);
+      node.name = read_text(reader);
       return;
     case type_field:
-      node.type = static_cast<std::uint32_t>(number_of(reader));
+      node.type = static_cast<std::uint32_t>(read_number(reader));
       return;
     case control_field:
       return read_varints(reader, node.control_dependencies);
     case data_field:
       return read_varints(reader, node.data_dependencies);
     case start_field:
-      node.start_micros = number_of(reader);
+      node.start_micros = read_number(reader);
       return;
     case duration_field:
-      node.duration_micros = number_of(reader);
+      node.duration_micros = read_number(reader);
       return;
     case inputs_field:
-      node.input_values = read_input_values(message_of(reader));
+      node.input_values = read_input_values(read_message(reader));
       return;
     case attribute_field:
-      node.attributes.push_back(read_attribute(message_of(reader)));
+      node.attributes.push_back(read_attribute(read_message(reader)));
       return;
     default:
       reader.skip();

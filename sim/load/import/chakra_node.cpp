@@ -30,7 +30,7 @@ bool counts_all_parts(CollectiveOp op) {
   return op == CollectiveOp::all_gather || op == CollectiveOp::gather;
 }
 
-Category category_of(const ChakraNode& node) {
+Category category_of_node(const ChakraNode& node) {
   const std::string name = text_of(node.find(chakra_key::category));
   const auto found = std::find(std::begin(chakra_categories), std::end(chakra_categories), name);
   if (found != std::end(chakra_categories))
@@ -58,7 +58,7 @@ void price_by_operations(const ChakraNode& node, std::int64_t operations, Progra
 
 ProgramNode ChakraNodeReader::read(const ChakraNode& node) {
   ProgramNode made{.name = tables_.text(node.name)};
-  made.category = category_of(node);
+  made.category = category_of_node(node);
   make(node, made);
   return made;
 }

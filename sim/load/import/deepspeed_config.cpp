@@ -24,12 +24,12 @@ Imported import_deepspeed_config(const ImportRequest& request) {
   return draft.finish(keys);
 }
 
-const Registration<Importer> registration{"deepspeed_config",
-                                          Importer{.import = import_deepspeed_config,
-                                                   .recognises = is_deepspeed_config,
-                                                   .makes = ImportedThing::scenario,
-                                                   .description = "ds_config.json of DeepSpeed",
-                                                   .asks_for = {"cluster", "model", "training"}}};
+const Registration<Importer> deepspeed_config_registration{
+    "deepspeed_config", Importer{.import = import_deepspeed_config,
+                                 .recognises = is_deepspeed_config,
+                                 .makes = ImportedThing::scenario,
+                                 .description = "ds_config.json of DeepSpeed",
+                                 .asks_for = {"cluster", "model", "training"}}};
 
 }  // namespace
 }  // namespace lockstep

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t most = 1'000'000'000'000;
+constexpr std::int64_t deepspeed_limit = 1'000'000'000'000;
 
 class DeepspeedReader {
  public:
@@ -54,7 +54,7 @@ class DeepspeedReader {
       const auto answer = filled_in(key, path, example);
       return answer && answer->is_number() ? std::optional(answer->get<std::int64_t>()) : std::nullopt;
     }
-    const auto value = keys_.integer(at(key), 0, most);
+    const auto value = keys_.integer(at(key), 0, deepspeed_limit);
     if (value)
       keys_.used(at(key), path);
     return value;
@@ -114,7 +114,7 @@ class DeepspeedReader {
     for (const char* key : {"cpu_offload", "zero_quantized_weights", "zero_quantized_gradients"})
       if (keys_.flag(at(fmt::format("zero_optimization.{}", key))).value_or(false))
         keys_.refused(at(fmt::format("zero_optimization.{}", key)), "is not predicted");
-    if (keys_.integer(at("zero_optimization.zero_hpz_partition_size"), 0, most).value_or(1) > 1)
+    if (keys_.integer(at("zero_optimization.zero_hpz_partition_size"), 0, deepspeed_limit).value_or(1) > 1)
       keys_.refused(at("zero_optimization.zero_hpz_partition_size"), "a second partition is not predicted");
   }
 

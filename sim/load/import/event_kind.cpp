@@ -15,7 +15,7 @@ bool is_node(std::string_view name) {
 
 }  // namespace
 
-Category category_of(std::string_view category) {
+EventCategory category_of(std::string_view category) {
   constexpr std::array<std::string_view, 5> cpu{"cpu_op", "user_annotation", "Operator", "operator", ""};
   constexpr std::array<std::string_view, 3> launch{"cuda_runtime", "cuda_driver", "Runtime"};
   constexpr std::array<std::string_view, 6> kernel{"kernel", "Kernel",     "gpu_memcpy",
@@ -23,10 +23,10 @@ Category category_of(std::string_view category) {
   const auto is_one_of = [&](const auto& names) {
     return std::find(names.begin(), names.end(), category) != names.end();
   };
-  return is_one_of(cpu)      ? Category::cpu
-         : is_one_of(launch) ? Category::launch
-         : is_one_of(kernel) ? Category::kernel
-                             : Category::other;
+  return is_one_of(cpu)      ? EventCategory::cpu
+         : is_one_of(launch) ? EventCategory::launch
+         : is_one_of(kernel) ? EventCategory::kernel
+                             : EventCategory::other;
 }
 
 std::optional<SpanKind> span_kind_of(std::string_view name) {

@@ -16,9 +16,9 @@
 
 namespace lockstep {
 
-enum class Category : std::uint8_t { cpu, launch, kernel, other };
+enum class EventCategory : std::uint8_t { cpu, launch, kernel, other };
 
-Category category_of(std::string_view category);
+EventCategory category_of(std::string_view category);
 
 // Of an event on the CPU; empty: an operator that is only asked for its name.
 std::optional<SpanKind> span_kind_of(std::string_view name);

@@ -26,7 +26,7 @@ using nlohmann::ordered_json;
 constexpr std::int64_t largest_size = 1 << 24;
 
 // What is no part of a model as it is trained.
-const std::vector<KeyAccount::Reason> left_aside{
+const std::vector<KeyAccount::Reason> left_aside_of_configs{
     {{"hidden_act", "activation_function", "hidden_activation", "dense_act_fn", "is_gated_act"},
      "every activation takes as long"},
     {{"initializer_*",
@@ -265,7 +265,7 @@ class ConfigReader {
 };
 
 void ConfigReader::leave_others() {
-  keys_.leave(left_aside);
+  keys_.leave(left_aside_of_configs);
   if (keys_.has_below("quantization_config")) {
     keys_.left("quantization_config", "how the published weights are stored");
     warn(
@@ -573,7 +573,7 @@ bool is_hf_config(std::string_view beginning) {
           beginning.find("\"architectures\"") != beginning.npos);
 }
 
-const Registration<Importer> registration{
+const Registration<Importer> hf_config_registration{
     "hf_config",
     Importer{.import = import_hf_config,
              .recognises = is_hf_config,

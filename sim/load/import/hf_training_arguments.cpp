@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 constexpr std::int64_t most_samples = 1'000'000;
 
 // What changes no iteration, and what is said elsewhere.
-const std::vector<KeyAccount::Reason> left_aside{
+const std::vector<KeyAccount::Reason> left_aside_of_arguments{
     {{"dataloader_*", "group_by_length", "length_column_name", "remove_unused_columns", "data_seed",
       "accelerator_config", "split_batches", "dispatch_batches"},
      "of the input: the section input says what a sample costs"},
@@ -267,7 +267,7 @@ class TrainingArguments {
   void leave_others() {
     leave_ddp("of DDP, which this is not");
     leave_fsdp();
-    keys_.leave(left_aside);
+    keys_.leave(left_aside_of_arguments);
   }
 
   KeyAccount keys_;
@@ -293,7 +293,7 @@ Imported import_training_arguments(const ImportRequest& request) {
   return TrainingArguments(arguments, request).read();
 }
 
-const Registration<Importer> registration{
+const Registration<Importer> hf_training_arguments_registration{
     "hf_training_arguments",
     Importer{.import = import_training_arguments,
              .recognises = is_training_arguments,

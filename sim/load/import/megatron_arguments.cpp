@@ -17,14 +17,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t most = 1 << 24;
+constexpr std::int64_t megatron_limit = 1 << 24;
 
 bool is_space(char letter) {
   return letter == ' ' || letter == '\t' || letter == '\n' || letter == '\r';
 }
 
 // As a shell would split them: quotes and backslashes at the ends of lines are taken away, comments too.
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> arguments_of(const std::string& text) {
   std::vector<std::string> words(1);
   char quote = '\0';
   bool is_comment = false;
@@ -55,7 +55,7 @@ bool is_name(const std::string& word) {
 ordered_json arguments_of(const std::string& text, const std::string& file_name) {
   ordered_json arguments = ordered_json::object();
   std::string name;
-  for (const std::string& word : words_of(text)) {
+  for (const std::string& word : arguments_of(text)) {
     if (!is_utf8(word))
       throw ConfigError(fmt::format("{}: found a text that is not UTF-8", file_name));
     if (is_name(word)) {
@@ -76,7 +76,7 @@ ordered_json arguments_of(const std::string& text, const std::string& file_name)
 }
 
 // What changes no iteration, and what is said elsewhere.
-const std::vector<KeyAccount::Reason> left_aside{
+const std::vector<KeyAccount::Reason> left_aside_of_megatron{
     {{"lr*",
       "min-lr",
       "weight-decay*",
@@ -160,14 +160,14 @@ class MegatronReader {
   }
 
   std::int64_t count(const char* key, std::int64_t usual, const std::string& said) {
-    const auto value = keys_.integer(key, 1, most);
+    const auto value = keys_.integer(key, 1, megatron_limit);
     if (value)
       keys_.used(key, said);
     return value.value_or(usual);
   }
 
   void require(const char* key, const char* name, const char* example) {
-    const auto value = keys_.integer(key, 1, most);
+    const auto value = keys_.integer(key, 1, megatron_limit);
     if (value) {
       draft_.model()[name] = *value;
       keys_.used(key, fmt::format("model.{}", name));
@@ -186,7 +186,7 @@ class MegatronReader {
     require("vocab-size", "vocabulary", "50257");
     if (flag("group-query-attention", "model.kv_heads"))
       model["kv_heads"] = count("num-query-groups", 1, "model.kv_heads");
-    if (const auto width = keys_.integer("kv-channels", 1, most)) {
+    if (const auto width = keys_.integer("kv-channels", 1, megatron_limit)) {
       model["head_width"] = *width;
       keys_.used("kv-channels", "model.head_width");
     }
@@ -218,7 +218,7 @@ class MegatronReader {
     if ((norm == "RMSNorm") != turns)
       draft_.warn(fmt::format("normalization {} is predicted as {} of its style", norm,
                               turns ? "RMSNorm" : "LayerNorm"));
-    if (const auto ffn = keys_.integer("ffn-hidden-size", 1, most)) {
+    if (const auto ffn = keys_.integer("ffn-hidden-size", 1, megatron_limit)) {
       model["ffn"] = *ffn;
       keys_.used("ffn-hidden-size", "model.ffn");
     } else if (is_gated && model.contains("hidden")) {
@@ -269,7 +269,7 @@ class MegatronReader {
   }
 
   void read_virtual_stages(std::int64_t stages) {
-    const auto layers = keys_.integer("num-layers-per-virtual-pipeline-stage", 1, most);
+    const auto layers = keys_.integer("num-layers-per-virtual-pipeline-stage", 1, megatron_limit);
     const std::int64_t all = draft_.model().value("layers", std::int64_t{0});
     if (!layers || stages == 1)
       return;
@@ -340,7 +340,7 @@ class MegatronReader {
         keys_.refused(key, "is not read from here");
   }
 
-  void leave_others() { keys_.leave(left_aside); }
+  void leave_others() { keys_.leave(left_aside_of_megatron); }
 
   KeyAccount keys_;
   ScenarioDraft draft_;
@@ -360,12 +360,12 @@ bool is_megatron_arguments(std::string_view beginning) {
          beginning.find("--hidden-size") != beginning.npos;
 }
 
-const Registration<Importer> registration{"megatron_arguments",
-                                          Importer{.import = import_megatron_arguments,
-                                                   .recognises = is_megatron_arguments,
-                                                   .makes = ImportedThing::scenario,
-                                                   .description = "arguments of Megatron-LM",
-                                                   .asks_for = {"cluster", "model", "training"}}};
+const Registration<Importer> megatron_arguments_registration{
+    "megatron_arguments", Importer{.import = import_megatron_arguments,
+                                   .recognises = is_megatron_arguments,
+                                   .makes = ImportedThing::scenario,
+                                   .description = "arguments of Megatron-LM",
+                                   .asks_for = {"cluster", "model", "training"}}};
 
 }  // namespace
 }  // namespace lockstep

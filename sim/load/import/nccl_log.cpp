@@ -412,11 +412,11 @@ Imported import_log(const ImportRequest& request) {
   return imported;
 }
 
-const Registration<Importer> registration{"nccl_log",
-                                          {.import = import_log,
-                                           .makes = ImportedThing::log,
-                                           .description = "what NCCL printed under NCCL_DEBUG=INFO",
-                                           .asks_for = {"machine", "nodes", "collective"}}};
+const Registration<Importer> nccl_log_registration{"nccl_log",
+                                                   {.import = import_log,
+                                                    .makes = ImportedThing::log,
+                                                    .description = "what NCCL printed under NCCL_DEBUG=INFO",
+                                                    .asks_for = {"machine", "nodes", "collective"}}};
 
 }  // namespace
 }  // namespace lockstep

@@ -359,12 +359,13 @@ bool recognises_tree(std::string_view beginning) {
          beginning[beginning.find_first_not_of(" \t\r\n")] == '<';
 }
 
-const Registration<Importer> registration{"nccl_topo_xml",
-                                          {.import = import_tree,
-                                           .recognises = recognises_tree,
-                                           .makes = ImportedThing::machine,
-                                           .description = "what NCCL or RCCL wrote to NCCL_TOPO_DUMP_FILE",
-                                           .asks_for = machine_questions()}};
+const Registration<Importer> nccl_topo_xml_registration{
+    "nccl_topo_xml",
+    {.import = import_tree,
+     .recognises = recognises_tree,
+     .makes = ImportedThing::machine,
+     .description = "what NCCL or RCCL wrote to NCCL_TOPO_DUMP_FILE",
+     .asks_for = machine_questions()}};
 
 }  // namespace
 }  // namespace lockstep

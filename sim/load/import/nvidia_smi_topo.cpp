@@ -309,14 +309,14 @@ std::vector<KeyUse> keys_of(const Table& table, const MachineFacts& facts) {
   return keys;
 }
 
-Imported import_topology(const ImportRequest& request) {
+Imported import_matrix(const ImportRequest& request) {
   const std::vector<PrintedLine> lines = printed_lines(read_dump(request));
   const Table table = TableReader(lines, request.file_name).read();
   const MachineFacts facts = facts_of(table, request.file_name);
   return write_machine(facts, request, keys_of(table, facts));
 }
 
-bool recognises_topology(std::string_view beginning) {
+bool recognises_matrix(std::string_view beginning) {
   for (const PrintedLine& line : printed_lines(beginning)) {
     const std::vector<std::string> words = words_of(line.text);
     if (words.size() > 1 && words[0] == "GPU0" && words[1] == "X")
@@ -325,12 +325,12 @@ bool recognises_topology(std::string_view beginning) {
   return false;
 }
 
-const Registration<Importer> registration{"nvidia_smi_topo",
-                                          {.import = import_topology,
-                                           .recognises = recognises_topology,
-                                           .makes = ImportedThing::machine,
-                                           .description = "what nvidia-smi topo -m printed",
-                                           .asks_for = machine_questions()}};
+const Registration<Importer> nvidia_smi_topo_registration{"nvidia_smi_topo",
+                                                          {.import = import_matrix,
+                                                           .recognises = recognises_matrix,
+                                                           .makes = ImportedThing::machine,
+                                                           .description = "what nvidia-smi topo -m printed",
+                                                           .asks_for = machine_questions()}};
 
 }  // namespace
 }  // namespace lockstep

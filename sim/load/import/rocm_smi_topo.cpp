@@ -249,7 +249,7 @@ MachineFacts facts_of(const Topology& topology, const ImportRequest& request) {
   return facts;
 }
 
-Imported import_topology(const ImportRequest& request) {
+Imported import_showtopo(const ImportRequest& request) {
   const std::string text = read_dump(request);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string::npos && text[first] == '{';
@@ -267,17 +267,18 @@ Imported import_topology(const ImportRequest& request) {
   return write_machine(facts, request, std::move(keys));
 }
 
-bool recognises_topology(std::string_view beginning) {
+bool recognises_showtopo(std::string_view beginning) {
   return beginning.find("Link Type between two GPUs") != std::string_view::npos ||
          beginning.find("(Topology) Link type between DRM devices") != std::string_view::npos;
 }
 
-const Registration<Importer> registration{"rocm_smi_topo",
-                                          {.import = import_topology,
-                                           .recognises = recognises_topology,
-                                           .makes = ImportedThing::machine,
-                                           .description = "what rocm-smi --showtopo printed, or its JSON",
-                                           .asks_for = machine_questions()}};
+const Registration<Importer> rocm_smi_topo_registration{
+    "rocm_smi_topo",
+    {.import = import_showtopo,
+     .recognises = recognises_showtopo,
+     .makes = ImportedThing::machine,
+     .description = "what rocm-smi --showtopo printed, or its JSON",
+     .asks_for = machine_questions()}};
 
 }  // namespace
 }  // namespace lockstep

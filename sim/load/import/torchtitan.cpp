@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t most = 1'000'000;
+constexpr std::int64_t torchtitan_limit = 1'000'000;
 
 // Dates have no place in settings and become their text.
 ordered_json json_of(const toml::node& node) {
@@ -80,7 +80,7 @@ class TorchtitanReader {
   }
 
   std::int64_t count(const std::string& key, std::int64_t usual, const char* said) {
-    const auto value = keys_.integer(key, -1, most);
+    const auto value = keys_.integer(key, -1, torchtitan_limit);
     if (value)
       keys_.used(key, said);
     return value.value_or(usual);
@@ -302,12 +302,12 @@ bool is_torchtitan(std::string_view beginning) {
   return says("[training]") && says("[model]") && (says("[parallelism]") || says("[job]"));
 }
 
-const Registration<Importer> registration{"torchtitan",
-                                          Importer{.import = import_torchtitan,
-                                                   .recognises = is_torchtitan,
-                                                   .makes = ImportedThing::scenario,
-                                                   .description = "a torchtitan job (TOML)",
-                                                   .asks_for = {"cluster", "model", "training"}}};
+const Registration<Importer> torchtitan_registration{"torchtitan",
+                                                     Importer{.import = import_torchtitan,
+                                                              .recognises = is_torchtitan,
+                                                              .makes = ImportedThing::scenario,
+                                                              .description = "a torchtitan job (TOML)",
+                                                              .asks_for = {"cluster", "model", "training"}}};
 
 }  // namespace
 }  // namespace lockstep

@@ -25,10 +25,10 @@ constexpr std::int64_t longest_microseconds = 100'000'000'000;  // of an event: 
 constexpr std::int64_t most_elements = 1'000'000'000'000;
 constexpr std::size_t longest_name =
     300;  // of a kernel with all its template arguments: the beginning tells it
-constexpr std::size_t most_keys = 1000;
+constexpr std::size_t most_told_keys = 1000;
 constexpr std::size_t most_names = 1'000'000;
 constexpr std::size_t most_lanes = 65'535;
-constexpr std::size_t deepest = 64;
+constexpr std::size_t deepest_trace = 64;
 
 // Where in the document the parser is.
 enum class Place : std::uint8_t {
@@ -168,7 +168,7 @@ struct MetArguments {
   bool is_new(Field field, const std::string& key) {
     if (field != Field::none)
       return !std::exchange(are_read[static_cast<std::size_t>(field)], true);
-    return unread.size() < most_keys && unread.insert(key).second;
+    return unread.size() < most_told_keys && unread.insert(key).second;
   }
 };
 
@@ -272,7 +272,7 @@ Place TraceParser::inner_place(bool is_object) const {
 bool TraceParser::open(bool is_object) {
   text_.note_progress();
   const Place inner = inner_place(is_object);
-  if (places_.size() >= deepest)
+  if (places_.size() >= deepest_trace)
     fail("found more than 64 values within each other, expected a trace");
   if (place() == Place::events && inner != Place::event)
     fail("found a list, expected an event");
@@ -309,7 +309,7 @@ bool TraceParser::close() {
 }
 
 void TraceParser::note_key(const std::string& key, bool is_read) {
-  if (trace_.keys.size() < most_keys)
+  if (trace_.keys.size() < most_told_keys)
     trace_.keys.try_emplace(key, is_read);
 }
 
@@ -514,13 +514,13 @@ void TraceParser::end_event() {
     fail("found more than a million different names, expected a trace of training steps");
   const Nanoseconds start = *event_.start;
   switch (category_of(event_.category)) {
-    case Category::cpu:
+    case EventCategory::cpu:
       keep_cpu_event(start);
       break;
-    case Category::launch:
+    case EventCategory::launch:
       trace_.launches.push_back({.start = start, .correlation = event_.correlation, .lane = lane()});
       break;
-    case Category::kernel:
+    case EventCategory::kernel:
       trace_.kernels.push_back({.start = start,
                                 .end = start + event_.duration,
                                 .name = names_.number(event_.name),
@@ -530,8 +530,8 @@ void TraceParser::end_event() {
                                 .stream = event_.stream,
                                 .device = event_.device});
       break;
-    case Category::other:
-      if (trace_.ignored.size() < most_keys)
+    case EventCategory::other:
+      if (trace_.ignored.size() < most_told_keys)
         ++trace_.ignored[printable_name(event_.category.substr(0, 100))];
       break;
   }

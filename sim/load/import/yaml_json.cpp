@@ -15,14 +15,14 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t most_nodes = 100'000;
-constexpr std::size_t deepest = 64;
+constexpr std::size_t deepest_yaml = 64;
 
 class YamlReader {
  public:
   explicit YamlReader(const std::string& file_name) : file_name_(file_name) {}
 
   ordered_json read(const YAML::Node& node, std::size_t depth = 0) {
-    if (++nodes_ > most_nodes || depth > deepest)
+    if (++nodes_ > most_nodes || depth > deepest_yaml)
       refuse(node.Mark(), "found more than settings need");
     if (node.IsMap())
       return read_mapping(node, depth);

@@ -48,7 +48,7 @@ std::vector<std::string> problems(const FabricShape& shape) {
           " nodes, expected room for cluster.nodes = " + std::to_string(shape.nodes)};
 }
 
-const Registration<FabricKind> registration{
+const Registration<FabricKind> dragonfly_registration{
     "dragonfly",
     {build, route_by_graph, "groups of routers, all joined within and one link between any two", problems}};
 

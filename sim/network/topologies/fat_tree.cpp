@@ -19,7 +19,7 @@ void route(const Topology& topology, Port from, Port to, std::vector<LinkId>& li
   route_leaf_spine(topology, leaf_of(topology, from), leaf_of(topology, to), links, latency);
 }
 
-const Registration<FabricKind> registration{
+const Registration<FabricKind> fat_tree_registration{
     "fat_tree", {build, route, "whole nodes below a leaf; leaves meet in a spine, oversubscribed as stated"}};
 
 }  // namespace

@@ -52,7 +52,7 @@ std::vector<std::string> problems(const FabricShape& shape) {
   return found;
 }
 
-const Registration<FabricKind> registration{
+const Registration<FabricKind> graph_registration{
     "graph", {build, route_by_graph, "switches and links as the scenario draws them", problems}};
 
 }  // namespace

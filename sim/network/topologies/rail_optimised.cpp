@@ -23,7 +23,7 @@ void route(const Topology& topology, Port from, Port to, std::vector<LinkId>& li
   route_leaf_spine(topology, leaf_of(topology, from), leaf_of(topology, to), links, latency);
 }
 
-const Registration<FabricKind> registration{
+const Registration<FabricKind> rail_optimised_registration{
     "rail_optimised", {build, route, "NIC i of every node on rail i; leaves of a rail meet in a spine"}};
 
 }  // namespace

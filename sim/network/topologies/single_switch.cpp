@@ -11,8 +11,8 @@ void route(const Topology& topology, Port, Port, std::vector<LinkId>&, Duration&
   latency += topology.fabric().hop_latency;
 }
 
-const Registration<FabricKind> registration{"single_switch",
-                                            {build, route, "every NIC on one switch that never blocks"}};
+const Registration<FabricKind> single_switch_registration{
+    "single_switch", {build, route, "every NIC on one switch that never blocks"}};
 
 }  // namespace
 }  // namespace lockstep

@@ -41,7 +41,7 @@ std::vector<std::string> problems(const FabricShape& shape) {
           " nodes, expected dims that multiply to cluster.nodes = " + std::to_string(shape.nodes)};
 }
 
-const Registration<FabricKind> registration{
+const Registration<FabricKind> torus_registration{
     "torus",
     {build, route_by_graph, "a router per node, joined to its neighbours in each dimension", problems}};
 

@@ -262,7 +262,7 @@ TrafficBound traffic(const TrafficInput& input) {
   return traffic;
 }
 
-const Registration<Strategy> registration{
+const Registration<Strategy> ddp_registration{
     "ddp",
     {.synchroniser = make_synchroniser<DdpReducer>,
      .description = "PyTorch DistributedDataParallel: buckets reduced while backward runs",

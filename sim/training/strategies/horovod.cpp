@@ -304,7 +304,7 @@ std::optional<HostReduction> host_reduction(const TrainingSpec& training) {
   return HostReduction{.key = "device", .stated = "cpu", .instead = "gpu"};
 }
 
-const Registration<Strategy> registration{
+const Registration<Strategy> horovod_registration{
     "horovod",
     {.synchroniser = make_synchroniser<DistributedOptimizer>,
      .description = "Horovod: gradients fused every cycle and reduced while backward runs",

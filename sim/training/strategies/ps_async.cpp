@@ -42,7 +42,7 @@ OptionList options(TrainingSpec& training) {
   return list;
 }
 
-const Registration<Strategy> registration{
+const Registration<Strategy> ps_async_registration{
     "ps_async",
     {.synchroniser = make_synchroniser<WorkerComputing>,
      .description = "asynchronous parameter servers: every gradient is applied when it comes",

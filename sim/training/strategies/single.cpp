@@ -17,7 +17,7 @@ std::vector<OptionProblem> problems(const TrainingSpec&, const ClusterShape& sha
 }
 
 // It has the options of DistributedDataParallel, so that one change makes a scenario its own baseline.
-const Registration<Strategy> registration{
+const Registration<Strategy> single_registration{
     "single",
     {.synchroniser = make_synchroniser<Synchroniser>,
      .description = "one GPU, no communication",

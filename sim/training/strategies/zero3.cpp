@@ -261,7 +261,7 @@ TrafficBound traffic(const TrafficInput& input) {
           .volume = 3 * input.micro_batches()};
 }
 
-const Registration<Strategy> registration{
+const Registration<Strategy> zero3_registration{
     "zero3",
     {.synchroniser = make_synchroniser<PartitionedParameters>,
      .description = "ZeRO stage 3: weights, gradients and optimizer states partitioned",

@@ -168,7 +168,7 @@ std::vector<Host> hosts(const TrainingSpec& training, const ClusterShape& shape)
   return server_hosts(training.parameter_server.servers, shape);
 }
 
-const Registration<Strategy> registration{
+const Registration<Strategy> ps_sync_registration{
     "ps_sync",
     {.synchroniser = make_synchroniser<ServerSynchroniser>,
      .description = "synchronous parameter servers, as in TensorFlow and BytePS",

@@ -239,7 +239,7 @@ TrafficBound traffic(const TrafficInput& input) {
           .volume = input.micro_batches() * 2};
 }
 
-const Registration<Strategy> registration{
+const Registration<Strategy> dp_registration{
     "dp",
     {.synchroniser = make_synchroniser<Synchroniser>,  // with one GPU it calls the module itself
      .description = "PyTorch DataParallel: one process, GPU 0 hands out the model and the batch every step",

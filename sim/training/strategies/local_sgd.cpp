@@ -66,11 +66,12 @@ std::int64_t period(const TrainingSpec& training) {
   return training.local_sgd.local_steps;
 }
 
-const Registration<Strategy> registration{"local_sgd",
-                                          {.synchroniser = make_synchroniser<ModelAverager>,
-                                           .description = "local SGD: weights averaged every few steps",
-                                           .accepts = {.options = options, .gradient_clipping = true},
-                                           .sends = {.at_most = traffic, .period = period}}};
+const Registration<Strategy> local_sgd_registration{
+    "local_sgd",
+    {.synchroniser = make_synchroniser<ModelAverager>,
+     .description = "local SGD: weights averaged every few steps",
+     .accepts = {.options = options, .gradient_clipping = true},
+     .sends = {.at_most = traffic, .period = period}}};
 
 }  // namespace
 }  // namespace lockstep
