@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/base/logarithm.h"
+#include "sim/base/series.h"
 #include "sim/report/extrapolation.h"
 #include "sim/run/repriced_run.h"
 
@@ -61,7 +61,7 @@ class Ends {
     const auto of = [](Duration time) {
       return static_cast<double>(std::max<std::int64_t>(time.picoseconds(), 1));
     };
-    return logarithm(of(steady_iteration(simulation_)) / of(before_));
+    return natural_logarithm(of(steady_iteration(simulation_)) / of(before_));
   }
 
   LogRange of_computing(const LogRange& range) {

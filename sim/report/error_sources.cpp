@@ -4,7 +4,7 @@
 #include <cmath>
 #include <variant>
 
-#include "sim/base/logarithm.h"
+#include "sim/base/series.h"
 
 namespace lockstep {
 namespace {
@@ -45,7 +45,7 @@ std::string width_of(Precision precision) {
 
 double doublings(std::int64_t from, std::int64_t to) {
   const double ratio = static_cast<double>(to) / static_cast<double>(std::max<std::int64_t>(from, 1));
-  return std::max(logarithm(ratio) / logarithm(2), 0.0);
+  return std::max(natural_logarithm(ratio) / natural_logarithm(2), 0.0);
 }
 
 ErrorRange widest(const std::map<std::string, ErrorRange>& ranges) {
@@ -68,7 +68,7 @@ ErrorSource unanchored(const StepConditions& conditions, const ErrorModel& error
 }  // namespace
 
 LogRange log_range(const ErrorRange& range) {
-  const auto end = [](Ratio miss) { return logarithm((Ratio::one() + miss).in_real()); };
+  const auto end = [](Ratio miss) { return natural_logarithm((Ratio::one() + miss).in_real()); };
   return {std::min(end(range.low), 0.0), std::max(end(range.high), 0.0)};
 }
 

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "sim/base/random.h"
-#include "sim/base/series.h"
 
 namespace lockstep::random_table_test {
 
@@ -75,16 +74,6 @@ TEST_CASE("Draws by key average to one") {
   for (std::uint64_t key = 0; key < 100'000; ++key) sum += table.draw(keyed_random(1, 0, key));
   const Ratio mean = share(sum, 100'000);
   CHECK(std::abs((mean - Ratio::one()).parts_per_million()) < 5 * 100'000 / 316);
-}
-
-TEST_CASE("The series agree with the C library") {
-  for (double x = -40; x <= 40; x += 0.37) {
-    CHECK(exponential(x) == doctest::Approx(std::exp(x)).epsilon(1e-14));
-    CHECK(natural_logarithm(std::exp(x)) == doctest::Approx(std::log(std::exp(x))).epsilon(1e-14));
-  }
-  CHECK(exponential(0) == 1);
-  CHECK(exponential(-1e9) == 0);
-  CHECK(natural_logarithm(1) == 0);
 }
 
 }  // namespace lockstep::random_table_test

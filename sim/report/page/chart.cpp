@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/base/logarithm.h"
+#include "sim/base/series.h"
 #include "sim/report/page/page_text.h"
 
 namespace lockstep {
@@ -38,7 +38,8 @@ struct Scale {
 
   double share(double value) const {
     if (is_logarithmic)
-      return (logarithm(std::max(value, low)) - logarithm(low)) / (logarithm(high) - logarithm(low));
+      return (natural_logarithm(std::max(value, low)) - natural_logarithm(low)) /
+             (natural_logarithm(high) - natural_logarithm(low));
     return (value - low) / (high - low);
   }
   double at(double value) const { return first + (last - first) * std::clamp(share(value), 0.0, 1.0); }
