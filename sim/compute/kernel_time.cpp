@@ -136,8 +136,8 @@ std::int64_t flops_of(const ConvolutionShape& shape, KernelDirection) {
 
 // Forward multiplies twice, backward five times; of what is causal half.
 std::int64_t flops_of(const AttentionShape& shape, KernelDirection direction) {
-  const std::int64_t squares = shape.batch * shape.heads * shape.sequence * shape.sequence;
-  const std::int64_t both = 2 * squares * (shape.query_width + shape.value_width) / (shape.is_causal ? 2 : 1);
+  const std::int64_t pairs = shape.batch * shape.heads * shape.sequence * shape.keys_of_query();
+  const std::int64_t both = 2 * pairs * (shape.query_width + shape.value_width) / (shape.is_causal ? 2 : 1);
   return direction == KernelDirection::forward ? both : both / 2 * 5;
 }
 

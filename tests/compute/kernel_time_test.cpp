@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/compute/clock.h"
+
 namespace lockstep::kernel_time_test {
 
 constexpr std::int64_t tera = 1'000'000'000'000;
@@ -235,6 +237,31 @@ TEST_CASE("Tensor cores draw as much whatever they multiply") {
   CHECK(power_limit(gpu, Precision::fp8).draw == Milliwatts{1'000});
   CHECK(power_limit(gpu, Precision::fp32).draw == Milliwatts{20'000});
   CHECK(power_limit(gpu, Precision::fp32).board == Milliwatts{300'000});
+}
+
+// A board of a milliwatt: nothing but energy counts. Each pair of a query and a key of a head costs two products of its
+// width, backward five.
+TEST_CASE("Attention draws for the keys that its queries meet, however many queries there are") {
+  GpuSpec gpu = gpu_with_constants();
+  gpu.tdp_milliwatts = 1;
+  gpu.kernels->tensor.draw = {2'000};
+  for (const std::int64_t keys : {512, 1024, 8192}) {
+    const Kernel forward{.shape = AttentionShape{.sequence = 1024,
+                                                 .heads = 4,
+                                                 .kv_heads = 4,
+                                                 .query_width = 64,
+                                                 .value_width = 64,
+                                                 .is_causal = false,
+                                                 .keys = keys}};
+    const std::int64_t product = 2 * 4 * 1024 * keys * 64;
+    const auto drawn = [&](std::int64_t products) {
+      return gpu.kernels->attention.start + within_limit(Duration::picoseconds(1), Flops{products * product},
+                                                         power_limit(gpu, Precision::fp16));
+    };
+    CHECK(product_time(gpu, Operands::of(Precision::fp16), forward) == drawn(2));
+    CHECK(product_time(gpu, Operands::of(Precision::fp16), {forward.shape, KernelDirection::backward}) ==
+          drawn(5));
+  }
 }
 
 TEST_CASE("Half precisions run on tensor cores from Volta on, fp32 never does") {
