@@ -358,8 +358,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "bf16, powersgd_R or topk_PERCENT."},
     {"training.context_parallel", "Ranks that share a sequence."},
     {"training.context_parallel_kind",
-     "How ranks that share a sequence do attention: keys and values round a ring, gathered, or heads dealt "
-     "by all-to-all (ulysses)."},
+     "How ranks that share a sequence do attention: keys and values round a ring, gathered, heads dealt by "
+     "all-to-all (ulysses), or as PyTorch's ring, whose blocks come by one gather or by messages "
+     "(rotate_all_gather, rotate_all_to_all)."},
     {"training.contiguous_gradients",
      "DeepSpeed's option: whether gradients are copied into one buffer as they come."},
     {"training.cycle_time_ms",

@@ -309,6 +309,7 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   if (!plan) {
     later.measured = read_measured_steps(json.required("compute"), root / "compute");
     scenario.compute = read_compute(json.required("compute"), root / "compute", compute_facts(scenario));
+    scenario.training.layout.degrees.is_compiled = scenario.compute.kernels == KernelStyle::compiled;
     if (const auto compare = json.optional("compare")) {
       scenario.comparison = read_comparison(*compare, root / "compare");
     }

@@ -1,44 +1,29 @@
 #include "sim/training/context_slice.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <variant>
 
 #include "sim/base/units.h"
+#include "sim/training/context_block.h"
+#include "sim/training/torch_ring.h"
 
 namespace lockstep {
 namespace {
-
-// Of one rank's tokens.
-struct TokenElements {
-  std::int64_t queries = 0;
-  std::int64_t keys_values = 0;
-  std::int64_t outputs = 0;
-};
-
-TokenElements elements_of(const AttentionShape& shape, std::int64_t tokens) {
-  return {.queries = tokens * shape.heads * shape.query_width,
-          .keys_values = tokens * shape.kv_heads * (shape.query_width + shape.value_width),
-          .outputs = tokens * shape.heads * shape.value_width};
-}
 
 AttentionShape& shape_of(Layer& layer) {
   return std::get<AttentionShape>(*layer.product);
 }
 
-Exchange of_context(std::string name, CollectiveOp op, std::int64_t elements) {
-  return {.name = std::move(name), .axis = ParallelAxis::context, .op = op, .elements = elements};
+const AttentionShape& shape_of(const Layer& layer) {
+  return std::get<AttentionShape>(*layer.product);
 }
 
 class Ring {
  public:
   Ring(const Layer& attention, std::int64_t ranks)
       : attention_(attention),
-        whole_(std::get<AttentionShape>(*attention.product)),
         ranks_(ranks),
-        tokens_(divided_up(whole_.sequence, ranks)),
-        elements_(elements_of(whole_, tokens_)) {}
+        elements_(elements_of(shape_of(attention), divided_up(shape_of(attention).sequence, ranks))) {}
 
   std::vector<SlicedLayer> steps() const {
     std::vector<SlicedLayer> steps;
@@ -49,29 +34,14 @@ class Ring {
 
  private:
   Layer layer(std::int64_t index) const {
-    Layer step = attention_;
-    step.name = fmt::format("{}.ring_{}", attention_.name, index);
-    step.forward_flops = divided_up(attention_.forward_flops, ranks_);
-    step.backward_input_flops = divided_up(attention_.backward_input_flops, ranks_);
-    set_shape(shape_of(step), index);
+    Layer step = layer_of_block(attention_, ranks_, index);
     if (index > 0)
       add_to_sums(step);
     return step;
   }
 
-  // The first block is a rank's own, half of it masked. Of a later one, all queries meet half of the keys, or
-  // half of the queries all keys.
-  void set_shape(AttentionShape& shape, std::int64_t index) const {
-    shape.sequence = tokens_;
-    if (index == 0 || !whole_.is_causal)
-      return;
-    shape.keys = divided_up(tokens_, 2);
-    shape.is_causal = false;
-  }
-
   // What this block adds to the output, and in backward to the gradients: read twice, written once.
   void add_to_sums(Layer& step) const {
-    step.saved_elements = step.repeatable_elements = step.saved_bytes = step.autocast_bytes = 0;
     step.forward_elements += 3 * elements_.outputs;
     step.forward_kernels += 1;
     const std::int64_t gradients = 3 * (elements_.queries + elements_.keys_values);
@@ -106,9 +76,7 @@ class Ring {
   }
 
   const Layer& attention_;
-  const AttentionShape& whole_;
   std::int64_t ranks_;
-  std::int64_t tokens_;
   TokenElements elements_;
 };
 
@@ -157,6 +125,9 @@ std::vector<SlicedLayer> context_steps(const Layer& attention, const ParallelDeg
       return Ring(attention, degrees.context).steps();
     case ContextKind::all_gather:
       return {gathered(attention, degrees.context)};
+    case ContextKind::rotate_all_gather:
+    case ContextKind::rotate_all_to_all:
+      return torch_ring_steps(attention, degrees);
     case ContextKind::ulysses:
       break;
   }

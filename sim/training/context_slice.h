@@ -7,8 +7,8 @@
 // Idea:      each rank holds a piece of the first and the mirrored piece of the second half, so that all do
 //            the same. ring: one layer for each block of keys and values that comes by, the next block sent
 //            on beside it. all_gather: keys and values of all, gathered before and again before backward;
-//            their gradients scattered. ulysses: all tokens of a part of the heads, by an all-to-all before
-//            and one after.
+//            their gradients scattered. rotate_...: torch_ring.h. ulysses: all tokens of a part of the heads,
+//            by an all-to-all before and one after.
 // Invariant: the steps' FLOPs add up to one rank's equal share of the whole square.
 // Cost:      a ring of c ranks sends c - 1 times the keys and values of a rank forward, and backward these
 //            and their gradients c - 1 times each.

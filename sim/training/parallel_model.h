@@ -27,7 +27,8 @@
 
 namespace lockstep {
 
-enum class ContextKind : std::uint8_t { ring, all_gather, ulysses };
+// rotate_...: PyTorch's ring, whose blocks come by one gather or by a message a step (set_rotate_method).
+enum class ContextKind : std::uint8_t { ring, all_gather, ulysses, rotate_all_gather, rotate_all_to_all };
 // What columns and rows exchange beside products. none: nothing (torch.distributed.tensor). backward: an
 // input that is gathered again beside the product by data, an input's gradient beside the product by weights
 // (Megatron). pieces: with sequence parallelism these, and what a product reads or writes piece by piece
@@ -44,6 +45,8 @@ struct ParallelDegrees {
   bool keeps_gathered_inputs = false;  // of columns, for their backward; Megatron gathers them again
   TensorOverlap tensor_overlap = TensorOverlap::backward;
   ContextKind context_kind = ContextKind::ring;
+  bool is_compiled =
+      false;  // torch.compile writes what stands between products, and awaits every message at once
   std::int64_t vocabulary_multiple = 128;  // of each rank's words; used where tensor > 1
   Ratio expert_imbalance = Ratio::one();   // the busiest rank's tokens by an even share
 };

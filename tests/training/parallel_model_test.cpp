@@ -395,6 +395,105 @@ TEST_CASE("gathering context parallelism moves all keys and values twice and the
   CHECK(4 * flops_of(rank.model) == flops_of(model));
 }
 
+// What stands between the blocks of PyTorch's ring, of one transformer layer.
+std::vector<Layer> merges_of(const ParallelModel& rank) {
+  std::vector<Layer> merges;
+  for (const Layer& layer : rank.model.layers)
+    if (layer.block == 1 && layer.name.find(".merge_") != std::string::npos)
+      merges.push_back(layer);
+  return merges;
+}
+
+// 128 / c tokens' keys and values of all 8 heads of 32, which the 4 of the model are repeated for. One gather each way,
+// or c - 1 messages; and backward the gradients, in fp32, c times on: the last brings a rank's own home.
+TEST_CASE("PyTorch's ring gathers keys and values or sends them on, and sends wide gradients round") {
+  const Model model = model_from(llama);
+  for (const std::int64_t c : {2, 4, 8})
+    for (const ContextKind kind : {ContextKind::rotate_all_gather, ContextKind::rotate_all_to_all}) {
+      const ParallelModel rank = parallel_model(model, {.context = c, .context_kind = kind});
+      const std::int64_t block = 128 / c * 2 * 8 * 32;
+      const bool is_gathered = kind == ContextKind::rotate_all_gather;
+      const std::vector<Exchange> forward = exchanges_of(rank, 1, forward_lists);
+      const std::vector<Exchange> backward = exchanges_of(rank, 1, backward_lists);
+      CHECK(elements_of(forward, CollectiveOp::all_gather) == (is_gathered ? c * block : 0));
+      CHECK(elements_of(backward, CollectiveOp::all_gather) == (is_gathered ? c * block : 0));
+      CHECK(elements_of(forward, CollectiveOp::send_recv) == (is_gathered ? 0 : (c - 1) * block));
+      CHECK(elements_of(backward, CollectiveOp::send_recv) == (is_gathered ? c : 2 * c - 1) * block);
+      CHECK(std::ranges::count(backward, true, &Exchange::is_wide) == c);
+      CHECK(c * flops_of(rank.model) == flops_of(model));
+      CHECK(parameter_count(rank.model) == parameter_count(model));
+    }
+}
+
+TEST_CASE(
+    "Compiled, PyTorch's ring awaits every message where it is issued; else beside a block's attention") {
+  for (const bool is_compiled : {false, true}) {
+    const ParallelModel rank = parallel_model(
+        model_from(llama),
+        {.context = 4, .context_kind = ContextKind::rotate_all_gather, .is_compiled = is_compiled});
+    std::vector<Exchange> all = exchanges_of(rank, 1, forward_lists);
+    std::ranges::copy(exchanges_of(rank, 1, backward_lists), std::back_inserter(all));
+    // Of a gather each way and four gradients the last has nothing to run beside.
+    CHECK(std::ranges::count(all, true, &Exchange::beside_kernel) == (is_compiled ? 0 : 5));
+  }
+}
+
+// _SDPAMerger and what stands around it, operator by operator, of E outputs and K keys and values of a rank. Forward: K
+// made contiguous; K copied for each block but the last; each of c outputs cast to fp32, the sum back; for each block
+// but the first two differences (2 read, 1 written) and a product with what is broadcast (1 and 1), all in fp32.
+TEST_CASE("Outputs of c blocks are merged by c - 1 times two differences and a product in fp32") {
+  for (const std::int64_t c : {2, 4, 8}) {
+    PrimitiveWork sum;
+    const ParallelModel rank =
+        parallel_model(model_from(llama), {.context = c, .context_kind = ContextKind::rotate_all_gather});
+    for (const Layer& layer : merges_of(rank)) {
+      sum.elements += layer.composition->forward.elements;
+      sum.wide_elements += layer.composition->forward.wide_elements;
+      sum.cast_elements += layer.composition->forward.cast_elements;
+    }
+    const std::int64_t outputs = 128 / c * 8 * 32;
+    const std::int64_t keys_values = 2 * outputs;
+    CHECK(sum.elements == 2 * keys_values + (c - 1) * 2 * keys_values);
+    CHECK(sum.wide_elements == (c - 1) * (3 + 2 + 3) * outputs);
+    CHECK(sum.cast_elements == (c + 1) * outputs);
+  }
+}
+
+// Sums of the gradients begin at zero in fp32. Of the first block K is added whole, of each other half of it, after
+// which both halves are joined; each is copied to be sent; Q queries' are added each time; both are cast at the end.
+TEST_CASE("Gradients of c blocks are added up in fp32, joined and copied to be sent") {
+  for (const std::int64_t c : {2, 4, 8}) {
+    PrimitiveWork sum;
+    const ParallelModel rank =
+        parallel_model(model_from(llama), {.context = c, .context_kind = ContextKind::rotate_all_gather});
+    for (const Layer& layer : merges_of(rank)) {
+      sum.elements += layer.composition->backward.elements;
+      sum.wide_elements += layer.composition->backward.wide_elements;
+      sum.cast_elements += layer.composition->backward.cast_elements;
+    }
+    const std::int64_t queries = 128 / c * 8 * 32;
+    const std::int64_t keys_values = 2 * queries;
+    const std::int64_t copies = 2 * keys_values + (c - 1) * 2 * keys_values;
+    CHECK(sum.elements == copies + keys_values + (c - 1) * keys_values / 2 + c * queries);
+    CHECK(sum.wide_elements == queries + keys_values + 2 * keys_values + (c - 1) * (1 + 2) * keys_values +
+                                   c * 2 * keys_values + c * 2 * queries);
+    CHECK(sum.cast_elements == queries + keys_values);
+  }
+}
+
+// Compiled: keys and values are read once and written twice; each block's output is read once, and the sum written and
+// read in fp32 (two elements) between the first merge and the last.
+TEST_CASE("A compiler merges each block in one pass over its output and the sum") {
+  for (const std::int64_t c : {2, 4, 8}) {
+    std::int64_t elements = 0;
+    const ParallelModel rank =
+        parallel_model(model_from(llama), {.context = c, .context_kind = ContextKind::rotate_all_gather});
+    for (const Layer& layer : merges_of(rank)) elements += layer.forward_elements;
+    const std::int64_t outputs = 128 / c * 8 * 32;
+    CHECK(elements == 3 * 2 * outputs + (c + 1) * outputs + (c - 2) * 2 * 2 * outputs);
+  }
+}
+
 // Jacobs et al., section 3.2: queries, keys, values and outputs, each once forward and once backward: of
 // multi-head attention 4 N h / P a rank each way.
 TEST_CASE("Ulysses exchanges four times a rank's tokens forward and four times backward") {

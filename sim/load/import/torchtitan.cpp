@@ -134,9 +134,22 @@ class TorchtitanReader {
     set_degree("expert_parallel", expert);
     if (pipeline_ > 1)
       read_schedule();
+    if (context_ > 1)
+      read_rotation();
     keys_.leave({{{"parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule",
                    "parallelism.pipeline_parallel_*", "experimental.pipeline_parallel_*"},
                   "no pipeline is cut, or it is cut evenly"}});
+  }
+
+  void read_rotation() {
+    const std::string key =
+        spelled("parallelism.context_parallel_rotate_method", "experimental.context_parallel_rotate_method");
+    const std::string method = keys_.text(key).value_or("allgather");
+    if (method != "allgather" && method != "alltoall")
+      return keys_.refused(key, fmt::format("found {}, expected allgather or alltoall", method));
+    draft_.training()["context_parallel_kind"] =
+        method == "allgather" ? "rotate_all_gather" : "rotate_all_to_all";
+    keys_.used(key, "training.context_parallel_kind");
   }
 
   void set_degree(const char* name, std::int64_t degree) {

@@ -68,7 +68,9 @@ inline constexpr auto jitter_spellings =
 inline constexpr auto context_kind_spellings =
     std::to_array<Spelling<ContextKind>>({{"ring", ContextKind::ring},
                                           {"all_gather", ContextKind::all_gather},
-                                          {"ulysses", ContextKind::ulysses}});
+                                          {"ulysses", ContextKind::ulysses},
+                                          {"rotate_all_gather", ContextKind::rotate_all_gather},
+                                          {"rotate_all_to_all", ContextKind::rotate_all_to_all}});
 inline constexpr auto tensor_overlap_spellings =
     std::to_array<Spelling<TensorOverlap>>({{"none", TensorOverlap::none},
                                             {"backward", TensorOverlap::backward},

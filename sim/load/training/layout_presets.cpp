@@ -129,12 +129,15 @@ LayoutPreset torchtitan_preset() {
                                 "backward"},
       .tensor_overlap = {TensorOverlap::none,
                          "torchtitan, config/job_config.py: enable_async_tensor_parallel false"},
-      .context_kind = {ContextKind::all_gather,
+      .context_kind = {ContextKind::rotate_all_gather,
                        "torchtitan, config/job_config.py: context_parallel_rotate_method allgather"},
       .vocabulary_multiple = {1, "torch.distributed.tensor cuts unevenly and pads nothing"},
       .schedules = {{"1f1b"}, {"gpipe"}, {"interleaved"}, {"zb_h1"}, {"zb_v", {0, 1}}},
       .tensor_overlaps = {TensorOverlap::none, TensorOverlap::pieces},
-      .context_kinds = {{ContextKind::all_gather}, {ContextKind::ring}},
+      .context_kinds = {{ContextKind::rotate_all_gather},
+                        {ContextKind::rotate_all_to_all},
+                        {ContextKind::all_gather},
+                        {ContextKind::ring}},
       .without_cut = {"ddp"},
       .why_without = "models/llama3/infra/parallelize.py: DDP in one dimension only"};
 }

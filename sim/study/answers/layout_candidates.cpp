@@ -92,7 +92,8 @@ class CandidateLister {
                                     .context = shape.context,
                                     .expert = expert,
                                     .sequence_parallel = shape.tensor > 1,
-                                    .context_kind = base_.training.layout.degrees.context_kind};
+                                    .context_kind = base_.training.layout.degrees.context_kind,
+                                    .is_compiled = base_.training.layout.degrees.is_compiled};
       if (problems(model_, degrees).empty())
         add_batches(shape);
     }

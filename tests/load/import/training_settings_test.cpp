@@ -185,6 +185,20 @@ TEST_CASE("a torchtitan job shards over what is left of the ranks") {
   CHECK(cut["training"]["micro_batch"] == 2);
 }
 
+// config/job_config.py: context_parallel_rotate_method allgather or alltoall.
+TEST_CASE("a torchtitan job's context parallelism is PyTorch's ring, by the way its blocks come") {
+  const auto kind_of = [](const std::string& method) {
+    return import_text("torchtitan",
+                       "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = "
+                       "8192\n[parallelism]\ncontext_parallel_degree = 2\n" +
+                           method)
+        .document["training"]["context_parallel_kind"];
+  };
+  CHECK(kind_of("") == "rotate_all_gather");
+  CHECK(kind_of("context_parallel_rotate_method = \"allgather\"\n") == "rotate_all_gather");
+  CHECK(kind_of("context_parallel_rotate_method = \"alltoall\"\n") == "rotate_all_to_all");
+}
+
 // Each sample, with what it asks for, is a scenario that loads.
 TEST_CASE("what is imported loads once its questions are answered") {
   const ProfileStore store(std::vector<std::string>{LOCKSTEP_SOURCE_DIR});

@@ -78,6 +78,7 @@ TEST_CASE("torchtitan divides sequences, reduces in fp32 and keeps units whole i
   CHECK(cut.layout.degrees.keeps_gathered_inputs);
   CHECK(cut.layout.degrees.tensor_overlap == TensorOverlap::none);
   CHECK(cut.layout.degrees.vocabulary_multiple == 1);
+  CHECK(cut.layout.degrees.context_kind == ContextKind::rotate_all_gather);
   const TrainingSpec plain = loaded({{"framework", "torchtitan"}, {"pipeline_parallel", 1}}).training;
   CHECK(plain.sharded.reshard_group == plain.sharded.shard_group);
   CHECK_FALSE(plain.sharded.no_sync);
