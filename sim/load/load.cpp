@@ -30,6 +30,7 @@
 #include "sim/load/resolved.h"
 #include "sim/load/training/read_training.h"
 #include "sim/run/stage_balance.h"
+#include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -260,6 +261,10 @@ struct ReadLater {
   std::optional<StageBalance> balance;
 };
 
+bool has_copies_in_stages(const Layout& layout) {
+  return layout.pipeline > 1 && pipeline_schedule_named(layout.schedule).copies > 1;
+}
+
 // What follows from a model and how it is trained: all of it, or `plan` in its place.
 void read_work(const JsonReader& json, const Place& root, Scenario& scenario, ReadLater& later) {
   if (const JsonReader model = json.required("model"); !model.is_missing()) {
@@ -276,6 +281,11 @@ void read_work(const JsonReader& json, const Place& root, Scenario& scenario, Re
   scenario.training = std::move(reading.training);
   scenario.model.batch_per_gpu = reading.micro_batch;
   later.balance = reading.balance;
+  if (scenario.input && has_copies_in_stages(scenario.training.layout))
+    json.required("input").problem(fmt::format(
+        "found beside {}, whose micro-batches enter at both ends of the pipeline: loaders of the last stage "
+        "are not modelled; expected no input, or another training.pipeline_schedule",
+        scenario.training.layout.schedule));
 }
 
 void read_plan(const JsonReader& json, const JsonReader& plan, const Place& root, Scenario& scenario) {

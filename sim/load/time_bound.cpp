@@ -13,6 +13,7 @@
 #include "sim/run/describe_input.h"
 #include "sim/run/host_issue.h"
 #include "sim/run/model_stages.h"
+#include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -128,7 +129,8 @@ class IterationBound {
     if (layout_.pipeline == 1)
       parts_.push_back(part_of({0, model().layers.size()}));
     else
-      for (const LayerRange& range : parts_of(model(), layout_)) parts_.push_back(part_of(range));
+      for (std::int64_t copy = 0; copy < copies(); ++copy)
+        for (const LayerRange& range : parts_of(model(), layout_)) parts_.push_back(part_of(range));
   }
 
   double whole() const {
@@ -139,6 +141,9 @@ class IterationBound {
  private:
   double micro_batches() const { return as_double(scenario_.training.gradient_accumulation); }
   const Model& model() const { return cut_ ? cut_->model : scenario_.model.model; }
+  std::int64_t copies() const {
+    return layout_.pipeline == 1 ? 1 : pipeline_schedule_named(layout_.schedule).copies;
+  }
 
   // All of them one after another, or what the stages of a pipeline run beside each other.
   template <class Seconds>
@@ -264,7 +269,8 @@ class IterationBound {
                                   .ranks = ranks});
   }
 
-  // What a tensor group adds up at the end, and the weights that two stages share.
+  // What a tensor group adds up at the end, and the weights that two stages share: one tensor's, or all of two copies;
+  // and norms, of a tensor group and of all stages.
   double once() const {
     if (!cut_)
       return 0;
@@ -274,11 +280,13 @@ class IterationBound {
         partial += as_double(model().parameters[parameter].elements);
     double tied = 0;
     for (const ParameterTensor& parameter : model().parameters)
-      tied = std::max(tied, as_double(parameter.elements));
-    return seconds_of(scenario_, {.collectives = as_count(parts_.size()),
-                                  .between_pairs = 2,
+      tied =
+          copies() > 1 ? tied + as_double(parameter.elements) : std::max(tied, as_double(parameter.elements));
+    const double norms = 1 + as_count(parts_.size());
+    return seconds_of(scenario_, {.collectives = as_count(parts_.size()) + norms,
+                                  .between_pairs = as_count(2 * parts_.size()),
                                   .bytes = widest_element * (2 * partial + 2 * tied),
-                                  .ranks = as_double(layout_.degrees.tensor)});
+                                  .ranks = as_double(layout_.degrees.tensor * layout_.pipeline)});
   }
 
   const Scenario& scenario_;

@@ -85,10 +85,12 @@ struct IssuedPass {
 };
 
 // Whether a stage sends what a pass has made, or waits for what it is made of.
-bool is_at_end(const PipelineShape& shape, const Pass& pass, std::int64_t part, bool of_receiving) {
-  const bool is_forward = pass.kind == PassKind::forward;
-  return pass.kind == PassKind::backward_weights ||
-         part == (is_forward == of_receiving ? 0 : shape.parts() - 1);
+bool is_at_end(const PipelineSchedule& schedule, const PipelineShape& shape, const Pass& pass,
+               std::int64_t part, bool of_receiving) {
+  if (pass.kind == PassKind::backward_weights)
+    return true;
+  const bool comes_from_before = (pass.kind == PassKind::forward) == of_receiving;
+  return comes_from_before ? schedule.begins_model(shape, part) : schedule.ends_model(shape, part);
 }
 
 std::vector<IssuedPass> passes_of_stage(const Job& stage, std::int64_t number) {
@@ -103,15 +105,15 @@ std::vector<IssuedPass> passes_of_stage(const Job& stage, std::int64_t number) {
   bool has_loss = false;
   for (const Pass& pass : schedule.passes(shape, number)) {
     const std::int64_t part = schedule.part(shape, number, pass.chunk);
-    const bool is_last = part + 1 == shape.parts();
-    const bool meets_neighbour = has_sent || !is_at_end(shape, pass, part, true);
-    const bool has_batch = pass.kind == PassKind::forward && (part == 0 || is_last);
+    const bool is_last = schedule.ends_model(shape, part);
+    const bool meets_neighbour = has_sent || !is_at_end(schedule, shape, pass, part, true);
+    const bool has_batch = pass.kind == PassKind::forward && (schedule.begins_model(shape, part) || is_last);
     passes.push_back({.kind = pass.kind,
                       .layers = stage.stage->chunks[static_cast<std::size_t>(pass.chunk)],
                       .meets_neighbour = meets_neighbour,
                       .begins_anew = (waits.for_messages && meets_neighbour) ||
                                      (waits.for_batch && has_batch) || (waits.for_loss && has_loss)});
-    has_sent = !is_at_end(shape, pass, part, false);
+    has_sent = !is_at_end(schedule, shape, pass, part, false);
     has_loss = pass.kind == PassKind::forward && is_last;
   }
   return passes;

@@ -18,7 +18,7 @@ std::vector<std::int64_t> block_of_layers(const Model& model) {
 std::int64_t blocks_of_part(std::int64_t blocks, const Layout& layout, std::int64_t part) {
   if (!layout.stage_blocks.empty())
     return layout.stage_blocks[static_cast<std::size_t>(part)];
-  const std::int64_t parts = layout.pipeline * layout.chunks;
+  const std::int64_t parts = parts_of_model(layout);
   return blocks / parts + (part < blocks % parts ? 1 : 0);
 }
 
@@ -136,14 +136,14 @@ class StageCutter {
  private:
   void add_chunk(std::int64_t number, std::int64_t chunk, Slicer& slicer, ModelStage& stage) const {
     const std::int64_t number_of_part = schedule_.part(shape_, number, chunk);
-    const LayerRange& part = parts_[static_cast<std::size_t>(number_of_part)];
+    const LayerRange& part = parts_[static_cast<std::size_t>(number_of_part) % parts_.size()];
     const auto index = static_cast<std::size_t>(chunk);
     stage.work.chunks[index] = slicer.add(part);
     for (std::size_t layer = part.first; layer < part.last; ++layer) stage.origin.push_back(layer);
     stage.work.handed_on[index] = Bytes{elements_handed_on(model_, part, layout_.degrees)};
-    if (number_of_part == 0)
+    if (schedule_.begins_model(shape_, number_of_part))
       slicer.model().input_bytes = model_.model.input_bytes;
-    if (number_of_part + 1 == shape_.parts())
+    if (schedule_.ends_model(shape_, number_of_part))
       slicer.model().output_elements = model_.model.output_elements;
   }
 
@@ -166,11 +166,17 @@ class StageCutter {
 
 }  // namespace
 
+std::int64_t parts_of_model(const Layout& layout) {
+  return pipeline_schedule_named(layout.schedule)
+      .parts_of_model({.stages = layout.pipeline, .chunks = layout.chunks});
+}
+
 std::vector<LayerRange> parts_of(const Model& model, const Layout& layout) {
   const std::vector<LayerRange> blocks = layers_of_blocks(block_of_layers(model));
   std::vector<LayerRange> parts;
   std::size_t next = 0;
-  for (std::int64_t part = 0; part < layout.pipeline * layout.chunks; ++part) {
+  const std::int64_t count = parts_of_model(layout);
+  for (std::int64_t part = 0; part < count; ++part) {
     const std::size_t first = next;
     next += static_cast<std::size_t>(blocks_of_part(std::ssize(blocks), layout, part));
     parts.push_back({blocks[first].first, blocks[next - 1].last});

@@ -36,6 +36,9 @@ struct ModelStage {
 std::vector<ModelStage> stages_of(const ParallelModel& model, const Layout& layout,
                                   std::int64_t micro_batches);
 
+// Into how many a layout cuts the model; two copies are cut alike.
+std::int64_t parts_of_model(const Layout& layout);
+
 // The layers of each part, in forward order.
 std::vector<LayerRange> parts_of(const Model& model, const Layout& layout);
 

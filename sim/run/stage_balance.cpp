@@ -120,7 +120,7 @@ PartCosts time_costs(const Scenario& scenario, const Job& job, const std::vector
     return (times[layer].forward + times[layer].backward + times[layer].recompute).picoseconds();
   };
   const Layout& layout = scenario.training.layout;
-  const auto parts = static_cast<std::size_t>(layout.pipeline * layout.chunks);
+  const auto parts = static_cast<std::size_t>(parts_of_model(layout));
   return {.alone = Sums(by_block(blocks, of_layer)),
           .in_flight = Sums(std::vector<std::int64_t>(blocks.size())),
           .micro_batches = std::vector<std::int64_t>(parts)};
@@ -164,13 +164,15 @@ std::vector<std::int64_t> in_flight_by_part(const Scenario& scenario) {
   const PipelineShape shape{.stages = layout.pipeline,
                             .chunks = layout.chunks,
                             .micro_batches = scenario.training.gradient_accumulation};
-  std::vector<std::int64_t> most(static_cast<std::size_t>(shape.parts()));
+  std::vector<std::int64_t> most(static_cast<std::size_t>(schedule.parts_of_model(shape)));
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     const std::vector<Pass> passes = schedule.passes(shape, stage);
     for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
       std::vector<Pass> own = passes;
       std::erase_if(own, [chunk](const Pass& pass) { return pass.chunk != chunk; });
-      most[static_cast<std::size_t>(schedule.part(shape, stage, chunk))] = most_in_flight(own);
+      std::int64_t& of_part =
+          most[static_cast<std::size_t>(schedule.part(shape, stage, chunk)) % most.size()];
+      of_part = std::max(of_part, most_in_flight(own));
     }
   }
   return most;

@@ -70,6 +70,10 @@ class ExpertSynchroniser : public Synchroniser {
     dense_->finish();
     experts_->finish();
   }
+  void clip() override {
+    dense_->clip();
+    experts_->clip();
+  }
   void update() override {
     dense_->update();
     experts_->update();

@@ -35,6 +35,9 @@ class HostLane {
   void hold();
   // Holds the host until all that stands on the compute lanes so far has ended.
   void read_back();
+  // How many of the iteration's kernels it has held for; passes beside each other are each at their own.
+  std::size_t kernel() const { return next_; }
+  void go_to(std::size_t kernel) { next_ = kernel; }
 
  private:
   PlanWriter& writer_;

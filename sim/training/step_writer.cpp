@@ -72,7 +72,24 @@ void hold_for_host(const StrategyContext& context) {
     context.host->hold();
 }
 
-// Its ops are ready with all that stands on the compute lanes.
+}  // namespace
+
+std::vector<OpId> write_layer_kernels(const StrategyContext& context, const LayerWork& layer, PassVerb verb) {
+  hold_for_host(context);
+  switch (verb) {
+    case PassVerb::forward:
+      context.writer.section("forward ", layer.name, Category::forward);
+      return write_kernels(context, layer.forward);
+    case PassVerb::recompute:
+      context.writer.section("recompute ", layer.name, Category::recompute);
+      return write_kernels(context, layer.forward);
+    case PassVerb::backward:
+      break;
+  }
+  context.writer.section("backward ", layer.name, Category::backward);
+  return write_kernels(context, layer.backward);
+}
+
 std::vector<OpId> begin_exchange(const StrategyContext& context, const ExchangeWork& work) {
   return write_collective(context,
                           {.name = work.name,
@@ -86,6 +103,8 @@ std::vector<OpId> begin_exchange(const StrategyContext& context, const ExchangeW
 void end_exchange(const StrategyContext& context, const ExchangeWork& work, std::span<const OpId> done) {
   write_wait_for(context, work.name, done);
 }
+
+namespace {
 
 using Begun = std::vector<std::vector<OpId>>;  // by exchange
 
@@ -113,12 +132,10 @@ std::vector<OpId> last_of(const StrategyContext& context, bool has_exchanges, st
 }
 
 std::vector<OpId> write_forward_kernels(const StrategyContext& context, const LayerWork& layer,
-                                        std::string_view verb, Category category) {
+                                        PassVerb verb) {
   const LayerExchangeWork& exchanges = layer.exchanges;
   const Begun before = begin_exchanges(context, exchanges.before_forward);
-  hold_for_host(context);
-  context.writer.section(verb, layer.name, category);
-  std::vector<OpId> kernels = write_kernels(context, layer.forward);
+  std::vector<OpId> kernels = write_layer_kernels(context, layer, verb);
   end_exchanges(context, exchanges.before_forward, before);
   end_exchanges(context, exchanges.after_forward, begin_exchanges(context, exchanges.after_forward));
   return kernels;
@@ -127,7 +144,7 @@ std::vector<OpId> write_forward_kernels(const StrategyContext& context, const La
 }  // namespace
 
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer) {
-  std::vector<OpId> kernels = write_forward_kernels(context, layer, "forward ", Category::forward);
+  std::vector<OpId> kernels = write_forward_kernels(context, layer, PassVerb::forward);
   allocate_at_start(context, MemoryCategory::activations, layer.kept, kernels);
   const bool has_exchanges =
       !layer.exchanges.before_forward.empty() || !layer.exchanges.after_forward.empty();
@@ -150,7 +167,7 @@ void write_recomputed(const StrategyContext& context, const LayerWork& layer) {
   for (const std::uint32_t index : layer.recomputed) {
     const LayerWork& again = context.job.layers[index];
     allocate_at_start(context, MemoryCategory::activations, again.activations - again.kept,
-                      write_forward_kernels(context, again, "recompute ", Category::recompute));
+                      write_forward_kernels(context, again, PassVerb::recompute));
   }
 }
 
@@ -163,9 +180,7 @@ bool has_backward_exchanges(const LayerExchangeWork& exchanges) {
 std::vector<OpId> write_input_gradient(const StrategyContext& context, const LayerWork& layer) {
   write_recomputed(context, layer);
   const Begun before = begin_exchanges(context, layer.exchanges.before_backward);
-  hold_for_host(context);
-  context.writer.section("backward ", layer.name, Category::backward);
-  std::vector<OpId> kernels = write_kernels(context, layer.backward);
+  std::vector<OpId> kernels = write_layer_kernels(context, layer, PassVerb::backward);
   hold_during(context, layer.backward_workspace, kernels);
   end_exchanges(context, layer.exchanges.before_backward, before);
   return kernels;
@@ -235,10 +250,16 @@ void write_partial_optimizer(const StrategyContext& context, std::int64_t parts)
               write_kernels(context, work));
 }
 
-void write_partial_update(const StrategyContext& context, const ProcessGroup& holders) {
-  write_clipping(context, divided_up(gradient_bytes(context.job), holders.members()), &holders);
-  write_partial_optimizer(context, holders.members());
+namespace {
+
+void add_up_norms(const StrategyContext& context, const ProcessGroup& group) {
+  const std::vector<OpId> summed = write_collective(
+      context, {.name = "sum of norms", .payload = Payload::other, .bytes = Bytes{4}, .group = &group},
+      write_mark(context));
+  write_wait(context, "wait for the norm", summed);
 }
+
+}  // namespace
 
 void write_clipping(const StrategyContext& context, Bytes own, const ProcessGroup* holders) {
   if (!context.job.training.gradient_clipping)
@@ -247,12 +268,13 @@ void write_clipping(const StrategyContext& context, Bytes own, const ProcessGrou
   write_kernels(
       context,
       {.work_class = WorkClass::vector, .is_model_work = false, .bytes = own.count(), .launches = 2});
-  if (holders == nullptr)
-    return;
-  const std::vector<OpId> summed = write_collective(
-      context, {.name = "sum of norms", .payload = Payload::other, .bytes = Bytes{4}, .group = holders},
-      write_mark(context));
-  write_wait(context, "wait for the norm", summed);
+  for (const ProcessGroup* group : {holders, context.subgroup(name_of(ParallelAxis::tensor))})
+    if (group != nullptr)
+      add_up_norms(context, *group);
+}
+
+void write_partial_clipping(const StrategyContext& context, const ProcessGroup& holders) {
+  write_clipping(context, divided_up(gradient_bytes(context.job), holders.members()), &holders);
 }
 
 std::vector<OpId> write_delays(const StrategyContext& context, Duration duration, std::vector<OpId> after) {

@@ -19,6 +19,13 @@ namespace lockstep {
 // Runs the same kernel on the compute lane of every representative, each after its own `after`.
 std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork& work,
                                 std::span<const OpId> after = {});
+enum class PassVerb : std::uint8_t { forward, recompute, backward };
+// A layer's own kernels, once the host has issued them.
+std::vector<OpId> write_layer_kernels(const StrategyContext& context, const LayerWork& layer, PassVerb verb);
+// Its ops are ready with all that stands on the compute lanes; ended, these wait for it.
+std::vector<OpId> begin_exchange(const StrategyContext& context, const ExchangeWork& work);
+void end_exchange(const StrategyContext& context, const ExchangeWork& work, std::span<const OpId> done);
+
 // A layer's forward and what is kept of it for its backward.
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer);
 // Every micro-batch begins with this: it holds the compute lanes until their batches are there.
@@ -36,11 +43,11 @@ void write_partial_sums(const StrategyContext& context);
 void write_optimizer(const StrategyContext& context);
 // The optimizer on one of `parts` equal parts of the parameters.
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts);
-// Clipping and optimizer where each of `holders` has an equal part of gradients and states.
-void write_partial_update(const StrategyContext& context, const ProcessGroup& holders);
-// The norm of all gradients, where they are to be clipped: a pass over the `own` ones of each rank, and the
-// sum over `holders`, the ranks that hold the others (null: each rank has all of them).
+// The norm of gradients, where they are to be clipped: a pass over the `own` ones of each rank, and the sum over
+// `holders`, the ranks that hold the others (null: each rank has all of them), and over the tensor group.
 void write_clipping(const StrategyContext& context, Bytes own, const ProcessGroup* holders = nullptr);
+// Where each of `holders` has an equal part of them.
+void write_partial_clipping(const StrategyContext& context, const ProcessGroup& holders);
 // The same on streams of their own beside the compute lanes, once `after` has ended.
 std::vector<OpId> write_side_kernels(const StrategyContext& context, const KernelWork& work,
                                      std::span<const OpId> after);

@@ -8,8 +8,11 @@ bool Synchroniser::reduces_every_micro_batch() const {
   return lockstep::reduces_every_micro_batch(job_.training);
 }
 
-void Synchroniser::update() {
+void Synchroniser::clip() {
   write_clipping(context_, gradient_bytes(job_));
+}
+
+void Synchroniser::update() {
   write_optimizer(context_);
 }
 

@@ -10,7 +10,7 @@
 //            schedule's.
 // Invariant: begin; then of each micro-batch pre_forward and post_forward of every layer, and later
 //            pre_backward and post_backward of every layer. Of a reduced one gradient_ready once a gradient,
-//            between those two of its layer, and finish when all are there; update after everything. A law
+//            between those two of its layer, and finish when all are there; clip and update after everything. A law
 //            holds every strategy's schedule to it.
 // Cost:      a virtual call a layer and pass while a plan is written, none while it runs.
 // Reference: the hooks of torch's FSDP (pre_forward, post_forward, pre_backward, post_backward, where a unit
@@ -50,7 +50,8 @@ class Synchroniser {
   // `done`: the backward of its layer.
   virtual void gradient_ready(std::uint32_t /*gradient*/, const std::vector<OpId>& /*done*/) {}
   virtual void finish() {}
-  // Clips the gradients and steps the optimizer.
+  // Finds the norm of the gradients that the group reduces, where they are to be clipped by it.
+  virtual void clip();
   virtual void update();
 
  protected:

@@ -61,10 +61,13 @@ TEST_CASE("Degrees of one are plain data parallelism to the picosecond") {
 }
 
 // Of the first stage, whose passes reach from the begin of an iteration to its end.
-double bubble_of(std::int64_t stages, std::int64_t micro_batches, const Json& schedule) {
+double bubble_of(std::int64_t stages, std::int64_t micro_batches, const Json& schedule,
+                 const std::string& backward = "20 ms") {
   Json training{{"strategy", "pp"}, {"micro_batch", 1}, {"gradient_accumulation", micro_batches}};
   training.update(schedule);
-  const Report report = report_of(equal_layers(stages, training));
+  Json given = equal_layers(stages, training);
+  for (Json& layer : given["model"]["layers"]) layer["backward_time"] = backward;
+  const Report report = report_of(given);
   return share(report.breakdown.pipeline_bubble + report.breakdown.exposed_communication, report.iteration);
 }
 
@@ -81,6 +84,55 @@ TEST_CASE("GPipe and 1F1B idle p - 1 of m + p - 1, interleaved ones a part of th
           CHECK(std::abs(bubble_of(p, m, {{"virtual_stages", v}}) -
                          static_cast<double>(p - 1) / static_cast<double>(v * m + p - 1)) < messages);
     }
+}
+
+// A stated backward has no half for the weights: with F = B the formula's (p / 2 - 1) (F&B + B - 3 W) are so many times
+// 3 F, beside the 2 F of every micro-batch.
+TEST_CASE("DualPipe idles 3 (p / 2 - 1) of 2 m + 3 (p / 2 - 1) where backward takes as long as forward") {
+  constexpr double messages = 1e-3;
+  for (const std::int64_t p : {2, 4, 8})
+    for (const std::int64_t m : {2 * p, 4 * p}) {
+      INFO(p, " stages, ", m, " micro-batches");
+      const auto idle = static_cast<double>(3 * (p / 2 - 1));
+      const double expected = idle / (static_cast<double>(2 * m) + idle);
+      CHECK(std::abs(bubble_of(p, m, {{"pipeline_schedule", "dualpipe"}}, "10 ms") - expected) < messages);
+    }
+}
+
+// A stage's tensor group sums up after every half of a block; a pass alone waits for that.
+TEST_CASE("What one of two joined passes waits for hides behind the other") {
+  const auto exposed = [](const char* schedule) {
+    const Report report = report_of(transformer("dgx_a100_80gb", 1,
+                                                {{"strategy", "ddp"},
+                                                 {"pipeline_parallel", 2},
+                                                 {"tensor_parallel", 4},
+                                                 {"tensor_parallel_overlap", "none"},
+                                                 {"micro_batch", 4},
+                                                 {"gradient_accumulation", 16},
+                                                 {"pipeline_schedule", schedule}}));
+    return share(report.breakdown.exposed_communication, report.iteration);
+  };
+  // Of 16 micro-batches 13 forwards are joined with a backward.
+  CHECK(exposed("dualpipe") < exposed("zb_h1") * 0.8);
+}
+
+// Two copies of the model, which two stages share as they share two parts; each holds what both directions need.
+TEST_CASE("DualPipe holds parameters twice, and p + 1 micro-batches of activations where 1F1B holds p") {
+  const auto memory = [](const char* schedule) {
+    return report_of(transformer("dgx_a100_80gb", 1,
+                                 {{"strategy", "ddp"},
+                                  {"pipeline_parallel", 4},
+                                  {"tensor_parallel", 2},
+                                  {"micro_batch", 1},
+                                  {"gradient_accumulation", 16},
+                                  {"pipeline_schedule", schedule}}))
+        .memory.peak;
+  };
+  const MemoryUse both = memory("dualpipe");
+  const MemoryUse one = memory("1f1b");
+  CHECK(both.parameters > one.parameters);
+  CHECK(both.parameters <= one.parameters * 2);
+  CHECK(both.activations * 4 <= one.activations * 5);
 }
 
 // Gradients of the last micro-batch of each chunk, as the passes of a stage find them.
@@ -158,6 +210,10 @@ std::vector<Json> layouts() {
   add(1, 2, 2, {{"context_parallel_kind", "ring"}});
   add(2, 1, 4, {{"context_parallel_kind", "all_gather"}});
   add(1, 1, 2, {{"context_parallel_kind", "ulysses"}});
+  add(1, 1, 4, {{"context_parallel_kind", "rotate_all_gather"}});
+  add(2, 1, 2, {{"context_parallel_kind", "rotate_all_to_all"}, {"strategy", "fsdp"}});
+  add(2, 2, 1, {{"pipeline_schedule", "dualpipe"}});
+  add(1, 2, 1, {{"pipeline_schedule", "dualpipe"}, {"strategy", "zero1"}, {"gradient_clipping", true}});
   add(2, 1, 1, {{"strategy", "fsdp"}});
   add(1, 2, 1, {{"strategy", "zero2"}});
   add(1, 2, 1, {{"strategy", "zero1"}, {"virtual_stages", 2}, {"reduce_bucket_size", 1'000'000}});
@@ -279,6 +335,15 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
   Json with_batch = transformer("dgx_a100_80gb", 2, {{"strategy", "ddp"}, {"tensor_parallel", 2}});
   with_batch["model"]["batch_per_gpu"] = 4;
   CHECK(problem_of(with_batch).find("training.micro_batch") != std::string::npos);
+  Json with_loaders = transformer("dgx_a100_80gb", 1,
+                                  {{"strategy", "ddp"},
+                                   {"pipeline_parallel", 4},
+                                   {"pipeline_schedule", "dualpipe"},
+                                   {"micro_batch", 1},
+                                   {"gradient_accumulation", 8}});
+  CHECK(problem_of(with_loaders).empty());
+  with_loaders["input"] = {{"workers", 2}};
+  CHECK(problem_of(with_loaders).find("loaders of the last stage are not modelled") != std::string::npos);
   refused({{"strategy", "ddp"},
            {"tensor_parallel", 2},
            {"micro_batch", 1},

@@ -123,8 +123,11 @@ TEST_CASE("An iteration begins once, is updated once, and nothing is told before
   for_every_strategy([](const Iteration&, const RecordingSynchroniser& recording) {
     const std::vector<ScheduleCall>& calls = recording.calls();
     CHECK(calls.front().told == Told::begin);
+    REQUIRE(calls.size() > 2);
+    CHECK(calls[calls.size() - 2].told == Told::clip);
     CHECK(calls.back().told == Told::update);
     CHECK(count(calls, Told::begin) == 1);
+    CHECK(count(calls, Told::clip) == 1);
     CHECK(count(calls, Told::update) == 1);
   });
 }

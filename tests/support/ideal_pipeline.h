@@ -64,9 +64,13 @@ class IdealPipeline {
     for (bool has_moved = true; has_moved;) {
       has_moved = false;
       for (std::size_t stage = 0; stage < passes.size(); ++stage)
-        for (; next[stage] < passes[stage].size(); ++next[stage], has_moved = true)
-          if (!run_pass(passes[stage][next[stage]], stage, spans[stage]))
+        while (next[stage] < passes[stage].size()) {
+          const std::vector<Pass> joined = joined_from(passes[stage], next[stage]);
+          if (!run_joined(joined, stage, spans[stage]))
             break;
+          next[stage] += joined.size();
+          has_moved = true;
+        }
     }
     for (std::size_t stage = 0; stage < passes.size(); ++stage)
       if (next[stage] < passes[stage].size())
@@ -84,31 +88,47 @@ class IdealPipeline {
     return kind == PassKind::backward_weights ? Done::backward_weights : Done::backward_input;
   }
 
+  static std::vector<Pass> joined_from(const std::vector<Pass>& passes, std::size_t first) {
+    std::vector<Pass> joined{passes[first]};
+    while (joined.back().joins_next) joined.push_back(passes[first + joined.size()]);
+    return joined;
+  }
+
   std::vector<Key> needs(Done done, std::int64_t micro, std::int64_t part) const {
+    const std::int64_t of_copy = shape_.parts() / schedule_.copies;
     if (done == Done::backward_weights)
       return {{Done::backward_input, micro, part}};
     if (done == Done::forward)
-      return part == 0 ? std::vector<Key>{} : std::vector<Key>{{Done::forward, micro, part - 1}};
+      return part % of_copy == 0 ? std::vector<Key>{} : std::vector<Key>{{Done::forward, micro, part - 1}};
     std::vector<Key> needed{{Done::forward, micro, part}};
-    if (part + 1 < shape_.parts())
+    if (part % of_copy + 1 < of_copy)
       needed.push_back({Done::backward_input, micro, part + 1});
     return needed;
   }
 
-  bool run_pass(const Pass& pass, std::size_t stage, StageSpan& span) {
-    const std::int64_t part = schedule_.part(shape_, static_cast<std::int64_t>(stage), pass.chunk);
+  // Joined passes begin once each of them could, but for what they make themselves; all end together.
+  bool run_joined(const std::vector<Pass>& joined, std::size_t stage, StageSpan& span) {
     std::int64_t start = span.end;
-    for (const Key& needed : needs(done_by(pass.kind), pass.micro_batch, part)) {
-      const auto found = end_of_.find(needed);
-      if (found == end_of_.end())
-        return false;
-      start = std::max(start, found->second);
+    std::int64_t takes = 0;
+    std::vector<Key> made;
+    for (const Pass& pass : joined) {
+      const std::int64_t part = schedule_.part(shape_, static_cast<std::int64_t>(stage), pass.chunk);
+      for (const Key& needed : needs(done_by(pass.kind), pass.micro_batch, part)) {
+        if (std::find(made.begin(), made.end(), needed) != made.end())
+          continue;
+        const auto found = end_of_.find(needed);
+        if (found == end_of_.end())
+          return false;
+        start = std::max(start, found->second);
+      }
+      made.push_back({done_by(pass.kind), pass.micro_batch, part});
+      takes += times_.of(pass.kind);
     }
     if (span.busy == 0)
       span.begin = start;
-    span.end = start + times_.of(pass.kind);
-    span.busy += times_.of(pass.kind);
-    end_of_[{done_by(pass.kind), pass.micro_batch, part}] = span.end;
+    span.end = start + takes;
+    span.busy += takes;
+    for (const Key& key : made) end_of_[key] = span.end;
     return true;
   }
 

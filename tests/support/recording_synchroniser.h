@@ -18,6 +18,7 @@ enum class Told : std::uint8_t {
   post_backward,
   gradient_ready,
   finish,
+  clip,
   update
 };
 
@@ -47,6 +48,8 @@ inline std::string text_of(const ScheduleCall& call) {
       return "g" + index;
     case Told::finish:
       return "finish";
+    case Told::clip:
+      return "clip";
     case Told::update:
       break;
   }
@@ -88,6 +91,10 @@ class RecordingSynchroniser : public Synchroniser {
   void finish() override {
     keep({.told = Told::finish});
     told_.finish();
+  }
+  void clip() override {
+    keep({.told = Told::clip});
+    told_.clip();
   }
   void update() override {
     keep({.told = Told::update});

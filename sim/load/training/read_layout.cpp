@@ -260,7 +260,7 @@ std::optional<StageBalance> read_balance(const JsonReader& stated) {
 
 // By part, as stated.
 void read_stage_blocks(const JsonReader& stated, std::int64_t blocks, Layout& layout) {
-  const std::int64_t parts = layout.pipeline * layout.chunks;
+  const std::int64_t parts = parts_of_model(layout);
   std::int64_t sum = 0;
   for (const JsonReader& count : stated.elements()) {
     layout.stage_blocks.push_back(count.integer(1, million));
@@ -282,24 +282,25 @@ void report_pipeline(const JsonReader& json, const std::string& problem) {
 }
 
 void check_parts(const JsonReader& json, const TrainingFacts& facts, std::int64_t blocks, Layout& layout) {
-  if (layout.pipeline * layout.chunks <= blocks)
+  const std::int64_t parts = parts_of_model(layout);
+  if (parts <= blocks)
     return;
+  const std::int64_t of_stage = parts / layout.pipeline;
   const std::int64_t others = layout.degrees.tensor * layout.degrees.context;
   const std::int64_t nearest =
-      nearest_divisor(facts.ranks() / others, std::max<std::int64_t>(blocks / layout.chunks, 1));
-  const std::string of_each = layout.chunks == 1 ? "" : fmt::format(" of {} parts each", layout.chunks);
+      nearest_divisor(facts.ranks() / others, std::max<std::int64_t>(blocks / of_stage, 1));
+  const std::string of_each = of_stage == 1 ? "" : fmt::format(" of {} parts each", of_stage);
   report_pipeline(
       json, fmt::format("found {} stages{}, but the model has {} layers to deal; nearest that works: {} "
                         "stages{}",
                         layout.pipeline, of_each, blocks, nearest,
-                        layout.chunks > 1 && nearest * layout.chunks > blocks ? " of one part" : ""));
+                        of_stage > 1 && nearest * of_stage > blocks ? " of one part" : ""));
   layout.pipeline = nearest;
   layout.chunks = 1;
 }
 
 std::optional<StageBalance> read_stages(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
-  const std::int64_t blocks =
-      facts.model == nullptr ? layout.pipeline * layout.chunks : most_parts(*facts.model);
+  const std::int64_t blocks = facts.model == nullptr ? parts_of_model(layout) : most_parts(*facts.model);
   std::optional<StageBalance> balance;
   if (const auto stated = json.optional("stage_layers")) {
     if (stated->is_string())

@@ -112,11 +112,13 @@ class CandidateLister {
     if (shape.pipeline == 1)
       return add_orders(shape);
     for (const std::string& name : Registry<PipelineSchedule>::names()) {
-      const std::int64_t chunks = pipeline_schedule_named(name).chunks.least;
+      const PipelineSchedule& schedule = pipeline_schedule_named(name);
+      const std::int64_t chunks = schedule.chunks.least;
       const PipelineShape pipeline{
           .stages = shape.pipeline, .chunks = chunks, .micro_batches = shape.micro_batches};
-      if (name == "gpipe" || pipeline.parts() > blocks_ || !problems_of_shape(name, pipeline).empty() ||
-          !is_had(name) || (chunks > 1 && reduces_every_micro_batch(base_.training)))
+      if (name == "gpipe" || schedule.parts_of_model(pipeline) > blocks_ ||
+          !problems_of_shape(name, pipeline).empty() || !is_had(name) ||
+          (chunks > 1 && reduces_every_micro_batch(base_.training)))
         continue;
       shape.schedule = name;
       shape.virtual_stages = chunks;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "sim/base/check.h"
 
@@ -37,13 +38,13 @@ class FreePipeline {
   bool run_what_is_ready() {
     bool has_run = false;
     for (std::size_t stage = 0; stage < passes_.size(); ++stage)
-      while (next_[stage] < passes_[stage].size() && run_pass(stage, passes_[stage][next_[stage]])) {
-        ++next_[stage];
-        has_run = true;
-      }
+      while (next_[stage] < passes_[stage].size() && run_joined(stage)) has_run = true;
     return has_run;
   }
 
+  std::int64_t part_of(std::size_t stage, const Pass& pass) const {
+    return schedule_.part(shape_, static_cast<std::int64_t>(stage), pass.chunk);
+  }
   End& end_of(std::vector<End>& ends, std::int64_t part, const Pass& pass) const {
     return ends[static_cast<std::size_t>(part * shape_.micro_batches + pass.micro_batch)];
   }
@@ -51,26 +52,39 @@ class FreePipeline {
   // When what the pass waits for is there; none: it has not run yet.
   End ready(const Pass& pass, std::int64_t part) {
     if (pass.kind == PassKind::forward)
-      return part == 0 ? Duration::zero() : end_of(forward_ends_, part - 1, pass);
-    const bool waits_for_own = pass.kind == PassKind::backward_weights || part + 1 == shape_.parts();
+      return schedule_.begins_model(shape_, part) ? Duration::zero() : end_of(forward_ends_, part - 1, pass);
+    const bool waits_for_own = pass.kind == PassKind::backward_weights || schedule_.ends_model(shape_, part);
     return waits_for_own ? Duration::zero() : end_of(backward_ends_, part + 1, pass);
   }
 
-  bool run_pass(std::size_t stage, const Pass& pass) {
-    const std::int64_t part = schedule_.part(shape_, static_cast<std::int64_t>(stage), pass.chunk);
-    const End needed = ready(pass, part);
-    if (!needed)
-      return false;
+  // The next pass of the stage and those that are joined with it.
+  bool run_joined(std::size_t stage) {
+    const std::size_t end = end_of_joined(passes_[stage], next_[stage]);
+    const std::span joined = std::span(passes_[stage]).subspan(next_[stage], end - next_[stage]);
     FreeSpan& span = spans_[stage];
-    const Duration time = times_[stage][static_cast<std::size_t>(pass.chunk)].of(pass.kind);
-    const Duration start = std::max(span.end, *needed);
+    Duration start = span.end;
+    for (const Pass& pass : joined) {
+      const End needed = ready(pass, part_of(stage, pass));
+      if (!needed)
+        return false;
+      start = std::max(start, *needed);
+    }
     if (next_[stage] == 0)
       span.begin = start;
-    span.end = start + time;
-    span.busy += time;
-    if (pass.kind != PassKind::backward_weights)
-      end_of(pass.kind == PassKind::forward ? forward_ends_ : backward_ends_, part, pass) = span.end;
+    span.end = start;
+    for (const Pass& pass : joined) {
+      const Duration time = times_[stage][static_cast<std::size_t>(pass.chunk)].of(pass.kind);
+      span.end += time;
+      span.busy += time;
+    }
+    for (const Pass& pass : joined) hand_on(pass, part_of(stage, pass), span.end);
+    next_[stage] = end;
     return true;
+  }
+
+  void hand_on(const Pass& pass, std::int64_t part, Duration at) {
+    if (pass.kind != PassKind::backward_weights)
+      end_of(pass.kind == PassKind::forward ? forward_ends_ : backward_ends_, part, pass) = at;
   }
 
   const PipelineSchedule& schedule_;

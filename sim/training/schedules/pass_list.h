@@ -22,6 +22,8 @@ class PassList {
 
   void add(PassKind kind, std::int64_t chunk = 0);
   void add_times(std::int64_t times, PassKind kind, std::int64_t chunk = 0);
+  // The pass that was added last belongs to the next.
+  void join_next() { passes_.back().joins_next = true; }
   std::vector<Pass> passes() && { return std::move(passes_); }
 
  private:

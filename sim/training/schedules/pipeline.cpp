@@ -1,9 +1,13 @@
 #include "sim/training/schedules/pipeline.h"
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sim/base/check.h"
+#include "sim/training/memory.h"
 
 namespace lockstep {
 namespace {
@@ -65,7 +69,12 @@ class PipelineWriter {
     }
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
       LOCKSTEP_CHECK(next_[stage] == orders_[stage].size(), "a schedule waits for nothing that never comes");
-    exchange_tied_gradient();
+    if (schedule_.copies > 1)
+      exchange_copies();
+    else
+      exchange_tied_gradient();
+    for (StagePasses& stage : passes_) stage.clip();
+    add_up_norms();
     for (StagePasses& stage : passes_) stage.update();
   }
 
@@ -85,52 +94,75 @@ class PipelineWriter {
     bool has_written = false;
     for (std::int64_t stage = 0; stage < shape_.stages; ++stage) {
       const auto index = static_cast<std::size_t>(stage);
-      while (next_[index] < orders_[index].size() && is_ready(stage, orders_[index][next_[index]])) {
-        write_pass(stage, orders_[index][next_[index]]);
-        ++next_[index];
+      while (next_[index] < orders_[index].size() && are_ready(stage, joined(index))) {
+        write_joined(stage, joined(index));
+        next_[index] += joined(index).size();
         has_written = true;
       }
     }
     return has_written;
   }
 
+  // The next pass of a stage and those that belong to it.
+  std::span<const Pass> joined(std::size_t stage) const {
+    const std::size_t first = next_[stage];
+    return std::span(orders_[stage]).subspan(first, end_of_joined(orders_[stage], first) - first);
+  }
+
+  bool are_ready(std::int64_t stage, std::span<const Pass> passes) const {
+    return std::all_of(passes.begin(), passes.end(), [&](const Pass& pass) { return is_ready(stage, pass); });
+  }
+
   bool is_ready(std::int64_t stage, const Pass& pass) const {
     const std::int64_t part = schedule_.part(shape_, stage, pass.chunk);
     if (is_forward(pass))
-      return part == 0 || activations_.is_written(part - 1, pass.micro_batch);
-    return pass.kind == PassKind::backward_weights || part + 1 == shape_.parts() ||
+      return schedule_.begins_model(shape_, part) || activations_.is_written(part - 1, pass.micro_batch);
+    return pass.kind == PassKind::backward_weights || schedule_.ends_model(shape_, part) ||
            gradients_.is_written(part + 1, pass.micro_batch);
   }
 
-  void write_pass(std::int64_t number, const Pass& pass) {
+  // One pass hands on what it has made as soon as that is there, joined ones when all are done.
+  void write_joined(std::int64_t number, std::span<const Pass> passes) {
     StagePasses& stage = passes_[static_cast<std::size_t>(number)];
-    const std::int64_t part = schedule_.part(shape_, number, pass.chunk);
+    for (const Pass& pass : passes) wait_for_input(stage, schedule_.part(shape_, number, pass.chunk), pass);
+    std::vector<OpId> done;
+    if (passes.size() > 1 && is_forward(passes.front()))
+      stage.write_beside(passes.front(), passes.subspan(1));
+    else
+      for (const Pass& pass : passes) done = write_pass(stage, pass);
+    if (passes.size() > 1)
+      done = stage.mark();
+    for (const Pass& pass : passes) hand_on(schedule_.part(shape_, number, pass.chunk), pass, done);
+  }
+
+  void wait_for_input(StagePasses& stage, std::int64_t part, const Pass& pass) {
+    if (is_forward(pass) && schedule_.begins_model(shape_, part))
+      stage.take_batch();
+    else if (is_forward(pass))
+      stage.wait_for("wait for activations", activations_.arrived(part - 1, pass.micro_batch));
+    else if (pass.kind != PassKind::backward_weights && !schedule_.ends_model(shape_, part))
+      stage.wait_for("wait for gradients", gradients_.arrived(part + 1, pass.micro_batch));
+  }
+
+  // Returns what a neighbour waits for.
+  static std::vector<OpId> write_pass(StagePasses& stage, const Pass& pass) {
     switch (pass.kind) {
       case PassKind::forward:
-        return write_forward_pass(stage, part, pass);
+        return stage.write_forward_pass(pass);
       case PassKind::backward:
       case PassKind::backward_input:
-        return write_backward_pass(stage, part, pass);
+        return stage.write_backward_pass(pass);
       case PassKind::backward_weights:
-        return stage.write_weights_pass(pass);
+        break;
     }
+    stage.write_weights_pass(pass);
+    return {};
   }
 
-  void write_forward_pass(StagePasses& stage, std::int64_t part, const Pass& pass) {
-    if (part == 0)
-      stage.take_batch();
-    else
-      stage.wait_for("wait for activations", activations_.arrived(part - 1, pass.micro_batch));
-    const std::vector<OpId> done = stage.write_forward_pass(pass);
-    if (part + 1 < shape_.parts())
+  void hand_on(std::int64_t part, const Pass& pass, const std::vector<OpId>& done) {
+    if (is_forward(pass) && !schedule_.ends_model(shape_, part))
       hand_on({.part = part, .to = part + 1, .micro_batch = pass.micro_batch}, done);
-  }
-
-  void write_backward_pass(StagePasses& stage, std::int64_t part, const Pass& pass) {
-    if (part + 1 < shape_.parts())
-      stage.wait_for("wait for gradients", gradients_.arrived(part + 1, pass.micro_batch));
-    const std::vector<OpId> done = stage.write_backward_pass(pass);
-    if (part > 0)
+    if (!is_forward(pass) && pass.kind != PassKind::backward_weights && !schedule_.begins_model(shape_, part))
       hand_on({.part = part, .to = part - 1, .micro_batch = pass.micro_batch}, done);
   }
 
@@ -161,21 +193,54 @@ class PipelineWriter {
                                   done));
   }
 
+  // No stage clips its gradients before it knows the norm of all.
+  void add_up_norms() {
+    if (!stage_at(0).context->job.training.gradient_clipping || shape_.stages == 1)
+      return;
+    std::vector<std::vector<OpId>> found;
+    for (StagePasses& stage : passes_) found.push_back(stage.mark());
+    const std::vector<std::vector<OpId>> sums = messages_.add_up("sum of norms", Bytes{4}, found);
+    for (std::size_t stage = 0; stage < passes_.size(); ++stage)
+      passes_[stage].wait_for("wait for the norm", sums[stage]);
+  }
+
   // The first and the last stage have the same weights, and add up what each found: an all-reduce of two.
   void exchange_tied_gradient() {
     const PipelineStage& first = stages_.front();
-    const PipelineStage& last = stages_.back();
     const auto& tied = first.context->job.stage->tied;
-    if (!tied || stages_.size() == 1)
-      return;
-    const Bytes bytes = first.context->job.gradients[*tied].bytes;
-    const std::int64_t end = shape_.stages - 1;
-    const std::vector<OpId> there =
-        messages_.send({"tied gradient", 0, end, bytes, first.forward_sends}, passes_.front().mark());
+    if (tied && stages_.size() > 1)
+      add_up({"tied gradient", 0, shape_.stages - 1}, first.context->job.gradients[*tied].bytes);
+  }
+
+  // Stages s and p - 1 - s hold the same parts, each for its own micro-batches.
+  void exchange_copies() {
+    for (std::int64_t stage = 0; stage < shape_.stages / 2; ++stage)
+      add_up({"gradients of the other copy", stage, shape_.stages - 1 - stage},
+             reduced_gradients(*stage_at(stage).context));
+  }
+
+  // What the other ranks of the group leave to a rank, which is what it updates.
+  static Bytes reduced_gradients(const StrategyContext& context) {
+    const std::int64_t parts = memory_shares(context.job, context.group.members()).states;
+    return divided_up(gradient_bytes(context.job), std::max<std::int64_t>(parts, 1));
+  }
+
+  struct Pair {
+    std::string_view what;
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+  };
+
+  void add_up(const Pair& pair, Bytes bytes) {
+    StagePasses& first = passes_[static_cast<std::size_t>(pair.first)];
+    StagePasses& last = passes_[static_cast<std::size_t>(pair.last)];
+    const std::string name(pair.what);
+    const std::vector<OpId> there = messages_.send(
+        {name, pair.first, pair.last, bytes, stage_at(pair.first).forward_sends}, first.mark());
     const std::vector<OpId> back =
-        messages_.send({"tied gradient", end, 0, bytes, last.backward_sends}, passes_.back().mark());
-    passes_.front().wait_for("wait for the tied gradient", back);
-    passes_.back().wait_for("wait for the tied gradient", there);
+        messages_.send({name, pair.last, pair.first, bytes, stage_at(pair.last).backward_sends}, last.mark());
+    first.wait_for("wait for the " + name, back);
+    last.wait_for("wait for the " + name, there);
   }
 
   const PipelineSchedule& schedule_;

@@ -85,6 +85,15 @@ std::int64_t part_in_turn(const PipelineShape& shape, std::int64_t stage, std::i
   return chunk * shape.stages + stage;
 }
 
+std::int64_t part_in_v(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) {
+  return chunk == 0 ? stage : shape.parts() - 1 - stage;
+}
+
+std::size_t end_of_joined(std::span<const Pass> passes, std::size_t first) {
+  while (passes[first].joins_next) ++first;
+  return first + 1;
+}
+
 const PipelineSchedule& pipeline_schedule_named(std::string_view name) {
   const PipelineSchedule* schedule = Registry<PipelineSchedule>::find(name);
   LOCKSTEP_CHECK(schedule != nullptr, "load accepts only schedules that are registered");

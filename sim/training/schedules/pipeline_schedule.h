@@ -9,7 +9,9 @@
 //            no bytes and no links. A rank holds one part of the model or several, its chunks. Whoever runs
 //            the passes keeps three rules: a part's forward waits for the forward of the part before, its
 //            backward (or backward_input) for that of the part behind and for its own forward, and
-//            backward_weights for its own backward_input.
+//            backward_weights for its own backward_input. Passes that are joined begin once all that they
+//            wait for is there, and hand on when all are done. Where there are two copies of the model, each
+//            takes half of the micro-batches.
 // Invariant: of every micro-batch each stage runs each chunk forward once and backward once, whole or in
 //            halves; a chunk takes micro-batches in ascending order in every kind of pass, so that the last
 //            micro-batch's gradients are the last. Every shape without problems runs through under the rules.
@@ -40,8 +42,9 @@ enum class PassKind : std::uint8_t {
 
 struct Pass {
   PassKind kind = PassKind::forward;
-  std::int64_t micro_batch = 0;
+  std::int64_t micro_batch = 0;  // of those that its chunk takes
   std::int64_t chunk = 0;
+  bool joins_next = false;  // the pass after it belongs to it
 
   friend bool operator==(const Pass&, const Pass&) = default;
 };
@@ -51,7 +54,7 @@ struct PipelineShape {
   std::int64_t chunks = 1;  // parts of the model a rank holds, its virtual stages
   std::int64_t micro_batches = 1;
 
-  std::int64_t parts() const { return stages * chunks; }
+  std::int64_t parts() const { return stages * chunks; }  // of all copies
 };
 
 struct ChunkRange {
@@ -70,8 +73,9 @@ struct ShapeProblem {
   std::string text;
 };
 
-// The model's parts are dealt to the stages in turn, chunk after chunk.
+// The model's parts are dealt to the stages in turn, chunk after chunk; or down the stages and up again.
 std::int64_t part_in_turn(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
+std::int64_t part_in_v(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
 
 struct PipelineSchedule {
   // Of a shape without problems, in the order in which the stage's compute lane runs them.
@@ -80,11 +84,24 @@ struct PipelineSchedule {
   std::string source;
   ChunkRange chunks = {};
   bool splits_backward = false;
-  // Which part of the model a chunk is, counted in forward order.
+  std::int64_t copies = 1;  // of the model, each of which all stages hold together
+  // Which part a chunk is, counted in forward order, copy after copy.
   std::int64_t (*part)(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) = part_in_turn;
   // What the schedule asks beyond positive counts and its range of chunks. Null: nothing.
   std::vector<ShapeProblem> (*problems)(const PipelineShape& shape) = nullptr;
+
+  std::int64_t parts_of_model(const PipelineShape& shape) const { return shape.parts() / copies; }
+  // Whether micro-batches enter, or leave, the model with the part of this number.
+  bool begins_model(const PipelineShape& shape, std::int64_t number) const {
+    return number % parts_of_model(shape) == 0;
+  }
+  bool ends_model(const PipelineShape& shape, std::int64_t number) const {
+    return (number + 1) % parts_of_model(shape) == 0;
+  }
 };
+
+// Behind the last of the passes that are joined with the one at `first`.
+std::size_t end_of_joined(std::span<const Pass> passes, std::size_t first);
 
 // Of a name that load has accepted.
 const PipelineSchedule& pipeline_schedule_named(std::string_view name);

@@ -42,6 +42,7 @@ void write_plain_schedule(const StrategyContext& context, Synchroniser& synchron
     write_backward_pass(context, synchroniser, micro);
   }
   write_partial_sums(context);
+  synchroniser.clip();
   synchroniser.update();
 }
 

@@ -1,6 +1,10 @@
 #include "sim/training/schedules/stage_passes.h"
 
+#include <array>
+
 #include "sim/base/check.h"
+#include "sim/training/host_lane.h"
+#include "sim/training/pausing_layer.h"
 #include "sim/training/step_writer.h"
 
 namespace lockstep {
@@ -82,6 +86,10 @@ std::vector<OpId> StagePasses::write_backward_pass(const Pass& pass) {
 
 void StagePasses::write_weights_pass(const Pass& pass) {
   const CohortScope scope = enter();
+  write_weights_of(pass);
+}
+
+void StagePasses::write_weights_of(const Pass& pass) {
   const MicroBatch micro = micro_batch_of(pass);
   const LayerRange& layers = layers_of(pass);
   write_pass_begin(context_);
@@ -90,14 +98,72 @@ void StagePasses::write_weights_pass(const Pass& pass) {
   end_backward(micro);
 }
 
+Pausing StagePasses::pausing_forward_pass(const Pass& pass) {
+  const MicroBatch micro = micro_batch_of(pass);
+  const LayerRange& layers = layers_of(pass);
+  write_pass_begin(context_);
+  for (std::size_t layer = layers.first; layer < layers.last; ++layer) {
+    std::vector<OpId> done;
+    synchroniser_.pre_forward(micro, layer);
+    Pausing written = pausing_forward(context_, context_.job.layers[layer], done);
+    while (written.resume()) co_await pause();
+    synchroniser_.post_forward(micro, layer, done);
+  }
+}
+
+Pausing StagePasses::pausing_backwards(std::span<const Pass> passes) {
+  for (const Pass& pass : passes) {
+    if (pass.kind == PassKind::backward_weights) {
+      write_weights_of(pass);
+      continue;
+    }
+    const MicroBatch micro = micro_batch_of(pass);
+    const LayerRange& layers = layers_of(pass);
+    write_pass_begin(context_);
+    for (std::size_t layer = layers.last; layer-- > layers.first;) {
+      std::vector<OpId> done;
+      synchroniser_.pre_backward(micro, layer);
+      Pausing written = pausing_backward_input(context_, context_.job.layers[layer], done);
+      while (written.resume()) co_await pause();
+    }
+  }
+}
+
+// The host issues the kernels of the forward first.
+void StagePasses::write_beside(const Pass& forward, std::span<const Pass> backwards) {
+  const CohortScope scope = enter();
+  const LayerRange& layers = layers_of(forward);
+  const std::size_t first = context_.host != nullptr ? context_.host->kernel() : 0;
+  std::array<std::size_t, 2> kernel{first, first + layers.last - layers.first};
+  std::array<Pausing, 2> passes{pausing_forward_pass(forward), pausing_backwards(backwards)};
+  std::array<bool, 2> goes_on{true, true};
+  while (goes_on[0] || goes_on[1])
+    for (std::size_t one = 0; one < passes.size(); ++one) {
+      if (!goes_on[one])
+        continue;
+      if (context_.host != nullptr)
+        context_.host->go_to(kernel[one]);
+      goes_on[one] = passes[one].resume();
+      if (context_.host != nullptr)
+        kernel[one] = context_.host->kernel();
+    }
+  if (context_.host != nullptr)
+    context_.host->go_to(kernel[1]);
+}
+
 std::vector<OpId> StagePasses::mark() {
   const CohortScope scope = enter();
   return write_mark(context_);
 }
 
-void StagePasses::update() {
+void StagePasses::clip() {
   const CohortScope scope = enter();
   write_partial_sums(context_);
+  synchroniser_.clip();
+}
+
+void StagePasses::update() {
+  const CohortScope scope = enter();
   synchroniser_.update();
 }
 

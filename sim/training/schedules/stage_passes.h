@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/plan/cohort.h"
+#include "sim/training/pausing.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/synchroniser.h"
 
@@ -45,15 +46,22 @@ class StagePasses {
   std::vector<OpId> write_forward_pass(const Pass& pass);
   std::vector<OpId> write_backward_pass(const Pass& pass);  // whole, or by the input alone
   void write_weights_pass(const Pass& pass);
+  // A forward beside a backward by input, and the backward by weights behind that: wherever one would wait for an
+  // exchange the other goes on.
+  void write_beside(const Pass& forward, std::span<const Pass> backwards);
 
   // When all that stands on its compute lanes has ended.
   std::vector<OpId> mark();
+  void clip();
   void update();
 
  private:
   CohortScope enter() const { return {context_.writer, stage_.cohort}; }
   MicroBatch micro_batch_of(const Pass& pass) const;
   const LayerRange& layers_of(const Pass& pass) const;
+  Pausing pausing_forward_pass(const Pass& pass);
+  Pausing pausing_backwards(std::span<const Pass> passes);
+  void write_weights_of(const Pass& pass);
   void hear_of_gradients(const MicroBatch& micro, std::size_t layer, const std::vector<OpId>& done);
   void end_backward(const MicroBatch& micro);
 

@@ -23,10 +23,6 @@ namespace {
 constexpr std::int64_t down = 0;
 constexpr std::int64_t up = 1;
 
-std::int64_t part_in_v(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) {
-  return chunk == down ? stage : shape.parts() - 1 - stage;
-}
-
 void add_backward(PassList& list, std::int64_t chunk) {
   list.add(PassKind::backward_input, chunk);
   list.add(PassKind::backward_weights, chunk);

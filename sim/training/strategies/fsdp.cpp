@@ -80,10 +80,11 @@ class ShardedUnits : public Synchroniser {
       leave_backward(root_unit, micro.is_reduced);
   }
 
-  void update() override {
+  void clip() override {
     reduction_.wait_for_all();
-    write_partial_update(context_, shards_.holders());
+    write_partial_clipping(context_, shards_.holders());
   }
+  void update() override { write_partial_optimizer(context_, shards_.holders().members()); }
 
  private:
   std::uint32_t unit_of(std::size_t layer) const { return units_.unit_of_layer[layer]; }

@@ -95,9 +95,12 @@ class PartitionedParameters : public Synchroniser {
   }
   void finish() override { reduction_.finish(); }
 
-  void update() override {
+  void clip() override {
     release_used();
-    write_partial_update(context_, context_.group);
+    write_partial_clipping(context_, context_.group);
+  }
+  void update() override {
+    write_partial_optimizer(context_, context_.group.members());
     gather_persistent();
   }
 

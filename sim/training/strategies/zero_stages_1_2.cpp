@@ -44,7 +44,8 @@ class PartitionedOptimizer : public Synchroniser {
     reduction_.add(gradient, done);
   }
   void finish() override { reduction_.finish(); }
-  void update() override { write_partial_update(context_, context_.group); }
+  void clip() override { write_partial_clipping(context_, context_.group); }
+  void update() override { write_partial_optimizer(context_, context_.group.members()); }
 
  private:
   // The pieces of the weights that the step before has updated; empty where nobody is to wait for them alone.

@@ -85,7 +85,7 @@ std::vector<std::string> keys_of(const std::vector<ShapeProblem>& problems) {
 
 TEST_CASE("The schedules go by the names of the frameworks and papers, and each tells its source") {
   CHECK(Registry<PipelineSchedule>::names() ==
-        std::vector<std::string>{"1f1b", "gpipe", "interleaved", "zb_h1", "zb_h2", "zb_v"});
+        std::vector<std::string>{"1f1b", "dualpipe", "gpipe", "interleaved", "zb_h1", "zb_h2", "zb_v"});
   for (const auto& [name, schedule] : Registry<PipelineSchedule>::all()) {
     INFO(name);
     CHECK(!schedule.description.empty());
@@ -93,7 +93,8 @@ TEST_CASE("The schedules go by the names of the frameworks and papers, and each 
   }
 }
 
-TEST_CASE("Every stage runs each of its chunks once forward and once backward with every micro-batch") {
+TEST_CASE(
+    "Every stage runs each of its chunks once forward and once backward with every micro-batch of its copy") {
   for_every_schedule([](const PipelineSchedule& schedule, const PipelineShape& shape) {
     const std::vector<PassKind> kinds =
         schedule.splits_backward
@@ -102,7 +103,7 @@ TEST_CASE("Every stage runs each of its chunks once forward and once backward wi
     using Key = std::tuple<PassKind, std::int64_t, std::int64_t>;
     std::set<Key> wanted;
     for (const PassKind kind : kinds)
-      for (std::int64_t micro = 0; micro < shape.micro_batches; ++micro)
+      for (std::int64_t micro = 0; micro < shape.micro_batches / schedule.copies; ++micro)
         for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) wanted.insert({kind, micro, chunk});
     for (const std::vector<Pass>& passes : passes_by_stage(schedule, shape)) {
       std::set<Key> found;
@@ -135,7 +136,7 @@ TEST_CASE("No stages wait for one another for ever, whatever their passes take")
       const auto spans = IdealPipeline(schedule, shape, times).run(passes_by_stage(schedule, shape));
       REQUIRE(spans.has_value());
       for (const StageSpan& span : *spans)
-        CHECK(span.busy == shape.micro_batches * shape.chunks * times.micro_batch());
+        CHECK(span.busy == shape.micro_batches / schedule.copies * shape.chunks * times.micro_batch());
     }
   });
 }
@@ -236,6 +237,16 @@ TEST_CASE("ZB-V comes back to the rank it began on") {
   CHECK(order_of("zb_v", shape, 1) == "F0 F0' F1 F1' b0' w0' F2 b0 w0 F2' b1' w1' b1 b2' b2 w1 w2' w2");
 }
 
+// Four stages, eight micro-batches, four from each end; the repository's steps by hand: stage 0 is next to the middle's
+// stage 1. An apostrophe: the direction that ends here.
+TEST_CASE("DualPipe runs forwards of one direction with backwards of the other") {
+  const PipelineShape shape{.stages = 4, .chunks = 2, .micro_batches = 8};
+  CHECK(order_of("dualpipe", shape, 0) ==
+        "F0 F1 F2 F0' b0' w0' F1' F3 b1' w1' F2' b0 w0 b2' w2' F3' b1 w1 b3' w3' b2 w2 b3 w3");
+  CHECK(order_of("dualpipe", shape, 1) ==
+        "F0 F0' F1 F1' F2 b0' w0' F2' b0 w0 F3 b1' w1' F3' b1 w1 b2' w2' b2 w2 b3' b3 w3' w3");
+}
+
 // ---- bubbles ----
 
 // Share of the span that is idle, told without a division: idle (m + p - 1) = (p - 1) span.
@@ -318,6 +329,29 @@ TEST_CASE(
     }
 }
 
+// DeepSeek-V3 Technical Report, table 2: (PP / 2 - 1) (F&B + B - 3 W), B the whole backward; a pair takes as long as
+// its two passes where messages cost nothing. The formula lets a stage of the ramp wait for forwards as long as for
+// backwards by input, so that it holds where both are alike.
+TEST_CASE("DualPipe idles (p/2-1)(F&B+B-3W) if forward takes as long as backward by input") {
+  for (const std::int64_t p : {2, 4, 6, 8, 16})
+    for (const std::int64_t m : {2 * p, 2 * p + 2, 4 * p + 6})
+      for (const PassTimes& times : {alike, PassTimes{2, 2, 1}, PassTimes{5, 5, 2}, PassTimes{1, 1, 0}}) {
+        INFO("p ", p, " m ", m, " F ", times.forward, " W ", times.backward_weights);
+        const std::int64_t pair = times.forward + times.backward();
+        CHECK(idle_of("dualpipe", {p, 2, m}, times) ==
+              (p / 2 - 1) * (pair + times.backward() - 3 * times.backward_weights));
+      }
+}
+
+TEST_CASE("DualPipe is the same from both ends") {
+  const PipelineShape shape{.stages = 8, .chunks = 2, .micro_batches = 20};
+  for (std::int64_t stage = 0; stage < 4; ++stage) {
+    std::vector<Pass> other = pipeline_schedule_named("dualpipe").passes(shape, 7 - stage);
+    for (Pass& pass : other) pass.chunk = 1 - pass.chunk;
+    CHECK(pipeline_schedule_named("dualpipe").passes(shape, stage) == other);
+  }
+}
+
 // Stage s can begin after s passes, and each then works without a pause: a parallelogram. Nothing is hidden
 // in "no bubble": from the first pass of all to the last, p - 1 passes more than a stage's work go by.
 TEST_CASE("Where no stage idles, stage s begins and ends s passes after the first") {
@@ -374,6 +408,14 @@ TEST_CASE("ZB-V holds two halves for each micro-batch that 1F1B holds on its fir
     }
 }
 
+// Table 2 of the report: PP + 1 micro-batches' parts.
+TEST_CASE("On every stage DualPipe holds p + 1 micro-batches' parts") {
+  for (const std::int64_t p : {2, 4, 8})
+    for (const std::int64_t m : {2 * p, 4 * p})
+      for (std::int64_t stage = 0; stage < p; ++stage)
+        CHECK(most_in_flight(pipeline_schedule_named("dualpipe").passes({p, 2, m}, stage)) == p + 1);
+}
+
 // p - s micro-batches wait for their backward by input, s more for that by weights alone.
 TEST_CASE("What only waits for its weights counts as what they need") {
   const KeptActivations kept{.by_forward = Bytes{34}, .for_weights = Bytes{10}};
@@ -407,6 +449,22 @@ TEST_CASE("A group of interleaved micro-batches that is not full is refused, wit
   CHECK(too_few[0].text.ends_with("full: 4 would do"));
 }
 
+TEST_CASE(
+    "DualPipe refuses an odd number of stages, and micro-batches that are odd or too few for both ends") {
+  const auto text = [](const PipelineShape& shape, std::string_view key) {
+    const std::vector<ShapeProblem> problems = problems_of_shape("dualpipe", shape);
+    REQUIRE(keys_of(problems) == std::vector<std::string>{std::string(key)});
+    return problems[0].text;
+  };
+  CHECK(text({3, 2, 8}, "pipeline_parallel") ==
+        "dualpipe has two halves of stages; 3 are not even: 2 or 4 would do");
+  const std::string wanted =
+      "dualpipe takes an even number of micro-batches, two or more for each of 4 stages; found ";
+  CHECK(text({4, 2, 6}, "gradient_accumulation") == wanted + "6: 8 would do");
+  CHECK(text({4, 2, 9}, "gradient_accumulation") == wanted + "9: 10 would do");
+  CHECK(problems_of_shape("dualpipe", {4, 2, 8}).empty());
+}
+
 TEST_CASE("Each schedule says how many parts a rank holds") {
   const auto text = [](std::string_view name, std::int64_t chunks) {
     const std::vector<ShapeProblem> problems = problems_of_shape(name, {4, chunks, 8});
@@ -414,7 +472,7 @@ TEST_CASE("Each schedule says how many parts a rank holds") {
     return problems[0].text;
   };
   CHECK(text("1f1b", 2) ==
-        "1f1b gives each rank exactly 1 part of the model, not 2 (so many: interleaved, zb_v)");
+        "1f1b gives each rank exactly 1 part of the model, not 2 (so many: dualpipe, interleaved, zb_v)");
   CHECK(text("gpipe", 0) == "gpipe gives each rank exactly 1 part of the model, not 0");
   CHECK(text("zb_v", 3) == "zb_v gives each rank exactly 2 parts of the model, not 3 (so many: interleaved)");
   CHECK(

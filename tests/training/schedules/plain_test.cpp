@@ -84,13 +84,14 @@ const std::string reduced = " b2( b2) b1( g2 g1 b1) b0( g0 b0) finish";
 
 TEST_CASE(
     "Forward goes through the layers, backward from the last, and each gradient is told with its layer's") {
-  CHECK(told<Synchroniser>(three_layers(1)) == "begin" + forward + reduced + " update");
+  CHECK(told<Synchroniser>(three_layers(1)) == "begin" + forward + reduced + " clip update");
 }
 
 TEST_CASE("Gradients are told in the last micro-batch alone, unless each is to be reduced") {
   CHECK(told<Synchroniser>(three_layers(3)) ==
-        "begin" + forward + backward + forward + backward + forward + reduced + " update");
-  CHECK(told<ReducesEvery>(three_layers(2)) == "begin" + forward + reduced + forward + reduced + " update");
+        "begin" + forward + backward + forward + backward + forward + reduced + " clip update");
+  CHECK(told<ReducesEvery>(three_layers(2)) ==
+        "begin" + forward + reduced + forward + reduced + " clip update");
 }
 
 // Three forwards, three backwards and the optimizer, one after another on the one lane.
