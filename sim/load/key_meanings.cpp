@@ -359,8 +359,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"training.context_parallel", "Ranks that share a sequence."},
     {"training.context_parallel_kind",
      "How ranks that share a sequence do attention: keys and values round a ring, gathered, heads dealt by "
-     "all-to-all (ulysses), or as PyTorch's ring, whose blocks come by one gather or by messages "
-     "(rotate_all_gather, rotate_all_to_all)."},
+     "all-to-all (ulysses), or PyTorch's ring (rotate_all_gather, rotate_all_to_all)."},
     {"training.contiguous_gradients",
      "DeepSpeed's option: whether gradients are copied into one buffer as they come."},
     {"training.cycle_time_ms",
