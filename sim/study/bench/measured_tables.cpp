@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
@@ -19,8 +20,19 @@ constexpr std::int64_t kibi = 1024;
 void read_rows(MeasuredTable& table, const CollectiveLog& log) {
   for (const CollectiveLogRow& row : log.rows)
     if (row.size > Bytes{0} && row.time > Duration::zero())
-      table.rows.push_back({row.size, row.time});
+      table.rows.push_back({row.size, row.time, row.line});
   table.skipped_lines = describe_skipped_lines(log);
+}
+
+StatedChoice read_choice(const JsonReader& json) {
+  StatedChoice choice{.from = json.required("from").bytes(),
+                      .to = json.required("to").bytes(),
+                      .algorithm = json.required("algorithm").text(),
+                      .protocol = text_or(json, "protocol", "")};
+  if (choice.from > choice.to)
+    json.problem("expected a range of sizes that ends where it begins or later");
+  json.finish();
+  return choice;
 }
 
 MeasuredTable read_table(const JsonReader& json) {
@@ -41,6 +53,8 @@ MeasuredTable read_table(const JsonReader& json) {
   table.library_version = text_or(json, "library_version", "");
   table.algorithm = text_or(json, "algorithm", "auto");
   table.protocol = text_or(json, "protocol", "auto");
+  if (const auto chosen = json.optional("chosen"))
+    for (const JsonReader& element : chosen->elements()) table.chosen.push_back(read_choice(element));
   text_or(json, "notes", "");
   return table;
 }
@@ -49,6 +63,13 @@ MeasuredTable read_table(const JsonReader& json) {
 
 std::string MeasuredTable::cell() const {
   return fmt::format("{}, {}, {} ranks", group, collective_op_name(op), ranks());
+}
+
+const StatedChoice* MeasuredTable::chosen_for(Bytes size) const {
+  const auto found = std::find_if(chosen.begin(), chosen.end(), [&](const StatedChoice& choice) {
+    return choice.from <= size && size <= choice.to;
+  });
+  return found == chosen.end() ? nullptr : &*found;
 }
 
 std::vector<MeasuredTable> read_measured_tables(const std::string& index_file) {

@@ -11,8 +11,8 @@
 
 #include <array>
 #include <map>
-#include <span>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +24,14 @@ namespace lockstep {
 struct MeasuredRow {
   Bytes size;
   Duration time;
+  std::int64_t line = 0;  // of its file
+};
+
+// What the library chose by itself, as the table's source says.
+struct StatedChoice {
+  Bytes from, to;
+  std::string algorithm;
+  std::string protocol = {};  // empty: not said
 };
 
 struct MeasuredTable {
@@ -41,11 +49,13 @@ struct MeasuredTable {
   std::string library_version = {};  // empty: not known
   std::string algorithm = "auto";
   std::string protocol = "auto";
+  std::vector<StatedChoice> chosen = {};
   std::vector<MeasuredRow> rows = {};
   std::vector<std::string> skipped_lines = {};  // of its file, one sentence each
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
   std::string cell() const;
+  const StatedChoice* chosen_for(Bytes size) const;  // nullptr: not said
 };
 
 // Every table of an index file. Throws ConfigError with every problem.
