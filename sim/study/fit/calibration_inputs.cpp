@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 
@@ -12,6 +13,7 @@
 #include "sim/collectives/nccl_tuner.h"
 #include "sim/study/bench/collective_of_table.h"
 #include "sim/study/bench/collective_table.h"
+#include "sim/study/bench/narrowest_cut.h"
 
 namespace lockstep {
 namespace {
@@ -138,10 +140,10 @@ void complete_version(CollectiveLog& log, const std::string& given) {
 // A machine as far as its tables are concerned.
 struct Machine {
   std::string asked;  // as the user named it
-  std::string name;
-  std::int64_t gpus;
-  std::string gpu;
-  Bandwidth memory_bandwidth;
+  ClusterSpec cluster;
+
+  const std::string& name() const { return cluster.machine.name; }
+  std::int64_t gpus() const { return cluster.machine.gpus; }
 };
 
 Machine find_machine(const CalibrationRequest& request, const ProfileStore& store) {
@@ -150,11 +152,7 @@ Machine find_machine(const CalibrationRequest& request, const ProfileStore& stor
   if (machine.library == LibraryKind::gloo)
     throw ConfigError(fmt::format(
         "--machine: {} runs Gloo, and what is fitted are the protocols of NCCL and RCCL", machine.name));
-  return {.asked = request.machine,
-          .name = machine.name,
-          .gpus = machine.gpus,
-          .gpu = scenario.cluster.gpu.name,
-          .memory_bandwidth = scenario.cluster.gpu.memory_bandwidth};
+  return {.asked = request.machine, .cluster = scenario.cluster};
 }
 
 // "NVIDIA GeForce RTX 3090" is an rtx3090 and "Tesla V100-SXM2-16GB" a v100_sxm2_16gb.
@@ -168,13 +166,13 @@ bool is_named_for(const std::string& printed, const std::string& gpu) {
 
 // No GPU sends faster than it reads its own memory: such times are of a larger unit.
 std::optional<std::string> describe_too_fast(const MeasuredTable& table, const Machine& machine) {
-  const double most = static_cast<double>(machine.memory_bandwidth.count());
+  const double most = static_cast<double>(machine.cluster.gpu.memory_bandwidth.count());
   for (const MeasuredRow& row : table.rows)
     if (const double rate = static_cast<double>(row.size.count()) / row.time.in_seconds();
         most > 0 && rate > most)
       return fmt::format(
           "{} B in {:.4g} us make {:.4g} GB/s, and the memory of a GPU in a {} gives {:.4g} GB/s",
-          row.size.count(), row.time.in_seconds() * 1e6, rate / 1e9, machine.name, most / 1e9);
+          row.size.count(), row.time.in_seconds() * 1e6, rate / 1e9, machine.name(), most / 1e9);
   return std::nullopt;
 }
 
@@ -188,6 +186,34 @@ std::optional<std::string> describe_too_slow(const MeasuredTable& table) {
     return std::nullopt;
   return fmt::format("{} B take {:.4g} us, longer than any network needs", fastest->size.count(),
                      fastest->time.in_seconds() * 1e6);
+}
+
+// Of a time that is printed to three digits.
+constexpr double printed_part = 0.995;
+constexpr std::size_t most_lines_named = 20;
+
+double in_gigabytes(Bytes size, double seconds) {
+  return static_cast<double>(size.count()) / seconds / 1e9;
+}
+
+// What no wire of the machine carries, line by line.
+Strings describe_beyond_wires(const MeasuredTable& table, const Machine& machine, const std::string& place) {
+  ClusterSpec cluster = machine.cluster;
+  cluster.nodes = table.nodes;
+  cluster.gpus_per_node = table.gpus_per_node;
+  Strings sentences;
+  for (const MeasuredRow& row : table.rows) {
+    const double least = narrowest_cut_time(cluster, table.op, row.size).in_seconds();
+    if (const double taken = row.time.in_seconds(); taken < printed_part * least)
+      sentences.push_back(
+          fmt::format("{}:{}: {} B in {:.4g} us make an algbw of {:.4g} GB/s, and {} over the links of {} x "
+                      "{} GPUs of a {} "
+                      "has at most {:.4g} GB/s",
+                      place, row.line, row.size.count(), taken * 1e6, in_gigabytes(row.size, taken),
+                      collective_op_name(table.op), table.nodes, table.gpus_per_node, machine.name(),
+                      in_gigabytes(row.size, least)));
+  }
+  return sentences;
 }
 
 // Gathers tables, notes and problems of one file after the other.
@@ -239,7 +265,7 @@ class Reader {
   }
 
   bool is_of_machine(const MeasuredTable& table) const {
-    return table.machine == machine_.name || table.machine == machine_.asked;
+    return table.machine == machine_.name() || table.machine == machine_.asked;
   }
 
   void note_passed_over(const std::string& file, std::size_t tables, std::string_view why) {
@@ -251,9 +277,9 @@ class Reader {
   void read_log(const std::string& file) {
     CollectiveLog log = read_collective_log(file);
     check_sound(log);
-    if (!log.gpu.empty() && !is_named_for(log.gpu, machine_.gpu))
+    if (!log.gpu.empty() && !is_named_for(log.gpu, machine_.cluster.gpu.name))
       inputs_.notes.push_back(fmt::format("{}: was measured on \"{}\", and a {} has {}", log.file, log.gpu,
-                                          machine_.name, machine_.gpu));
+                                          machine_.name(), machine_.cluster.gpu.name));
     complete_collective(log, op_);
     complete_ranks(log, request_.facts);
     complete_collective_by_ratio(log);
@@ -299,9 +325,20 @@ class Reader {
   }
 
   void check_units(const MeasuredTable& table, const std::string& place) {
-    for (const auto& sentence : {describe_too_fast(table, machine_), describe_too_slow(table)})
+    const std::array wrong{describe_too_fast(table, machine_), describe_too_slow(table)};
+    for (const auto& sentence : wrong)
       if (sentence)
         doubt(place, *sentence + "; expected times in microseconds and sizes in bytes");
+    if (!wrong.front())
+      check_wires(table, place);
+  }
+
+  void check_wires(const MeasuredTable& table, const std::string& place) {
+    const Strings sentences = describe_beyond_wires(table, machine_, place);
+    for (std::size_t i = 0; i < std::min(sentences.size(), most_lines_named); ++i) doubt(sentences[i]);
+    if (sentences.size() > most_lines_named)
+      doubt(place,
+            fmt::format("{} more lines are faster than the links", sentences.size() - most_lines_named));
   }
 
   void doubt(const std::string& place, const std::string& sentence) { doubt(place + ": " + sentence); }
@@ -317,9 +354,9 @@ class Reader {
   void add(MeasuredTable table, const std::string& place) {
     check_version(place, table.library_version);
     check_protocol(place, table.protocol);
-    if (table.gpus_per_node > machine_.gpus)
+    if (table.gpus_per_node > machine_.gpus())
       throw ConfigError(fmt::format("{}: found {} GPUs on each node, and a {} has {}", place,
-                                    table.gpus_per_node, machine_.name, machine_.gpus));
+                                    table.gpus_per_node, machine_.name(), machine_.gpus()));
     if (table.ranks() < 2)
       throw ConfigError(fmt::format("{}: found one rank, which communicates with nobody", place));
     check_units(table, place);
@@ -345,7 +382,7 @@ class Reader {
     if (rows < fewest_rows)
       problems_.push_back(
           fmt::format("{}: found {} rows in all of {}, expected at least {} to fit to, as -b 8 -e 1G gives",
-                      where, rows, machine_.name, fewest_rows));
+                      where, rows, machine_.name(), fewest_rows));
     if (size_class(largest) != SizeClass::large)
       problems_.push_back(
           fmt::format("{}: found no row of 1 MiB and more (the largest is {}): bandwidth shows "
@@ -354,12 +391,13 @@ class Reader {
   }
 
   std::string describe_absence() const {
-    const std::string text = fmt::format("{}: found no table of {}", place_of(request_.files), machine_.name);
+    const std::string text =
+        fmt::format("{}: found no table of {}", place_of(request_.files), machine_.name());
     const bool knows_profile = request_.profile.empty() || profiles_.contains(request_.profile);
     if (machines_.empty() || (!profiles_.empty() && knows_profile))
       return text + " that can be fitted";
     if (profiles_.empty())
-      return fmt::format("{}; {}", text, describe_choices(machine_.name, list_of(machines_)));
+      return fmt::format("{}; {}", text, describe_choices(machine_.name(), list_of(machines_)));
     return fmt::format("{} and profile {}; {}", text, request_.profile,
                        describe_choices(request_.profile, list_of(profiles_)));
   }
@@ -397,9 +435,9 @@ CalibrationInputs read_calibration_inputs(const CalibrationRequest& request, con
   Reader reader(request, machine);
   for (const std::string& file : request.files) reader.read(file);
   CalibrationInputs inputs = std::move(reader).finish();
-  inputs.machine = machine.name;
+  inputs.machine = machine.name();
   inputs.holds_nothing_out = request.holds_nothing_out;
-  inputs.profile = request.profile.empty() ? machine.name : request.profile;
+  inputs.profile = request.profile.empty() ? machine.name() : request.profile;
   for (MeasuredTable& table : inputs.tables) table.profile = inputs.profile;
   return inputs;
 }

@@ -191,6 +191,20 @@ TEST_CASE("times in another unit are refused with what they would mean") {
   CHECK(read(request).tables.size() == 1);
 }
 
+// A V100 of a DGX-1 has six NVLinks of 25 GB/s and PCIe 3 beside them: 8 MiB in 20 us are 419 GB/s, which its memory
+// could read but its links not carry. Between two ranks an all-reduce moves its size once.
+TEST_CASE("lines that are faster than the links are named one by one") {
+  const Folder folder;
+  const std::string file = folder.write("a.log", log_text() + "8388608,20\n16777216,400\n33554432,80\n");
+  CalibrationRequest request = request_of(file);
+  const std::string refusal = refusal_of(request);
+  testing::check_says(refusal, {file + ":26: 8388608 B in 20 us", "419.4 GB/s", "1 x 2 GPUs of a dgx1_v100",
+                                file + ":28: 33554432 B", "--accept-broken"});
+  CHECK(refusal.find(":27:") == std::string::npos);
+  request.accepts_broken_runs = true;
+  CHECK(read(request).tables.front().rows.size() == 23);
+}
+
 TEST_CASE("a file that is given twice is refused, however it is spelled") {
   const Folder folder;
   const std::string file = folder.write("a.csv", csv_rows());
