@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <numeric>
 
 namespace lockstep {
@@ -35,8 +34,7 @@ class ExchangeWriter {
 
  private:
   TrafficId traffic_of(std::size_t round) {
-    return writer_.traffic(
-        exchange_.rounds[round], [&] { return exchange_.traffic(request_, round); });
+    return writer_.traffic(exchange_.rounds[round], [&] { return exchange_.traffic(request_, round); });
   }
 
   void write_round(const std::vector<Flow>& messages) {
@@ -101,11 +99,6 @@ std::vector<std::uint32_t> channels_beside(const Communicator& world, std::uint3
     std::iota(channels.begin(), channels.end(), local * rings / world.gpus_per_node);
   }
   return channels;
-}
-
-std::int64_t least_channels_of_message(const Communicator& world) {
-  const std::uint32_t all = std::bit_ceil(std::max(world.channels(), 1u));
-  return std::bit_floor(std::max(all / world.ranks(), 1u));
 }
 
 Duration time_alone(const Communicator& world, Bytes message) {

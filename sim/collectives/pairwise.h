@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/collectives/collective_frame.h"
+#include "sim/plan/message_channels.h"
 
 namespace lockstep {
 
@@ -39,10 +40,6 @@ std::uint32_t channels_per_gpu(const Communicator& world);
 // Those channels: of the rings that enter the node at that GPU, whose NICs are beside it; a GPU where too few
 // do is dealt its share of all rings.
 std::vector<std::uint32_t> channels_beside(const Communicator& world, std::uint32_t local);
-
-// Over how many channels each message is split from the start: NCCL uses all of them for all peers together (a power of
-// two a peer; NVIDIA/nccl src/enqueue.cc, nChannelsMin).
-std::int64_t least_channels_of_message(const Communicator& world);
 
 // How long a message would take if no more channels joined those it starts on.
 Duration time_alone(const Communicator& world, Bytes message);

@@ -12,6 +12,7 @@
 #include "sim/network/hamilton.h"
 #include "sim/network/planning.h"
 #include "sim/network/routing.h"
+#include "sim/plan/message_channels.h"
 
 namespace lockstep {
 namespace {
@@ -355,6 +356,23 @@ Duration channel_start_of(const Calibration& calibration, std::int64_t library_v
                                                                : calibration.shared_channel_start;
 }
 
+// Until NCCL 2.8 one channel moves a message between a pair alone, and another joins for every four steps of the buffer,
+// 2 MiB (NVIDIA/nccl src/group.cc, ncclGroupEnd of 2.7): the channels that later share it from the start have together
+// what one has, for no longer than those bytes take.
+PeerFacts peer_facts(const PeerCost& cost, std::int64_t library_version, const Communicator& world) {
+  PeerFacts facts{.start = cost.start,
+                  .channel_bandwidth = cost.channel_bandwidth.value_or(Bandwidth{0}),
+                  .ramp = cost.ramp};
+  constexpr std::int64_t first_split = 20'800;
+  if (library_version <= 0 || library_version >= first_split || facts.channel_bandwidth == Bandwidth{0})
+    return facts;
+  constexpr Bytes four_steps{2 * 1024 * 1024};
+  facts.ramp = time_to_move(four_steps, facts.channel_bandwidth);
+  const std::int64_t share = facts.channel_bandwidth.count() / least_channels_of_message(world);
+  facts.channel_bandwidth = Bandwidth{std::max<std::int64_t>(share, 1)};
+  return facts;
+}
+
 Communicator find_communicator(const Topology& topology, const WorldOptions& options, const Seats& seats) {
   const MachineSpec& machine = options.machine;
   const Calibration& calibration = options.calibration;
@@ -390,9 +408,7 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
   world.channel_start = channel_start_of(calibration, options.library_version);
   world.waits_for_cores = calibration.core_wait > Duration::zero();
   world.own_copy_channel_bandwidth = calibration.own_copy_channel_bandwidth.value_or(Bandwidth{0});
-  world.peer = {.start = calibration.peer.start,
-                .channel_bandwidth = calibration.peer.channel_bandwidth.value_or(Bandwidth{0}),
-                .ramp = calibration.peer.ramp};
+  world.peer = peer_facts(calibration.peer, options.library_version, world);
   return world;
 }
 

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "sim/collectives/pairwise.h"
+#include "sim/study/bench/collective_table.h"
 #include "tests/collectives/symbolic_buffers.h"
+#include "tests/support/scenarios.h"
 
 namespace lockstep::direct_test {
 
@@ -147,6 +149,31 @@ TEST_CASE("A message alone on its channel is slow until other channels have join
     CHECK(time(ramped * 1'000) ==
           before + time_to_move(Bytes{ramped * 1'000}, divisible_bandwidth) + switch_hop);
   }
+}
+
+// NCCL 2.7 gives a channel 2 MiB of a message before another joins: up to there one moves all of it, beyond each as much.
+TEST_CASE("Until NCCL 2.8 a message between a pair starts on one channel") {
+  const auto scenario_of = [](const char* version) {
+    return load_collective_setting({.machine = "dgx_a100_80gb", .library_version = version},
+                                   shipped_profiles());
+  };
+  const LoadedScenario old = scenario_of("2.7.8");
+  const LoadedScenario later = scenario_of("2.8.3");
+  const CollectiveBench one_channel(old);
+  const CollectiveBench split(later);
+  const Bandwidth channel = split.world().peer.channel_bandwidth;
+  constexpr Bytes chunk{2 * 1024 * 1024};
+  const auto slack =
+      Duration::nanoseconds(1);  // of a rate that is a share of another, in whole bytes a second
+  const auto is_about = [&](Duration time, Duration expected) {
+    return time >= expected && time <= expected + slack;
+  };
+  CHECK(is_about(time_alone(one_channel.world(), Bytes{100'000}), time_to_move(Bytes{100'000}, channel)));
+  CHECK(time_alone(one_channel.world(), chunk * 16) == time_to_move(chunk, channel));
+  const std::int64_t at_once = least_channels_of_message(split.world());
+  CHECK(at_once > 1);
+  CHECK(time_alone(split.world(), Bytes{100'000}) ==
+        time_to_move(divided_up(Bytes{100'000}, at_once), channel));
 }
 
 // Of a rank's n - 1 messages those to the g (N-1) ranks of other nodes leave by the NIC beside it, and as

@@ -52,7 +52,8 @@ double launches_a_call(const MeasuredTable& table) {
 }
 
 // Releases that choose differently: what a table that does not name its release may have been made with.
-constexpr std::array<std::int64_t, 7> releases{newest_nccl, 22'300, 22'100, 21'800, 21'400, 21'200, 20'800};
+constexpr std::array<std::int64_t, 8> releases{newest_nccl, 22'300, 22'100, 21'800,
+                                               21'400,      21'200, 20'800, 20'700};
 
 // The newest of them that is not newer.
 std::size_t release_index(std::int64_t version_code) {
@@ -66,7 +67,7 @@ std::size_t release_index(std::int64_t version_code) {
 constexpr double clearly_less = 0.9;
 
 // Of these, the ones tried for a whole machine before each group is asked on its own.
-constexpr std::array<std::size_t, 4> tried_first{0, 2, 3, 5};
+constexpr std::array<std::size_t, 5> tried_first{0, 2, 3, 5, 7};
 
 // By group: index into `releases`.
 using Releases = std::vector<std::size_t>;
@@ -231,7 +232,8 @@ struct TableSet::State {
     return predictor.predict(calibration, wanted);
   }
 
-  double residual_of(const AskedPoint& point, Duration device_time, const double* solution, double knee) const {
+  double residual_of(const AskedPoint& point, Duration device_time, const double* solution,
+                     double knee) const {
     const double host = host_launch_us(solution, point.group) * 1e-6 * point.launches;
     const double predicted = std::max(device_time.in_seconds(), host);
     return point.weight * robust(std::log(predicted / point.measured.time.in_seconds()) / knee);
