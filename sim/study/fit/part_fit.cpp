@@ -21,7 +21,7 @@ constexpr double usual_own_weight = 3;
 constexpr double least_own_spread = 0.03;
 // Of Student's t: most machines are near their parts, and a few, whose host is the limit, far.
 constexpr double freedom = 3;
-// Parts of one kind lie so far from their own middle, of what is usually known of it.
+// Parts of one kind lie so far from their own middle, and from what stands in for them, of what is usually known of it.
 constexpr double share_of_spread = 0.5;
 // Keeps what no point tells solvable.
 constexpr double tiny_information = 1e-9;
@@ -51,6 +51,7 @@ PartFit::PartFit(std::span<const MeasuredTable> tables, const ProfileStore& stor
                       .tables = of_profile,
                       .set = TableSet(of_profile, store),
                       .places = {}};
+    for (const std::vector<std::string>& of_part : names) stand_ins_[of_part.front()] = of_part;
     for (const CommunicationConstant* constant : member.set.constants())
       member.places.push_back(place_of(member.parts[static_cast<std::size_t>(constant->part)], *constant));
     members_.push_back(std::move(member));
@@ -91,9 +92,34 @@ const CommunicationConstant* PartFit::constant_of(const PartMember& member, Inde
   return constants_[static_cast<std::size_t>(place)].constant;
 }
 
+// The parts of all machines but those of this name.
+std::set<std::string> PartFit::parts_without(const std::string& machine) const {
+  std::set<std::string> known;
+  for (const PartMember& member : members_)
+    if (member.machine != machine && member.information.size() > 0)
+      known.insert(member.parts.begin(), member.parts.end());
+  return known;
+}
+
+// Where the same constant of what stands in for its part is: the nearest of the `known`. Nothing for one that is known.
+std::optional<Index> PartFit::place_of_stand_in(const Constant& constant,
+                                                const std::set<std::string>& known) const {
+  if (known.contains(constant.part))
+    return std::nullopt;
+  for (const std::string& name : stand_ins_.at(constant.part)) {
+    const auto found = std::find_if(constants_.begin(), constants_.end(), [&](const Constant& other) {
+      return other.part == name && other.constant == constant.constant;
+    });
+    if (known.contains(name) && found != constants_.end())
+      return found - constants_.begin();
+  }
+  return std::nullopt;
+}
+
 // Parts of one kind are alike: what all GPUs have says something of the next. Each constant has a middle of its own, as
-// far from the usual value as that is uncertain, and each part lies about that middle.
-MatrixXd PartFit::usual_precision() const {
+// far from the usual value as that is uncertain; each part lies about that middle, and one that no machine is known to have
+// about what stands in for it.
+MatrixXd PartFit::usual_precision(const std::set<std::string>& known) const {
   std::map<const CommunicationConstant*, std::vector<Index>> alike;
   for (std::size_t i = 0; i < constants_.size(); ++i)
     alike[constants_[i].constant].push_back(static_cast<Index>(i));
@@ -107,13 +133,22 @@ MatrixXd PartFit::usual_precision() const {
     const MatrixXd inverse = covariance.inverse();
     precision(places, places) = inverse;
   }
+  for (std::size_t i = 0; i < constants_.size(); ++i)
+    if (const auto nearest = place_of_stand_in(constants_[i], known)) {
+      const double apart = share_of_spread * constants_[i].constant->spread;
+      const auto at = static_cast<Index>(i);
+      precision(at, at) += 1 / (apart * apart);
+      precision(*nearest, *nearest) += 1 / (apart * apart);
+      precision(at, *nearest) -= 1 / (apart * apart);
+      precision(*nearest, at) -= 1 / (apart * apart);
+    }
   return precision;
 }
 
 // Each machine's message: its points, through a factor of its own of unknown size, to the parts.
 PartFit::Gaussian PartFit::posterior_without(const std::string& machine) const {
   const auto count = static_cast<Index>(constants_.size());
-  MatrixXd precision = usual_precision();
+  MatrixXd precision = usual_precision(parts_without(machine));
   VectorXd pull = VectorXd::Zero(count);  // about the usual values, whose logarithms are zero
   for (const PartMember& member : members_) {
     if (member.machine == machine || member.information.size() == 0)

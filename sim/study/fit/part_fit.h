@@ -6,10 +6,10 @@
 //            none; but machines share parts.
 // Idea:      one model for all tables. A part has constants; a machine's are those of its parts times a small factor of
 //            its own, drawn toward 1; the machine's points see its own. A machine is fitted with what the others say of
-//            its parts as its prior, and tells the parts in turn what its points say (their information, as a Gaussian
-//            about its fit): rounds of that end at the most likely constants of all. How far machines with one part lie
-//            apart is estimated, for each constant, from how far they do (Student's t, since a host that is the limit puts
-//            a few machines far off).
+//            its parts (or of what stands in for one that no other has) as its prior, and tells the parts in turn what
+//            its points say (their information, as a Gaussian about its fit): rounds of that end at the most likely
+//            constants of all. How far machines with one part lie apart is estimated, for each constant, from how far
+//            they do (Student's t, since a host that is the limit puts a few machines far off).
 // Invariant: a machine's points never count for the middle of its own prior; how wide that is they do tell, as one of all
 //            machines and by their weight in Student's t. What a constant's points do not tell stays where the
 //            parts have it; two constants that points cannot tell apart move together, since information is a matrix.
@@ -23,6 +23,8 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,7 +74,10 @@ class PartFit {
   };
 
   Eigen::Index place_of(const std::string& part, const CommunicationConstant& constant);
-  Eigen::MatrixXd usual_precision() const;
+  std::set<std::string> parts_without(const std::string& machine) const;
+  std::optional<Eigen::Index> place_of_stand_in(const Constant& constant,
+                                                const std::set<std::string>& known) const;
+  Eigen::MatrixXd usual_precision(const std::set<std::string>& known) const;
   Gaussian posterior_without(const std::string& machine) const;
   ConstantsPrior prior_of(const PartMember& member, const Gaussian& parts) const;
   const CommunicationConstant* constant_of(const PartMember& member, Eigen::Index i) const;
@@ -83,6 +88,7 @@ class PartFit {
 
   std::vector<PartMember> members_;
   std::vector<Constant> constants_;
+  std::map<std::string, std::vector<std::string>> stand_ins_;  // by part: itself, then the nearest first
   std::map<const CommunicationConstant*, double> own_spread_;  // of machines about their parts
 };
 
