@@ -65,6 +65,24 @@ TEST_CASE("validate tells the error of every measured point of an index and its 
   CHECK(document["points"][5]["measured_busbw_gbs"].get<double>() == doctest::Approx(algbw));
 }
 
+// A table that was forced to ring and Simple, and whose source says so of its smallest size and otherwise of its largest.
+TEST_CASE("what tables say that ran is set against what is chosen here") {
+  const TableFolder tables;
+  json table = table_entry("a", "all_reduce");
+  table.update({{"algorithm", "ring"}, {"protocol", "simple"}});
+  table["chosen"] = {{{"from", "1 KiB"}, {"to", "1 KiB"}, {"algorithm", "ring"}, {"protocol", "simple"}},
+                     {{"from", "2 MiB"}, {"to", "1 GiB"}, {"algorithm", "tree"}}};
+  tables.write_index({table});
+  const json choices = json::parse(run_program(tables.command("--json")).out)["choices"];
+  CHECK(choices["stated"] == 2);
+  CHECK(choices["alike"] == 1);
+  CHECK(choices["tables"] == 1);
+  REQUIRE(choices["different"].size() == 1);
+  CHECK(choices["different"][0]["size_bytes"] == 67108864);
+  check_says(run_program(tables.command()).out,
+             {"of 2 sizes in 1 tables that say what ran, 1 are chosen alike"});
+}
+
 // The first bytes of every PNG (RFC 2083, 3.1). Without matplotlib nothing may appear.
 TEST_CASE("validate --plot draws collectives as a PNG, beside its whole answer") {
   const TableFolder tables;

@@ -69,14 +69,10 @@ void round_algorithm(AlgorithmCost& algorithm) {
 
 using Votes = std::vector<std::pair<double, double>>;
 
-Ratio residual(const Votes& votes, double quantile) {
-  const double found = weighted_quantile(votes, quantile) - 1;
-  return rounded(
-      Ratio::parts_per_million(std::llround(std::clamp(found, lowest_residual, highest_residual) * 1e6)));
-}
-
 ResidualBand band_of(const Votes& votes, Bytes from) {
-  return {.low = residual(votes, 0.1), .high = residual(votes, 0.9), .from = from};
+  return {.low = rounded_residual(weighted_quantile(votes, 0.1) - 1),
+          .high = rounded_residual(weighted_quantile(votes, 0.9) - 1),
+          .from = from};
 }
 
 FittedRange range_of(std::span<const MeasuredTable> tables) {
@@ -173,6 +169,11 @@ std::int64_t to_four_digits(std::int64_t value) {
   std::int64_t unit = 1;
   while (std::abs(value) / unit >= four_digits) unit *= 10;
   return (value + (value < 0 ? -unit : unit) / 2) / unit * unit;
+}
+
+Ratio rounded_residual(double residual) {
+  return rounded(
+      Ratio::parts_per_million(std::llround(std::clamp(residual, lowest_residual, highest_residual) * 1e6)));
 }
 
 std::vector<ResidualBand> residual_bands(std::span<const ErrorSample> samples) {

@@ -29,6 +29,8 @@ struct ErrorSample {
 // A band for each size class, ascending: the weighted 10th and 90th percentile, less one. A class of fewer
 // than 5 samples has the band of all samples. Empty for no samples.
 std::vector<ResidualBand> residual_bands(std::span<const ErrorSample> samples);
+// As a band of a profile states it.
+Ratio rounded_residual(double residual);
 
 // The communication figures to 4 digits; what concerns computing stays as it is.
 Calibration rounded_communication(Calibration calibration);

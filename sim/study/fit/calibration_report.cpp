@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/report/text_table.h"
+#include "sim/study/fit/left_out_bands.h"
 #include "sim/study/fit/parts_prior.h"
 
 namespace lockstep {
@@ -41,16 +42,16 @@ std::vector<ErrorSample> samples_of(std::span<const HeldOutPoint> points, double
 }
 
 void put_residuals(const CalibrationReport& report, ProfileFacts& facts) {
-  constexpr const char* what = "measured over predicted less 1, 10th and 90th percentile by size: ";
   if (report.held_out.empty()) {
     facts.residuals = residual_bands(samples_of(report.points, fit_optimism));
-    facts.residual_source =
-        fmt::format("{}of the points that were fitted, widened by the factor {}, since nothing was held out",
-                    what, fit_optimism);
-  } else {
-    facts.residuals = residual_bands(samples_of(report.held_out, 1));
     facts.residual_source = fmt::format(
-        "{}each cell (group, collective, ranks) predicted by a fit to the others, one vote a cell", what);
+        "measured over predicted less 1, 10th and 90th percentile by size: of the points that were fitted, "
+        "widened by "
+        "the factor {}, since nothing was held out",
+        fit_optimism);
+  } else {
+    facts.residuals = LeftOutBands(residuals_of_cells(report.held_out)).bands_of(facts.name);
+    facts.residual_source = source_of_cell_bands;
   }
 }
 
@@ -217,10 +218,6 @@ CalibrationReport report_of(const TableSet& tables, CommunicationFit fit, const 
   report.calibration = calibration_of_profile(fit, facts);
   report.profile = write_profile(fit, facts);
   return report;
-}
-
-std::vector<ResidualBand> bands_of(std::span<const HeldOutPoint> points) {
-  return residual_bands(samples_of(points, 1));
 }
 
 std::string to_text(const CalibrationReport& report) {

@@ -48,9 +48,6 @@ CalibrationReport calibrate(const CalibrationInputs& inputs, const ProfileStore&
 CalibrationReport report_of(const TableSet& tables, CommunicationFit fit, const CalibrationInputs& inputs,
                             const ConstantsPrior& prior, const ProfileStore& store);
 
-// The bands that such points make, one vote a cell.
-std::vector<ResidualBand> bands_of(std::span<const HeldOutPoint> points);
-
 std::string to_text(const CalibrationReport& report);
 nlohmann::ordered_json to_json(const CalibrationReport& report);  // lockstep.calibration_report/1
 

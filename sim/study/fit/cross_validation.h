@@ -12,6 +12,7 @@
 //            choice is made once, on all of the group's tables; the solver starts from the machine's fit.
 // Cost:      the fit of all parts, once (twice for scales); then a fit a fold of cells or groups, on all cores.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@
 namespace lockstep {
 
 enum class LeaveOut : std::uint8_t { cell, group, scale, machine };
+
+struct ResidualInterval {
+  double low = 0, high = 0;  // of measured over predicted
+  bool holds(double ratio) const { return ratio >= low && ratio <= high; }
+};
 
 struct HeldOutPoint {
   std::string profile;
@@ -34,6 +40,7 @@ struct HeldOutPoint {
   double tuner_s = 0;  // NCCL's own expectation; zero where it has none
   std::string algorithm;
   std::string protocol;
+  std::optional<ResidualInterval> band = {};  // from what was left out like it (left_out_bands.h)
 
   double error() const { return predicted_s / measured.time.in_seconds() - 1; }
 };
@@ -51,7 +58,8 @@ inline constexpr int rounds_of_parts = 6;
 
 // All machines of a fit, each as one is predicted that nobody measured: from its parts, of which the others tell. Its
 // groups' releases are taken as known.
-std::vector<HeldOutPoint> leave_out_machines(const PartFit& parts, std::span<const std::string> profiles = {});
+std::vector<HeldOutPoint> leave_out_machines(const PartFit& parts,
+                                             std::span<const std::string> profiles = {});
 
 // The tables of one machine and stack, each cell predicted by the rest and by the prior; `fit` is of all of them.
 std::vector<HeldOutPoint> leave_out_cells(const std::vector<MeasuredTable>& tables,

@@ -2,22 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 
 #include "sim/load/hardware/machine_parts.h"
+#include "sim/load/hardware/write_calibration.h"
 #include "sim/report/text_table.h"
 #include "sim/study/fit/calibration_report.h"
 #include "sim/study/fit/cross_validation.h"
+#include "sim/study/fit/left_out_bands.h"
 #include "sim/study/fit/part_fit.h"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::ordered_json;
-
-bool has_part(const PartMember& member, const std::string& part) {
-  return std::find(member.parts.begin(), member.parts.end(), part) != member.parts.end();
-}
 
 // What the part's file says of computing, if there is one.
 Calibration computing_of(const std::string& part, const ProfileStore& store) {
@@ -27,26 +25,39 @@ Calibration computing_of(const std::string& part, const ProfileStore& store) {
   return open_named(part, {context, ""}, ProfileKind::part, read_part).computing;
 }
 
-std::vector<HeldOutPoint> points_with(const std::string& part, const PartFit& fit,
-                                      std::span<const HeldOutPoint> points) {
-  std::vector<HeldOutPoint> result;
-  for (const PartMember& member : fit.members())
-    if (has_part(member, part))
-      std::copy_if(points.begin(), points.end(), std::back_inserter(result),
-                   [&](const HeldOutPoint& point) { return point.profile == member.profile; });
-  return result;
+// Machines that share a part are kin.
+std::vector<LeftOutResidual> residuals_of_machines(const PartFit& fit) {
+  const std::vector<HeldOutPoint> points = leave_out_machines(fit);
+  std::vector<LeftOutResidual> residuals = residuals_of(points);
+  std::map<std::string, const PartMember*> members;
+  for (const PartMember& member : fit.members()) members[member.profile] = &member;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const PartMember& member = *members.at(points[i].profile);
+    residuals[i].unit = member.machine;
+    residuals[i].kin.assign(member.parts.begin(), member.parts.end());
+  }
+  return residuals;
 }
 
 std::map<std::string, ordered_json> write_parts(const PartFit& fit, const ProfileStore& store) {
-  const std::vector<HeldOutPoint> left_out = leave_out_machines(fit);
+  const LeftOutBands left_out(residuals_of_machines(fit));
   std::map<std::string, ordered_json> files;
   for (auto& [name, part] : fit.parts()) {
     PartProfile written = part;
-    written.residuals = bands_of(points_with(name, fit, left_out));
+    written.residuals = left_out.bands_of(name);
     written.computing = computing_of(name, store);
     files[name] = write_part(written);
   }
   return files;
+}
+
+// With what other profiles' cells say, where few of its own were left out.
+void put_bands_of_cells(std::span<const HeldOutPoint> points, std::map<std::string, ordered_json>& profiles) {
+  const LeftOutBands bands(residuals_of_cells(points));
+  std::set<std::string> predicted;
+  for (const HeldOutPoint& point : points) predicted.insert(point.profile);
+  for (const std::string& profile : predicted)
+    profiles.at(profile)["residuals"]["communication"] = write_residual_bands(bands.bands_of(profile));
 }
 
 std::string table_of(const PartFit& fit) {
@@ -69,17 +80,20 @@ PartsCalibration calibrate_parts(std::span<const MeasuredTable> tables, const Pa
   PartFit fit(tables, store);
   fit.solve(rounds_of_parts, [&](int round) { tell(fmt::format("round {} of {}", round, rounds_of_parts)); });
   PartsCalibration result{.parts = write_parts(fit, store), .calibrations = {}, .text = table_of(fit)};
+  std::vector<HeldOutPoint> left_out;
   for (const PartMember& member : fit.members()) {
     tell(member.profile);
-    result.calibrations[member.profile] = report_of(member.set, member.fit,
-                                                    {.machine = member.machine,
-                                                     .profile = member.profile,
-                                                     .tables = member.tables,
-                                                     .notes = {},
-                                                     .holds_nothing_out = options.holds_no_cells_out},
-                                                    fit.prior_without(member.machine, member), store)
-                                              .profile;
+    const CalibrationReport report = report_of(member.set, member.fit,
+                                               {.machine = member.machine,
+                                                .profile = member.profile,
+                                                .tables = member.tables,
+                                                .notes = {},
+                                                .holds_nothing_out = options.holds_no_cells_out},
+                                               fit.prior_without(member.machine, member), store);
+    left_out.insert(left_out.end(), report.held_out.begin(), report.held_out.end());
+    result.calibrations[member.profile] = report.profile;
   }
+  put_bands_of_cells(left_out, result.calibrations);
   return result;
 }
 

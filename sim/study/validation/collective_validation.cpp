@@ -13,7 +13,9 @@
 #include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
 #include "sim/base/weighted_quantile.h"
+#include "sim/load/hardware/machine_parts.h"
 #include "sim/study/bench/collective_table.h"
+#include "sim/study/fit/left_out_bands.h"
 
 namespace lockstep {
 namespace {
@@ -235,6 +237,80 @@ double busbw_gbs(const MeasuredTable& table, Bytes size, double seconds) {
          static_cast<double>(factor.denominator);
 }
 
+// What is known of a machine by its parts, of a cell or group by its profile.
+std::vector<std::string> parts_of_table(const MeasuredTable& table, const ProfileStore& store) {
+  const ClusterSpec cluster = load_collective_setting({.machine = table.machine}, store).cluster;
+  std::vector<std::string> parts;
+  for (const std::vector<std::string>& names :
+       parts_of(cluster.machine, cluster.gpu.compute_capability, table.network))
+    parts.push_back(names.front());
+  return parts;
+}
+
+std::vector<LeftOutResidual> residuals_with_parts(const CollectiveValidation& validation,
+                                                  const ProfileStore& store) {
+  std::vector<LeftOutResidual> residuals = residuals_of(validation.points);
+  const TablesById tables = by_id(validation.tables);
+  std::map<std::string, std::vector<std::string>> parts;  // by profile
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
+    const HeldOutPoint& point = validation.points[i];
+    const MeasuredTable& table = *tables.at({point.profile, point.table});
+    const auto [known, is_new] = parts.try_emplace(point.profile);
+    if (is_new)
+      known->second = parts_of_table(table, store);
+    residuals[i].unit = validation.left_out == LeaveOut::machine ? table.machine : point.profile;
+    residuals[i].kin = known->second;
+  }
+  return residuals;
+}
+
+std::vector<LeftOutResidual> residuals_with_profile(const CollectiveValidation& validation) {
+  std::vector<LeftOutResidual> residuals = residuals_of_cells(validation.points);
+  const TablesById tables = by_id(validation.tables);
+  for (std::size_t i = 0; i < residuals.size() && validation.left_out == LeaveOut::group; ++i) {
+    const HeldOutPoint& point = validation.points[i];
+    residuals[i].unit = point.profile + ": " + tables.at({point.profile, point.table})->group;
+  }
+  return residuals;
+}
+
+void put_bands(CollectiveValidation& validation, const ProfileStore& store) {
+  const bool is_of_parts = validation.left_out == LeaveOut::machine || validation.left_out == LeaveOut::scale;
+  const LeftOutBands bands(is_of_parts ? residuals_with_parts(validation, store)
+                                       : residuals_with_profile(validation));
+  const std::vector<std::optional<ResidualInterval>> intervals = bands.intervals();
+  for (std::size_t i = 0; i < intervals.size(); ++i) validation.points[i].band = intervals[i];
+}
+
+bool is_alike(const StatedChoice& stated, const HeldOutPoint& point) {
+  return stated.algorithm == point.algorithm &&
+         (stated.protocol.empty() || stated.protocol == point.protocol);
+}
+
+std::string describe_choices_made(const CollectiveValidation& validation) {
+  const ChoiceShare share = share_of_choices(validation);
+  return share.stated == 0
+             ? ""
+             : fmt::format("# choices: of {} sizes in {} tables that say what ran, {} are chosen alike\n",
+                           share.stated, share.tables, share.alike);
+}
+
+ordered_json choices_json(const CollectiveValidation& validation) {
+  const ChoiceShare share = share_of_choices(validation);
+  ordered_json json{{"stated", share.stated}, {"alike", share.alike}, {"tables", share.tables}};
+  json["different"] = ordered_json::array();
+  const TablesById tables = by_id(validation.tables);
+  for (const HeldOutPoint& point : validation.points) {
+    const StatedChoice* stated = tables.at({point.profile, point.table})->chosen_for(point.measured.size);
+    if (stated != nullptr && !is_alike(*stated, point))
+      json["different"].push_back({{"table", point.table},
+                                   {"size_bytes", point.measured.size.count()},
+                                   {"stated", {stated->algorithm, stated->protocol}},
+                                   {"here", {point.algorithm, point.protocol}}});
+  }
+  return json;
+}
+
 ordered_json to_json(const HeldOutPoint& point, const MeasuredTable& table) {
   const Bytes size = point.measured.size;
   const double measured_s = point.measured.time.in_seconds();
@@ -271,43 +347,44 @@ CollectiveValidation validate_collectives(const CollectiveValidationOptions& opt
     for (std::string& sentence : describe_not_predicted(validation)) problems.push_back(std::move(sentence));
     throw ConfigError(problems);
   }
+  put_bands(validation, store);
   return validation;
 }
 
 BandCoverage band_coverage(std::span<const HeldOutPoint> points, SizeClass size_class) {
   std::map<std::string, std::vector<const HeldOutPoint*>> by_cell;
   for (const HeldOutPoint& point : points)
-    if (point.size_class == size_class)
+    if (point.size_class == size_class && point.band)
       by_cell[point.profile + ": " + point.cell].push_back(&point);
-  std::vector<std::pair<double, double>> held, widths, errors;
-  for (const auto& [cell, inside] : by_cell) {
-    std::vector<std::pair<double, double>> others;
-    for (const auto& [other, theirs] : by_cell)
-      for (const HeldOutPoint* point : theirs)
-        if (other != cell && point->profile == inside.front()->profile)
-          others.emplace_back(1 / (1 + point->error()), 1 / static_cast<double>(theirs.size()));
-    if (others.empty())
-      continue;
-    const double low = weighted_quantile(others, 0.1);
-    const double high = weighted_quantile(others, 0.9);
+  BandCoverage coverage;
+  std::vector<std::pair<double, double>> widths, errors;
+  for (const auto& [cell, inside] : by_cell)
     for (const HeldOutPoint* point : inside) {
       const double weight = 1 / static_cast<double>(inside.size());
-      const double ratio = 1 / (1 + point->error());
-      held.emplace_back(ratio >= low && ratio <= high ? 1 : 0, weight);
-      widths.emplace_back((high - low) / 2, weight);
+      const bool is_held = point->band->holds(1 / (1 + point->error()));
+      coverage.share += is_held ? weight / static_cast<double>(by_cell.size()) : 0;
+      widths.emplace_back((point->band->high - point->band->low) / 2, weight);
       errors.emplace_back(std::abs(point->error()), weight);
     }
-  }
-  BandCoverage coverage;
-  double all = 0;
-  for (const auto& [is_held, weight] : held) {
-    coverage.share += is_held * weight;
-    all += weight;
-  }
-  coverage.share = all > 0 ? coverage.share / all : 0;
   coverage.half_width = weighted_quantile(widths, 0.5);
   coverage.median_error = weighted_quantile(errors, 0.5);
   return coverage;
+}
+
+ChoiceShare share_of_choices(const CollectiveValidation& validation) {
+  const TablesById tables = by_id(validation.tables);
+  ChoiceShare share;
+  std::set<const MeasuredTable*> stating;
+  for (const HeldOutPoint& point : validation.points) {
+    const MeasuredTable* table = tables.at({point.profile, point.table});
+    if (const StatedChoice* stated = table->chosen_for(point.measured.size)) {
+      ++share.stated;
+      share.alike += is_alike(*stated, point) ? 1 : 0;
+      stating.insert(table);
+    }
+  }
+  share.tables = stating.size();
+  return share;
 }
 
 ordered_json to_json(const CollectiveValidation& validation) {
@@ -323,6 +400,7 @@ ordered_json to_json(const CollectiveValidation& validation) {
                                {"nccl_model", to_json(line.tuner)},
                                {"band_holds", line.band.share},
                                {"band_half_width", line.band.half_width}});
+  json["choices"] = choices_json(validation);
   json["not_predicted"] = describe_not_predicted(validation);
   json["tables"] = ordered_json::array();
   for (const MeasuredTable& table : validation.tables) json["tables"].push_back(to_json(table));
@@ -347,6 +425,7 @@ std::string to_text(const CollectiveValidation& validation) {
                         pair(line.ours), pair(line.line), pair(line.tuner),
                         line.band.half_width > 0 ? percent(line.band.share) : "-");
   }
+  text += describe_choices_made(validation);
   for (const std::string& sentence : describe_not_predicted(validation))
     text += fmt::format("# not predicted: {}\n", sentence);
   return text;

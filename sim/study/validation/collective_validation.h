@@ -5,7 +5,8 @@
 // Problem:   one mean hides where a model is good; a fit shown on its own rows shows nothing.
 // Idea:      errors by profile and size class with one vote a cell, either of the shipped profiles on the
 //            tables they were fitted to, or of fits that have not seen what they predict. Beside them two
-//            models without mechanism, and how often the 80 % band made of the other cells' errors holds.
+//            models without mechanism, how often the 80 % band of what was left out alike holds, and how many of the
+//            choices that tables state are made here.
 // Invariant: fitted and held-out errors never share a table; what its own source calls unhealthy stays out.
 // Cost:      as shipped: a second; held out: a fit a fold (minutes for all shipped tables).
 
@@ -36,13 +37,21 @@ struct CollectiveValidationOptions {
 CollectiveValidation validate_collectives(const CollectiveValidationOptions& options,
                                           const ProfileStore& store);
 
-// How often the band of the profile's other cells holds a point, and half its width over the median error.
+// How often the points' bands hold them, and half their width beside the median error.
 struct BandCoverage {
   double share = 0;
   double half_width = 0;
   double median_error = 0;
 };
 BandCoverage band_coverage(std::span<const HeldOutPoint> points, SizeClass size_class);
+
+// Of the points whose table says which algorithm (and protocol) ran: what is chosen here.
+struct ChoiceShare {
+  std::size_t stated = 0;
+  std::size_t alike = 0;
+  std::size_t tables = 0;
+};
+ChoiceShare share_of_choices(const CollectiveValidation& validation);
 
 nlohmann::ordered_json to_json(const CollectiveValidation& validation);
 std::string to_text(const CollectiveValidation& validation);
