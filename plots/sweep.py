@@ -111,6 +111,45 @@ class Sweep:
 
 # ---- what was measured ----
 
+MEASURED = tuple(f"measured.{key}" for key in ("iteration_time_s", "iteration_time_p10_s", "iteration_time_p90_s"))
+
+
+class MeasuredCells:
+    """What the table itself says was measured of its rows."""
+
+    def __init__(self, sweep, name):
+        self.sweep, self.name = sweep, name
+        self.rows = [row for row in sweep.rows if number(row.get(MEASURED[0]) or "") is not None]
+
+    def points_of(self, rows):
+        points = []
+        for row in rows:
+            middle, *ends = (number(row[key] or "") for key in MEASURED)
+            points.append((self.sweep.places[self.sweep.label(row)], middle, *(middle if end is None else end for end in ends)))
+        return points
+
+    def draw(self, axes, members, scale):
+        own = [row for rows in members.values() for row in rows if row in self.rows]
+        if own:
+            draw_points(axes, self.points_of(own), scale)
+
+    def extremes(self):
+        return [value for point in self.points_of(self.rows) for value in point[1:]]
+
+    def legend(self):
+        has_ends = any(number(row[MEASURED[1]] or "") is not None for row in self.rows)
+        by = f": {style.shortened(self.name)}" if self.name else ""
+        return f"measured{by}" + (" (median, 10th to 90th percentile)" if has_ends else "")
+
+
+def draw_points(axes, points, scale):
+    places, middle, low, high = zip(*sorted(points))
+    bars = [[max(0, (at - end) * sign) / scale for at, end in zip(middle, ends)]
+            for ends, sign in ((low, 1), (high, -1))]
+    axes.errorbar(places, [value / scale for value in middle], yerr=bars, linestyle="none", marker="o", zorder=5,
+                  color=style.INK, markersize=6, elinewidth=1.3, capsize=3)
+
+
 class Measured:
     """Iteration times over bucket caps, of one harness run or of a validation of one."""
 
@@ -133,12 +172,11 @@ class Measured:
         if not self.points:
             raise style.WrongInput(f"--measured {path}: has no iteration time of plain DDP over bucket_cap_mb")
 
-    def draw(self, axes, scale):
-        caps, middle, low, high = zip(*sorted(self.points))
-        bars = [[max(0, (at - end) * sign) / scale for at, end in zip(middle, ends)]
-                for ends, sign in ((low, 1), (high, -1))]
-        axes.errorbar(caps, [value / scale for value in middle], yerr=bars, linestyle="none", marker="o", zorder=5,
-                      color=style.INK, markersize=6, elinewidth=1.3, capsize=3)
+    def draw(self, axes, members, scale):
+        draw_points(axes, self.points, scale)
+
+    def legend(self):
+        return f"measured: {style.shortened(self.name)} (median, 10th to 90th percentile)"
 
     def extremes(self):
         return [value for point in self.points for value in point[1:]]
@@ -252,7 +290,7 @@ def legend_of(sweep, looks, measured):
                        else Line2D([], [], color=style.INK, linewidth=1.3, label=style.BAND_NAME))
     if measured:
         entries.append(Line2D([], [], color=style.INK, marker="o", linestyle="none",
-                              label=f"measured: {style.shortened(measured.name)} (median, 10th to 90th percentile)"))
+                              label=measured.legend()))
     if not all(sweep.fits(row) for row in sweep.rows):
         entries.append(Line2D([], [], marker="x", markersize=9, markeredgewidth=2, color=style.INK, linestyle="none",
                               label="does not fit in memory"))
@@ -295,7 +333,7 @@ def draw_panels(sweep, measured, scale, unit):
     for place, (axes, (panel, members)) in enumerate(zip(every, panels.items())):
         draw_panel(axes, sweep, members, looks, scale)
         if measured:
-            measured.draw(axes, scale)
+            measured.draw(axes, members, scale)
         finish_axes(axes, sweep, drawn_values(sweep, measured, scale), unit)
         if place % columns:
             axes.set_ylabel("")
@@ -317,7 +355,10 @@ def draw(given):
     if not sweep.varied or not sweep.rows:
         raise style.WrongInput(f"has no row with a value of {given.key}")
     measured = Measured(given.measured) if given.measured else None
-    if measured and (sweep.varied[0], given.key) != (CAP, FIRST_RESULT):
+    if measured is None and given.key == FIRST_RESULT:
+        beside = MeasuredCells(sweep, given.measured_by)
+        measured = beside if beside.rows else None
+    elif measured and (sweep.varied[0], given.key) != (CAP, FIRST_RESULT):
         raise style.WrongInput(f"--measured: is drawn over {CAP} as {FIRST_RESULT}, found {given.key} over "
                                f"{sweep.varied[0]}")
     scale, unit = unit_of(sweep.key, [number(row[sweep.key]) for row in sweep.rows])
@@ -332,5 +373,7 @@ if __name__ == "__main__":
     style.run(draw, __doc__, ("--key", {"default": FIRST_RESULT, "help": "the result column to draw"}),
               ("--best", {"type": int, "help": "the row to mark, from 0"}),
               ("--measured", {"help": "what was measured over bucket_cap_mb: lockstep.run/1 or lockstep.validation/1"}),
+              ("--measured-by", {"help": "what the table's measured columns are called", "type": style.printable,
+                                 "default": ""}),
               ("--name", {"help": "the scenario's name", "type": style.printable}),
               ("--machine", {"help": "the machine's", "type": style.printable}))

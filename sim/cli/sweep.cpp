@@ -11,6 +11,7 @@
 #include "sim/base/error.h"
 #include "sim/base/failure.h"
 #include "sim/cli/commands.h"
+#include "sim/cli/measured_file.h"
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/page_file.h"
@@ -21,7 +22,6 @@
 #include "sim/study/answers/sweep_page.h"
 #include "sim/study/answers/sweep_shard.h"
 #include "sim/study/answers/sweep_text.h"
-#include "sim/study/harness/harness_run.h"
 #include "sim/study/picture.h"
 
 namespace lockstep {
@@ -83,20 +83,18 @@ SweepTable run_grid(SweepOptions options, bool is_quiet) {
   return sweep(options);
 }
 
-nlohmann::ordered_json document_of(const SweepTable& table, const SweepRanking& ranking,
-                                   const std::optional<MeasuredCurve>& curve) {
+nlohmann::ordered_json document_of(const SweepTable& table, const SweepRanking& ranking) {
   nlohmann::ordered_json document = to_json(table, ranking);
-  if (curve)
-    document["measured"] = measured_json(table, *curve);
+  if (table.measured)
+    document["measured"] = measured_json(table);
   return document;
 }
 
-void print_table(const SweepArguments& arguments, const SweepTable& table, const SweepRanking& ranking,
-                 const std::optional<MeasuredCurve>& curve) {
+void print_table(const SweepArguments& arguments, const SweepTable& table, const SweepRanking& ranking) {
   if (arguments.wants_json) {
-    print_json(document_of(table, ranking, curve));
+    print_json(document_of(table, ranking));
   } else {
-    print(to_text(table, ranking) + (curve ? measured_text(measured_json(table, *curve)) : ""));
+    print(to_text(table, ranking) + (table.measured ? measured_text(measured_json(table)) : ""));
   }
 }
 
@@ -140,32 +138,6 @@ SweepQuestion read_question(const QuestionArguments& arguments) {
   return question;
 }
 
-// Of the run's plain iterations; the sweep must be of the one axis that they are over.
-MeasuredCurve read_measured_curve(const std::string& file, const SweepGrid& grid) {
-  if (grid.axes().size() != 1 || grid.axes()[0].path != measured_axis)
-    throw ConfigError(fmt::format("--measured: is drawn over {}; expected that as the only --vary, found {}",
-                                  measured_axis, grid.axes()[0].path));
-  if (!is_harness_run(file))
-    throw ConfigError(
-        fmt::format("--measured: {}: found no {}; expected a run of the harness", file, harness_run_schema));
-  const HarnessRun run = read_harness_run(file);
-  MeasuredCurve curve{.run = run.name, .caps = {}};
-  for (const MeasuredIteration& setting : run.iterations)
-    if (setting.is_plain())
-      curve.caps.push_back({.bucket_cap_mb = setting.bucket_cap_mb,
-                            .median_s = setting.iteration.median,
-                            .p10_s = setting.iteration.p10,
-                            .p90_s = setting.iteration.p90});
-  if (curve.caps.empty())
-    throw ConfigError(
-        fmt::format("--measured: {}: has no iteration time of plain DDP over bucket_cap_mb", file));
-  std::stable_sort(curve.caps.begin(), curve.caps.end(),
-                   [](const MeasuredCap& one, const MeasuredCap& other) {
-                     return one.bucket_cap_mb < other.bucket_cap_mb;
-                   });
-  return curve;
-}
-
 // A scenario that cannot be loaded has a page as well, of its cells' errors.
 std::string title_of(const nlohmann::ordered_json& scenario) {
   const bool has_name = scenario.is_object() && scenario.contains("name") && scenario["name"].is_string();
@@ -183,15 +155,17 @@ std::string machine_of(const nlohmann::ordered_json& scenario) {
 }
 
 // A word that begins like an option would be read as one, so that values stand behind a sign of equality.
-std::vector<std::string> plot_arguments(const SweepArguments& arguments, const SweepRanking& ranking,
-                                        const nlohmann::ordered_json& scenario) {
+std::vector<std::string> plot_arguments(const SweepArguments& arguments, const SweepTable& table,
+                                        const SweepRanking& ranking, const nlohmann::ordered_json& scenario) {
   std::vector<std::string> words{"--key", ranking.key_of(0), "--name=" + title_of(scenario),
                                  "--machine=" + machine_of(scenario)};
   if (ranking.best()) {
     words.insert(words.end(), {"--best", std::to_string(*ranking.best())});
   }
-  if (!arguments.measured.empty() && ranking.key_of(0) == "iteration_time_s")
-    words.push_back("--measured=" + arguments.measured);
+  // A run has caps beside the sweep's as well; what else was measured stands in the table.
+  if (table.measured && ranking.key_of(0) == "iteration_time_s")
+    words.push_back(table.measured->kind == "run" ? "--measured=" + arguments.measured
+                                                  : "--measured-by=" + table.measured->name);
   return words;
 }
 
@@ -250,7 +224,7 @@ void draw_table(const SweepArguments& arguments, const CommandContext& context, 
   draw({.script = "sweep",
         .document = to_csv(table),
         .output = arguments.picture,
-        .arguments = plot_arguments(arguments, ranking, scenario),
+        .arguments = plot_arguments(arguments, table, ranking, scenario),
         .data_directory = context.data_directory});
 }
 
@@ -266,13 +240,12 @@ void require_arguments(const SweepArguments& arguments) {
 
 int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   require_arguments(arguments);
-  const SweepOptions options = read_options(arguments, context);
+  SweepOptions options = read_options(arguments, context);
   const SweepQuestion question = read_question(arguments.question);
   if (context.only_helps())
     return help(options);
-  std::optional<MeasuredCurve> curve;
   if (!arguments.measured.empty())
-    curve = read_measured_curve(arguments.measured, options.grid);
+    options.measured = read_measured_cells(arguments.measured, options.base, options.grid);
   check_outputs(arguments, options);
   PageFile page(arguments.report_path);
   say_when_interrupted("lockstep: interrupted; " + how_to_go_on(arguments.output));
@@ -281,9 +254,9 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   say_when_interrupted("");
   const SweepRanking ranking(table, question);
   if (page.is_wanted())
-    page.write(sweep_page(document_of(table, ranking, curve),
+    page.write(sweep_page(document_of(table, ranking),
                           {.scenario = title_of(ScenarioVariants(options.base).document())}));
-  print_table(arguments, table, ranking, curve);
+  print_table(arguments, table, ranking);
   warn_of_transfers(table);
   const int exit_code = judge_errors(table, arguments.is_strict);
   if (!arguments.picture.empty()) {
@@ -352,10 +325,11 @@ void add_sweep_options(CLI::App& command, SweepArguments& arguments) {
   command.add_option("-o,--output", arguments.output, "the table, as CSV")->type_name("FILE.csv")->required();
   add_question_options(command, arguments.question);
   command
-      .add_option("--measured", arguments.measured,
-                  "a run of the harness over bucket_cap_mb, to hold the sweep against: errors, and what the "
-                  "predicted best takes as measured")
-      ->type_name("RUN.json");
+      .add_option(
+          "--measured", arguments.measured,
+          "what was measured of the cells: a run of the harness over bucket_cap_mb, or measurements as "
+          "validate reads them; errors as columns, and what the predicted best takes as measured")
+      ->type_name("FILE.json");
   command.add_option("--plot", arguments.picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");
   add_report_option(command, arguments.report_path);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/support/program.h"
 
@@ -249,7 +251,144 @@ TEST_CASE(
   CHECK(measured["predicted_best_costs_percent"].get<double>() ==
         doctest::Approx(100 * (of_predicted_best / least - 1)));
   CHECK(contains(text_of(folder.path() + "/m.html"), "measured: "));
-  CHECK(contains(run_program(measured_sweep(folder.path(), options)).out, " longer as measured"));
+  const Answer told = run_program(measured_sweep(folder.path(), options));
+  check_says(told.out, {" longer as measured", "\n  25: "});
+  // The run's MLP is another than the scenario's; both are of two ranks.
+  check_says(told.diagnostics,
+             {"warning: --measured: mlp, 2 ranks, 1 Gbit/s is of 2 ranks", "of 2 and 7346176"});
+}
+
+// The columns of the row whose first field is `first`, by their names.
+std::map<std::string, std::string> row_of(const std::string& csv, const std::string& first) {
+  std::istringstream lines(csv);
+  std::string header;
+  std::getline(lines, header);
+  for (std::string line; std::getline(lines, line);) {
+    std::map<std::string, std::string> row;
+    std::istringstream names(header);
+    std::istringstream fields(line);
+    for (std::string name, field; std::getline(names, name, ',');) {
+      std::getline(fields, field, ',');
+      row[name] = field;
+      field.clear();
+    }
+    if (line.starts_with(first + ","))
+      return row;
+  }
+  return {};
+}
+
+const std::string quiet_cases = measurements + "gloo/mlp_n2_1000_quiet.cases.json";
+
+// The file measures caps of 1, 5, 25 and 100 MiB: 0.3273173, 0.3299135, 0.3251586 and 0.3264055 s.
+TEST_CASE("cases of a measurement file stand in the columns of the cells that they are of") {
+  const Folder folder;
+  const std::string options = "--vary training.bucket_cap_mb=77,1,25 --measured " + quiet_cases;
+  const Answer answer = run_program(measured_sweep(folder.path(), options + " --json"));
+  REQUIRE(answer.exit_code == 0);
+  const std::string csv = text_of(folder.path() + "/m.csv");
+  CHECK(contains(csv, ",measured.error_percent,error\n"));
+  auto row = row_of(csv, "1");
+  CHECK(std::stod(row["measured.iteration_time_s"]) == 0.3273173);
+  CHECK(std::stod(row["measured.error_percent"]) ==
+        doctest::Approx(100 * (std::stod(row["iteration_time_s"]) / 0.3273173 - 1)));
+  CHECK(row["measured.iteration_time_p10_s"].empty());
+  CHECK(std::stod(row_of(csv, "25")["measured.iteration_time_s"]) == 0.3251586);
+  CHECK(row_of(csv, "77")["measured.iteration_time_s"].empty());
+  CHECK(row_of(csv, "77")["measured.error_percent"].empty());
+  const auto measured = nlohmann::json::parse(answer.out)["measured"];
+  CHECK(measured["measurements"] == "mlp_n2_1000_quiet.cases.json");
+  CHECK(measured["cases_left_out"] == 2);
+  REQUIRE(measured["points"].size() == 2);
+  CHECK(measured["points"][0]["training.bucket_cap_mb"] == 1);
+  CHECK(measured["measured_best"] == 25);
+}
+
+TEST_CASE("a run's times stand in the columns with their spread") {
+  const Folder folder;
+  REQUIRE(run_program(
+              measured_sweep(folder.path(), "--vary training.bucket_cap_mb=1,77 --measured " + measured_run))
+              .exit_code == 0);
+  auto row = row_of(text_of(folder.path() + "/m.csv"), "1");
+  const auto run = nlohmann::json::parse(text_of(measured_run));
+  CHECK(std::stod(row["measured.iteration_time_p90_s"]) == run["iterations"][0]["iteration_s"]["p90"]);
+}
+
+TEST_CASE("over several axes a case is of the cell that says all it says, however its values are written") {
+  const Folder folder;
+  const std::string axes =
+      "--vary cluster.nodes=3,2 --vary cluster.machine.nics.link.latency='\"100000 ns\",\"7 us\"' --vary "
+      "training.bucket_cap_mb=1,25 ";
+  const Answer answer = run_program(measured_sweep(folder.path(), axes + "--json --measured " + quiet_cases));
+  REQUIRE(answer.exit_code == 0);
+  const auto points = nlohmann::json::parse(answer.out)["measured"]["points"];
+  REQUIRE(points.size() == 2);
+  for (const auto& point : points) {
+    CHECK(point["cluster.nodes"] == 2);
+    CHECK(point["cluster.machine.nics.link.latency"] == "100000 ns");
+  }
+  CHECK(nlohmann::json::parse(answer.out)["measured"]["measured_best"]["training.bucket_cap_mb"] == 25);
+  // Side by side: of two nodes and 1 MiB, three and 25, the first was measured.
+  const Answer zipped = run_program(measured_sweep(
+      folder.path(),
+      "--zip --vary cluster.nodes=2,3 --vary training.bucket_cap_mb=1,25 --json --measured " + quiet_cases));
+  REQUIRE(zipped.exit_code == 0);
+  CHECK(nlohmann::json::parse(zipped.out)["measured"]["points"].size() == 1);
+}
+
+TEST_CASE("what was measured of a cell several times counts once, by its median") {
+  const Folder folder;
+  auto document = nlohmann::ordered_json::parse(text_of(quiet_cases));
+  document["scenario"] = measurements + "gloo/mlp_n2_1000_quiet.scenario.json";
+  auto again = document["cases"][0];
+  again["measured"]["iteration_time_s"] = 0.5;
+  document["cases"].push_back(again);
+  const std::string file = folder.write("again.json", document.dump());
+  REQUIRE(run_program(measured_sweep(folder.path(), "--vary training.bucket_cap_mb=1,5 --measured " + file))
+              .exit_code == 0);
+  auto row = row_of(text_of(folder.path() + "/m.csv"), "1");
+  CHECK(std::stod(row["measured.iteration_time_s"]) == doctest::Approx((0.3273173 + 0.5) / 2));
+}
+
+TEST_CASE(
+    "a measurement file none of whose cases is of the sweep is refused with what the nearest differs in") {
+  const Folder folder;
+  const std::string over_caps = "--vary training.bucket_cap_mb=1,5 ";
+  check_refused(measured_sweep(folder.path(), over_caps + "--set cluster.nodes=4 --measured " + quiet_cases),
+                {"none of its 4 cases", "/cluster/nodes"});
+  check_refused(measured_sweep(folder.path(), "--vary training.bucket_cap_mb=7,8 --measured " + quiet_cases),
+                {"differs in what --vary varies"});
+  const std::string memory = folder.write(
+      "memory.json",
+      R"({"schema": "lockstep.measurements/1", "source": "x", "split": "heldout", "scenario": ")" +
+          measurements + R"(gloo/mlp_n2_1000_quiet.scenario.json", "cases": [{"name": "a", "group": "b",
+              "measured": {"memory_bytes": 5, "counted": "device"}}]})");
+  check_refused(measured_sweep(folder.path(), over_caps + "--measured " + memory),
+                {"none of its 1 cases is of an iteration"});
+  const std::string broken = folder.write(
+      "broken.json", R"({"schema": "lockstep.measurements/1", "source": "x", "split": "held", "cases": 3})");
+  check_refused(measured_sweep(folder.path(), over_caps + "--measured " + broken),
+                {"/split", "heldout", "/cases"});
+  CHECK_FALSE(fs::exists(folder.path() + "/m.csv"));
+}
+
+TEST_CASE("shards of which one has something measured are no one sweep") {
+  const Folder folder;
+  const std::string caps_of_two = "--vary training.bucket_cap_mb=1,5 ";
+  const auto shard = [&](const std::string& index, const std::string& more) {
+    return run_program("sweep " + measurements + "gloo/mlp_n2_1000_quiet.scenario.json " + caps_of_two +
+                       "--shard " + index + "/2 -o " + folder.path() + "/" + index + ".csv " + more);
+  };
+  REQUIRE(shard("1", "--measured " + quiet_cases).exit_code == 0);
+  REQUIRE(shard("2", "").exit_code == 0);
+  const std::string merge = "sweep --merge " + folder.path() + "/1.csv --merge " + folder.path() +
+                            "/2.csv -o " + folder.path() + "/all.csv";
+  check_refused(merge, {"--measured differs"});
+  REQUIRE(shard("2", "--measured " + quiet_cases).exit_code == 0);
+  REQUIRE(run_program(merge).exit_code == 0);
+  REQUIRE(run_program(measured_sweep(folder.path(), caps_of_two + "--measured " + quiet_cases)).exit_code ==
+          0);
+  CHECK(text_of(folder.path() + "/all.csv") == text_of(folder.path() + "/m.csv"));
 }
 
 TEST_CASE("a measured curve that is none, or beside another axis, is refused before anything runs") {
@@ -260,6 +399,8 @@ TEST_CASE("a measured curve that is none, or beside another axis, is refused bef
                 {"lockstep.run/1"});
   check_refused(measured_sweep(folder.path(), "--vary cluster.nodes=1,2 --measured " + measured_run),
                 {"training.bucket_cap_mb"});
+  check_refused(measured_sweep(folder.path(), over_caps + "--vary cluster.nodes=1,2 --measured " + measured_run),
+                {"found training.bucket_cap_mb, cluster.nodes"});
   CHECK_FALSE(fs::exists(folder.path() + "/m.csv"));
 }
 

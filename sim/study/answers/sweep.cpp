@@ -127,13 +127,23 @@ class Cells {
   ShardNote shard_note(const std::string& table) const {
     ShardNote note{.shard = options_.shard,
                    .cells = options_.grid.cells(),
-                   .sweep = sweep_fingerprint(),
+                   .sweep = fingerprint_of(sweep_fingerprint() + fingerprint_of_measured()),
                    .program = fingerprint_of(program_id()),
                    .table = table};
     for (const ReadFile& read : variants_.files_read()) {
       note.files.push_back({read.file, fingerprint_of(read.value->dump())});
     }
     return note;
+  }
+
+  // Its columns are the table's, and of no journal.
+  std::string fingerprint_of_measured() const {
+    if (!options_.measured)
+      return "";
+    ordered_json text;
+    for (const MeasuredPoint& point : options_.measured->points)
+      text.push_back({point.settings, point.median_s, point.p10_s.value_or(0), point.p90_s.value_or(0)});
+    return fingerprint_of(text.dump());
   }
 
   // Adds what cells have read so far and `known` has not.
@@ -368,6 +378,7 @@ SweepTable sweep(const SweepOptions& options) {
   }
   refuse_if_large(options, cells);
   SweepTable table = run_cells(options, cells, open_journal(options, cells));
+  table.measured = options.measured;
   if (!options.output.empty()) {
     write_output_or_say_what_is_kept(table, options, cells);
   }

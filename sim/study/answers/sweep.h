@@ -13,6 +13,7 @@
 // Cost:      load + predict a cell; profiles are read once. Rows stay in the journal (sweep_rows.h).
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct SweepOptions {
   bool resume = false;
   bool discard = false;  // what an earlier sweep of this output had finished
   Team* team = nullptr;  // processes that were asked the same; none: this one alone
+  std::optional<MeasuredCells> measured = {};  // beside the rows; no prediction looks at it
   // After each cell, from one thread at a time.
   std::function<void(std::size_t finished, std::size_t all)> on_progress = {};
 };

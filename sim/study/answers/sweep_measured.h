@@ -1,38 +1,25 @@
 #pragma once
 
-// What a harness run measured over bucket_cap_mb, beside a sweep of it.
+// A sweep beside what was measured of its cells.
 //
-// Problem:   a predicted curve says which cap is best, but not whether that would have been a good choice.
-// Idea:      the run's plain iterations by cap. Cells of the same cap are held against them; the predicted best is
-//            judged by what it takes as measured.
-// Invariant: only caps that are both predicted and measured are compared. Nothing of the run reaches a prediction.
-// Cost:      caps times cells.
+// Problem:   a predicted curve says which cell is best, but not whether that would have been a good choice.
+// Idea:      predictions are held against what was measured of the same cell; the predicted best is judged by what it
+//            takes as measured.
+// Invariant: only cells that are both predicted and measured are compared.
+// Cost:      a pass over the rows.
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "sim/study/answers/sweep_table.h"
 
 namespace lockstep {
 
-inline constexpr const char* measured_axis = "training.bucket_cap_mb";
-
-struct MeasuredCap {
-  double bucket_cap_mb = 0;
-  double median_s = 0;
-  double p10_s = 0;
-  double p90_s = 0;
-};
-
-struct MeasuredCurve {
-  std::string run;
-  std::vector<MeasuredCap> caps;  // ascending
-};
-
-// Under "measured" of lockstep.sweep/1.
-nlohmann::ordered_json measured_json(const SweepTable& table, const MeasuredCurve& curve);
+// Under "measured" of lockstep.sweep/1. The table has something measured.
+nlohmann::ordered_json measured_json(const SweepTable& table);
 // That in words, a line each.
 std::string measured_text(const nlohmann::ordered_json& measured);
+// Of one of its points: "25", with several axes "training.bucket_cap_mb=25  cluster.nodes=2".
+std::string measured_setting(const nlohmann::ordered_json& point);
 
 }  // namespace lockstep

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <optional>
 
 #include "sim/report/page/chart.h"
 #include "sim/report/page/page.h"
@@ -105,17 +105,38 @@ std::string others_of(const SweepView& sweep, const ordered_json& row, const std
   return text;
 }
 
+std::string setting_of(const SweepView& sweep, const ordered_json& row) {
+  std::string text;
+  for (const std::string& path : sweep.varied)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", path, setting_text(row.at(path)));
+  return text;
+}
+
 ChartPoint point_of_row(const SweepView& sweep, const ordered_json& row, double x) {
   const double value = row.at(sweep.key).get<double>();
-  ChartPoint point{.x = x, .y = value, .title = value_text_of(sweep.key, value)};
+  const std::string told = value_text_of(sweep.key, value);
+  ChartPoint point{.x = x, .y = value, .title = setting_of(sweep, row) + ": " + told};
   if (row == sweep.document.at("best"))
-    point.label = "best: " + point.title;
+    point.label = "best: " + told;
   const bool has_band = sweep.key == "iteration_time_s" && has_number(row, "iteration_time_low_s") &&
                         has_number(row, "iteration_time_high_s");
-  if (has_band)
-    point.band = {x, row.at("iteration_time_low_s").get<double>(), x,
-                  row.at("iteration_time_high_s").get<double>()};
+  if (has_band) {
+    const double low = row.at("iteration_time_low_s").get<double>();
+    const double high = row.at("iteration_time_high_s").get<double>();
+    point.band = {x, low, x, high};
+    point.title += fmt::format(", 80 % within {} to {}", duration_text(low), duration_text(high));
+  }
   return point;
+}
+
+// Where a setting stands on the axis: as the number that it is, else at its place among them.
+std::optional<double> place_of(const ordered_json& setting, const std::vector<ordered_json>& settings,
+                               const ChartAxis& axis) {
+  if (axis.names.empty())
+    return setting.is_number() ? std::optional(setting.get<double>()) : std::nullopt;
+  const auto found = std::find(settings.begin(), settings.end(), setting);
+  return found == settings.end() ? std::nullopt
+                                 : std::optional(static_cast<double>(found - settings.begin()));
 }
 
 Chart chart_of(const SweepView& sweep) {
@@ -137,12 +158,8 @@ Chart chart_of(const SweepView& sweep) {
                               .points = {},
                               .hue = fmt::format("hue-{}", chart.series.size() % most_lines),
                               .has_line = true});
-    const ordered_json& setting = row.at(along);
-    const double x =
-        axis.names.empty()
-            ? setting.get<double>()
-            : static_cast<double>(std::find(settings.begin(), settings.end(), setting) - settings.begin());
-    chart.series[line->second].points.push_back(point_of_row(sweep, row, x));
+    chart.series[line->second].points.push_back(
+        point_of_row(sweep, row, *place_of(row.at(along), settings, axis)));
   }
   for (ChartSeries& series : chart.series)
     std::stable_sort(series.points.begin(), series.points.end(),
@@ -150,18 +167,29 @@ Chart chart_of(const SweepView& sweep) {
   return chart;
 }
 
-// Medians as hollow dots, from the 10th to the 90th percentile.
-ChartSeries measured_series(const ordered_json& measured) {
-  ChartSeries series{.name = "measured: " + measured.at("run").get<std::string>(),
+// Medians as hollow dots, where they are known from the 10th to the 90th percentile.
+ChartSeries measured_series(const SweepView& sweep) {
+  const ordered_json& measured = sweep.document.at("measured");
+  const std::string along = path_along(sweep);
+  const std::vector<ordered_json> settings = settings_of(sweep, along);
+  const ChartAxis axis = axis_of(along, settings);
+  ChartSeries series{.name = "measured: " + measured.front().get<std::string>(),
                      .points = {},
                      .hue = "hue-quiet",
                      .is_hollow = true};
   for (const ordered_json& point : measured.at("points")) {
-    const double x = point.at(measured_axis).get<double>();
+    const std::optional<double> x = place_of(point.at(along), settings, axis);
+    if (!x)
+      continue;
     const double y = point.at("measured_s").get<double>();
-    const ChartPoint::Band band{x, point.at("measured_p10_s").get<double>(), x,
-                                point.at("measured_p90_s").get<double>()};
-    series.points.push_back({.x = x, .y = y, .title = duration_text(y) + " measured", .band = band});
+    ChartPoint drawn{
+        .x = *x, .y = y, .title = setting_of(sweep, point) + ": " + duration_text(y) + " measured"};
+    if (has_number(point, "error_percent"))
+      drawn.title += ", predicted " + lockstep::percent_text(point.at("error_percent").get<double>());
+    if (has_number(point, "measured_p10_s"))
+      drawn.band = {*x, point.at("measured_p10_s").get<double>(), *x,
+                    point.at("measured_p90_s").get<double>()};
+    series.points.push_back(std::move(drawn));
   }
   return series;
 }
@@ -179,8 +207,11 @@ void add_chart(const SweepView& sweep, ordered_json& view) {
                                      lines, most_lines))
           : ordered_json(false);
   chart.series.resize(std::min(lines, most_lines));
-  if (sweep.key == "iteration_time_s" && sweep.document.contains("measured"))
-    chart.series.push_back(measured_series(sweep.document.at("measured")));
+  if (sweep.key == "iteration_time_s" && sweep.document.contains("measured")) {
+    if (lines == 1)
+      chart.series.front().name = "predicted";
+    chart.series.push_back(measured_series(sweep));
+  }
   view["chart"] = to_json(chart);
 }
 

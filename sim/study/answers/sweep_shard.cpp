@@ -89,7 +89,7 @@ std::string name_of_shard(const SweepShard& shard) {
 // What keeps a table from being a part of the sweep that the first is a part of.
 std::string difference(const ShardNote& first, const ShardNote& note) {
   if (note.sweep != first.sweep) {
-    return "of another sweep: the scenario, --vary or --set differs";
+    return "of another sweep: the scenario, --vary, --set or --measured differs";
   }
   if (note.shard.count != first.shard.count) {
     return fmt::format("shard {} where the first is {}", name_of_shard(note.shard),

@@ -70,12 +70,40 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line;
 }
 
+// Beside the predicted iteration, where something was measured.
+constexpr std::array measured_columns{"measured.iteration_time_s", "measured.iteration_time_p10_s",
+                                      "measured.iteration_time_p90_s", "measured.error_percent"};
+
+ordered_json iteration_of(const SweepTable& table, const SweepRow& row) {
+  const auto key = std::find(table.keys.begin(), table.keys.end(), "iteration_time_s");
+  return key == table.keys.end() ? ordered_json()
+                                 : row.results[static_cast<std::size_t>(key - table.keys.begin())];
+}
+
+void append_measured(const SweepTable& table, const SweepRow& row, std::vector<std::string>& fields) {
+  const MeasuredPoint* point = table.measured->of_cell(row.cell);
+  if (point == nullptr) {
+    fields.resize(fields.size() + measured_columns.size());
+    return;
+  }
+  const auto text_of = [](const std::optional<double>& value) {
+    return value ? ordered_json(*value).dump() : std::string();
+  };
+  const ordered_json predicted = row.error.empty() ? iteration_of(table, row) : ordered_json();
+  fields.push_back(text_of(point->median_s));
+  fields.push_back(text_of(point->p10_s));
+  fields.push_back(text_of(point->p90_s));
+  fields.push_back(predicted.is_number() ? text_of(point->error_percent(predicted.get<double>())) : "");
+}
+
 std::vector<std::string> header(const SweepTable& table) {
   std::vector<std::string> fields;
   for (const SweepAxis& axis : table.grid.axes()) {
     fields.push_back(axis.path);
   }
   fields.insert(fields.end(), table.keys.begin(), table.keys.end());
+  if (table.measured)
+    fields.insert(fields.end(), measured_columns.begin(), measured_columns.end());
   fields.emplace_back("error");
   return fields;
 }
@@ -88,6 +116,8 @@ std::vector<std::string> fields_of(const SweepTable& table, const SweepRow& row)
   for (const ordered_json& value : row.results) {
     fields.push_back(plain_text(value));
   }
+  if (table.measured)
+    append_measured(table, row, fields);
   fields.push_back(row.error);
   return fields;
 }

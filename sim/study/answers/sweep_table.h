@@ -5,18 +5,21 @@
 // Problem:   many predictions are to be read by spreadsheets and scripts.
 // Idea:      the scalars of lockstep.result/1, flattened to dotted keys, are the columns. Which keys there
 //            are is asked of the barest result, so a result that gains a key gains a column.
-// Invariant: columns and bytes depend on the grid and the scenario alone: varied paths first, `error` last;
-//            a cell that could not be simulated has its message there and no values.
+// Invariant: columns and bytes depend on the grid, the scenario and what was measured alone: varied paths first,
+//            `error` last, what was measured before it; a cell that could not be simulated has its message there and
+//            no predicted values.
 // Cost:      a row at a time, however many there are.
 // Reference: RFC 4180 for quoting; lines end in a bare newline, as every Unix tool writes and reads them.
 
 #include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/study/answers/measured_cells.h"
 #include "sim/study/answers/sweep_grid.h"
 #include "sim/study/answers/sweep_rows.h"
 
@@ -27,6 +30,7 @@ struct SweepTable {
   std::vector<std::string> keys;  // dotted
   SweepRows rows;                 // in the order of their cells
   std::size_t transferred = 0;    // of those that ran now: computing carried over from another step
+  std::optional<MeasuredCells> measured = {};
 
   bool is_all_errors() const { return rows.size() > 0 && rows.with_error().size() == rows.size(); }
 };

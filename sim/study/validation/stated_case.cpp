@@ -1,13 +1,15 @@
 #include "sim/study/validation/stated_case.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <filesystem>
-#include <fmt/format.h>
 #include <system_error>
 
 #include "sim/base/json_reader.h"
 #include "sim/load/load.h"
 #include "sim/report/prediction.h"
+#include "sim/report/throughput.h"
 #include "sim/study/validation/naive_predictions.h"
 
 namespace lockstep {
@@ -24,12 +26,12 @@ LoadedScenario load_case(const StatedCase& stated, const ProfileStore& store, bo
   return load_value(stated.scenario, options);
 }
 
-double measured_iteration(const StatedCase& stated, const Report& report) {
+double measured_iteration(const StatedCase& stated, const Throughput& throughput) {
   if (stated.iteration_s)
     return *stated.iteration_s;
   if (stated.samples_per_s)
-    return static_cast<double>(report.throughput.samples_per_iteration) / *stated.samples_per_s;
-  return static_cast<double>(report.throughput.tokens_per_iteration.value_or(0)) / *stated.tokens_per_s;
+    return static_cast<double>(throughput.samples_per_iteration) / *stated.samples_per_s;
+  return static_cast<double>(throughput.tokens_per_iteration.value_or(0)) / *stated.tokens_per_s;
 }
 
 Bytes counted_of(const MemoryUse& peak, MemoryCounted counted) {
@@ -88,7 +90,7 @@ ValidationCase block_case(const StatedCase& stated, const ProfileStore& store, c
 ValidationCase step_case(const StatedCase& stated, const ProfileStore& store, const Report& report) {
   ValidationCase result = stated.result;
   result.predicted_s = report.iteration.in_seconds();
-  result.measured_s = measured_iteration(stated, report);
+  result.measured_s = measured_iteration(stated, report.throughput);
   if (report.times.low)
     result.low_s = report.times.low->in_seconds();
   if (report.times.high)
@@ -100,6 +102,15 @@ ValidationCase step_case(const StatedCase& stated, const ProfileStore& store, co
 }
 
 }  // namespace
+
+std::optional<TimedCase> timed_case(const StatedCase& stated, const ProfileStore& store) {
+  if (stated.memory || stated.block_s)
+    return std::nullopt;
+  LoadedScenario scenario = load_case(stated, store, true);
+  const Throughput throughput = find_throughput(scenario, Duration::zero());
+  return TimedCase{.resolved = std::move(scenario.resolved),
+                   .iteration_s = measured_iteration(stated, throughput)};
+}
 
 ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, const ErrorModel* errors) {
   LoadedScenario scenario = load_case(stated, store, true);

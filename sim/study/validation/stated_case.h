@@ -39,6 +39,14 @@ struct StatedCase {
   bool accepts_any_size = false;
 };
 
+// What a case is of, every default written out, and how long an iteration of it took.
+struct TimedCase {
+  nlohmann::ordered_json resolved;
+  double iteration_s = 0;
+};
+// Nothing where a block or memory was measured.
+std::optional<TimedCase> timed_case(const StatedCase& stated, const ProfileStore& store);
+
 // `errors`: what its band rests on instead of what the store says; null: nothing.
 ValidationCase run_case(const StatedCase& stated, const ProfileStore& store,
                         const ErrorModel* errors = nullptr);
