@@ -124,6 +124,45 @@ TEST_CASE("a run leaves one file with all that was measured, and nothing on stan
   }
 }
 
+nlohmann::json losses_of(const std::string& arguments) {
+  const Folder folder;
+  const std::string file = folder.path() + "/run.json";
+  const Answer answer =
+      run("--quiet --only curve --curve-up-to 1KiB --losses 40 -o " + file + " " + arguments);
+  CAPTURE(answer.diagnostics);
+  REQUIRE(answer.exit_code == 0);
+  return nlohmann::json::parse(testing::text_of(file))["losses"];
+}
+
+TEST_CASE("the losses of two ranks are those of one that has both their samples, and they fall") {
+  const std::string sizes = "--model mlp --size hidden=32 --size layers=3 --bucket-cap-mb 0.001 ";
+  const nlohmann::json two = losses_of(sizes + "--ranks 2 --batch 8");
+  const nlohmann::json one = losses_of(sizes + "--ranks 1 --batch 16");
+  REQUIRE(two["loss"].size() == 40);
+  REQUIRE(one["loss"].size() == 40);
+  CHECK(two["bucket_cap_mb"] == 0.001);
+  CHECK(two["samples_of_iteration"] == 2 * 8);
+  CHECK(one["samples_of_iteration"] == 16);
+  double before = 0;
+  double early = 0;
+  double late = 0;
+  for (std::size_t iteration = 0; iteration < 40; ++iteration) {
+    const double loss = two["loss"][iteration];
+    CHECK(loss == doctest::Approx(one["loss"][iteration].get<double>()).epsilon(1e-3));
+    CHECK(two["end_s"][iteration].get<double>() > before);
+    before = two["end_s"][iteration];
+    (iteration < 10 ? early : late) += iteration < 10 || iteration >= 30 ? loss : 0;
+  }
+  CHECK(late < early);
+}
+
+TEST_CASE("a run that was not asked for losses has none") {
+  const Folder folder;
+  const std::string file = folder.path() + "/run.json";
+  REQUIRE(run("--quiet --only step --warmup 1 --iterations 1 -o " + file + tiny_mlp).exit_code == 0);
+  CHECK_FALSE(nlohmann::json::parse(testing::text_of(file)).contains("losses"));
+}
+
 TEST_CASE("without a file the figures are a table, and progress goes to standard error") {
   const Answer answer = run("--only step --warmup 1 --iterations 5" + tiny_mlp);
   CHECK(answer.exit_code == 0);

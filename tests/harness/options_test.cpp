@@ -33,6 +33,7 @@ TEST_CASE("nothing asked for measures an MLP at three caps with overlap") {
   CHECK(options.iterations.overlaps == std::vector<bool>{true});
   CHECK(options.most_curve_bytes == 64 << 20);
   CHECK(options.chosen.interference);
+  CHECK(options.losses == 0);
 }
 
 TEST_CASE("sizes, lists and quantities are read with their units") {

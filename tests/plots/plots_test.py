@@ -86,11 +86,29 @@ class Results:
         self.names = self.sweep("names.csv", "model.precision=fp32,amp_fp16", "cluster.nodes=1,2")
         self.zipped = self.sweep("zipped.csv", "cluster.nodes=1,2,4", "model.batch_per_gpu=256,128,64", "--zip")
         self.schedule = self.pipeline()
+        self.trained = self.trained_run()
+        self.measured = self.beside_measured()
 
     def sweep(self, name, *axes):
         path = self.folder / name
         varied = [word for axis in axes for word in ((axis,) if axis.startswith("--") else ("--vary", axis))]
         answer(self.folder, name + ".json", "sweep", RESNET, *varied, "-o", path)
+        return path
+
+    def trained_run(self):
+        """A recorded run with the losses of three iterations."""
+        run = json.loads((ROOT / "validate/measurements/harness/mlp_2_ranks_1gbit.json").read_text())
+        run["losses"] = {"bucket_cap_mb": 5, "samples_of_iteration": 128, "loss": [2.4, None, 1.9], "end_s": [0.2, 0.4, 0.6]}
+        path = self.folder / "trained.json"
+        path.write_text(json.dumps(run))
+        return path
+
+    def beside_measured(self):
+        """A sweep of which a file measured three cells, without their spread."""
+        gloo = ROOT / "validate/measurements/gloo"
+        path = self.folder / "measured.csv"
+        answer(self.folder, "measured.json", "sweep", gloo / "mlp_n2_1000_quiet.scenario.json", "--vary",
+               "training.bucket_cap_mb=1,5,10,25", "--measured", gloo / "mlp_n2_1000_quiet.cases.json", "-o", path)
         return path
 
     def pipeline(self):
@@ -115,6 +133,8 @@ class Results:
             "sweep": ([self.caps], (*named, "--measured", self.runs), [NAME, "iteration time (ms)", "bucket_cap_mb (MiB)"]),
             "pareto": ([self.plan], (), ["cost (USD)", "80 % band", "aws_p5_48xlarge"]),
             "error_histogram": ([self.cases], (), ["held out", "cases"]),
+            "training_loss": ([self.trained], (), ["mlp, 2 ranks, 1 Gbit/s", "time of training, measured (ms)",
+                                                   "loss of the iteration's samples"]),
             "loss": ([self.compared], (), ["ddp", "ps_async", "simulated time (s)"]),
             "schedule": ([self.schedule], (), ["stage 0, GPU 0", "bubble"]),
             "bucket_caps": ([self.runs], (), ["mlp, 2 ranks, 1 Gbit/s", "Measured and predicted on cpu_gloo"]),
@@ -171,6 +191,21 @@ class Plots(unittest.TestCase):
         called = Called("sweep", "--measured", self.results.runs, self.results.grid, self.folder / "x.svg")
         self.assertEqual(called.code, 2)
         self.assertIn("cluster.nodes", called.told)
+
+    def test_what_a_table_holds_as_measured_is_drawn_beside(self):
+        said = words_of(self.draw("sweep", "--measured-by", "cases.json", self.results.measured))
+        self.assertIn("measured: cases.json", said)
+        self.assertNotIn("measured", " ".join(words_of(self.draw("sweep", self.results.caps))))
+
+    def test_runs_are_curves_of_one_figure_and_one_without_losses_is_refused(self):
+        other = self.renamed(self.results.trained, lambda run: run.update(name="another"))
+        said = words_of(self.draw("training_loss", self.results.trained, other))
+        self.assertIn("Loss of measured runs", said)
+        self.assertIn("another", said)
+        for change in (lambda run: run.pop("losses"), lambda run: run["losses"].update(loss=[1.0]),
+                       lambda run: run["losses"].update(loss=[None, None, None])):
+            called = Called("training_loss", self.renamed(self.results.trained, change), self.folder / "x.svg")
+            self.assertEqual((called.code, called.told.count("\n")), (2, 1), called.told)
 
     def test_what_nccl_tests_printed_is_drawn_beside_the_prediction(self):
         log = self.folder / "all_reduce.log"
@@ -269,6 +304,7 @@ class Plots(unittest.TestCase):
 
         changes = {"breakdown": result, "memory": result, "loss": compared, "validate": validation,
                    "error_histogram": validation, "pareto": plan,
+                   "training_loss": lambda document: document.update(name=HOSTILE),
                    "schedule": lambda document: document.update(name=HOSTILE, machine=HOSTILE),
                    "busbw": lambda document: document.update(machine=HOSTILE)}
         for script, change in changes.items():

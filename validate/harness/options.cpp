@@ -98,6 +98,10 @@ void add_measurement_options(CLI::App& app, Options& options, Words& words) {
   app.add_option("--curve-up-to", words.curve_up_to, "largest all-reduce of the curve (64 MiB)");
   app.add_option("--only", words.only, "of step, curve, copies, interference, kernels, iterations")
       ->delimiter(',');
+  app.add_option(
+         "--losses", options.losses,
+         "iterations on new samples whose loss is read, before any is timed (the first cap's buckets)")
+      ->type_name("N");
   app.add_flag("--check", options.checks, "is it training? gradients, loss and parameters instead of times");
   app.add_flag("--share-gpus", options.shares_gpus, "time more ranks than GPUs; the file says so");
 }
@@ -209,6 +213,7 @@ void read_measurements(Options& options, const Words& words, Problems& problems)
   problems.require(counts.measured >= 1 && counts.measured <= 100'000, "--iterations: is 1 to 100000");
   problems.require(std::isfinite(counts.most_seconds) && counts.most_seconds > 0,
                    "--most-seconds: is above 0");
+  problems.require(options.losses >= 0 && options.losses <= 1'000'000, "--losses: is 0 to 1000000");
   options.chosen = read_chosen(words.only, problems);
   if (words.curve_up_to)
     options.most_curve_bytes =
@@ -237,13 +242,13 @@ std::string identity_of(const Options& options, const Words& words) {
   return fmt::format(
       "--model {}{} --batch {} --precision {} --optimizer {} --learning-rate {} --seed {} --bucket-cap-mb {} "
       "--overlap {} --accumulate {} --compress {} --warmup {} --iterations {} --most-seconds {} "
-      "--curve-up-to {} --only {:d}{:d}{:d}{:d}{:d}{:d} --check {:d} --share-gpus {:d}",
+      "--curve-up-to {} --only {:d}{:d}{:d}{:d}{:d}{:d} --losses {} --check {:d} --share-gpus {:d}",
       options.model.name, sizes, options.model.batch, options.precision, options.optimizer.name,
       options.optimizer.learning_rate, options.model.seed, fmt::join(settings.bucket_caps_mb, ","),
       words.no_overlap ? "off" : words.overlap, options.gradient_accumulation, words.compress,
       settings.counts.warm_up, settings.counts.measured, settings.counts.most_seconds,
       options.most_curve_bytes, chosen.step, chosen.curve, chosen.copies, chosen.interference, chosen.kernels,
-      chosen.iterations, options.checks, options.shares_gpus);
+      chosen.iterations, options.losses, options.checks, options.shares_gpus);
 }
 
 // After what the user said of the model, before what he said of the curve: that wins.

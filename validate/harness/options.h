@@ -34,6 +34,7 @@ struct Options {
   std::int64_t gradient_accumulation = 1;
   IterationSettings iterations;
   Chosen chosen;
+  std::int64_t losses = 0;  // iterations whose loss is read; 0: none
   std::int64_t most_curve_bytes = std::int64_t{64} << 20;
 
   int ranks = 0;  // 0: as the launcher's variables say

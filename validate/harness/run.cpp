@@ -93,6 +93,7 @@ class WatchedRun {
 
  private:
   void measure_kernels();
+  void measure_losses(TrainingModel& model);
   void measure_training(TrainingModel& model);
   void watch_while(const std::string& name, const std::function<void()>& work) {
     telemetry_.push_back(watch(monitor_.get(), name, work));
@@ -135,7 +136,24 @@ void WatchedRun::measure(TrainingModel& model) {
   if (options_.chosen.curve && bench_.ranks.size() > 1)
     watch_while("collective_curve",
                 [&] { run_.curve = measure_collective_curve(bench_, options_.most_curve_bytes); });
+  if (options_.losses > 0)
+    measure_losses(model);
   measure_training(model);
+}
+
+// First, for whatever is timed moves the parameters that a curve begins with.
+void WatchedRun::measure_losses(TrainingModel& model) {
+  Trainer trainer(bench_.device, bench_.communicator, model,
+                  {.optimizer = options_.optimizer, .micro_batches = options_.gradient_accumulation});
+  agree_on_kernels(bench_, trainer);
+  const IterationSettings& settings = options_.iterations;
+  watch_while("losses", [&] {
+    run_.losses = harness::measure_losses(bench_, trainer,
+                                          {.bucket_cap_mb = settings.bucket_caps_mb.front(),
+                                           .overlaps = settings.overlaps.front(),
+                                           .compresses = settings.compresses},
+                                          options_.losses);
+  });
 }
 
 void WatchedRun::measure_training(TrainingModel& model) {

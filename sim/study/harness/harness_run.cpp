@@ -294,7 +294,7 @@ HarnessRun read_run(const JsonReader& root) {
   run.iterations = read_list<MeasuredIteration>(root.required("iterations"), read_iteration);
   if (const auto failed = root.optional("failed"))
     run.failed = read_list<FailedMeasurement>(*failed, read_failure);
-  root.optional("kernel_choices");  // for people
+  for (const char* key : {"kernel_choices", "losses"}) root.optional(key);  // for people and pictures
   root.finish();
   if (run.ranks % run.nodes != 0)
     root.problem(fmt::format("found {} ranks on {} nodes, expected as many on each", run.ranks, run.nodes));

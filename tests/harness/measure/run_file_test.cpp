@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 namespace lockstep::harness::run_file_test {
 
 RunFile small_run() {
@@ -70,6 +72,22 @@ TEST_CASE(
   CHECK(json["matmuls"][0]["from_idle_s"] == 3e-3);
   CHECK(json["memory_copies"][0]["time_s"] == 2e-3);
   CHECK(json["memory_copies"][0]["back_to_back_s"].is_null());
+}
+
+TEST_CASE(
+    "losses stand beside the time at which each iteration had ended, and one that is no number is null") {
+  RunFile run = small_run();
+  run.losses = LossCurve{.bucket_cap_mb = 5,
+                         .samples_of_iteration = 16,
+                         .loss = {2.5, std::numeric_limits<double>::infinity()},
+                         .end = {0.25, 0.5}};
+  const nlohmann::ordered_json json = to_json(run);
+  CHECK(json["losses"]["bucket_cap_mb"] == 5);
+  CHECK(json["losses"]["samples_of_iteration"] == 16);
+  CHECK(json["losses"]["loss"][0] == 2.5);
+  CHECK(json["losses"]["loss"][1].is_null());
+  CHECK(json["losses"]["end_s"][1] == 0.5);
+  CHECK_FALSE(to_json(small_run()).contains("losses"));
 }
 
 TEST_CASE("what failed is told with its reason, in the file and in the table") {

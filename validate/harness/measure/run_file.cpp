@@ -176,6 +176,16 @@ Json to_json(const BucketTiming& bucket) {
           {"end_s", to_the_nanosecond(bucket.end)}};
 }
 
+Json to_json(const LossCurve& curve) {
+  Json object = {{"bucket_cap_mb", curve.bucket_cap_mb},
+                 {"samples_of_iteration", curve.samples_of_iteration},
+                 {"loss", Json::array()},
+                 {"end_s", list_of(curve.end, to_the_nanosecond)}};
+  // JSON has no infinity: a training that has gone wrong shows a null.
+  for (const double loss : curve.loss) object["loss"].push_back(std::isfinite(loss) ? Json(loss) : Json());
+  return object;
+}
+
 Json iteration_of(const RunFile& run, const IterationTiming& timing) {
   Json object = {{"bucket_cap_mb", timing.bucket_cap_mb},
                  {"overlap", timing.overlaps},
@@ -236,6 +246,8 @@ Json to_json(const RunFile& run) {
   add_curves(object, run);
   object["iterations"] =
       list_of(run.iterations, [&](const IterationTiming& timing) { return iteration_of(run, timing); });
+  if (run.losses)
+    object["losses"] = to_json(*run.losses);
   object["failed"] = list_of(run.failures, [](const FailedMeasurement& failure) { return to_json(failure); });
   return object;
 }

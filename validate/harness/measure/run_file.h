@@ -17,6 +17,7 @@
 #include "validate/harness/measure/interference.h"
 #include "validate/harness/measure/iteration_timing.h"
 #include "validate/harness/measure/kernel_curves.h"
+#include "validate/harness/measure/loss_curve.h"
 #include "validate/harness/measure/machine.h"
 #include "validate/harness/measure/step_timing.h"
 
@@ -72,6 +73,7 @@ struct RunFile {
   std::vector<MatmulPoint> matmuls = {};
   std::vector<CopyPoint> memory_copies = {};
   std::vector<IterationTiming> iterations = {};
+  std::optional<LossCurve> losses = {};
   std::vector<FailedMeasurement> failures = {};
 };
 
