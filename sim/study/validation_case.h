@@ -9,6 +9,7 @@
 // Invariant: errors are signed, in percent of what was measured.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct CapSetting {
       variant;  // what differs from plain DDP: "no overlap", "4 micro-batches", "bf16"; empty: nothing
   double measured_p10_s = 0;
   double measured_p90_s = 0;
+  std::int64_t measured_count = 1;
 };
 
 // What a kernel has to do, and what its GPU's data sheet would let it do in a second.
@@ -103,6 +105,8 @@ struct BestCap {
   double predicted_mb = 0;
   double measured_mb = 0;
   double cost_percent = 0;  // measured at the predicted best cap, over measured at the best one, less 1
+  double cost_error_percent =
+      0;  // how well that is known: one standard error, from the spread of the iterations
 };
 
 // Rows of a table of kernels that no prediction was asked for, for one reason.

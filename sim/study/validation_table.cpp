@@ -75,25 +75,26 @@ Json best_cap_json(const BestCap& best) {
   return {{"run", best.run},
           {"predicted_mb", best.predicted_mb},
           {"measured_mb", best.measured_mb},
-          {"cost_percent", best.cost_percent}};
+          {"cost_percent", best.cost_percent},
+          {"cost_error_percent", best.cost_error_percent}};
 }
 
 std::string best_caps_text(const std::vector<BestCap>& best_caps) {
-  std::string text = fmt::format("\n{:<52} {:>12} {:>12} {:>8}\n", "best bucket cap (MiB)", "predicted",
-                                 "measured", "costs %");
+  std::string text = fmt::format("\n{:<52} {:>12} {:>12} {:>8} {:>8}\n", "best bucket cap (MiB)", "predicted",
+                                 "measured", "costs %", "known to");
   for (const BestCap& best : best_caps)
-    text += fmt::format("{:<52} {:>12g} {:>12g} {:>+8.2f}\n", best.run, best.predicted_mb, best.measured_mb,
-                        best.cost_percent);
+    text += fmt::format("{:<52} {:>12g} {:>12g} {:>+8.2f} {:>8.2f}\n", best.run, best.predicted_mb,
+                        best.measured_mb, best.cost_percent, best.cost_error_percent);
   return text;
 }
 
 std::string best_caps_markdown(const std::vector<BestCap>& best_caps) {
   std::string text =
-      "\n| run | predicted best cap | measured best cap | following the prediction costs "
-      "|\n|---|--:|--:|--:|\n";
+      "\n| run | predicted best cap | measured best cap | following the prediction costs | known to "
+      "|\n|---|--:|--:|--:|--:|\n";
   for (const BestCap& best : best_caps)
-    text += fmt::format("| {} | {:g} MiB | {:g} MiB | {:+.2f} % |\n", best.run, best.predicted_mb,
-                        best.measured_mb, best.cost_percent);
+    text += fmt::format("| {} | {:g} MiB | {:g} MiB | {:+.2f} % | {:.2f} % |\n", best.run, best.predicted_mb,
+                        best.measured_mb, best.cost_percent, best.cost_error_percent);
   return text;
 }
 

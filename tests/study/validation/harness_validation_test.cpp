@@ -129,6 +129,22 @@ TEST_CASE("the predicted best cap costs what it was measured to take beyond the 
   CHECK(validated({simple_run()}).best_caps.empty());  // a single cap is no choice
 }
 
+// 80 % of a normal distribution are 2 x 1.2816 standard deviations wide; the median of n values scatters by the root of
+// pi / 2n of one.
+TEST_CASE("what following the best cap costs is known as well as both medians are") {
+  json run = simple_run();
+  run["iterations"] = {iteration_of(5, 0.050), iteration_of(25, 0.040)};
+  for (json& iteration : run["iterations"]) {
+    const double seconds = iteration["iteration_s"]["median"];
+    iteration["iteration_s"]["p10"] = seconds - 0.001;
+    iteration["iteration_s"]["p90"] = seconds + 0.001;
+    iteration["iteration_s"]["count"] = 16;
+  }
+  const double of_one = std::sqrt(std::acos(-1) / 2 / 16) * 0.002 / (2 * 1.2816);
+  CHECK(validated({run}).best_caps[0].cost_error_percent ==
+        doctest::Approx(100 * std::sqrt(2) * of_one / 0.040).epsilon(0.001));
+}
+
 TEST_CASE("a case of a run tells its setting and the spread of what was measured") {
   const nlohmann::ordered_json entry = to_json(validated({simple_run()}))["cases"][0];
   CHECK(entry["setting"]["run"] == "known");
