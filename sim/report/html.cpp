@@ -335,7 +335,7 @@ std::string to_html(const Report& report, const LoadedScenario& scenario, const 
                     {"communication", communication_table(report)},
                     {"critical_path", path_table(report)},
                     {"resolved", scenario.resolved.dump(2)}};
-  view["has_script"] = !view["timeline"].is_null();
+  view["has_timeline"] = !view["timeline"].is_null();
   view.update(facts_view(headline(report)));
   view.update(warnings_view(report.warnings));
   add_memory(report, view);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/base/printable.h"
 #include "sim/base/series.h"
 #include "sim/report/page/page_text.h"
 
@@ -22,6 +23,7 @@ constexpr double right = 836;
 constexpr double top = 30;
 constexpr double bottom = 320;
 constexpr double wanted_ticks = 6;
+constexpr double far = 4;  // times the largest value: what lies there would leave the points a corner
 constexpr std::array round_steps{1.0, 2.0, 5.0, 10.0};
 
 std::string place(double pixels) {
@@ -105,7 +107,7 @@ Range range_of(const Chart& chart, bool is_of_x) {
       }
     }
   for (const ChartLimit& limit : chart.limits)
-    if (limit.is_of_x == is_of_x)
+    if (limit.is_of_x == is_of_x && (range.is_empty() || limit.value <= far * range.high))
       range.add(limit.value);
   return range;
 }
@@ -202,6 +204,18 @@ class LabelPlacer {
 
 // ---- what the template shows ----
 
+std::string words_of(const ChartAxis& axis, double value) {
+  const auto named = std::find(axis.ticks.begin(), axis.ticks.end(), value) - axis.ticks.begin();
+  const bool is_named = !axis.names.empty() && named < std::ssize(axis.names);
+  return axis.name + " " + (is_named ? axis.names[static_cast<std::size_t>(named)] : tick_text(value));
+}
+
+std::string words_of(const Chart& chart, const ChartPoint& point) {
+  if (!point.title.empty())
+    return point.title;
+  return words_of(chart.x, point.x) + ": " + words_of(chart.y, point.y);
+}
+
 struct Frame {
   Scale x, y;
 };
@@ -254,25 +268,25 @@ ordered_json bands_of(const ChartSeries& series, const Frame& frame) {
   return bands;
 }
 
-ordered_json dots_of(const ChartSeries& series, const Frame& frame) {
+ordered_json dots_of(const Chart& chart, const ChartSeries& series, const Frame& frame) {
   ordered_json dots = ordered_json::array();
   for (const ChartPoint& point : series.points)
     if (series.has_dots)
       dots.push_back({{"x", place(frame.x.at(point.x))},
                       {"y", place(frame.y.at(point.y))},
                       {"radius", series.points.size() > 200 ? 2.5 : 4.0},
-                      {"title", point.title}});
+                      {"title", words_of(chart, point)}});
   return dots;
 }
 
-ordered_json view_of(const ChartSeries& series, const Frame& frame) {
+ordered_json view_of(const Chart& chart, const ChartSeries& series, const Frame& frame) {
   return {{"hue", series.hue},
           {"is_dashed", series.is_dashed},
           {"is_hollow", series.is_hollow},
           {"area", area_of(series, frame)},
           {"line", line_of(series, frame)},
           {"bands", bands_of(series, frame)},
-          {"dots", dots_of(series, frame)}};
+          {"dots", dots_of(chart, series, frame)}};
 }
 
 ordered_json x_ticks(const Chart& chart, const Scale& scale) {
@@ -315,7 +329,9 @@ ordered_json view_of(const ChartLimit& limit, const Frame& frame) {
           {"text_x", place(limit.is_of_x ? (is_far ? at - 6 : at + 6) : right)},
           {"text_y", place(limit.is_of_x ? top + 10 : at - 5)},
           {"anchor", limit.is_of_x && !is_far ? "start" : "end"},
-          {"limit", limit.name}};
+          {"limit", limit.value <= (limit.is_of_x ? frame.x : frame.y).high
+                        ? limit.name
+                        : fmt::format("{}: {}, beyond the axis", limit.name, tick_text(limit.value))}};
 }
 
 ordered_json labels_of(const Chart& chart, const Frame& frame) {
@@ -349,6 +365,32 @@ ordered_json legend_of(const Chart& chart) {
   return legend;
 }
 
+// ---- what is read ----
+
+// Along the axis, as arrow keys go; of a line without dots what is drawn of it.
+std::vector<ChartPoint> points_to_read(const ChartSeries& series, const Frame& frame) {
+  std::vector<ChartPoint> points = series.has_dots ? series.points : thinned(series.points, frame.x);
+  std::stable_sort(points.begin(), points.end(),
+                   [](const ChartPoint& one, const ChartPoint& other) { return one.x < other.x; });
+  return points;
+}
+
+// What chart.js reads. It is text, whose control characters JSON would hide from whoever writes the page.
+std::string readout_of(const Chart& chart, const Frame& frame) {
+  const auto pixel = [](double value) { return std::round(value * 10) / 10; };
+  ordered_json readout{{"top", top}, {"bottom", bottom}, {"series", ordered_json::array()}};
+  for (const ChartSeries& series : chart.series) {
+    if (series.is_guide)
+      continue;
+    ordered_json points = ordered_json::array();
+    for (const ChartPoint& point : points_to_read(series, frame))
+      points.push_back(
+          {pixel(frame.x.at(point.x)), pixel(frame.y.at(point.y)), printable(words_of(chart, point))});
+    readout["series"].push_back({{"name", printable(series.name)}, {"points", std::move(points)}});
+  }
+  return readout.dump();
+}
+
 }  // namespace
 
 std::string tick_text(double value) {
@@ -375,9 +417,10 @@ ordered_json to_json(const Chart& chart) {
                     {"limits", ordered_json::array()},
                     {"series", ordered_json::array()},
                     {"labels", labels_of(chart, frame)},
-                    {"legend", legend_of(chart)}};
+                    {"legend", legend_of(chart)},
+                    {"readout", readout_of(chart, frame)}};
   for (const ChartLimit& limit : chart.limits) view["limits"].push_back(view_of(limit, frame));
-  for (const ChartSeries& series : chart.series) view["series"].push_back(view_of(series, frame));
+  for (const ChartSeries& series : chart.series) view["series"].push_back(view_of(chart, series, frame));
   return view;
 }
 

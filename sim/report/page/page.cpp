@@ -16,6 +16,13 @@ std::string escaped(const std::string& text) {
   return kainjow::mustache::html_escape(printable(text));
 }
 
+// Which scripts a page needs is seen from what it shows: a chart anywhere in it has points to read.
+bool has_chart(const nlohmann::ordered_json& view) {
+  if (view.is_object() && view.contains("readout"))
+    return true;
+  return view.is_structured() && std::any_of(view.begin(), view.end(), has_chart);
+}
+
 data data_of(const nlohmann::ordered_json& view) {
   if (view.is_string())
     return view.get_ref<const std::string&>();
@@ -45,6 +52,9 @@ std::string template_text(std::string_view name) {
 
 std::string render_page(std::string_view body, const nlohmann::ordered_json& view) {
   data values = data_of(view);
+  const bool has_timeline = view.contains("has_timeline") && view["has_timeline"].get<bool>();
+  values["has_chart"] = has_chart(view);
+  values["has_scripts"] = has_timeline || has_chart(view);
   for (const PageTemplate& entry : page_templates)
     values[std::string(entry.name)] = kainjow::mustache::partial([&] { return std::string(entry.text); });
   values["body"] = kainjow::mustache::partial([&] { return template_text(body); });

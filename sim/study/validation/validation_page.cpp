@@ -63,7 +63,8 @@ ChartSeries ratio_line(double factor, double low, double high, std::string name)
           .hue = "hue-quiet",
           .has_line = true,
           .has_dots = false,
-          .is_dashed = factor != 1};
+          .is_dashed = factor != 1,
+          .is_guide = true};
 }
 
 struct ScatterPoint {
@@ -83,7 +84,11 @@ ordered_json scatter_of(const std::vector<ScatterPoint>& points, const std::stri
   ChartSeries fitted{.name = "fitted", .points = {}, .hue = "hue-1", .is_hollow = true};
   for (const ScatterPoint& point : points)
     (point.is_fitted ? fitted : held_out)
-        .points.push_back({.x = point.measured, .y = point.predicted, .title = point.name});
+        .points.push_back(
+            {.x = point.measured,
+             .y = point.predicted,
+             .title = fmt::format("{}, measured {} {}, predicted {} {}", point.name,
+                                  tick_text(point.measured), unit, tick_text(point.predicted), unit)});
   Chart chart{.caption = "Predicted against measured time, both on a logarithmic axis",
               .x = {.name = "measured [" + unit + "]", .is_logarithmic = true},
               .y = {.name = "predicted [" + unit + "]", .is_logarithmic = true},

@@ -73,6 +73,47 @@ TEST_CASE("a line of more points than pixels is thinned, and keeps its ends and 
   CHECK(line.find("," + view["y_ticks"].back()["at"].get<std::string>() + " ") != std::string::npos);
 }
 
+TEST_CASE(
+    "a limit near the points is within the axis, one far beyond them stands at its end and says where it "
+    "is") {
+  Chart chart = chart_of({{.x = 1, .y = 1}, {.x = 10, .y = 1}});
+  chart.limits = {{.value = 30, .name = "near"}};
+  CHECK(to_json(chart)["limits"][0]["limit"] == "near");
+  chart.limits = {{.value = 100, .name = "far"}};
+  const ordered_json view = to_json(chart);
+  CHECK(view["x_ticks"].back()["tick"] == "10");  // a sixth of 10 is 1.7: steps of 2, and 10 is one of them
+  CHECK(view["limits"][0]["x1"] == view["right"]);
+  CHECK(view["limits"][0]["limit"] == "far: 100, beyond the axis");
+}
+
+// ---- what is read ----
+
+ordered_json readout_of(const Chart& chart) {
+  return ordered_json::parse(to_json(chart)["readout"].get<std::string>());
+}
+
+TEST_CASE("points are read along the axis, where they are drawn, and say what they are") {
+  const Chart chart = chart_of({{.x = 97, .y = 4.1, .title = "a title"}, {.x = 50, .y = 2.5}});
+  const ordered_json view = to_json(chart);
+  const ordered_json points = readout_of(chart)["series"][0]["points"];
+  REQUIRE(points.size() == 2);
+  CHECK(points[0][2] == "x 50: y 2.5");
+  CHECK(points[1][2] == "a title");
+  CHECK(points[0][0].get<double>() == doctest::Approx(number(view["series"][0]["dots"][1]["x"])));
+  CHECK(points[0][1].get<double>() == doctest::Approx(number(view["series"][0]["dots"][1]["y"])));
+  CHECK(view["series"][0]["dots"][1]["title"] == "x 50: y 2.5");
+}
+
+TEST_CASE("categories are read by their names, and guides are not read") {
+  Chart chart = chart_of({{.x = 0, .y = 3}, {.x = 1, .y = 4}});
+  chart.x.ticks = {0, 1};
+  chart.x.names = {"fp32", "bf16"};
+  chart.series.push_back({.name = "as good as", .points = {{.x = 0, .y = 1}}, .is_guide = true});
+  const ordered_json read = readout_of(chart)["series"];
+  REQUIRE(read.size() == 1);
+  CHECK(read[0]["points"][1][2] == "x bf16: y 4");
+}
+
 TEST_CASE("nothing, one point and equal points can be drawn") {
   for (const std::vector<ChartPoint>& points :
        {std::vector<ChartPoint>{}, {{.x = 0, .y = 0}}, {{.x = 5, .y = 5}, {.x = 5, .y = 5}}}) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/base/check.h"
+#include "sim/report/page/chart.h"
 #include "sim/report/page/page_table.h"
 
 namespace lockstep::page_test {
@@ -49,6 +50,20 @@ TEST_CASE("a figure is told as text and as the number of the document") {
 
 TEST_CASE("a table without rows is no table") {
   CHECK(PageTable("none", {{"column"}}).view().is_null());
+}
+
+TEST_CASE("a page with a chart carries the script that reads it, and its policy names that script") {
+  ordered_json view = view_with("x", PageTable("x", {{"y"}}));
+  const std::string without = render_page("validation.html", view);
+  CHECK_FALSE(contains(without, "script-src"));
+  view["scatter"] = to_json(Chart{.caption = "c", .x = {.name = "x"}, .y = {.name = "y"}, .series = {}});
+  const std::string page = render_page("validation.html", view);
+  CHECK(contains(page, "<figure data-chart=\"{"));
+  CHECK(contains(page, "script-src 'sha256-"));
+  const std::string begin = "<script type=\"text/javascript\">";
+  CHECK(page.find(begin) != std::string::npos);
+  CHECK(page.find(begin) == page.rfind(begin));
+  for (const char* word : {"url(", "@import", "src=\""}) CHECK_FALSE(contains(page, word));
 }
 
 TEST_CASE("a page loads nothing: its own policy forbids it, and no address is in it") {

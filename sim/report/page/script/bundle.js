@@ -1,14 +1,15 @@
-// Makes ../templates/timeline.js, what a page may run of it (timeline_hash.txt) and LICENSES, from timeline.js and the
-// packages of package-lock.json: `npm ci && npm run bundle`. With --check it compares instead, and exits with 1.
+// Makes ../templates/NAME.js, what a page may run of it (NAME_hash.txt) and LICENSES, from each script NAME.js here and
+// the packages of package-lock.json: `npm ci && npm run bundle`. With --check it compares instead, and exits with 1.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { build } from 'esbuild';
 
 const here = new URL('.', import.meta.url);
+const names = ['chart', 'timeline'];
 
-async function bundle() {
+async function bundle(name) {
   const result = await build({
-    entryPoints: [new URL('timeline.js', here).pathname], bundle: true, minify: true, write: false, metafile: true,
+    entryPoints: [new URL(`${name}.js`, here).pathname], bundle: true, minify: true, write: false, metafile: true,
     format: 'iife', target: 'es2022', charset: 'ascii', legalComments: 'none',
   });
   const packages = Object.keys(result.metafile.inputs).map((file) => /node_modules\/([^/]+)\//.exec(file)?.[1]);
@@ -34,19 +35,25 @@ function refuse(what) {
   process.exit(1);
 }
 
-const { code, packages } = await bundle();
-const told = licences(packages);
-const script = `/*!\n${told}*/\n${code.trim()}\n`;
-for (const word of ['{{', '</script', ')page"', '<!--'])
-  if (script.includes(word))
-    refuse(`the script holds ${word}, which its page would read as its own`);
-if (/@\w+@/.test(script))
-  refuse('the script holds @WORD@, which CMake would replace');
-const files = {
-  '../templates/timeline.js': script,
-  '../templates/timeline_hash.txt': `'sha256-${createHash('sha256').update(script).digest('base64')}'`,
-  LICENSES: told,
-};
+function checked(script) {
+  for (const word of ['{{', '</script', ')page"', '<!--'])
+    if (script.includes(word))
+      refuse(`the script holds ${word}, which its page would read as its own`);
+  if (/@\w+@/.test(script))
+    refuse('the script holds @WORD@, which CMake would replace');
+  return script;
+}
+
+const used = new Set();
+const files = {};
+for (const name of names) {
+  const { code, packages } = await bundle(name);
+  const script = checked(`/*!\n${licences(packages)}*/\n${code.trim()}\n`);
+  packages.forEach((each) => used.add(each));
+  files[`../templates/${name}.js`] = script;
+  files[`../templates/${name}_hash.txt`] = `'sha256-${createHash('sha256').update(script).digest('base64')}'`;
+}
+files.LICENSES = licences([...used].sort());
 for (const [name, text] of Object.entries(files)) {
   const file = new URL(name, here);
   if (process.argv.includes('--check')) {
@@ -56,4 +63,4 @@ for (const [name, text] of Object.entries(files)) {
     writeFileSync(file, text);
   }
 }
-console.log(`${packages.length} packages, ${script.length} bytes`);
+console.log(`${used.size} packages, ${names.map((name) => `${name} ${files[`../templates/${name}.js`].length} bytes`).join(', ')}`);

@@ -21,6 +21,7 @@ const MANY_LANES = 10;
 const AXIS = 40;
 const NARROWEST_LABEL = 40;
 const CLOSEST_NS = 1000; // the whole width
+const BRIGHTER = 1.35; // on a dark page, as style.css has it for what else has these colours
 const UNITS = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
 
 const unitOf = (ns) => UNITS.find(([size]) => ns >= 2 * size) ?? UNITS[3];
@@ -28,6 +29,14 @@ const unitOf = (ns) => UNITS.find(([size]) => ns >= 2 * size) ?? UNITS[3];
 function timeText(ns) {
   const [size, name] = unitOf(ns);
   return `${Number((ns / size).toPrecision(4))} ${name}`;
+}
+
+// A category's colour on this page, and that of text on it: white, or black where that is told apart better.
+function lookOf(colour, isDark) {
+  const levels = [1, 3, 5].map((at) => Math.min(255, Math.round(parseInt(colour.slice(at, at + 2), 16) * (isDark ? BRIGHTER : 1))));
+  const [red, green, blue] = levels.map((level) => (level / 255 <= 0.04045 ? level / 255 / 12.92 : ((level / 255 + 0.055) / 1.055) ** 2.4));
+  const luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue; // WCAG 2: contrast is (brighter + 0.05) / (darker + 0.05)
+  return { fill: `rgb(${levels.join(' ')})`, ink: 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 ? '#ffffff' : '#000000' };
 }
 
 // Spans of a lane in the order of their start; where they overlap, the ends are those of the latest so far.
@@ -137,6 +146,8 @@ class Timeline {
     paper.clearRect(0, 0, this.width, this.height);
     paper.font = '12px system-ui, sans-serif';
     paper.textBaseline = 'middle';
+    const isDark = matchMedia('(prefers-color-scheme: dark)').matches;
+    this.looks = this.categories.map(({ colour }) => lookOf(colour, isDark));
     this.lanes.forEach((lane, row) => this.drawLane(lane, row, view));
     paper.clearRect(0, 0, LEFT, this.height);
     paper.textAlign = 'end';
@@ -158,12 +169,13 @@ class Timeline {
       if (right <= taken)
         continue;
       const wide = Math.max(right - left, 0.6);
-      paper.fillStyle = this.categories[lane.categories[i]].colour;
+      const look = this.looks[lane.categories[i]];
+      paper.fillStyle = look.fill;
       const high = this.heightOf(lane, i);
       paper.fillRect(left, top + this.boxHeight - high, wide > 4 ? wide - 0.5 : wide, high);
       taken = wide < 1 ? left + 0.5 : right - 0.001;
       if (wide > NARROWEST_LABEL && !lane.levels)
-        this.label(this.names[lane.names[i]], left, wide, top + this.boxHeight / 2);
+        this.label(this.names[lane.names[i]], look.ink, { left, wide, middle: top + this.boxHeight / 2 });
     }
   }
 
@@ -176,10 +188,10 @@ class Timeline {
     return lane.levels ? Math.max(1.5, this.boxHeight * lane.levels[span] / 1000) : this.boxHeight;
   }
 
-  label(text, left, wide, middle) {
+  label(text, ink, { left, wide, middle }) {
     const most = Math.floor((wide - 8) / 6.8);
     const shown = text.length <= most ? text : `${text.slice(0, Math.max(0, most - 1))}\u2026`;
-    this.paper.fillStyle = '#ffffff';
+    this.paper.fillStyle = ink;
     this.paper.fillText(shown, left + 4, middle, wide - 8);
   }
 
