@@ -58,7 +58,7 @@ std::int64_t scaled_depth(std::int64_t depth, std::int64_t depth_percent) {
 FeatureMap write_activated(ImageNetwork& network, const std::string& name, const FeatureMap& input,
                            const Convolution& convolution) {
   const FeatureMap normed = network.convolution_norm(name + ".0", name + ".1", input, convolution);
-  return network.smooth_activation(name + ".2", normed);
+  return network.silu(name + ".2", normed);
 }
 
 FeatureMap write_squeeze_excitation(ImageNetwork& network, const std::string& name, const FeatureMap& input,
@@ -68,9 +68,9 @@ FeatureMap write_squeeze_excitation(ImageNetwork& network, const std::string& na
   squeeze.bias = excite.bias = true;
   FeatureMap factors = network.global_average_pool(name + ".avgpool", input);
   factors = network.convolution(name + ".fc1", factors, squeeze);
-  factors = network.smooth_activation(name + ".activation", factors);
+  factors = network.silu(name + ".activation", factors);
   factors = network.convolution(name + ".fc2", factors, excite);
-  factors = network.smooth_activation(name + ".scale_activation", factors);
+  factors = network.sigmoid(name + ".scale_activation", factors);
   return network.scale_channels(name + ".scale", input, factors);
 }
 

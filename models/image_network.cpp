@@ -118,15 +118,22 @@ FeatureMap ImageNetwork::relu(const std::string& name, const FeatureMap& input) 
   return output;
 }
 
-FeatureMap ImageNetwork::smooth_activation(const std::string& name, const FeatureMap& input) {
+FeatureMap ImageNetwork::silu(const std::string& name, const FeatureMap& input) {
   const std::int64_t elements = input.activation.elements;
   builder_.add_layer({.name = name,
                       .forward_elements = 2 * elements,
                       .backward_elements = 3 * elements,
                       .saved_elements = builder_.keep(input.activation),
-                      .pointwise_elements = elements},
+                      .pointwise_elements = elements,
+                      .eager_forward_elements = 2 * elements,
+                      .composition = silu_of_primitives(elements),
+                      .forward_kernels = 2},
                      {input.activation});
   return feature_map(input.channels, input.height, input.width);
+}
+
+FeatureMap ImageNetwork::sigmoid(const std::string& name, const FeatureMap& input) {
+  return relu(name, input);
 }
 
 FeatureMap ImageNetwork::dropout(const std::string& name, const FeatureMap& input) {
@@ -208,7 +215,7 @@ FeatureMap ImageNetwork::scale_channels(const std::string& name, const FeatureMa
   const std::int64_t kept = builder_.keep(input.activation) + builder_.keep(factors.activation);
   builder_.add_layer({.name = name,
                       .forward_elements = 2 * elements,
-                      .backward_elements = 5 * elements,
+                      .backward_elements = 6 * elements,
                       .saved_elements = kept,
                       .pointwise_elements = elements,
                       .backward_kernels = 3},  // one product each, then a sum over the map

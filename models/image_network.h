@@ -59,8 +59,10 @@ class ImageNetwork {
   FeatureMap linear(const std::string& name, const FeatureMap& input, std::int64_t outputs);
 
   FeatureMap relu(const std::string& name, const FeatureMap& input);
-  // Keeps its input (SiLU, sigmoid), where ReLU keeps its output.
-  FeatureMap smooth_activation(const std::string& name, const FeatureMap& input);
+  // Keeps its input, where ReLU and the sigmoid keep their output; in place, as torchvision has it, autograd copies
+  // that input first (tools/autograd/gen_variable_type.py: an operator in place saves a clone).
+  FeatureMap silu(const std::string& name, const FeatureMap& input);
+  FeatureMap sigmoid(const std::string& name, const FeatureMap& input);
   FeatureMap dropout(const std::string& name, const FeatureMap& input);
   // Drops whole samples at random: a product with one number per sample, nothing kept.
   FeatureMap stochastic_depth(const std::string& name, const FeatureMap& input);

@@ -60,6 +60,13 @@ Composition gelu_of_primitives(std::int64_t elements) {
           .kept_elements = 2 * elements};  // the power's square root's tanh, and half of one more
 }
 
+// x s: sigmoid, times x. Its gradient is written by hand and takes the sigmoid again: s, 1 - s, times x, + 1, times s,
+// times the gradient.
+Composition silu_of_primitives(std::int64_t elements) {
+  return {.forward = {.elements = (unary + binary) * elements, .kernels = 2},
+          .backward = {.elements = (unary + unary + binary + unary + binary + binary) * elements, .kernels = 6}};
+}
+
 // Random numbers, compared with the rate, cast to the type of x; x scaled; their product.
 Composition dropout_of_primitives(std::int64_t elements) {
   return {.forward = {.elements = (unary + unary + unary + binary) * elements,

@@ -23,6 +23,7 @@ Composition layer_norm_of_primitives(std::int64_t elements);
 // Eager frameworks write it of primitives too, in fp32.
 Composition rms_norm_of_primitives(std::int64_t elements);
 Composition gelu_of_primitives(std::int64_t elements);
+Composition silu_of_primitives(std::int64_t elements);
 Composition dropout_of_primitives(std::int64_t elements);
 // path + skip; its dropout is of primitives where it has one.
 Composition residual_of_primitives(std::int64_t elements, bool has_dropout);

@@ -38,6 +38,15 @@ TEST_CASE("GELU's formula has eight kernels, two of which read two tensors") {
   CHECK(gelu.forward.launches(wide) == 8);
 }
 
+// nn_impl.py, swish: a sigmoid and a product; backward three kernels that read one tensor and three that read two.
+TEST_CASE("SiLU's formula has two kernels forward and six backward, which take the sigmoid again") {
+  const Composition silu = silu_of_primitives(100);
+  CHECK(silu.forward.bytes(wide) == 100 * wide * (2 + 3));
+  CHECK(silu.forward.launches(wide) == 2);
+  CHECK(silu.backward.bytes(half) == 100 * half * (3 * 2 + 3 * 3));
+  CHECK(silu.backward.launches(half) == 6);
+}
+
 TEST_CASE("A residual adds two tensors, whatever its dropout is made of") {
   const PrimitiveWork dropout = dropout_of_primitives(100).forward;
   CHECK(residual_of_primitives(100, false).forward.bytes(wide) == 100 * wide * 3);
