@@ -1,9 +1,19 @@
 #include "sim/compute/attention_time.h"
 
 #include <algorithm>
+#include <array>
 
 namespace lockstep {
 namespace {
+
+// The widths of a head that libraries have kernels for (FlashAttention, csrc/flash_attn/src/static_switch.h,
+// HEADDIM_SWITCH); any other is multiplied as the next of them.
+constexpr std::array<std::int64_t, 7> widths_of_kernels{32, 64, 96, 128, 160, 192, 256};
+
+std::int64_t multiplied_width(std::int64_t width) {
+  const auto next = std::ranges::lower_bound(widths_of_kernels, width);
+  return next == widths_of_kernels.end() ? width : *next;
+}
 
 constexpr std::int64_t queries_of_block = 64;
 constexpr std::int64_t keys_of_step = 64;
@@ -34,7 +44,8 @@ class AttentionTimer {
     const Ratio efficiency = is_backward_ ? constants_.backward_efficiency : constants_.efficiency;
     const FlopRate of_sm = std::max(scaled_in_millions(unit_.of_sm(efficiency), share), FlopRate{1});
     const Ratio softmax = is_backward_ ? Ratio{} : constants_.softmax;
-    const Ratio elements = Ratio::one() * (shape_.query_width + shape_.value_width) + softmax;
+    const std::int64_t widths = multiplied_width(shape_.query_width) + multiplied_width(shape_.value_width);
+    const Ratio elements = Ratio::one() * widths + softmax;
     const std::int64_t flops = queries_of_block * keys * (is_backward_ ? 5 : 2);
     return time_to_compute(Flops{scaled_up(flops, elements)}, of_sm);
   }

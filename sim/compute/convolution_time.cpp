@@ -11,13 +11,24 @@ constexpr std::int64_t large_tile = 6;             // of Winograd's transform th
 constexpr std::int64_t frequency_tile = 32;        // of Fourier's
 constexpr Duration one_start = Duration::microseconds(4);
 
-// FLOPs that a vector lane could do while it visits one tap of a depthwise filter: addresses and edges cost
-// more than the product. Few of such kernels were published: 5 x 5 over 8 x 64 x 1024 x 1008 points takes
-// 25.0 ms forward and 89.0 ms backward (pytorch/pytorch pull requests 125362 and 129609; taken as an
-// A100's), which makes 37 and 66; 3 x 3 x 3 over 8 x 64 x 32 x 56 x 56 points 14.2 ms both ways on a V100
-// and 24.0 ms on a GTX 1080 Ti (40801), which makes 54 and 65 on average.
-constexpr std::int64_t forward_visit = 37;
-constexpr std::int64_t backward_visit = 66;
+// FLOPs that a vector lane could do while it visits one tap of a depthwise filter. Of four bytes frameworks run loops
+// of their own, whose addresses and edges cost more than the product: 5 x 5 over 8 x 64 x 1024 x 1008 points takes an
+// A100 25.0 ms forward and 89.0 ms backward (pytorch/pytorch pull requests 125362 and 129609; the GPU is taken to be
+// one), 37 a visit forward; the maps (below) leave 70 for the data. 3 x 3 on a V100 gives 111 for both together
+// (PaddlePaddle/Paddle 46332). Of two bytes backward is taken as the mean of both, 66 each: libraries have kernels
+// there, on an A100 1.2 to 5.8 times as quick (pytorch/pytorch 91735), whose cost by shape nobody published.
+struct VisitCosts {
+  std::int64_t forward;
+  std::int64_t by_data;
+  std::int64_t by_weights;  // 0: bound by the maps
+};
+constexpr VisitCosts loop_visits{37, 70, 0};
+constexpr VisitCosts half_visits{37, 66, 66};
+
+// A loop for the weights has a block for each tap, and each reads both maps once more, mostly from the cache: seven
+// shapes on a V100 take 1.07 to 1.75 TB/s of them (PaddlePaddle/Paddle 46332), 1.65 times its memory's bandwidth in
+// the mean.
+constexpr Ratio maps_over_memory = Ratio::percent(165);
 
 // A product at so much of the unit's efficiency: as one that is so much deeper.
 struct ScaledProduct {
@@ -37,8 +48,7 @@ class ConvolutionTimer {
       return std::max(memory_time(elements()), visiting()) + unit_.constants.start;
     Duration best = time_of({implicit_product(), elements(), efficiency()}) + filling();
     if (may_transform(3) && is_data() && constants_.winograd > Ratio{})
-      best = std::min(best,
-                      time_of({small_winograd(), elements(), scaled_up(efficiency(), constants_.winograd)}));
+      best = std::min(best, time_of({small_winograd(), elements(), constants_.winograd}));
     if ((may_transform(3) || may_transform(5)) && constants_.large_winograd > Ratio{})
       best = std::min(best, large_winograd_time());
     if (may_use_frequencies())
@@ -61,12 +71,21 @@ class ConvolutionTimer {
     return is_backward_data() ? constants_.by_data : (is_data() ? constants_.forward : constants_.by_weights);
   }
 
-  // Every tap of every point is visited by a vector lane, whatever the precision.
+  std::int64_t taps() const { return shape_.filter_height * shape_.filter_width; }
+
+  // Every tap of every point is visited by a vector lane.
   Duration visiting() const {
+    const VisitCosts& costs = unit_.element_bytes > 2 ? loop_visits : half_visits;
+    if (!is_data() && costs.by_weights == 0)
+      return reading_maps_for_each_tap();
     const std::int64_t points = shape_.batch * shape_.out_height() * shape_.out_width();
-    const std::int64_t visits = points * shape_.out_channels * shape_.filter_height * shape_.filter_width;
-    const bool is_forward = direction_ == KernelDirection::forward;
-    return time_to_compute(Flops{visits * (is_forward ? forward_visit : backward_visit)}, unit_.lanes);
+    const std::int64_t visit =
+        is_data() ? (is_backward_data() ? costs.by_data : costs.forward) : costs.by_weights;
+    return time_to_compute(Flops{points * shape_.out_channels * taps() * visit}, unit_.lanes);
+  }
+
+  Duration reading_maps_for_each_tap() const {
+    return time_to_move(Bytes{elements() * taps() * unit_.element_bytes}, unit_.memory_at(maps_over_memory));
   }
 
   std::int64_t padded(std::int64_t channels) const {
@@ -76,11 +95,10 @@ class ConvolutionTimer {
   // By data there is a product for each parity of the stride that meets a tap of the filter.
   GemmShape implicit_product() const {
     const std::int64_t points = shape_.batch * shape_.out_height() * shape_.out_width();
-    const std::int64_t taps = shape_.filter_height * shape_.filter_width;
     if (!is_data())
-      return {.batch = shape_.groups, .m = outputs(), .n = inputs() * taps, .k = points};
+      return {.batch = shape_.groups, .m = outputs(), .n = inputs() * taps(), .k = points};
     if (!is_backward_data())
-      return {.batch = shape_.groups, .m = points, .n = outputs(), .k = padded(inputs()) * taps};
+      return {.batch = shape_.groups, .m = points, .n = outputs(), .k = padded(inputs()) * taps()};
     const std::int64_t parities = std::min(shape_.filter_height, shape_.stride_height) *
                                   std::min(shape_.filter_width, shape_.stride_width);
     return {.batch = shape_.groups * parities,
@@ -154,8 +172,7 @@ class ConvolutionTimer {
         places * numbers * (tiles * (inputs() + outputs()) + inputs() * outputs());
     const Duration transforms =
         divided_up(memory_time(elements() + transformed), std::max(constants_.transform, Ratio::smallest()));
-    return time_of({product, transformed, scaled_up(efficiency(), constants_.large_winograd)}) + transforms +
-           one_start * 3;
+    return time_of({product, transformed, constants_.large_winograd}) + transforms + one_start * 3;
   }
 
   std::int64_t input_elements() const {

@@ -64,13 +64,13 @@ struct MemoryConstants {
   auto operator<=>(const MemoryConstants&) const = default;
 };
 
-// Convolutions, relative to products on the same unit.
+// Convolutions, relative to products on the same unit: implicit ones by direction, transformed ones by transform.
 struct ConvolutionConstants {
   Ratio forward = Ratio::percent(85);
   Ratio by_data = Ratio::percent(75);
   Ratio by_weights = Ratio::percent(70);
-  Ratio winograd = {};                   // of the same efficiency, for tiles of 2 x 2 in one kernel; 0: none
-  Ratio large_winograd = {};             // and for tiles of 6 x 6 through memory
+  Ratio winograd = {};                   // tiles of 2 x 2 in one kernel; 0: none
+  Ratio large_winograd = {};             // and of 6 x 6 through memory, whose products lie there as others do
   Ratio transform = Ratio::percent(60);  // of memory's bandwidth, into and out of those
   auto operator<=>(const ConvolutionConstants&) const = default;
 };

@@ -49,6 +49,17 @@ TEST_CASE("attention takes its two products of the full square, and its backward
   CHECK(time_of(only_flops(), full(), true) == start + scaled(walk * 64, 5, 2));
 }
 
+// There are kernels for heads of 64, 96 and 128: 80 are 3/4 of 128 to multiply, and 5/8 to read. Of 2 x 4096 tokens
+// queries and outputs are of 64 heads, keys and values of 8.
+TEST_CASE("a head between two kernels' widths is multiplied at the wider one and read as it is") {
+  AttentionShape narrow = full();
+  narrow.query_width = narrow.value_width = 80;
+  CHECK(time_of(only_flops(), narrow) == start + scaled(walk * 64, 3, 4));
+  const Bandwidth memory{1'000'000'000};
+  const Bytes read{std::int64_t{2} * 4096 * (64 + 8) * 2 * 80 * 2};
+  CHECK(time_of(only_flops(), narrow, false, memory) == start + time_to_move(read, memory));
+}
+
 // Block i of 64 walks over i blocks of keys: 65/2 of 64 on average.
 TEST_CASE("causal attention walks over half of the square and half of its diagonal") {
   AttentionShape causal = full();

@@ -7,7 +7,9 @@
 // Idea:      where the shortest kernels of a table all take as long as each other, and longer than any GPU keeps
 //            its stream for nothing, that is the host: the event before a kernel passes while the GPU waits for
 //            the kernel to be started. It belongs to who measured, not to the GPU: half of it passes before a
-//            kernel starts, and nothing takes less than all of it.
+//            kernel starts, and nothing takes less than all of it. A convolution is several kernels, and how many
+//            depends on its shape, so that the shortest are not alike: there it is what a line through the
+//            times of small work has left where there is none, all of which passes before the GPU begins.
 // Invariant: by table, GPU, source and operator; a table without such a floor has none.
 // Cost:      one sort of the rows.
 // Reference: CUDA launch guides: 2 to 6 us for a kernel that does nothing.
@@ -16,6 +18,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "sim/base/units.h"
 #include "sim/study/bench/kernel_case.h"
@@ -37,9 +40,15 @@ class HostFloors {
 
  private:
   using Bench = std::tuple<std::string, std::string, std::string, std::string>;
+  struct Host {
+    Duration floor;   // nothing takes less
+    Duration before;  // of it, until the GPU begins
+  };
   static Bench bench_of(const KernelCase& kernel);
+  static Host host_of(const std::vector<const KernelCase*>& kernels);
+  Host find(const KernelCase& kernel) const;
 
-  std::map<Bench, Duration> floors_;
+  std::map<Bench, Host> hosts_;
 };
 
 }  // namespace lockstep

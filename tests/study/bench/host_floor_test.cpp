@@ -79,4 +79,38 @@ TEST_CASE("a host is its own table's, GPU's and source's, and belongs to no othe
   CHECK(floors.of(other) == Duration::zero());
 }
 
+// 1 x 1 convolutions of 1, 2, ... channels, which take 7 us a channel after what their host takes.
+std::vector<KernelCase> timed_convolutions(Duration host_time, std::int64_t rows = 300) {
+  std::vector<KernelCase> kernels;
+  for (std::int64_t row = 1; row <= rows; ++row)
+    kernels.push_back({.table = "conv2d",
+                       .gpu = "a100",
+                       .shape = ConvolutionShape{.in_channels = row},
+                       .time = host_time + Duration::microseconds(7) * row,
+                       .source = "ours"});
+  return kernels;
+}
+
+TEST_CASE("before convolutions passes what their times have left where there is no work, all of it") {
+  const Duration host_time = Duration::microseconds(190);
+  const std::vector<KernelCase> kernels = timed_convolutions(host_time);
+  const HostFloors floors(kernels);
+  CHECK(floors.before(kernels[0]) == host_time);
+  CHECK(floors.measured(kernels[0], Duration::microseconds(50)) == Duration::microseconds(190 + 50));
+  CHECK(floors.hides(kernels[26]));        // 190 + 27 x 7 us are less than twice the host's
+  CHECK_FALSE(floors.hides(kernels[27]));  // 190 + 28 x 7 us
+}
+
+TEST_CASE("kernels of a transform, few rows and a line that bends show no host before convolutions") {
+  CHECK(HostFloors(timed_convolutions(Duration::microseconds(90))).before(
+            timed_convolutions(Duration::microseconds(90))[0]) == Duration::zero());
+  const std::vector<KernelCase> few = timed_convolutions(Duration::microseconds(190), 199);
+  CHECK(HostFloors(few).before(few[0]) == Duration::zero());
+  // The least tenth has 15.5 channels in the middle, those in the middle of all 150.5: the line between them is 420 us in
+  // 135 channels steeper, and meets no work 15.5 x 420 / 135 = 48 us lower, at 142 us instead of 190.
+  std::vector<KernelCase> bent = timed_convolutions(Duration::microseconds(190));
+  for (std::size_t row = 100; row < bent.size(); ++row) bent[row].time += Duration::microseconds(420);
+  CHECK(HostFloors(bent).before(bent[0]) == Duration::zero());
+}
+
 }  // namespace lockstep::host_floor_test
