@@ -1,6 +1,9 @@
 #pragma once
 
-// The file of sweep --measured: a run of the harness, or cases as `validate` reads them.
+// The file of sweep --measured.
+//
+// Problem:   what a user measured stands in a run of the harness, or among cases that `validate` reads.
+// Idea:      a file that names the schema of a run is one; every other is read as `validate` would, loaders and all.
 
 #include <string>
 

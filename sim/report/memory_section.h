@@ -1,6 +1,8 @@
 #pragma once
 
 // The memory of a page: whether it fits, what is held over an iteration and at its most, and what would make it fit.
+//
+// Invariant: every figure is one of the JSON result, under the same key, so that page and result cannot disagree.
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,9 @@
 #pragma once
 
-// Times and sizes as cells of a page, with the number that a script reads.
+// Times and sizes as cells of a page.
+//
+// Idea:      what a reader sees is rounded, in a unit that suits it; what a script reads and sorts by is the number in
+//            seconds or bytes, unrounded.
 
 #include "sim/base/quantity_text.h"
 #include "sim/report/page/page_table.h"

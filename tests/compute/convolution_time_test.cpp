@@ -48,7 +48,7 @@ struct Unit {
                 KernelDirection direction) const {
     return convolution_time(unit(), constants, shape, direction);
   }
-  ProductConstants products;
+  ProductConstants products = {};
   bool has_tensor_cores = false;
   std::int64_t element_bytes = 2;
   FlopRate lanes{1'000'000 * tera};

@@ -24,7 +24,8 @@ ProductConstants only_flops() {
           .overlap_loss = Ratio{},
           .split_traffic = Ratio{},
           .split = Duration::microseconds(1),
-          .start = start};
+          .start = start,
+          .draw = {}};
 }
 
 Duration time_of(const ProductConstants& constants, const GemmShape& shape) {

@@ -210,14 +210,14 @@ TEST_CASE("A micro-batch is waited for before its forward, and its loss before i
   for (const char* wait : {"broadcast_data_sync", "check_for_nan_in_loss"}) given["training"][wait] = true;
   const LoadedScenario scenario = scenario_from(given);
   const HostWork host = *describe_job(scenario).host;
-  const auto waits = [](const HostWork& work) {
-    std::vector<bool> waits;
-    for (const auto& wait : work.pass_waits) waits.push_back(wait.has_value());
-    return waits;
+  const auto awaited = [](const HostWork& work) {
+    std::vector<bool> passes;
+    for (const auto& wait : work.pass_waits) passes.push_back(wait.has_value());
+    return passes;
   };
-  CHECK(waits(host) == std::vector<bool>(8, true));
+  CHECK(awaited(host) == std::vector<bool>(8, true));
   given["training"]["broadcast_data_sync"] = false;
-  CHECK(waits(*describe_job(scenario_from(given)).host) ==
+  CHECK(awaited(*describe_job(scenario_from(given)).host) ==
         std::vector<bool>{false, true, false, true, false, true, false, true});
 }
 

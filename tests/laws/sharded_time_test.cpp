@@ -58,7 +58,10 @@ Duration iteration_of(Json training, const LayerTimes& times, Bandwidth copies, 
   Scenario scenario = scenario_from(given);
   scenario.cluster.machine.gpu_links.link.latency = Duration::zero();
   // Nothing slows a kernel, and all GPUs are equally fast.
-  scenario.cluster.calibration = {.compute_slowdown = Ratio::one(), .rank_variation = Ratio{}};
+  Calibration even;
+  even.compute_slowdown = Ratio::one();
+  even.rank_variation = Ratio{};
+  scenario.cluster.calibration = even;
   scenario.cluster.calibration.copy_bandwidth = copies;
   for (std::int64_t layer = 1; layer < layers; ++layer)
     scenario.model.model.layers[static_cast<std::size_t>(layer)].block = static_cast<int>(layer) - 1;
