@@ -305,6 +305,40 @@ TEST_CASE("Every header guards itself with pragma once") {
   }
 }
 
+// What a header says at the margin: "struct Group", or "exponential(double )" less the parameters' names; nothing for
+// a line that defines or declares neither.
+std::string defined_by(const std::string& line) {
+  static const std::regex type(R"(^(?:struct|class|enum class) (\w+)[^;]*\{)");
+  static const std::regex function(
+      R"(^(?!using|return|template|namespace)[A-Za-z][\w:<>, *&]*[ *&](\w+\([^()]*\)))");
+  static const std::regex parameter_name(R"(\b\w+(?=[,)]))");
+  std::smatch found;
+  if (std::regex_search(line, found, type))
+    return "type " + found[1].str();
+  if (std::regex_search(line, found, function))
+    return std::regex_replace(found[1].str(), parameter_name, "");
+  return "";
+}
+
+// Of one name and parameters in one namespace a program keeps one definition, and which is the linker's choice.
+TEST_CASE("No two headers define a type or a function of one name in one namespace") {
+  std::map<std::string, std::string> header_of;
+  for (const fs::path& path : sources_below({"sim", "models", "validate/harness", "tests"})) {
+    if (path.extension() != ".h")
+      continue;
+    std::string scope;
+    for (const std::string& line : lines_of(path)) {
+      if (line.starts_with("namespace "))
+        scope = line;
+      const std::string name = defined_by(line);
+      if (name.empty())
+        continue;
+      INFO(name, " in ", scope);
+      CHECK(header_of.try_emplace(scope + name, shown(path)).first->second == shown(path));
+    }
+  }
+}
+
 TEST_CASE("Nothing is left to do") {
   const std::regex left(R"(\b(TODO|FIXME|XXX|HACK)\b)");
   for (const fs::path& path : sources_below({"sim", "models", "validate/harness"}))

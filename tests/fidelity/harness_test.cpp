@@ -22,8 +22,8 @@ const std::vector<std::string>& runs() {
 }
 
 // The groups that are named after their run with this behind it, as points named after the run's file.
-std::vector<MeasuredPoint> errors_of_groups(const std::string& ending, double bound) {
-  std::vector<MeasuredPoint> points;
+std::vector<CheckedPoint> errors_of_groups(const std::string& ending, double bound) {
+  std::vector<CheckedPoint> points;
   for (const std::string& name : runs()) {
     const Validation& validation = run_of(name);
     for (const GroupSummary& entry : validation.groups)
@@ -45,7 +45,7 @@ TEST_CASE("every run is predicted within 5 % over all its six caps") {
 // with iterations of one cap up to 18 % apart. Buckets come as fast as they can be reduced, and no delays are
 // drawn.
 TEST_CASE("the cap predicted best is measured within 2 % of the best, but for what is listed") {
-  std::vector<MeasuredPoint> points;
+  std::vector<CheckedPoint> points;
   for (const std::string& name : runs())
     points.push_back({name, run_of(name).best_caps.front().cost_percent, 2});
   check_points(points, {{"gpt_2_ranks_1gbit", 5.2}, {"gpt_4_ranks_1gbit", 2.7}});

@@ -34,7 +34,7 @@ bool is_affordable(std::int64_t bytes, std::int64_t nodes) {
 // Every collective of a cluster, by name; between nodes and round them all sizes but those that take too long.
 template <class Wanted>
 void measure_machine(const std::string& name, std::int64_t nodes, Wanted is_wanted,
-                     std::vector<MeasuredPoint>& points) {
+                     std::vector<CheckedPoint>& points) {
   const Scenario scenario = cluster_scenario(name, nodes);
   const auto cluster = build_cluster(scenario);
   const auto& protocols = scenario.cluster.calibration.protocols;
@@ -58,8 +58,8 @@ void measure_machine(const std::string& name, std::int64_t nodes, Wanted is_want
 }
 
 template <class Wanted>
-std::vector<MeasuredPoint> inside_every_machine(Wanted is_wanted) {
-  std::vector<MeasuredPoint> points;
+std::vector<CheckedPoint> inside_every_machine(Wanted is_wanted) {
+  std::vector<CheckedPoint> points;
   for (const std::string& name : shipped_machine_names())
     if (cluster_scenario(name, 1).cluster.ranks() > 1)
       measure_machine(name, 1, is_wanted, points);
@@ -84,7 +84,7 @@ TEST_CASE("Flow agrees with step for trees inside every machine, but for what is
 // Near the sizes where latency gives way to bandwidth, rings that share links inside a node drift apart and meet
 // each other less than a flow assumes.
 TEST_CASE("Flow agrees with step between the nodes of every machine, but for what is listed") {
-  std::vector<MeasuredPoint> points;
+  std::vector<CheckedPoint> points;
   for (const std::string& name : shipped_machine_names())
     if (!cluster_scenario(name, 1).cluster.machine.nics.empty())
       for (const std::int64_t nodes : {2, 4})

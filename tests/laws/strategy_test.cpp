@@ -148,8 +148,8 @@ TEST_CASE("A slower network never makes a step faster") {
 }
 
 // How much less of a step's time each doubling of the nodes leaves, in percent of the time before.
-std::vector<MeasuredPoint> gains_of_more_nodes(const Json& compute) {
-  std::vector<MeasuredPoint> points;
+std::vector<CheckedPoint> gains_of_more_nodes(const Json& compute) {
+  std::vector<CheckedPoint> points;
   for (const auto& [name, fidelity] : {std::pair{"flow", Fidelity::flow}, {"step", Fidelity::step}}) {
     std::optional<Duration> before;
     for (const std::int64_t nodes : {1, 2, 4, 8, 16}) {

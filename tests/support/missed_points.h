@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-struct MeasuredPoint {
+struct CheckedPoint {
   std::string name;
   double percent = 0;  // how far off it is
   double bound = 0;    // how far it may be
@@ -38,7 +38,7 @@ struct PointsVerdict {
 };
 
 // Error, ceiling and bound of one point; NaN is below nothing.
-inline void judge_point(const MeasuredPoint& point, const MissedPoint* missed, PointsVerdict& verdict) {
+inline void judge_point(const CheckedPoint& point, const MissedPoint* missed, PointsVerdict& verdict) {
   const bool holds = point.percent <= point.bound;
   const std::string figures =
       fmt::format("{}: measured {:.6g} %, bound {:.6g} %, ceiling {}", point.name, point.percent, point.bound,
@@ -53,7 +53,7 @@ inline void judge_point(const MeasuredPoint& point, const MissedPoint* missed, P
     verdict.better.push_back(figures + ": better than it was");
 }
 
-inline PointsVerdict judge_points(const std::vector<MeasuredPoint>& points,
+inline PointsVerdict judge_points(const std::vector<CheckedPoint>& points,
                                   const std::vector<MissedPoint>& missed) {
   PointsVerdict verdict;
   std::map<std::string, const MissedPoint*> listed;
@@ -61,7 +61,7 @@ inline PointsVerdict judge_points(const std::vector<MeasuredPoint>& points,
     if (!listed.emplace(point.name, &point).second)
       verdict.failures.push_back(point.name + ": is listed twice");
   std::set<std::string> measured;
-  for (const MeasuredPoint& point : points) {
+  for (const CheckedPoint& point : points) {
     const auto found = listed.find(point.name);
     judge_point(point, found == listed.end() ? nullptr : found->second, verdict);
     if (!measured.insert(point.name).second)
@@ -73,7 +73,7 @@ inline PointsVerdict judge_points(const std::vector<MeasuredPoint>& points,
   return verdict;
 }
 
-inline void check_points(const std::vector<MeasuredPoint>& points,
+inline void check_points(const std::vector<CheckedPoint>& points,
                          const std::vector<MissedPoint>& missed = {}) {
   CHECK_FALSE(points.empty());
   const PointsVerdict verdict = judge_points(points, missed);

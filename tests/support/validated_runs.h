@@ -39,16 +39,16 @@ inline const GroupSummary& group(const std::string& file, const std::string& nam
 }
 
 // The mean absolute error of every group of a file.
-inline std::vector<MeasuredPoint> errors_of(const std::string& file, double bound) {
-  std::vector<MeasuredPoint> points;
+inline std::vector<CheckedPoint> errors_of(const std::string& file, double bound) {
+  std::vector<CheckedPoint> points;
   for (const GroupSummary& entry : validated(file).groups)
     points.push_back({entry.group, entry.ours.mean_absolute, bound});
   return points;
 }
 
 // The same against half of the best naive error; where that error is small nothing is asked.
-inline std::vector<MeasuredPoint> skills_of(const std::string& file) {
-  std::vector<MeasuredPoint> points;
+inline std::vector<CheckedPoint> skills_of(const std::string& file) {
+  std::vector<CheckedPoint> points;
   for (const GroupSummary& entry : validated(file).groups) {
     const bool is_asked = entry.best_naive() > 3;
     const double bound = is_asked ? entry.best_naive() / 2 : std::numeric_limits<double>::infinity();

@@ -23,11 +23,11 @@ std::string rate_text(std::int64_t bits_per_second) {
   return fmt::format("{:g} Mbit/s", static_cast<double>(bits_per_second) / 1e6);
 }
 
-Network network_of(const Options& options, const World& world) {
+RunNetwork network_of(const Options& options, const World& world) {
   const bool is_local = world.size == world.local_size;
-  Network network{.kind = is_local ? "loopback" : "as_found",
-                  .link_bits_per_second = options.link_bits_per_second,
-                  .mtu_bytes = options.mtu_bytes};
+  RunNetwork network{.kind = is_local ? "loopback" : "as_found",
+                     .link_bits_per_second = options.link_bits_per_second,
+                     .mtu_bytes = options.mtu_bytes};
   if (options.link_bits_per_second) {
     network.kind = "shaped";
     network.note = "token bucket each way";

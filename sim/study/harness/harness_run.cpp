@@ -148,7 +148,7 @@ RunLayer read_layer(const JsonReader& json, std::size_t parameters) {
 }
 
 void read_alone(const JsonReader& json, HarnessRun& run) {
-  run.alone = StepTimes{.iteration = read_positive_statistics(json.required("iteration_s")),
+  run.alone = StepStatistics{.iteration = read_positive_statistics(json.required("iteration_s")),
                         .forward = read_statistics(json.required("forward_s")),
                         .backward = read_positive_statistics(json.required("backward_s")),
                         .optimizer = read_statistics(json.required("optimizer_s"))};

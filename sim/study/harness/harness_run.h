@@ -55,7 +55,7 @@ struct RunModel {
   std::vector<RunParameter> parameters;
 };
 
-struct StepTimes {
+struct StepStatistics {
   TimeStatistics iteration, forward, backward, optimizer;
 };
 
@@ -140,7 +140,7 @@ struct HarnessRun {
   std::string network;               // "shaped", "loopback" or "as_found"
   std::optional<Bandwidth> goodput;  // of a rank's link, one way
   RunModel model;
-  std::optional<StepTimes> alone;  // every rank at once, nothing reduced
+  std::optional<StepStatistics> alone;  // every rank at once, nothing reduced
   std::vector<RunLayer> layers;
   std::vector<CurvePoint> curve;  // ascending by bytes
   std::vector<BucketCopyPoint> copies;

@@ -43,7 +43,7 @@ Json parameter_json(const RunParameter& parameter, double scale) {
 }
 
 Json measured_model(const HarnessRun& run) {
-  const StepTimes& alone = *run.alone;
+  const StepStatistics& alone = *run.alone;
   Json measured{{"forward", text_of(alone.forward.median)},
                 {"backward", text_of(alone.backward.median)},
                 {"optimizer", text_of(alone.optimizer.median)},

@@ -103,8 +103,8 @@ class Occupant {
   WholeShare share_;
   Buffer memory_;
   CudaStream stream_;
-  SharedValues<std::uint32_t> stop_;
-  SharedValues<OccupantReport> reports_;
+  MappedValues<std::uint32_t> stop_;
+  MappedValues<OccupantReport> reports_;
   std::size_t blocks_ = 0;
 };
 

@@ -110,7 +110,7 @@ std::function<void()> tiny_product(const KernelBench& bench, CudaStage& stage) {
 }
 
 std::vector<Launch> plain_launches(const KernelBench& bench, CudaStage& stage, const Event& event,
-                                   const SharedValues<std::uint32_t>& host) {
+                                   const MappedValues<std::uint32_t>& host) {
   const cudaStream_t stream = stage.stream();
   void* const memory = bench.arena.operand(0, 0).data;
   return {{.what = "null_kernel", .call = [=] { launch_nothing(stream); }},
@@ -158,7 +158,7 @@ TableLayout launches_layout() {
 PartResult measure_launches(const KernelBench& bench, CudaStage& stage) {
   const cudaStream_t stream = stage.stream();
   const Event event;
-  const SharedValues<std::uint32_t> host(1);
+  const MappedValues<std::uint32_t> host(1);
   bench.arena.prepare(stage.device(), {{.elements = 1024}}, Type::fp32, false);
   std::vector<Launch> launches = plain_launches(bench, stage, event, host);
   launch_nothing(stream);  // loaded before it is captured: loading is not for a stream that is being captured

@@ -9,7 +9,7 @@
 namespace lockstep::harness {
 
 template <class Value>
-SharedValues<Value>::SharedValues(std::size_t count) {
+MappedValues<Value>::MappedValues(std::size_t count) {
   void* memory = nullptr;
   check_call(cudaMallocHost(&memory, count * sizeof(Value)), "cudaMallocHost");
   std::memset(memory, 0, count * sizeof(Value));
@@ -17,13 +17,13 @@ SharedValues<Value>::SharedValues(std::size_t count) {
 }
 
 template <class Value>
-SharedValues<Value>::~SharedValues() {
+MappedValues<Value>::~MappedValues() {
   ignore_failure(cudaFreeHost(values_));
 }
 
-template class SharedValues<HoldReport>;
-template class SharedValues<OccupantReport>;
-template class SharedValues<std::uint32_t>;
+template class MappedValues<HoldReport>;
+template class MappedValues<OccupantReport>;
+template class MappedValues<std::uint32_t>;
 
 CudaStage::CudaStage(int index)
     : device_(make_cuda_device(index)), runtime_(runtime_of(*device_)), report_(1) {}

@@ -17,12 +17,12 @@ namespace lockstep::harness {
 
 // Memory that host and GPU both read and write.
 template <class Value>
-class SharedValues {
+class MappedValues {
  public:
-  explicit SharedValues(std::size_t count);
-  SharedValues(const SharedValues&) = delete;
-  SharedValues& operator=(const SharedValues&) = delete;
-  ~SharedValues();
+  explicit MappedValues(std::size_t count);
+  MappedValues(const MappedValues&) = delete;
+  MappedValues& operator=(const MappedValues&) = delete;
+  ~MappedValues();
   volatile Value& operator[](std::size_t index) const { return values_[index]; }
   Value* get() const { return values_; }
 
@@ -45,7 +45,7 @@ class CudaStage final : public Stage {
  private:
   std::unique_ptr<Device> device_;
   CudaRuntime& runtime_;
-  SharedValues<HoldReport> report_;
+  MappedValues<HoldReport> report_;
 };
 
 }  // namespace lockstep::harness

@@ -67,7 +67,7 @@ Json to_json(const Machine& machine, const Programs& programs) {
       {"environment", machine.environment}};
 }
 
-Json to_json(const Network& network) {
+Json to_json(const RunNetwork& network) {
   return {{"kind", network.kind},
           {"link_rate_bit_s", or_null(network.link_bits_per_second)},
           {"mtu_bytes", or_null(network.mtu_bytes)},
@@ -221,7 +221,7 @@ std::string step_table(const StepStatistics& step) {
 }  // namespace
 
 // 20 bytes of IP, 20 of TCP and 12 of its timestamps are in the MTU; 14 of Ethernet come on top.
-std::optional<std::int64_t> goodput(const Network& network) {
+std::optional<std::int64_t> goodput(const RunNetwork& network) {
   if (!network.link_bits_per_second || !network.mtu_bytes)
     return std::nullopt;
   const double payload =

@@ -32,14 +32,14 @@ struct Programs {
   std::string compiler;
 };
 
-struct Network {
+struct RunNetwork {
   std::string kind = {};  // shaped, loopback, as_found
   std::optional<std::int64_t> link_bits_per_second = {};
   std::optional<std::int64_t> mtu_bytes = {};
   std::string note = {};
 };
 // What TCP can carry of a shaped link: all but its headers and Ethernet's.
-std::optional<std::int64_t> goodput(const Network& network);
+std::optional<std::int64_t> goodput(const RunNetwork& network);
 
 struct RunFile {
   std::string name = {};
@@ -49,7 +49,7 @@ struct RunFile {
   int ranks = 1;
   std::int64_t nodes = 1;
   bool gpus_shared = false;  // some GPU computed for several ranks, in turns
-  Network network;
+  RunNetwork network;
   ModelSpec model = {};
   std::string precision = {};
   std::string optimizer = {};
