@@ -25,6 +25,13 @@ void Crossings::add_slot(std::span<const LinkUse> uses, std::int64_t weight) {
                             .shares = use.multiplicity * weight});
   slots_.push_back({.first = first, .last = static_cast<std::uint32_t>(crossings_.size())});
   LOCKSTEP_CHECK(first < crossings_.size(), "a transfer crosses at least one link");
+  join(slots_.back());
+}
+
+void Crossings::join(const Slot& slot) {
+  if (slot.last - slot.first > 1)
+    for (std::uint32_t index = slot.first; index < slot.last; ++index)
+      links_[crossings_[index].link].is_joined = true;
 }
 
 bool Crossings::find_touched() {
@@ -65,9 +72,19 @@ void Crossings::find_component(std::uint32_t link) {
     return;
   }
   find_link(link);
+  if (!links_[link].is_joined)
+    return find_crossing(link);
   for (std::size_t next = 0; next < component_links_.size(); ++next)
     for (std::uint32_t one = links_[component_links_[next]].first; one != none; one = crossings_[one].next)
       find_slot(crossings_[one].slot);
+}
+
+// Nobody leads further.
+void Crossings::find_crossing(std::uint32_t link) {
+  for (std::uint32_t one = links_[link].first; one != none; one = crossings_[one].next) {
+    slots_[crossings_[one].slot].found = search_;
+    component_slots_.push_back(crossings_[one].slot);
+  }
 }
 
 void Crossings::find_link(std::uint32_t link) {

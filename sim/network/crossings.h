@@ -83,6 +83,7 @@ class Crossings {
     std::uint32_t found = 0;  // by which search
     std::uint32_t place = 0;
     bool binds = false;
+    bool is_joined = false;  // by a slot that crosses others, too
     bool is_touched = false;
     std::int64_t shares = 0;
   };
@@ -90,7 +91,9 @@ class Crossings {
   void link_in(std::uint32_t index);
   void unlink(const Crossing& crossing);
   bool is_alone(const Slot& slot) const;
+  void join(const Slot& slot);
   void find_component(std::uint32_t link);
+  void find_crossing(std::uint32_t link);
   void find_link(std::uint32_t link);
   void find_slot(std::uint32_t slot);
 

@@ -161,9 +161,15 @@ void FlowNetwork::set_rate(std::uint32_t slot, std::int64_t rate, Time now) {
   promise(slot, now + time_left(flow));
 }
 
+std::int64_t FlowNetwork::moved(Duration elapsed, std::int64_t rate) {
+  if (moved_.elapsed != elapsed || moved_.rate != rate)
+    moved_ = {elapsed, rate, moved_in(elapsed, Bandwidth{rate}).count()};
+  return moved_.amount;
+}
+
 void FlowNetwork::move_on(Flow& flow, std::int64_t rate, Time now) {
   if (flow.rate != 0 && now != flow.updated)
-    flow.remaining -= moved_in(now - flow.updated, Bandwidth{flow.rate}).count();
+    flow.remaining -= moved(now - flow.updated, flow.rate);
   flow.remaining = std::max<std::int64_t>(flow.remaining, 0);
   flow.updated = now;
   flow.rate = rate;
@@ -193,15 +199,18 @@ bool FlowNetwork::is_held_to(std::int64_t offer, std::uint32_t slot) const {
   });
 }
 
+bool FlowNetwork::hold_all_to(std::int64_t offer) const {
+  const auto slots = crossings_.slots();
+  return std::all_of(slots.begin(), slots.end(), [&](std::uint32_t slot) { return is_held_to(offer, slot); });
+}
+
 // Mostly one narrow port holds everybody: the first level of the fair shares is then the last.
 void FlowNetwork::share_component(Time now) {
   const auto slots = crossings_.slots();
   if (slots.size() == 1)
     return set_rate(slots.front(), rate_alone(slots.front()), now);
   const std::int64_t offer = make_offers();
-  const bool is_one_level = offer > 0 && std::all_of(slots.begin(), slots.end(), [&](std::uint32_t slot) {
-                              return is_held_to(offer, slot);
-                            });
+  const bool is_one_level = offer > 0 && (offers_.size() == 1 || hold_all_to(offer));
   if (!is_one_level)
     return share_in_levels(now);
   for (const std::uint32_t slot : slots)

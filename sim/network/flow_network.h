@@ -95,6 +95,13 @@ class FlowNetwork {
     bool of_rows = false;
   };
 
+  // What the last flow moved: those that share a link change their rates together.
+  struct Moved {
+    Duration elapsed;
+    std::int64_t rate = 0;
+    std::int64_t amount = 0;
+  };
+
   FlowNetwork(std::span<const BindingLink> links, const RouteTable& routes, KernelRows* rows);
 
   std::uint32_t take_slot(RouteId route);
@@ -118,9 +125,11 @@ class FlowNetwork {
   void share_in_levels(Time now);
   std::int64_t make_offers();
   bool is_held_to(std::int64_t offer, std::uint32_t slot) const;
+  bool hold_all_to(std::int64_t offer) const;
   std::int64_t rate_alone(std::uint32_t slot);
   std::int64_t least_capacity(std::uint32_t slot) const;
   Duration time_left(Flow& flow) const;
+  std::int64_t moved(Duration elapsed, std::int64_t rate);
   void set_rate(std::uint32_t slot, std::int64_t rate, Time now);
   void move_on(Flow& flow, std::int64_t rate, Time now);
   void promise(std::uint32_t slot, Time end);
@@ -133,6 +142,7 @@ class FlowNetwork {
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_slot_;  // by route: head of the list of idle slots
   Changes changes_;
+  Moved moved_;
   std::vector<std::int64_t> offers_;  // by link of the component, if all of them were fair
   std::vector<ShareUse> share_uses_;
   std::vector<Completion> completions_;
