@@ -95,6 +95,7 @@ class MachineDocument {
   MachineClaims said_ = {};
   std::string base_name_ = {};
   const ordered_json* base_ = nullptr;  // the shipped machine that lends; null: none
+  std::vector<std::string> built_alike_ = {};
   Imported result_ = {};
 };
 
@@ -220,10 +221,17 @@ void MachineDocument::recognise() {
   if (said_.gpu.empty() || !says_nics)
     return;
   const std::vector<std::string> alike = find_alike(said_, shelf_);
-  if (alike.size() != 1)
+  if (alike.empty())
+    return;
+  const MachineClaims first = claims_of(*shelf_.find(ShelfKind::machine, alike.front()));
+  const bool is_one = std::all_of(alike.begin() + 1, alike.end(), [&](const std::string& other) {
+    return find_disagreements(first, claims_of(*shelf_.find(ShelfKind::machine, other))).empty();
+  });
+  if (!is_one)
     return;
   base_name_ = alike.front();
   base_ = shelf_.find(ShelfKind::machine, base_name_);
+  built_alike_.assign(alike.begin() + 1, alike.end());
 }
 
 void MachineDocument::warn_of_sockets(std::int64_t sockets) {
@@ -393,7 +401,7 @@ void MachineDocument::fill() {
 
 // Who is built alike may be what it is; only the user knows.
 void MachineDocument::offer_machines() {
-  constexpr std::size_t most = 6;
+  constexpr std::size_t most = 12;
   const std::vector<std::string> alike = find_alike(said_, shelf_);
   if (!result_.questions.empty() && !alike.empty() && alike.size() <= most)
     result_.questions.back().why +=
@@ -416,9 +424,12 @@ void MachineDocument::lend(ordered_json& document) {
   std::vector<std::string> parts;
   for (const auto& part : document["sources"].items()) parts.push_back(part.key());
   result_.warnings.push_back(
-      fmt::format("{}: agrees with {} in all that it says, and with no other machine that is shipped: {} {} "
-                  "taken from there",
-                  request_.file_name, base_name_, fmt::join(parts, ", "), parts.size() == 1 ? "is" : "are"));
+      fmt::format("{}: agrees with {} in all that it says, and {}: {} {} taken from there",
+                  request_.file_name, base_name_,
+                  built_alike_.empty()
+                      ? "with no other machine that is shipped"
+                      : fmt::format("with none that is built otherwise ({})", fmt::join(built_alike_, ", ")),
+                  fmt::join(parts, ", "), parts.size() == 1 ? "is" : "are"));
 }
 
 }  // namespace

@@ -155,6 +155,10 @@ std::vector<std::string> find_alike(const MachineClaims& said, const ProfileShel
     if (machine != nullptr && find_disagreements(said, claims_of(*machine)).empty())
       alike.push_back(name);
   }
+  const std::vector<std::string> fitted = shelf.names(ShelfKind::calibration);
+  std::stable_partition(alike.begin(), alike.end(), [&](const std::string& name) {
+    return std::find(fitted.begin(), fitted.end(), name) != fitted.end();
+  });
   return alike;
 }
 

@@ -6,7 +6,8 @@
 //            that is built alike says both.
 // Idea:      machines are compared by what a dump shows: the GPU, how GPUs are joined, who is below which PCIe switch,
 //            where NICs are.
-// Invariant: a machine is recognised only if it agrees with all that was said, and no other shipped one does.
+// Invariant: a machine is recognised only if it agrees with all that was said, and no shipped one does that is built in
+//            another way. Of those that are built alike the one that was measured comes first.
 // Cost:      a pass over the shipped machines, each read once by its store.
 
 #include <cstdint>
@@ -46,7 +47,7 @@ MachineClaims claims_of(const nlohmann::ordered_json& machine);
 // "4 GPUs instead of 8": what both say and disagree in.
 std::vector<std::string> find_disagreements(const MachineClaims& said, const MachineClaims& shipped);
 
-// Names of the shipped machines that agree with all that is said.
+// Names of the shipped machines that agree with all that is said, those with a calibration of their own first.
 std::vector<std::string> find_alike(const MachineClaims& said, const ProfileShelf& shelf);
 
 // The shipped name of what a driver calls so; empty: there is none.
