@@ -8,11 +8,10 @@
 #include "sim/study/harness/harness_run.h"
 #include "sim/study/validation/stated_case.h"
 #include "sim/study/validation/validation.h"
+#include "sim/study/validation_case.h"
 
 namespace lockstep {
 namespace {
-
-constexpr std::string_view measurements_schema = "lockstep.measurements/1";
 
 // As --vary would have it: 25, not 25.0.
 nlohmann::ordered_json number_of(double cap) {

@@ -19,6 +19,9 @@
 
 namespace lockstep {
 
+// Of a file of cases, as `validate` reads them.
+inline constexpr const char* measurements_schema = "lockstep.measurements/1";
+
 // What predictors without any mechanism say (validation/naive_predictions.h), in seconds.
 struct NaivePredictions {
   double no_communication = 0;

@@ -45,8 +45,8 @@ struct ParallelDegrees {
   bool keeps_gathered_inputs = false;  // of columns, for their backward; Megatron gathers them again
   TensorOverlap tensor_overlap = TensorOverlap::backward;
   ContextKind context_kind = ContextKind::ring;
-  bool is_compiled =
-      false;  // torch.compile writes what stands between products, and awaits every message at once
+  // torch.compile writes what stands between products, and awaits every message at once.
+  bool is_compiled = false;
   std::int64_t vocabulary_multiple = 128;  // of each rank's words; used where tensor > 1
   Ratio expert_imbalance = Ratio::one();   // the busiest rank's tokens by an even share
 };

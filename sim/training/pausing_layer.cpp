@@ -1,15 +1,16 @@
 #include "sim/training/pausing_layer.h"
 
+#include <utility>
+
 #include "sim/training/step_writer.h"
 
 namespace lockstep {
 namespace {
 
 using Exchanges = std::vector<ExchangeWork>;
-using Begun = std::vector<std::vector<OpId>>;  // by exchange
 
 // One after another, each awaited but those that run beside a kernel.
-Pausing begin_pausing(const StrategyContext& context, const Exchanges& exchanges, Begun& begun) {
+Pausing begin_pausing(const StrategyContext& context, const Exchanges& exchanges, BegunExchanges& begun) {
   for (const ExchangeWork& work : exchanges) {
     begun.push_back(begin_exchange(context, work));
     if (work.is_beside_kernel)
@@ -19,27 +20,20 @@ Pausing begin_pausing(const StrategyContext& context, const Exchanges& exchanges
   }
 }
 
-// Of those that ran beside a kernel.
-void end_beside(const StrategyContext& context, const Exchanges& exchanges, const Begun& begun) {
-  for (std::size_t i = 0; i < exchanges.size(); ++i)
-    if (exchanges[i].is_beside_kernel)
-      end_exchange(context, exchanges[i], begun[i]);
-}
-
 Pausing exchange_all(const StrategyContext& context, const Exchanges& exchanges) {
-  Begun begun;
+  BegunExchanges begun;
   Pausing all = begin_pausing(context, exchanges, begun);
   while (all.resume()) co_await pause();
-  end_beside(context, exchanges, begun);
+  end_exchanges(context, exchanges, begun);
 }
 
 Pausing forward_kernels(const StrategyContext& context, const LayerWork& layer, PassVerb verb,
                         std::vector<OpId>& kernels) {
-  Begun before;
+  BegunExchanges before;
   Pausing first = begin_pausing(context, layer.exchanges.before_forward, before);
   while (first.resume()) co_await pause();
   kernels = write_layer_kernels(context, layer, verb);
-  end_beside(context, layer.exchanges.before_forward, before);
+  end_exchanges(context, layer.exchanges.before_forward, before);
   Pausing after = exchange_all(context, layer.exchanges.after_forward);
   while (after.resume()) co_await pause();
 }
@@ -49,9 +43,7 @@ Pausing forward_kernels(const StrategyContext& context, const LayerWork& layer, 
 Pausing pausing_forward(const StrategyContext& context, const LayerWork& layer, std::vector<OpId>& done) {
   Pausing kernels = forward_kernels(context, layer, PassVerb::forward, done);
   while (kernels.resume()) co_await pause();
-  allocate_at_start(context, MemoryCategory::activations, layer.kept, done);
-  if (!layer.exchanges.before_forward.empty() || !layer.exchanges.after_forward.empty())
-    done = write_mark(context);
+  done = end_forward(context, layer, std::move(done));
 }
 
 Pausing pausing_backward_input(const StrategyContext& context, const LayerWork& layer,
@@ -62,21 +54,19 @@ Pausing pausing_backward_input(const StrategyContext& context, const LayerWork& 
     std::vector<OpId> kernels;
     Pausing repeated = forward_kernels(context, again, PassVerb::recompute, kernels);
     while (repeated.resume()) co_await pause();
-    allocate_at_start(context, MemoryCategory::activations, again.activations - again.kept, kernels);
+    keep_recomputed(context, again, kernels);
   }
-  Begun before;
+  BegunExchanges before;
   Pausing first = begin_pausing(context, exchanges.before_backward, before);
   while (first.resume()) co_await pause();
   done = write_layer_kernels(context, layer, PassVerb::backward);
   hold_during(context, layer.backward_workspace, done);
-  end_beside(context, exchanges.before_backward, before);
+  end_exchanges(context, exchanges.before_backward, before);
   for (const auto* after : {&exchanges.after_backward_input, &exchanges.after_backward}) {
     Pausing exchanged = exchange_all(context, *after);
     while (exchanged.resume()) co_await pause();
   }
-  if (!exchanges.before_backward.empty() || !exchanges.after_backward_input.empty() ||
-      !exchanges.after_backward.empty())
-    done = write_mark(context);
+  done = end_backward(context, layer, std::move(done));
 }
 
 }  // namespace lockstep

@@ -106,24 +106,14 @@ void end_exchange(const StrategyContext& context, const ExchangeWork& work, std:
 
 namespace {
 
-using Begun = std::vector<std::vector<OpId>>;  // by exchange
-
-Begun begin_exchanges(const StrategyContext& context, const std::vector<ExchangeWork>& exchanges) {
-  Begun begun;
+BegunExchanges begin_exchanges(const StrategyContext& context, const std::vector<ExchangeWork>& exchanges) {
+  BegunExchanges begun;
   for (const ExchangeWork& work : exchanges) {
     begun.push_back(begin_exchange(context, work));
     if (!work.is_beside_kernel)
       end_exchange(context, work, begun.back());
   }
   return begun;
-}
-
-// Of those that ran beside the kernels that were written since.
-void end_exchanges(const StrategyContext& context, const std::vector<ExchangeWork>& exchanges,
-                   const Begun& begun) {
-  for (std::size_t i = 0; i < exchanges.size(); ++i)
-    if (exchanges[i].is_beside_kernel)
-      end_exchange(context, exchanges[i], begun[i]);
 }
 
 // An op of each representative after which the layer is done, whatever was written for it.
@@ -134,7 +124,7 @@ std::vector<OpId> last_of(const StrategyContext& context, bool has_exchanges, st
 std::vector<OpId> write_forward_kernels(const StrategyContext& context, const LayerWork& layer,
                                         PassVerb verb) {
   const LayerExchangeWork& exchanges = layer.exchanges;
-  const Begun before = begin_exchanges(context, exchanges.before_forward);
+  const BegunExchanges before = begin_exchanges(context, exchanges.before_forward);
   std::vector<OpId> kernels = write_layer_kernels(context, layer, verb);
   end_exchanges(context, exchanges.before_forward, before);
   end_exchanges(context, exchanges.after_forward, begin_exchanges(context, exchanges.after_forward));
@@ -143,12 +133,35 @@ std::vector<OpId> write_forward_kernels(const StrategyContext& context, const La
 
 }  // namespace
 
-std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer) {
-  std::vector<OpId> kernels = write_forward_kernels(context, layer, PassVerb::forward);
+void end_exchanges(const StrategyContext& context, const std::vector<ExchangeWork>& exchanges,
+                   const BegunExchanges& begun) {
+  for (std::size_t i = 0; i < exchanges.size(); ++i)
+    if (exchanges[i].is_beside_kernel)
+      end_exchange(context, exchanges[i], begun[i]);
+}
+
+void keep_recomputed(const StrategyContext& context, const LayerWork& layer, std::span<const OpId> kernels) {
+  allocate_at_start(context, MemoryCategory::activations, layer.activations - layer.kept, kernels);
+}
+
+std::vector<OpId> end_forward(const StrategyContext& context, const LayerWork& layer,
+                              std::vector<OpId> kernels) {
   allocate_at_start(context, MemoryCategory::activations, layer.kept, kernels);
   const bool has_exchanges =
       !layer.exchanges.before_forward.empty() || !layer.exchanges.after_forward.empty();
   return last_of(context, has_exchanges, std::move(kernels));
+}
+
+std::vector<OpId> end_backward(const StrategyContext& context, const LayerWork& layer,
+                               std::vector<OpId> kernels) {
+  const LayerExchangeWork& exchanges = layer.exchanges;
+  const bool has_exchanges = !exchanges.before_backward.empty() || !exchanges.after_backward_input.empty() ||
+                             !exchanges.after_backward.empty();
+  return last_of(context, has_exchanges, std::move(kernels));
+}
+
+std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer) {
+  return end_forward(context, layer, write_forward_kernels(context, layer, PassVerb::forward));
 }
 
 void write_batch(const StrategyContext& context) {
@@ -166,20 +179,14 @@ namespace {
 void write_recomputed(const StrategyContext& context, const LayerWork& layer) {
   for (const std::uint32_t index : layer.recomputed) {
     const LayerWork& again = context.job.layers[index];
-    allocate_at_start(context, MemoryCategory::activations, again.activations - again.kept,
-                      write_forward_kernels(context, again, PassVerb::recompute));
+    keep_recomputed(context, again, write_forward_kernels(context, again, PassVerb::recompute));
   }
-}
-
-bool has_backward_exchanges(const LayerExchangeWork& exchanges) {
-  return !exchanges.before_backward.empty() || !exchanges.after_backward_input.empty() ||
-         !exchanges.after_backward.empty();
 }
 
 // Its kernels, and what they wait for.
 std::vector<OpId> write_input_gradient(const StrategyContext& context, const LayerWork& layer) {
   write_recomputed(context, layer);
-  const Begun before = begin_exchanges(context, layer.exchanges.before_backward);
+  const BegunExchanges before = begin_exchanges(context, layer.exchanges.before_backward);
   std::vector<OpId> kernels = write_layer_kernels(context, layer, PassVerb::backward);
   hold_during(context, layer.backward_workspace, kernels);
   end_exchanges(context, layer.exchanges.before_backward, before);
@@ -203,20 +210,20 @@ std::vector<OpId> write_backward_input(const StrategyContext& context, const Lay
   std::vector<OpId> done = write_input_gradient(context, layer);
   for (const auto* after : {&exchanges.after_backward_input, &exchanges.after_backward})
     end_exchanges(context, *after, begin_exchanges(context, *after));
-  return last_of(context, has_backward_exchanges(exchanges), std::move(done));
+  return end_backward(context, layer, std::move(done));
 }
 
 std::vector<OpId> write_backward(const StrategyContext& context, const LayerWork& layer) {
   const LayerExchangeWork& exchanges = layer.exchanges;
   std::vector<OpId> done = write_input_gradient(context, layer);
-  const Begun beside = begin_exchanges(context, exchanges.after_backward_input);
+  const BegunExchanges beside = begin_exchanges(context, exchanges.after_backward_input);
   if (layer.backward_weights)
     done = write_backward_weights(context, layer);
   else
     release_at_end(context, MemoryCategory::activations, layer.activations, done);
   end_exchanges(context, exchanges.after_backward_input, beside);
   end_exchanges(context, exchanges.after_backward, begin_exchanges(context, exchanges.after_backward));
-  return last_of(context, has_backward_exchanges(exchanges), std::move(done));
+  return end_backward(context, layer, std::move(done));
 }
 
 void write_partial_sums(const StrategyContext& context) {

@@ -25,6 +25,17 @@ std::vector<OpId> write_layer_kernels(const StrategyContext& context, const Laye
 // Its ops are ready with all that stands on the compute lanes; ended, these wait for it.
 std::vector<OpId> begin_exchange(const StrategyContext& context, const ExchangeWork& work);
 void end_exchange(const StrategyContext& context, const ExchangeWork& work, std::span<const OpId> done);
+using BegunExchanges = std::vector<std::vector<OpId>>;  // by exchange
+// Of those that ran beside the kernels that were written since.
+void end_exchanges(const StrategyContext& context, const std::vector<ExchangeWork>& exchanges,
+                   const BegunExchanges& begun);
+// What is kept of a layer whose forward is written, or computed once more; then what the next layer waits for, whose
+// `kernels` these are, once all is written.
+void keep_recomputed(const StrategyContext& context, const LayerWork& layer, std::span<const OpId> kernels);
+std::vector<OpId> end_forward(const StrategyContext& context, const LayerWork& layer,
+                              std::vector<OpId> kernels);
+std::vector<OpId> end_backward(const StrategyContext& context, const LayerWork& layer,
+                               std::vector<OpId> kernels);
 
 // A layer's forward and what is kept of it for its backward.
 std::vector<OpId> write_forward_of(const StrategyContext& context, const LayerWork& layer);

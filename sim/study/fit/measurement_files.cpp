@@ -13,6 +13,7 @@
 #include "sim/study/bench/kernel_table.h"
 #include "sim/study/bench/launch_table.h"
 #include "sim/study/harness/harness_run.h"
+#include "sim/study/validation_case.h"
 
 namespace lockstep {
 namespace {
@@ -20,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view table_schema = "lockstep.collective_tables/1";
-constexpr std::string_view case_schema = "lockstep.measurements/1";
 
 bool has_schema(const std::string& file, std::string_view schema) {
   const JsonDocument document = JsonDocument::from_file(file);
@@ -87,7 +87,7 @@ std::vector<std::string> find_measurement_files(const std::vector<std::string>& 
   for (const std::string& suite : suites) {
     std::error_code ignored;
     const bool is_folder = fs::is_directory(suite, ignored);
-    std::vector<std::string> cases = find_files({suite}, case_schema);
+    std::vector<std::string> cases = find_files({suite}, measurements_schema);
     const bool holds_others = !find_files({suite}, table_schema).empty() ||
                               !find_files({suite}, harness_run_schema).empty() ||
                               !find_kernel_tables({suite}).empty();
@@ -95,7 +95,7 @@ std::vector<std::string> find_measurement_files(const std::vector<std::string>& 
       throw ConfigError(
           fmt::format("{}: found no measurements, expected *.json files whose \"schema\" is {}, {} or {}, or "
                       "tables of kernels (gemm.csv, attention.csv, ...)",
-                      suite, case_schema, table_schema, harness_run_schema));
+                      suite, measurements_schema, table_schema, harness_run_schema));
     }
     // A file of no known schema is read as cases, which says what is wrong with it.
     if (!is_folder && !holds_others) {

@@ -10,6 +10,7 @@
 #include "sim/study/validation/case_errors.h"
 #include "sim/study/validation/harness_validation.h"
 #include "sim/study/validation/stated_case.h"
+#include "sim/study/validation_case.h"
 
 namespace lockstep {
 namespace {
@@ -96,7 +97,7 @@ void add_case(const StatedCase& stated, const ProfileStore& store, const CaseErr
 
 std::vector<StatedCase> read_measurements(JsonDocument& document) {
   const JsonReader root = document.root();
-  const std::vector<std::string> schemas{"lockstep.measurements/1"};
+  const std::vector<std::string> schemas{measurements_schema};
   const std::vector<std::string> splits{"fit", "heldout"};
   root.required("schema").one_of(schemas);
   root.required("source").text();
