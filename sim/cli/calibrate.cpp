@@ -69,7 +69,7 @@ void print_answer(const CalibrateArguments& arguments, const Answer& answer) {
 template <class Report>
 Answer finish(const CalibrateArguments& arguments, const Report& report) {
   print_lines("warning: ", report.warnings);
-  write_json(arguments.output, report.profile);
+  write_profile(arguments.output, report.profile);
   return answer_of(report, arguments.output, "the calibration " + report.calibration.name);
 }
 
@@ -136,7 +136,7 @@ Answer fit_processor(const ProcessorInputs& inputs, const std::vector<HarnessRun
                      const std::string& output, const ProfileStore& store) {
   const ProcessorCalibration processor = calibrate_processor(inputs, runs, store);
   print_lines("warning: ", processor.warnings);
-  write_json(output, processor.profile);
+  write_profile(output, processor.profile);
   Answer answer{.text = processor.kernels ? to_text(*processor.kernels) + "\n" : "",
                 .document = document_of(processor)};
   answer.text +=
@@ -240,7 +240,7 @@ int calibrate_kernels(const CalibrateArguments& arguments, const CalibrationFile
   const ArchitectureCalibration report = calibrate_architecture(
       arguments.architecture, read_kernel_tables(files.kernel_tables), arguments.without, store);
   print_lines("warning: ", report.warnings);
-  write_json(arguments.output, report.profile);
+  write_profile(arguments.output, report.profile);
   print_answer(arguments, answer_of(report, arguments.output, "the architecture " + arguments.architecture));
   return 0;
 }
@@ -320,7 +320,7 @@ int calibrate_all_parts(const CalibrateArguments& arguments, const CommandContex
   const auto write_all = [&](const char* name, const auto& files) {
     std::filesystem::create_directories(folder / name);
     for (const auto& [file, document] : files)
-      write_json((folder / name / (file + ".json")).string(), document);
+      write_profile((folder / name / (file + ".json")).string(), document);
   };
   write_all("parts", fitted.parts);
   write_all("calibration", fitted.calibrations);

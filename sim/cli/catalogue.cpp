@@ -10,6 +10,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/base/nearest_name.h"
 #include "sim/collectives/collective.h"
+#include "sim/load/import/importer.h"
 #include "sim/plan/model_family.h"
 #include "sim/training/strategy.h"
 
@@ -32,6 +33,7 @@ struct Kind {
   std::string singular;
   std::optional<ProfileKind> profiles = {};
   DescribeProfile facts = nullptr;
+  std::vector<CatalogueEntry> (*registered)() = nullptr;  // of those that are kept in no file
 };
 
 // The text or number under a key; "" when it is something else or not there.
@@ -114,6 +116,15 @@ std::string describe_calibration(const ShippedProfile& profile) {
   return profile.value.contains("residuals") ? "with residuals" : "";
 }
 
+template <class Entry>
+std::vector<CatalogueEntry> registered_entries() {
+  std::vector<CatalogueEntry> entries;
+  for (const auto& [name, entry] : Registry<Entry>::all()) {
+    entries.push_back({.name = name, .facts = "", .status = "", .source = entry.description});
+  }
+  return entries;
+}
+
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
       {"machines", "machine", ProfileKind::machine, describe_machine},
@@ -122,8 +133,9 @@ const std::vector<Kind>& kinds() {
       {"fabrics", "fabric", ProfileKind::fabric, describe_fabric},
       {"calibrations", "calibration", ProfileKind::calibration, describe_calibration},
       {"models", "model", ProfileKind::model, describe_model},
-      {"strategies", "strategy"},
-      {"collectives", "collective"}};
+      {.plural = "strategies", .singular = "strategy", .registered = registered_entries<Strategy>},
+      {.plural = "collectives", .singular = "collective", .registered = registered_entries<Collective>},
+      {.plural = "importers", .singular = "importer", .registered = registered_entries<Importer>}};
   return all;
 }
 
@@ -155,15 +167,6 @@ CatalogueEntry describe_profile(const Kind& kind, const std::string& name, const
   }
 }
 
-template <class Entry>
-std::vector<CatalogueEntry> registered() {
-  std::vector<CatalogueEntry> entries;
-  for (const auto& [name, entry] : Registry<Entry>::all()) {
-    entries.push_back({.name = name, .facts = "", .status = "", .source = entry.description});
-  }
-  return entries;
-}
-
 }  // namespace
 
 const std::vector<std::string>& catalogue_kinds() {
@@ -187,14 +190,11 @@ std::string parse_catalogue_kind(const std::string& text) {
 }
 
 std::vector<CatalogueEntry> list_entries(const std::string& kind, const ProfileStore& store) {
-  if (kind == "strategies") {
-    return registered<Strategy>();
-  }
-  if (kind == "collectives") {
-    return registered<Collective>();
+  const Kind& described = kind_named(kind);
+  if (described.registered != nullptr) {
+    return described.registered();
   }
   std::vector<CatalogueEntry> entries;
-  const Kind& described = kind_named(kind);
   for (const std::string& name : store.names(*described.profiles)) {
     entries.push_back(describe_profile(described, name, store));
   }
@@ -202,13 +202,14 @@ std::vector<CatalogueEntry> list_entries(const std::string& kind, const ProfileS
 }
 
 std::vector<std::string> entry_names(const std::string& kind, const ProfileStore& store) {
-  if (kind == "strategies") {
-    return Registry<Strategy>::names();
+  if (const auto profiles = profile_kind_of(kind)) {
+    return store.names(*profiles);
   }
-  if (kind == "collectives") {
-    return Registry<Collective>::names();
+  std::vector<std::string> names;
+  for (const CatalogueEntry& entry : kind_named(kind).registered()) {
+    names.push_back(entry.name);
   }
-  return store.names(*profile_kind_of(kind));
+  return names;
 }
 
 std::optional<ProfileKind> profile_kind_of(const std::string& kind) {

@@ -3,7 +3,7 @@
 // What is shipped, kind by kind: the lines of `list`, and what `show` finds by name.
 //
 // Idea:      profiles are read as they stand, without resolving what they name, so that a broken one is
-//            still listed; strategies and collectives are whatever registered itself.
+//            still listed; strategies, collectives and importers are whatever registered itself.
 // Invariant: sorted by name; every line says where its numbers come from.
 
 #include <optional>

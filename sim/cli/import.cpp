@@ -154,19 +154,27 @@ ordered_json json_of(const std::vector<KeyUse>& keys) {
   return list;
 }
 
+// As the importer reads the file; what it cannot read is told beside what was expected.
+Imported read_as(const NamedImporter& importer, const ImportArguments& arguments,
+                 const ImportRequest& request, std::ifstream& opened) try {
+  if (arguments.file != "-")
+    opened = open_import_file(arguments.file);
+  return importer.second.import(request);
+} catch (const ConfigError& error) {
+  throw as_read(error, importer, request.file_name);
+}
+
 Imported import_with(const NamedImporter& importer, const ImportArguments& arguments,
                      const ProfileStore& store) {
   const Overrides overrides = arguments.overrides();
   std::ifstream opened;
   const bool is_piped = arguments.file == "-";
   const StoreShelf shelf(store);
-  if (!is_piped)
-    opened = open_import_file(arguments.file);
   const ImportRequest request{.file_name = is_piped ? "standard input" : arguments.file,
                               .file = is_piped ? std::cin : static_cast<std::istream&>(opened),
                               .stated = document_of(overrides),
                               .profiles = &shelf};
-  Imported imported = importer.second.import(request);
+  Imported imported = read_as(importer, arguments, request, opened);
   if (arguments.wants_explanation && !arguments.wants_json)
     print(table_of(imported.keys));
   require_complete(imported, request);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
@@ -16,9 +17,17 @@
 namespace lockstep {
 namespace {
 
+using nlohmann::ordered_json;
+
 // Names of files are any bytes; JSON is UTF-8.
-std::string text_of(const nlohmann::ordered_json& document, int indent) {
-  return document.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+std::string text_of(const ordered_json& document, int indent) {
+  return document.dump(indent, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+ordered_json schema_named_in(const std::string& path) {
+  std::ifstream file(path);
+  const ordered_json earlier = ordered_json::parse(file, nullptr, false, true);
+  return earlier.is_object() ? earlier.value("$schema", ordered_json()) : ordered_json();
 }
 
 }  // namespace
@@ -34,12 +43,21 @@ void print_coloured(std::string_view text) {
   }
 }
 
-void print_json(const nlohmann::ordered_json& document) {
+void print_json(const ordered_json& document) {
   print(text_of(document, 2));
 }
 
-void write_json(const std::string& path, const nlohmann::ordered_json& document, int indent) {
+void write_json(const std::string& path, const ordered_json& document, int indent) {
   write_file_atomically(path, printable(text_of(document, indent)));
+}
+
+void write_profile(const std::string& path, const ordered_json& document) {
+  const ordered_json schema = schema_named_in(path);
+  ordered_json profile = ordered_json::object();
+  if (schema.is_string())
+    profile["$schema"] = schema;
+  profile.update(document);
+  write_json(path, profile);
 }
 
 void print_diagnostic(std::string_view text) {

@@ -15,6 +15,8 @@ namespace lockstep {
 void print(std::string_view text);
 void print_json(const nlohmann::ordered_json& document);
 void write_json(const std::string& path, const nlohmann::ordered_json& document, int indent = 2);
+// A profile, perhaps over an earlier one: the "$schema" that it named, by which editors check it, stands on.
+void write_profile(const std::string& path, const nlohmann::ordered_json& document);
 void print_diagnostic(std::string_view text);
 
 // What has escapes of our own in it, and names already written out.

@@ -72,6 +72,15 @@ TEST_CASE("a profile that calibrate wrote serves a machine") {
   CHECK(answer.exit_code == 0);
 }
 
+TEST_CASE("a profile that is calibrated again goes on naming its schema") {
+  const LogFolder logs;
+  logs.write("mine.json", R"({"$schema": "../calibration.schema.json", "name": "an earlier one"})");
+  REQUIRE(run_program(logs.arguments()).exit_code == 0);
+  const json profile = json::parse(text_of(logs.path("mine.json")));
+  CHECK(profile["$schema"] == "../calibration.schema.json");
+  CHECK(profile["name"] == "dgx1_v100");
+}
+
 TEST_CASE("calibrate --json prints one document and the same bytes every time") {
   const LogFolder logs;
   const Answer first = run_program(logs.arguments("--json --quiet"));

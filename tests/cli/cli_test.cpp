@@ -197,7 +197,8 @@ TEST_CASE("explain tells where every value comes from and what a change would do
 
 TEST_CASE("list prints every kind with its count, or every entry of one") {
   const json kinds = only_document("list --json")["kinds"];
-  for (const char* kind : {"machines", "gpus", "links", "fabrics", "models", "strategies", "collectives"}) {
+  for (const char* kind :
+       {"machines", "gpus", "links", "fabrics", "models", "strategies", "collectives", "importers"}) {
     const Answer answer = run_program(std::string("list ") + kind);
     CAPTURE(kind);
     CHECK(answer.exit_code == 0);

@@ -1,9 +1,11 @@
 // lockstep import, and files of other tools named in a scenario.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "sim/load/import/importer.h"
 #include "tests/support/import_samples.h"
 #include "tests/support/program.h"
 
@@ -97,9 +99,31 @@ TEST_CASE("a wrong kind, a missing file, a folder and an output that is the inpu
   check_refused("import hf_config " + folder.path() + "/nowhere.json", {"cannot be opened"});
   check_refused("import hf_config " + folder.path(), {"found a folder"});
   check_refused("import hf_config " + path + " -o " + path, {"--output"});
-  check_refused("import deepspeed_config " + path, {"found config.json of a Hugging Face model"});
+  check_refused("import deepspeed_config " + path, {"settings of DeepSpeed", "it looks like hf_config"});
   check_refused("import hf_config " + path + " --set layers=many", {"/layers"});
   CHECK(text_of(path) == bytes_of(config("gpt2")));
+}
+
+TEST_CASE("a file of another kind is told what was expected, whatever its first complaint") {
+  const Folder folder;
+  const std::string prose = folder.write("notes.txt", "We train on eight of them.\n");
+  const std::string empty = folder.write("empty", "");
+  for (const auto& [kind, importer] : Registry<Importer>::all()) {
+    CAPTURE(kind);
+    const std::string expected = fmt::format("read as {}: {}", kind, importer.description);
+    check_refused(fmt::format("import {} {}", kind, prose), {expected});
+    check_refused(fmt::format("import {} - < {}", kind, prose), {expected});
+    check_refused(fmt::format("import {} - < {}", kind, empty),
+                  {"standard input: found an empty file", expected});
+  }
+}
+
+TEST_CASE("a broken file of the right kind is told what is broken alone") {
+  const Folder folder;
+  const std::string path = folder.write("config.json", R"({"model_type": "gpt2", "n_layer": })");
+  const Answer answer = run_program("import hf_config " + path);
+  CHECK(answer.exit_code == 2);
+  CHECK_FALSE(contains(answer.diagnostics, "read as"));
 }
 
 TEST_CASE("a scenario names a configuration of Hugging Face in place of a model") {

@@ -35,7 +35,7 @@ void add_cluster(const ImportRequest& request, std::uint32_t ranks, ordered_json
 Imported import_chakra(const ImportRequest& request) {
   const std::string bytes = read_whole(request);
   if (!begins_as_chakra(bytes))
-    refuse_file(bytes, request, "a Chakra execution trace");
+    refuse_file(request, "a Chakra execution trace");
   const std::string prefix = chakra_prefix(request.file_name);
   Imported imported{.document = {{"name", std::filesystem::path(prefix).filename().string()}},
                     .keys = account_of_chakra(bytes, request.file_name)};

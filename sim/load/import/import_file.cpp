@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "sim/base/error.h"
 #include "sim/base/nearest_name.h"
 
 namespace lockstep {
@@ -90,10 +89,20 @@ std::string read_whole(const ImportRequest& request) {
   return text;
 }
 
-void refuse_file(std::string_view text, const ImportRequest& request, std::string_view expected) {
-  const NamedImporter* other = importer_of(text.substr(0, recognised_bytes));
-  throw ConfigError(fmt::format("{}: found {}, expected {}", request.file_name,
-                                other == nullptr ? "something else" : other->second.description, expected));
+void refuse_file(const ImportRequest& request, std::string_view expected) {
+  throw ConfigError(fmt::format("{}: found something else, expected {}", request.file_name, expected));
+}
+
+ConfigError as_read(const ConfigError& error, const NamedImporter& importer, const std::string& path) {
+  const NamedImporter* looks_like = importer_of_file(path);
+  if (looks_like == &importer)
+    return error;
+  std::vector<std::string> problems = error.problems;
+  problems.push_back(fmt::format("{}: read as {}: {}", path, importer.first, importer.second.description));
+  if (looks_like != nullptr)
+    problems.back() +=
+        fmt::format("; it looks like {}: {}", looks_like->first, looks_like->second.description);
+  return ConfigError(std::move(problems));
 }
 
 void require_complete(const Imported& imported, const ImportRequest& request, std::string_view place) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/error.h"
 #include "sim/load/import/importer.h"
 
 namespace lockstep {
@@ -39,12 +40,16 @@ std::ifstream open_import_file(const std::string& path);
 // All that the stream holds. Throws ConfigError when it is empty, above 64 MiB, or cannot be read.
 std::string read_whole(const ImportRequest& request);
 
-// Throws ConfigError, with what the file is taken for where somebody else recognises it.
-[[noreturn]] void refuse_file(std::string_view text, const ImportRequest& request, std::string_view expected);
+// Throws ConfigError: the file is of another kind.
+[[noreturn]] void refuse_file(const ImportRequest& request, std::string_view expected);
 
 // Throws ConfigError with every key that is refused and every question. `place`: where in a scenario the answers stand,
 // if what is made is a part of one ("cluster.machine.").
 void require_complete(const Imported& imported, const ImportRequest& request, std::string_view place = "");
+
+// `error`, closed by what the file was read as and, where it can be read again, whose it looks like: somebody who named
+// the wrong kind of file is told a grammar's complaint otherwise. As it stands where the file looks like that kind.
+ConfigError as_read(const ConfigError& error, const NamedImporter& importer, const std::string& path);
 
 // Says of what is made where it comes from, unless it does so itself.
 void add_source(Imported& imported, const NamedImporter& importer, const std::string& file_name);

@@ -393,6 +393,8 @@ bool next_line(std::istream& file, std::string& line) {
 }
 
 Imported import_log(const ImportRequest& request) {
+  if (request.file.peek() == std::istream::traits_type::eof())
+    throw ConfigError(fmt::format("{}: found an empty file", request.file_name));
   LogReader reader;
   for (std::string line; next_line(request.file, line);)
     for (const PrintedLine& part : printed_lines(line)) reader.read(part.text);
