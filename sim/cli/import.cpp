@@ -154,11 +154,8 @@ ordered_json json_of(const std::vector<KeyUse>& keys) {
   return list;
 }
 
-// As the importer reads the file; what it cannot read is told beside what was expected.
-Imported read_as(const NamedImporter& importer, const ImportArguments& arguments,
-                 const ImportRequest& request, std::ifstream& opened) try {
-  if (arguments.file != "-")
-    opened = open_import_file(arguments.file);
+// What the importer cannot read is told beside what was expected.
+Imported read_as(const NamedImporter& importer, const ImportRequest& request) try {
   return importer.second.import(request);
 } catch (const ConfigError& error) {
   throw as_read(error, importer, request.file_name);
@@ -170,11 +167,13 @@ Imported import_with(const NamedImporter& importer, const ImportArguments& argum
   std::ifstream opened;
   const bool is_piped = arguments.file == "-";
   const StoreShelf shelf(store);
+  if (!is_piped)
+    opened = open_import_file(arguments.file);
   const ImportRequest request{.file_name = is_piped ? "standard input" : arguments.file,
                               .file = is_piped ? std::cin : static_cast<std::istream&>(opened),
                               .stated = document_of(overrides),
                               .profiles = &shelf};
-  Imported imported = read_as(importer, arguments, request, opened);
+  Imported imported = read_as(importer, request);
   if (arguments.wants_explanation && !arguments.wants_json)
     print(table_of(imported.keys));
   require_complete(imported, request);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,7 +25,11 @@ std::string text_of(const ordered_json& document, int indent) {
   return document.dump(indent, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
+// Null where there is none; a pipe is not waited for.
 ordered_json schema_named_in(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return {};
   std::ifstream file(path);
   const ordered_json earlier = ordered_json::parse(file, nullptr, false, true);
   return earlier.is_object() ? earlier.value("$schema", ordered_json()) : ordered_json();

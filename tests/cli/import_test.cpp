@@ -99,7 +99,9 @@ TEST_CASE("a wrong kind, a missing file, a folder and an output that is the inpu
   check_refused("import hf_config " + folder.path() + "/nowhere.json", {"cannot be opened"});
   check_refused("import hf_config " + folder.path(), {"found a folder"});
   check_refused("import hf_config " + path + " -o " + path, {"--output"});
-  check_refused("import deepspeed_config " + path, {"settings of DeepSpeed", "it looks like hf_config"});
+  check_refused("import deepspeed_config " + path,
+                {"found config.json of a Hugging Face model", "it looks like hf_config: config.json"});
+  check_refused("import deepspeed_config - < " + path, {"found config.json of a Hugging Face model"});
   check_refused("import hf_config " + path + " --set layers=many", {"/layers"});
   CHECK(text_of(path) == bytes_of(config("gpt2")));
 }

@@ -35,7 +35,7 @@ void add_cluster(const ImportRequest& request, std::uint32_t ranks, ordered_json
 Imported import_chakra(const ImportRequest& request) {
   const std::string bytes = read_whole(request);
   if (!begins_as_chakra(bytes))
-    refuse_file(request, "a Chakra execution trace");
+    refuse_file(bytes, request, "a Chakra execution trace");
   const std::string prefix = chakra_prefix(request.file_name);
   Imported imported{.document = {{"name", std::filesystem::path(prefix).filename().string()}},
                     .keys = account_of_chakra(bytes, request.file_name)};
@@ -48,8 +48,14 @@ Imported import_chakra(const ImportRequest& request) {
   return imported;
 }
 
+// A file that is of no row stands for itself, to be told what was expected.
 std::string first_file(const std::string& path) {
-  return path == "-" ? path : chakra_file_of(chakra_prefix(path), 0);
+  namespace fs = std::filesystem;
+  const std::string prefix = chakra_prefix(path);
+  const std::string first = chakra_file_of(prefix, 0);
+  std::error_code ignored;
+  const bool is_alone = prefix == path && !fs::exists(first, ignored) && fs::is_regular_file(path, ignored);
+  return path == "-" || is_alone ? path : first;
 }
 
 const Registration<Importer> chakra_registration{

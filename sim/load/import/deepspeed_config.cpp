@@ -17,7 +17,7 @@ bool is_deepspeed_config(std::string_view beginning) {
 Imported import_deepspeed_config(const ImportRequest& request) {
   const std::string text = read_whole(request);
   if (!is_deepspeed_config(text))
-    refuse_file(request, "settings of DeepSpeed: zero_optimization, train_batch_size, ...");
+    refuse_file(text, request, "settings of DeepSpeed: zero_optimization, train_batch_size, ...");
   KeyAccount keys(parse_json_text(text, request.file_name), request.file_name);
   ScenarioDraft draft(request);
   read_deepspeed_settings(keys, "", nullptr, draft);

@@ -288,7 +288,7 @@ bool is_training_arguments(std::string_view beginning) {
 Imported import_training_arguments(const ImportRequest& request) {
   const std::string text = read_whole(request);
   if (!is_training_arguments(text))
-    refuse_file(request, "TrainingArguments: output_dir, per_device_train_batch_size, ...");
+    refuse_file(text, request, "TrainingArguments: output_dir, per_device_train_batch_size, ...");
   const ordered_json arguments = parse_json_text(text, request.file_name);
   return TrainingArguments(arguments, request).read();
 }

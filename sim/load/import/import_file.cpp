@@ -89,8 +89,10 @@ std::string read_whole(const ImportRequest& request) {
   return text;
 }
 
-void refuse_file(const ImportRequest& request, std::string_view expected) {
-  throw ConfigError(fmt::format("{}: found something else, expected {}", request.file_name, expected));
+void refuse_file(std::string_view text, const ImportRequest& request, std::string_view expected) {
+  const NamedImporter* other = importer_of(text.substr(0, recognised_bytes));
+  throw ConfigError(fmt::format("{}: found {}, expected {}", request.file_name,
+                                other == nullptr ? "something else" : other->second.description, expected));
 }
 
 ConfigError as_read(const ConfigError& error, const NamedImporter& importer, const std::string& path) {

@@ -40,8 +40,8 @@ std::ifstream open_import_file(const std::string& path);
 // All that the stream holds. Throws ConfigError when it is empty, above 64 MiB, or cannot be read.
 std::string read_whole(const ImportRequest& request);
 
-// Throws ConfigError: the file is of another kind.
-[[noreturn]] void refuse_file(const ImportRequest& request, std::string_view expected);
+// Throws ConfigError, with what the file is taken for where somebody else recognises it.
+[[noreturn]] void refuse_file(std::string_view text, const ImportRequest& request, std::string_view expected);
 
 // Throws ConfigError with every key that is refused and every question. `place`: where in a scenario the answers stand,
 // if what is made is a part of one ("cluster.machine.").
