@@ -5,6 +5,16 @@
 #include "sim/base/check.h"
 
 namespace lockstep {
+namespace {
+
+std::size_t hash_of(std::initializer_list<std::int64_t> parts) {
+  std::uint64_t hash = 0;
+  for (const std::int64_t part : parts)
+    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 32;
+}
+
+}  // namespace
 
 LaneId PlanWriter::lane(const Lane& lane) {
   take_room(PlanSize::bytes_per_lane);
@@ -135,11 +145,16 @@ OpId PlanWriter::kernel(LaneId lane, const KernelWork& work, std::span<const OpI
 }
 
 std::size_t KernelHash::operator()(const KernelWork& work) const {
-  std::uint64_t hash = static_cast<std::uint64_t>(work.work_class) * 2 + (work.is_model_work ? 1 : 0);
-  for (const std::int64_t part : {work.flops, work.bytes, work.launches, work.duration.picoseconds(),
-                                  std::int64_t{work.products}, work.passes, work.pass_bytes})
-    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 32;
+  return hash_of({static_cast<std::int64_t>(work.work_class) * 2 + (work.is_model_work ? 1 : 0), work.flops,
+                  work.bytes, work.launches, work.duration.picoseconds(), work.products, work.passes,
+                  work.pass_bytes});
+}
+
+// What tells paths apart as a rule: few differ in the rest alone.
+std::size_t PathHash::operator()(const Path& path) const {
+  return hash_of({static_cast<std::int64_t>(path.kind), path.rank.index, path.destination.index, path.channel,
+                  path.exit, path.held.channels, path.traffic.index, path.shape.bytes_per_hop,
+                  path.shape.bytes_per_step, path.shape.chain_steps, path.protocol, path.algorithm});
 }
 
 OpId PlanWriter::transfer(LaneId lane, PathId path, Bytes bytes, std::span<const OpId> after) {

@@ -46,6 +46,10 @@ struct KernelHash {
   std::size_t operator()(const KernelWork& work) const;
 };
 
+struct PathHash {
+  std::size_t operator()(const Path& path) const;
+};
+
 class PlanWriter {
  public:
   static constexpr std::int64_t any_room = std::numeric_limits<std::int64_t>::max();
@@ -152,7 +156,7 @@ class PlanWriter {
   Plan plan_;
   std::vector<std::pair<OpId, OpId>> edges_;  // (on, op)
   std::vector<OpId> last_in_lane_;
-  Numbering<PathId, Path, std::map<Path, PathId>> paths_;
+  Numbering<PathId, Path, std::unordered_map<Path, PathId, PathHash>> paths_;
   Numbering<KernelId, KernelWork, std::unordered_map<KernelWork, KernelId, KernelHash>> kernels_;
   std::map<std::string, TrafficId> traffics_;
   NameTable name_table_;
