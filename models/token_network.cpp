@@ -67,26 +67,31 @@ Tokens TokenNetwork::linear(const Linear& linear, const Tokens& input) {
   return {.activation = output, .count = input.count, .width = linear.outputs};
 }
 
-Tokens TokenNetwork::norm(const std::string& name, const Tokens& input, NormKind kind) {
-  constexpr std::int64_t half = 2;
-  constexpr std::int64_t wide = 4;
-  const bool is_composed = kind == NormKind::rms;
-  const std::int64_t elements = input.activation.elements;
+Layer TokenNetwork::norm_layer(const std::string& name, const Activation& input, NormKind kind) {
+  const std::int64_t elements = input.elements;
   Layer layer{.name = name,
               .parameters = {builder_.parameter(name + ".weight")},
               .forward_elements = 2 * elements,
               .backward_elements = 5 * elements,
-              .saved_elements = builder_.keep(input.activation),
-              .eager_bytes = is_composed ? wide * elements : 0,
-              .autocast_bytes = is_composed ? 0 : half * elements,
+              .saved_elements = builder_.keep(input),
               .eager_forward_elements = elements,
               .eager_backward_elements = 3 * elements,
+              .composition = kind == NormKind::rms ? rms_norm_of_primitives(elements)
+                                                   : layer_norm_of_primitives(elements),
               .backward_kernels = 2};  // input; weight and bias
   if (builder_.has_parameter(name + ".bias"))
     layer.parameters.push_back(builder_.parameter(name + ".bias"));
-  layer.composition = is_composed ? rms_norm_of_primitives(elements) : layer_norm_of_primitives(elements);
-  layer.weight_elements = layer.gradient_elements =
-      input.width * static_cast<std::int64_t>(layer.parameters.size());
+  layer.weight_elements = layer.gradient_elements = builder_.parameter_elements(name + ".weight") *
+                                                    static_cast<std::int64_t>(layer.parameters.size());
+  return layer;
+}
+
+Tokens TokenNetwork::norm(const std::string& name, const Tokens& input, NormKind kind) {
+  constexpr std::int64_t half = 2;
+  constexpr std::int64_t wide = 4;
+  Layer layer = norm_layer(name, input.activation, kind);
+  (kind == NormKind::rms ? layer.eager_bytes : layer.autocast_bytes) =
+      (kind == NormKind::rms ? wide : half) * input.activation.elements;
   builder_.add_layer(std::move(layer), {input.activation});
   const Tokens output = repeatable(tokens(input.count, input.width));
   builder_.mark_wide(output.activation);
@@ -172,22 +177,10 @@ Tokens TokenNetwork::add_gated_activation(Layer layer, const std::vector<Tokens>
 }
 
 // One weight for all heads: every rank that has a part of them sums its own gradient.
-Tokens TokenNetwork::head_norm(const std::string& name, const Tokens& input) {
-  const std::int64_t elements = input.activation.elements;
-  const std::int64_t width = builder_.parameter_elements(name + ".weight");
-  builder_.add_layer({.name = name,
-                      .split = TensorSplit::local,
-                      .parameters = {builder_.parameter(name + ".weight")},
-                      .forward_elements = 2 * elements,
-                      .backward_elements = 5 * elements,
-                      .saved_elements = builder_.keep(input.activation),
-                      .weight_elements = width,
-                      .gradient_elements = width,
-                      .eager_forward_elements = elements,
-                      .eager_backward_elements = 3 * elements,
-                      .composition = rms_norm_of_primitives(elements),
-                      .backward_kernels = 2},
-                     {input.activation});
+Tokens TokenNetwork::head_norm(const std::string& name, const Tokens& input, NormKind kind) {
+  Layer layer = norm_layer(name, input.activation, kind);
+  layer.split = TensorSplit::local;
+  builder_.add_layer(std::move(layer), {input.activation});
   return tokens(input.count, input.width);
 }
 

@@ -78,7 +78,7 @@ class TokenNetwork {
                           std::int64_t width);
   Tokens rotary_embedding(const std::string& name, const Tokens& input);
   // Each head by itself, with one weight of a head's width for all.
-  Tokens head_norm(const std::string& name, const Tokens& input);
+  Tokens head_norm(const std::string& name, const Tokens& input, NormKind kind);
   // Keys of each head, from what is its own and what all share (`shared` elements a token).
   Tokens shared_keys(const std::string& name, const Tokens& own, std::int64_t shared, std::int64_t width);
 
@@ -98,6 +98,7 @@ class TokenNetwork {
   void cross_entropy(const std::string& name, const Tokens& logits);
 
  private:
+  Layer norm_layer(const std::string& name, const Activation& input, NormKind kind);
   Layer fused_attention(const Attention& attention, std::int64_t count) const;
   Activation rearranged(const std::string& name, const std::vector<Activation>& inputs);
   Tokens unfused_attention(const Attention& attention, const std::vector<Activation>& inputs,

@@ -25,7 +25,7 @@ void register_weights(ModelBuilder& builder, const BlockStyle& style, const std:
 void register_head_norms(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
                          const std::string& prefix) {
   for (const std::string& name : {style.names.query_norm, style.names.key_norm})
-    builder.add_parameter(prefix + name + ".weight", {sizes.width_of_head()});
+    register_norm(builder, style, prefix + name, sizes.width_of_head());
 }
 
 std::int64_t own_width(const TransformerSizes& sizes) {
@@ -192,8 +192,8 @@ class BlockWriter {
   // Normed head by head, and turned by its place, where the style does.
   std::pair<Tokens, Tokens> turned(Tokens query, Tokens key) {
     if (style_.norms_heads) {
-      query = network_.head_norm(prefix_ + style_.names.query_norm, query);
-      key = network_.head_norm(prefix_ + style_.names.key_norm, key);
+      query = network_.head_norm(prefix_ + style_.names.query_norm, query, style_.norm);
+      key = network_.head_norm(prefix_ + style_.names.key_norm, key, style_.norm);
     }
     if (style_.is_rotary) {
       query = network_.rotary_embedding(prefix_ + "rotary_query", query);

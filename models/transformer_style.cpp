@@ -16,6 +16,8 @@ constexpr std::int64_t longest_sequence = 1 << 24;
 
 TransformerStyle gpt2_style() {
   return {.block = {.names = {.query_key_value = "attn.c_attn",
+                              .query_norm = "attn.q_layernorm",
+                              .key_norm = "attn.k_layernorm",
                               .projection = "attn.c_proj",
                               .up = "mlp.c_fc",
                               .down = "mlp.c_proj",
@@ -183,25 +185,36 @@ void norm_outputs(BlockNames& names) {
 
 // Names of what these add exist in one style only.
 void read_llama_switches(const JsonReader& json, TransformerStyle& style, const TransformerSizes& sizes) {
-  style.block.norms_heads = flag_or(json, "query_key_norm", false);
   const bool is_joined = flag_or(json, "joined_projections", false);
   const bool norms_outputs = flag_or(json, "output_norms", false);
-  const bool is_llama = style.is_llama();
-  if ((style.block.norms_heads || is_joined || norms_outputs || sizes.latent.kv_rank > 0 ||
-       sizes.mixture.experts > 0) &&
-      !is_llama)
-    json.problem(
-        "query_key_norm, output_norms, joined_projections, latent_attention and experts need \"style\": "
-        "\"llama\"");
-  if (norms_outputs && is_llama)
+  if (!style.is_llama()) {
+    if (is_joined || norms_outputs || sizes.latent.kv_rank > 0)
+      json.problem("output_norms, joined_projections and latent_attention need \"style\": \"llama\"");
+    return;
+  }
+  if (norms_outputs)
     norm_outputs(style.block.names);
-  if (sizes.mixture.shared_ffn > 0 && is_llama)
-    style.block.gates_shared_expert = flag_or(json, "shared_expert_gate", false);
-  if (is_joined && is_llama)
+  if (is_joined)
     join_projections(style.block);
-  if (style.block.norms_heads && sizes.latent.kv_rank > 0)
+}
+
+void read_head_norms(const JsonReader& json, BlockStyle& block, const TransformerSizes& sizes) {
+  block.norms_heads = flag_or(json, "query_key_norm", false);
+  if (!block.norms_heads)
+    return;
+  if (block.names.query_norm.empty())
+    json.problem("query_key_norm needs \"style\": \"llama\" or \"gpt2\"");
+  if (sizes.latent.kv_rank > 0)
     json.problem("latent attention norms what is narrow, not its heads: no query_key_norm beside it");
-  style.block.norms_heads = style.block.norms_heads && is_llama && sizes.latent.kv_rank == 0;
+  block.norms_heads = !block.names.query_norm.empty() && sizes.latent.kv_rank == 0;
+}
+
+// Experts stand in blocks that norm what comes in.
+void read_mixture_switches(const JsonReader& json, BlockStyle& block, const MixtureSizes& mixture) {
+  if (mixture.experts > 0 && block.is_post_norm)
+    json.problem("experts need a \"style\" that predicts the next word");
+  if (mixture.shared_ffn > 0)
+    block.gates_shared_expert = flag_or(json, "shared_expert_gate", false);
 }
 
 TransformerStyle read_style(const JsonReader& json, const TransformerSizes& sizes) {
@@ -225,6 +238,8 @@ TransformerStyle read_style(const JsonReader& json, const TransformerSizes& size
   style.block.is_parallel = flag_or(json, "parallel_residual", style.block.is_parallel);
   read_biases(json, style.block);
   read_llama_switches(json, style, sizes);
+  read_head_norms(json, style.block, sizes);
+  read_mixture_switches(json, style.block, sizes.mixture);
   return style;
 }
 

@@ -204,7 +204,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.dropout", "Whether dropout runs; left out: as the style has it."},
     {"model.expert_ffn", "Of a mixture of experts: width of one expert's feed-forward part; left out: ffn."},
     {"model.experts",
-     "In llama's style: how many experts stand in place of the feed-forward part; left out: none."},
+     "How many experts stand in place of the feed-forward part, but in bert's and roberta's style; left out: "
+     "none."},
     {"model.experts_per_token", "Of a mixture of experts: how many each token is routed to."},
     {"model.family", "Which kind of network the sizes beside it are of."},
     {"model.ffn", "Width of the feed-forward part; left out: 4 x hidden."},
@@ -277,7 +278,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.predictions",
      "In bert's and roberta's style: masked words of a sequence that are predicted; left out: all."},
     {"model.query_key_norm",
-     "In llama's style: whether queries and keys are normed head by head; left out: false."},
+     "In llama's and gpt2's style: whether queries and keys are normed head by head; left out: false."},
     {"model.rows", "Of a perceptron: rows of one sample; left out: 1."},
     {"model.sequence_length", "Tokens of a sample."},
     {"model.shared_expert_gate",

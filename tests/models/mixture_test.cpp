@@ -100,6 +100,19 @@ TEST_CASE("experts without a gate have one product fewer") {
   CHECK(parameter_count(gated) - parameter_count(plain) == 192 * 64 + 2 * (8 + 1) * 48 * 64);
 }
 
+// Megatron-LM's mixtures are GPT's: norms with biases, learned positions, and no gate.
+TEST_CASE("experts stand in GPT-2's blocks too") {
+  const std::string_view gpt = R"({"family": "transformer", "style": "gpt2", "layers": 2, "hidden": 64,
+      "heads": 8, "vocabulary": 1000, "sequence_length": 32})";
+  const Model dense = model_from(gpt);
+  const Model model = model_from(with(gpt, R"("experts": 8, "experts_per_token": 1)"));
+  const Layer& up = layer_named(model, "transformer.h.1.experts.mlp.c_fc");
+  CHECK(std::get<GemmShape>(*up.product) == GemmShape{.batch = 8, .m = 32 / 8, .n = 256, .k = 64});
+  CHECK_THROWS(layer_named(model, "transformer.h.1.mlp.c_fc"));
+  // Seven experts more a layer and a router; experts have no biases.
+  CHECK(parameter_count(model) - parameter_count(dense) == 2 * (7 * 2 * 256 * 64 + 8 * 64 - 256 - 64));
+}
+
 // Keys are 12 + 4 wide, values 8: 2 S^2 heads (16 + 8) forward, three products of scores and two of values
 // backward.
 TEST_CASE("latent attention multiplies keys as wide as both their parts and values of their own width") {
@@ -129,8 +142,8 @@ TEST_CASE("what a mixture needs and cannot be is an error") {
   const std::string_view narrow = R"("latent_attention": {"kv_rank": 8, "rope_width": 4, "value_width": 4})";
   CHECK_NOTHROW(model_from(with(plain, narrow)));
   CHECK_THROWS_AS(model_from(with(with(plain, narrow), R"("query_key_norm": true)")), ConfigError);
-  std::string other(with(plain, R"("experts": 8, "experts_per_token": 2, "gated_ffn": true)"));
-  other.replace(other.find("llama"), 5, "gpt2");
+  std::string other(with(plain, R"("experts": 8, "experts_per_token": 2)"));
+  other.replace(other.find("llama"), 5, "bert");
   CHECK_THROWS_AS(model_from(other), ConfigError);
 }
 

@@ -30,6 +30,19 @@ TEST_CASE("GPT-2 registers its tensors as Hugging Face does") {
   CHECK(model.parameters[147].name == "transformer.ln_f.bias");
 }
 
+// Megatron-LM's q_layernorm and k_layernorm: as wide as a head, and LayerNorms as the block's others.
+TEST_CASE("GPT-2's style norms queries and keys where it is asked to") {
+  std::string text(plain_form);
+  text.replace(text.rfind('}'), 1, R"(, "query_key_norm": true})");
+  const Model model = model_from(text);
+  const Layer& norm = layer_named(model, "transformer.h.1.attn.q_layernorm");
+  CHECK(norm.parameters.size() == 2);
+  CHECK(norm.forward_elements == 2 * 32 * 64);
+  CHECK(parameter_count(model) - parameter_count(model_from(plain_form)) == 2 * 2 * 2 * 8);
+  text.replace(text.find("\"layers\""), 0, R"("style": "mpt", )");
+  CHECK_THROWS_AS(model_from(text), ConfigError);
+}
+
 TEST_CASE("tensor counts of language models are the published ones") {
   CHECK(shipped_model("gpt2_medium").parameters.size() == 292);
   CHECK(shipped_model("gpt2_large").parameters.size() == 436);

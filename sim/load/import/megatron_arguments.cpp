@@ -95,7 +95,6 @@ const std::vector<KeyAccount::Reason> left_aside_of_megatron{
       "rotary-*",
       "no-rope-fusion",
       "rope-*",
-      "qk-layernorm",
       "apply-layernorm-1p",
       "override-opt_param-scheduler",
       "use-checkpoint-opt_param-scheduler",
@@ -224,6 +223,8 @@ class MegatronReader {
     } else if (is_gated && model.contains("hidden")) {
       model["ffn"] = model["hidden"].get<std::int64_t>() * 8 / 3 / 64 * 64;  // validate_args
     }
+    if (flag("qk-layernorm", "model.query_key_norm"))
+      model["query_key_norm"] = true;
     const bool drops = keys_.number("hidden-dropout", 0, 1).value_or(0.1) > 0;
     model["dropout"] = drops;
     keys_.used("hidden-dropout", "model.dropout");

@@ -173,6 +173,15 @@ TEST_CASE("Megatron-LM's arguments are a model as well") {
   CHECK(made["communication"]["overlap"] == true);
 }
 
+TEST_CASE("Megatron-LM's mixture of experts stands in GPT's blocks, its heads normed") {
+  const ordered_json made = import_sample(samples_folder() / "megatron_arguments/gpt_mixture.txt").document;
+  CHECK(made["model"]["style"] == "gpt2");
+  CHECK(made["model"]["experts"] == 8);
+  CHECK(made["model"]["expert_ffn"] == 1024);
+  CHECK(made["model"]["query_key_norm"] == true);
+  CHECK(made["training"]["expert_parallel"] == 4);
+}
+
 TEST_CASE("a torchtitan job shards over what is left of the ranks") {
   const ordered_json made = import_sample(samples_folder() / "torchtitan/llama3_8b.toml").document;
   CHECK(made["model"] ==
@@ -227,6 +236,7 @@ TEST_CASE("what is imported loads once its questions are answered") {
   loads("accelerate_config/multi_gpu.yaml", batch);
   loads("megatron_arguments/llama2_70b.txt", {{"cluster.machine", "dgx_h100"}, {"cluster.nodes", "8"}});
   loads("megatron_arguments/gpt3_345m.txt", {{"cluster.machine", "dgx_h100"}});
+  loads("megatron_arguments/gpt_mixture.txt", {{"cluster.machine", "dgx_h100"}});
   loads("torchtitan/llama3_8b.toml", {{"cluster.machine", "dgx_h100"}});
   loads("torchtitan/llama3_405b.toml", {{"cluster.machine", "dgx_h100"}, {"cluster.nodes", "64"}});
 }
