@@ -90,8 +90,10 @@ Tokens TokenNetwork::norm(const std::string& name, const Tokens& input, NormKind
   constexpr std::int64_t half = 2;
   constexpr std::int64_t wide = 4;
   Layer layer = norm_layer(name, input.activation, kind);
-  (kind == NormKind::rms ? layer.eager_bytes : layer.autocast_bytes) =
-      (kind == NormKind::rms ? wide : half) * input.activation.elements;
+  if (kind == NormKind::rms)
+    layer.eager_bytes = wide * input.activation.elements;
+  else
+    layer.autocast_bytes = half * input.activation.elements;
   builder_.add_layer(std::move(layer), {input.activation});
   const Tokens output = repeatable(tokens(input.count, input.width));
   builder_.mark_wide(output.activation);

@@ -199,8 +199,7 @@ void read_llama_switches(const JsonReader& json, TransformerStyle& style, const 
 }
 
 void read_head_norms(const JsonReader& json, BlockStyle& block, const TransformerSizes& sizes) {
-  block.norms_heads = flag_or(json, "query_key_norm", false);
-  if (!block.norms_heads)
+  if (!flag_or(json, "query_key_norm", false))
     return;
   if (block.names.query_norm.empty())
     json.problem("query_key_norm needs \"style\": \"llama\" or \"gpt2\"");
@@ -212,7 +211,7 @@ void read_head_norms(const JsonReader& json, BlockStyle& block, const Transforme
 // Experts stand in blocks that norm what comes in.
 void read_mixture_switches(const JsonReader& json, BlockStyle& block, const MixtureSizes& mixture) {
   if (mixture.experts > 0 && block.is_post_norm)
-    json.problem("experts need a \"style\" that predicts the next word");
+    json.problem("experts need a \"style\" that norms what comes in: gpt2, gpt_neox, llama or mpt");
   if (mixture.shared_ffn > 0)
     block.gates_shared_expert = flag_or(json, "shared_expert_gate", false);
 }

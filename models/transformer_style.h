@@ -16,10 +16,10 @@
 //   predictions        words predicted per sequence where words are masked; left out: all of them
 //   parallel_residual  attention and feed-forward part read the same stream (gpt_neox; all others one after the other)
 //   head_width         of one head; left out: hidden / heads
-//   experts            so many in place of the feed-forward part (not bert, roberta), with experts_per_token,
-//                      expert_ffn (ffn), shared_experts (0; that every token visits), dense_layers (0; the first
-//                      so many have no experts), shared_ffn (shared_experts times expert_ffn), shared_expert_gate,
-//                      capacity_factor (left out: experts compute what comes to them)
+//   experts            so many in place of the feed-forward part (not bert, roberta), without biases, with
+//                      experts_per_token, expert_ffn (ffn), shared_experts (0; that every token visits), dense_layers
+//                      (0; the first so many have no experts), shared_ffn (shared_experts times expert_ffn),
+//                      shared_expert_gate, capacity_factor (left out: experts compute what comes to them)
 //   query_key_norm     queries and keys are normed head by head (llama, gpt2)
 // In llama's style alone:
 //   output_norms       the output of each part is normed before it is added (Gemma 2)
