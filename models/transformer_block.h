@@ -24,6 +24,7 @@ namespace lockstep {
 // Below the block's own name. Empty: the style has no such tensor.
 struct BlockNames {
   std::string query_key_value = {};  // one joined tensor, or
+  std::string joined = {};           // its name in a style that has it only where a model says so
   std::string query = {};
   std::string key = {};
   std::string value = {};

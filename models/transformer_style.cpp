@@ -48,7 +48,8 @@ TransformerStyle mpt_style() {
 }
 
 TransformerStyle bert_style() {
-  return {.block = {.names = {.query = "attention.self.query",
+  return {.block = {.names = {.joined = "attention.self.query_key_value",
+                              .query = "attention.self.query",
                               .key = "attention.self.key",
                               .value = "attention.self.value",
                               .projection = "attention.output.dense",
@@ -101,7 +102,8 @@ TransformerStyle gpt_neox_style() {
 }
 
 TransformerStyle llama_style() {
-  return {.block = {.names = {.query = "self_attn.q_proj",
+  return {.block = {.names = {.joined = "self_attn.qkv_proj",
+                              .query = "self_attn.q_proj",
                               .key = "self_attn.k_proj",
                               .value = "self_attn.v_proj",
                               .narrow_query = "self_attn.q_a_proj",
@@ -159,8 +161,14 @@ TransformerStyle read_style_name(const JsonReader& json, const TransformerSizes&
 }
 
 // One product for queries, keys and values, and one for gate and up.
-void join_projections(BlockStyle& block) {
-  block.names.query_key_value = "self_attn.qkv_proj";
+void read_joined(const JsonReader& json, BlockStyle& block) {
+  if (!flag_or(json, "joined_projections", false))
+    return;
+  if (block.names.joined.empty()) {
+    json.problem("joined_projections need a \"style\" whose projections stand apart: llama, bert or roberta");
+    return;
+  }
+  block.names.query_key_value = block.names.joined;
   if (block.is_gated())
     block.names.gate_up = "mlp.gate_up_proj";
 }
@@ -185,17 +193,13 @@ void norm_outputs(BlockNames& names) {
 
 // Names of what these add exist in one style only.
 void read_llama_switches(const JsonReader& json, TransformerStyle& style, const TransformerSizes& sizes) {
-  const bool is_joined = flag_or(json, "joined_projections", false);
   const bool norms_outputs = flag_or(json, "output_norms", false);
-  if (!style.is_llama()) {
-    if (is_joined || norms_outputs || sizes.latent.kv_rank > 0)
-      json.problem("output_norms, joined_projections and latent_attention need \"style\": \"llama\"");
-    return;
+  if (style.is_llama()) {
+    if (norms_outputs)
+      norm_outputs(style.block.names);
+  } else if (norms_outputs || sizes.latent.kv_rank > 0) {
+    json.problem("output_norms and latent_attention need \"style\": \"llama\"");
   }
-  if (norms_outputs)
-    norm_outputs(style.block.names);
-  if (is_joined)
-    join_projections(style.block);
 }
 
 void read_head_norms(const JsonReader& json, BlockStyle& block, const TransformerSizes& sizes) {
@@ -237,6 +241,7 @@ TransformerStyle read_style(const JsonReader& json, const TransformerSizes& size
   style.block.is_parallel = flag_or(json, "parallel_residual", style.block.is_parallel);
   read_biases(json, style.block);
   read_llama_switches(json, style, sizes);
+  read_joined(json, style.block);
   read_head_norms(json, style.block, sizes);
   read_mixture_switches(json, style.block, sizes.mixture);
   return style;

@@ -21,10 +21,10 @@
 //                      (0; the first so many have no experts), shared_ffn (shared_experts times expert_ffn),
 //                      shared_expert_gate, capacity_factor (left out: experts compute what comes to them)
 //   query_key_norm     queries and keys are normed head by head (llama, gpt2)
+//   joined_projections queries, keys and values in one product, gate and up in another (llama, bert, roberta)
 // In llama's style alone:
 //   output_norms       the output of each part is normed before it is added (Gemma 2)
 //   attention_biases   none, inputs (of queries, keys and values), all; ffn_biases: a boolean
-//   joined_projections queries, keys and values in one product, gate and up in another
 //   latent_attention   {query_rank, kv_rank, rope_width, value_width}: queries, keys and values out of narrow
 //                      vectors; head_width counts rope_width
 

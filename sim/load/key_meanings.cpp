@@ -121,6 +121,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "compute.memory_format when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.model",
      "model when it was measured: a name or an object; left out: the scenario's."},
+    {"compute.single_gpu_iteration.operator_time",
+     "cluster.machine.host.operator_time of the host beside it; left out: the scenario's."},
     {"compute.single_gpu_iteration.optimizer",
      "training.optimizer when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.optimizer_kernels",
@@ -221,8 +223,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Of an image network: height and width in pixels; left out: 224, and 299 of inception_v3."},
     {"model.inputs", "Of a perceptron: width of what is put in."},
     {"model.joined_projections",
-     "Whether queries, keys and values are one product; left out: false in llama's style, true of a "
-     "vision_transformer."},
+     "Whether queries, keys and values are one product; left out: false in llama's, bert's and roberta's "
+     "style, true of a vision_transformer."},
     {"model.kv_heads", "Heads of keys and values, fewer in grouped-query attention; left out: heads."},
     {"model.latent_attention",
      "In llama's style: queries, keys and values come out of narrow vectors, as in DeepSeek's multi-head "

@@ -17,6 +17,7 @@
 #include "sim/load/resolved.h"
 #include "sim/load/training/compute_presets.h"
 #include "sim/load/training/option_text.h"
+#include "sim/run/host_issue.h"
 #include "sim/run/step_transfer.h"
 
 namespace lockstep {
@@ -79,19 +80,25 @@ ordered_json training_there(const ordered_json& here, const ordered_json& stated
   return training;
 }
 
+// Of a machine, what a step of one GPU depends on; nothing: as here.
+struct StepHardware {
+  std::optional<ordered_json> gpu = std::nullopt;
+  std::optional<ordered_json> operator_time = std::nullopt;  // of the host beside it
+};
+
 // The machine's own, as the document has it; nothing where it cannot be read.
-std::optional<ordered_json> gpu_in(const ordered_json& document, const LoadOptions& options) {
+StepHardware hardware_in(const ordered_json& document, const LoadOptions& options) {
   const ordered_json cluster = section_of(document, "cluster", "machine");
   const ordered_json* machine = member_of(cluster, "machine");
   if (machine == nullptr)
-    return std::nullopt;
+    return {};
   LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
   JsonDocument alone = JsonDocument::from_value(*machine, options.file_name, "/cluster/machine");
   const MachineReading reading =
       read_named(alone.root(), {context, "/cluster/machine"}, ProfileKind::machine, read_machine);
   if (!alone.problems().empty() || !context.problems.empty() || reading.machine.name.empty())
-    return std::nullopt;
-  return write_gpu(reading.gpu);
+    return {};
+  return {.gpu = write_gpu(reading.gpu), .operator_time = exact_text(operator_time(reading.machine.host))};
 }
 
 // Of the framework that the document trains with.
@@ -109,20 +116,24 @@ class Documents {
  public:
   Documents(const ordered_json& here, const StatedSteps& stated) : here_(here), stated_(stated.document) {
     if (section_of(here_, "cluster", "")["machine"] != section_of(stated_, "cluster", "")["machine"])
-      stated_gpu_ = gpu_in(stated_, stated.options);
+      stated_hardware_ = hardware_in(stated_, stated.options);
   }
 
   // This document without what no step depends on.
-  ordered_json own() const { return with(here_, ordered_json::object(), std::nullopt); }
+  ordered_json own() const { return with(here_, ordered_json::object(), {}); }
 
   ordered_json of(const StatedStep& step) const {
-    const ordered_json* gpu = member_of(step.conditions, "gpu");
-    return with(stated_, step.conditions, gpu != nullptr ? std::optional(*gpu) : stated_gpu_);
+    StepHardware hardware = stated_hardware_;
+    if (const ordered_json* gpu = member_of(step.conditions, "gpu"))
+      hardware.gpu = *gpu;
+    if (const ordered_json* time = member_of(step.conditions, "operator_time"))
+      hardware.operator_time = *time;
+    return with(stated_, step.conditions, hardware);
   }
 
  private:
   ordered_json with(const ordered_json& stated, const ordered_json& conditions,
-                    const std::optional<ordered_json>& gpu) const {
+                    const StepHardware& hardware) const {
     ordered_json document = here_;
     for (const char* key : {"compare", "input", "simulation"}) document.erase(key);
     document["model"] = model_there(here_, stated, conditions);
@@ -134,18 +145,23 @@ class Documents {
     copy_members(conditions, conditions_of_compute, compute);
     if (!compute.contains("preset"))
       compute["preset"] = compute_preset_in(stated);
-    if (gpu) {
-      ordered_json& cluster = document["cluster"];
-      ordered_json machine = section_of(cluster, "machine", base_key);
-      machine["gpu"] = *gpu;
-      cluster["machine"] = std::move(machine);
-    }
+    if (hardware.gpu || hardware.operator_time)
+      document["cluster"]["machine"] = machine_there(hardware);
     return document;
+  }
+
+  ordered_json machine_there(const StepHardware& hardware) const {
+    ordered_json machine = section_of(section_of(here_, "cluster", ""), "machine", base_key);
+    if (hardware.gpu)
+      machine["gpu"] = *hardware.gpu;
+    if (hardware.operator_time)
+      machine["host"]["operator_time"] = *hardware.operator_time;
+    return machine;
   }
 
   const ordered_json& here_;
   const ordered_json& stated_;
-  std::optional<ordered_json> stated_gpu_;
+  StepHardware stated_hardware_;
 };
 
 // A problem of the scenario there, said of what the step states: its file comes first.
@@ -205,6 +221,7 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
       {"batch_per_gpu", use.batch_per_gpu},
       {"precision", name_of(use.precision, precision_spellings)},
       {"gpu", write_gpu(scenario.cluster.gpu)},
+      {"operator_time", exact_text(operator_time(scenario.cluster.machine.host))},
       {"optimizer", name_of(scenario.training.optimizer, optimizer_spellings)},
       {"recompute", text_of(scenario.training.recompute)},
       {"kernels", name_of(scenario.compute.kernels, kernel_style_spellings)},

@@ -48,6 +48,8 @@ void check_conditions(const JsonReader& json) {
   spelled_or(json, "kernels", KernelStyle::eager, kernel_style_spellings);
   spelled_or(json, "optimizer_kernels", OptimizerKernels::foreach, optimizer_kernels_spellings);
   spelled_or(json, "memory_format", MemoryFormat::contiguous, memory_format_spellings);
+  if (const auto time = json.optional("operator_time"))
+    read_operator_time(*time);
 }
 
 StatedStep read_step(const JsonReader& json, const Place& place) {

@@ -31,6 +31,6 @@ constexpr bool walks_lists(OptimizerKernels kernels) {
 }
 
 // Who writes the modules that call them, and how much their host has to do beside each kernel.
-enum class ModuleStyle : std::uint8_t { torch, megatron };
+enum class ModuleStyle : std::uint8_t { torch, megatron, megatron_core };
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ OperatorKernels::OperatorKernels(const Scenario& scenario)
       element_bytes_(activation_bytes(scenario.model.precision)),
       style_(scenario.compute.kernels),
       composes_common_(scenario.compute.modules == ModuleStyle::torch),
-      fills_mask_in_place_(scenario.compute.modules == ModuleStyle::megatron && element_bytes_ == 4) {}
+      fills_mask_in_place_(!composes_common_ && element_bytes_ == 4) {}
 
 MemoryPasses OperatorKernels::forward(const Layer& layer) const {
   if (const Composition* formula = formula_of(layer))

@@ -9,9 +9,11 @@ namespace lockstep::ddp_options_test {
 
 using Json = nlohmann::ordered_json;
 
-// ResNet-50 on two nodes: several buckets, buffers, communication that compute does not quite hide.
+// ResNet-50 on two nodes: several buckets, buffers, communication that compute does not quite hide, and a host that
+// GPUs do not wait for.
 Json base() {
-  return {{"cluster", {{"machine", "dgx_a100_40gb"}, {"nodes", 2}}},
+  const Json machine = {{"based_on", "dgx_a100_40gb"}, {"host", {{"operator_time", "15 us"}}}};
+  return {{"cluster", {{"machine", machine}, {"nodes", 2}}},
           {"model", {{"name", "resnet50"}, {"batch_per_gpu", 32}, {"precision", "amp_fp16"}}},
           {"training", {{"strategy", "ddp"}}}};
 }

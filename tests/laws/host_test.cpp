@@ -240,6 +240,7 @@ TEST_CASE(
   };
   const std::vector<IssuedWork> torch = step_with("torch");
   const std::vector<IssuedWork> megatron = step_with("megatron");
+  const std::vector<IssuedWork> core = step_with("megatron_core");
   const auto ratio = [&](Category category) {
     return static_cast<double>(issued_of(megatron, category).picoseconds()) /
            static_cast<double>(issued_of(torch, category).picoseconds());
@@ -247,6 +248,9 @@ TEST_CASE(
   CHECK(issued_of(megatron, Category::optimizer) == issued_of(torch, Category::optimizer));
   CHECK(ratio(Category::backward) >= 1);
   CHECK(ratio(Category::forward) > ratio(Category::backward));
+  CHECK(issued_of(core, Category::optimizer) == issued_of(torch, Category::optimizer));
+  CHECK(issued_of(core, Category::forward) > issued_of(megatron, Category::forward));
+  CHECK(issued_of(core, Category::backward) > issued_of(megatron, Category::backward));
 }
 
 TEST_CASE(

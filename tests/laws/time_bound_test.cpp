@@ -63,7 +63,7 @@ Json drawn_scenario() {
            {{"kernels", *rc::gen::element<std::string>("eager", "fused", "compiled", "primitives")},
             {"optimizer_kernels",
              *rc::gen::element<std::string>("foreach", "fused", "for_loop", "per_tensor", "primitives")},
-            {"modules", *rc::gen::element<std::string>("torch", "megatron")},
+            {"modules", *rc::gen::element<std::string>("torch", "megatron", "megatron_core")},
             {"cross_entropy_loss_fusion", *rc::gen::arbitrary<bool>()}}}};
 }
 

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/load/reading/exact_text.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/load/resolved.h"
 #include "sim/report/prediction.h"
+#include "sim/run/host_issue.h"
 #include "sim/run/single_gpu.h"
 #include "tests/scenario/lab.h"
 #include "tests/support/program.h"
@@ -70,8 +72,8 @@ TEST_CASE("a time belongs to the scenario as its file states it: any change of w
 TEST_CASE("a change and its reverse leave nothing to say") {
   for (const char* batch : {"256", "256.0"})
     CHECK(transfers_of(load_resnet({{"model.batch_per_gpu", batch}, {"training.optimizer", "sgd"}})).empty());
-  // The same GPU in another machine.
-  CHECK(transfers_of(load_resnet({{"cluster.machine", "aws_p4d_24xlarge"}})).empty());
+  // The same GPU and host in another machine.
+  CHECK(transfers_of(load_resnet({{"cluster.machine", "azure_nd_a100_v4"}})).empty());
 }
 
 TEST_CASE("the warning says from what to what, and by how much") {
@@ -90,6 +92,8 @@ TEST_CASE("a transfer there and back is the identity") {
     back["time"] = std::to_string(time_of(there).picoseconds()) + " ps";
     if (step.contains("gpu"))
       back["gpu"] = write_gpu(there.cluster.gpu);
+    if (step.contains("operator_time"))
+      back["operator_time"] = exact_text(operator_time(there.cluster.machine.host));
     for (const char* key : {"batch_per_gpu", "precision"})
       if (step.contains(key))
         back[key] = there.given["model"][key];
@@ -160,8 +164,10 @@ TEST_CASE("two measured steps that are one and the same say what one says") {
           predict_iteration(load_resnet(change)));
 }
 
+// Beside a host that no GPU waits for: a step grows with its batch.
 TEST_CASE("each of several measured steps is met, and between them lies what they say") {
   auto file = ordered_json::parse(testing::resnet_text);
+  file["cluster"]["machine"] = {{"based_on", "dgx_a100_40gb"}, {"host", {{"operator_time", "15 us"}}}};
   file["compute"] = {{"anchors", {"103.6 ms", {{"time", "16 ms"}, {"batch_per_gpu", 32}}}}};
   CHECK(time_of(scenario_from(file)) == Duration::microseconds(103'600));
   const LoadedScenario small = scenario_from(file, {.overrides = {{"model.batch_per_gpu", "32"}}});

@@ -73,6 +73,21 @@ TEST_CASE("BERT's pretraining heads add the projection to the vocabulary") {
   CHECK(layer_named(model, "cls.predictions.decoder").forward_flops == 2LL * 128 * 1024 * 30522);
 }
 
+// Megatron-LM's BERT multiplies queries, keys and values at once: the same weights in fewer tensors.
+TEST_CASE("BERT's projections may be joined, and GPT-2's stand together as they are") {
+  const std::string_view bert = R"({"family": "transformer", "style": "bert", "layers": 2, "hidden": 64,
+      "heads": 8, "vocabulary": 1000, "sequence_length": 32})";
+  std::string text(bert);
+  text.replace(text.rfind('}'), 1, R"(, "joined_projections": true})");
+  const Model joined = model_from(text);
+  const Model apart = model_from(bert);
+  CHECK(parameter_count(joined) == parameter_count(apart));
+  CHECK(joined.parameters.size() == apart.parameters.size() - 2 * 4);
+  CHECK(forward_flops(joined) == forward_flops(apart));
+  text.replace(text.find("bert"), 4, "gpt2");
+  CHECK_THROWS_AS(model_from(text), ConfigError);
+}
+
 // V h + positions h + L (12 h^2 + 13 h) + 2 h with V 50257, h 12288, L 96, 2048 positions.
 TEST_CASE("GPT-3 has the parameters of GPT-2's formula at its sizes") {
   constexpr std::int64_t hidden = 12288;

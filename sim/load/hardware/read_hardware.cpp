@@ -139,14 +139,6 @@ LinkSpec read_default_pcie(const JsonReader& machine, const Place& place, const 
   return link;
 }
 
-Duration read_operator_time(const JsonReader& json) {
-  constexpr Duration most = Duration::seconds(1);
-  const Duration time = json.duration();
-  if (time > most)
-    json.expected("at most " + format_duration(most));
-  return time;
-}
-
 HostSpec read_host(const JsonReader& json, const Place& place, std::int64_t gpus) {
   HostSpec host;
   host.sockets = integer_or(json, "sockets", 1, {1, most_sockets});
@@ -310,6 +302,14 @@ FabricSpec read_fabric(const JsonReader& json, const Place& place) {
     json.required("hop_latency").expected("at most 100 s");
   }
   return fabric;
+}
+
+Duration read_operator_time(const JsonReader& json) {
+  constexpr Duration most = Duration::seconds(1);
+  const Duration time = json.duration();
+  if (time > most)
+    json.expected("at most " + format_duration(most));
+  return time;
 }
 
 MachineReading read_machine(const JsonReader& json, const Place& place) {

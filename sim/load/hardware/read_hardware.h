@@ -34,6 +34,8 @@ struct MachineReading {
 MachineReading read_machine(const JsonReader& json, const Place& place);
 GpuSpec read_gpu(const JsonReader& json, const Place& place);
 FabricSpec read_fabric(const JsonReader& json, const Place& place);
+// What an operator takes a host, up to a second.
+Duration read_operator_time(const JsonReader& json);
 // `link_class` is what an inline link without "class" is where it stands.
 LinkSpec read_link(const JsonReader& json, const Place& place, LinkClass link_class);
 

@@ -86,8 +86,10 @@ inline constexpr auto optimizer_kernels_spellings =
                                                {"for_loop", OptimizerKernels::for_loop},
                                                {"per_tensor", OptimizerKernels::per_tensor},
                                                {"primitives", OptimizerKernels::primitives}});
-inline constexpr auto module_style_spellings = std::to_array<Spelling<ModuleStyle>>(
-    {{"torch", ModuleStyle::torch}, {"megatron", ModuleStyle::megatron}});
+inline constexpr auto module_style_spellings =
+    std::to_array<Spelling<ModuleStyle>>({{"torch", ModuleStyle::torch},
+                                          {"megatron", ModuleStyle::megatron},
+                                          {"megatron_core", ModuleStyle::megatron_core}});
 inline constexpr auto memory_format_spellings = std::to_array<Spelling<MemoryFormat>>(
     {{"contiguous", MemoryFormat::contiguous}, {"channels_last", MemoryFormat::channels_last}});
 inline constexpr auto attention_backend_spellings =

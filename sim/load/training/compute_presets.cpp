@@ -97,7 +97,7 @@ Defaults megatron(const Facts&) {
           .memory_format = {MemoryFormat::contiguous, "no convolutions"},
           .attention = {AttentionBackend::cudnn_attention,
                         "transformer_engine/pytorch/attention, get_attention_backend"},
-          .modules = {ModuleStyle::megatron, "Megatron-LM's modules"}};
+          .modules = {ModuleStyle::megatron_core, "Megatron Core's modules"}};
 }
 
 // Convolutional networks run operator by operator with torch.optim (ConvNets: main.py, optimizers.py); BERT is

@@ -54,9 +54,10 @@ inline MachineSpec imported_machine(const std::string& kind, const std::string& 
   return machine_from(with_stated(import_text(kind, topology_dump(dump), stated), stated));
 }
 
-// GPU by GPU and link by link; names and sources differ.
+// GPU by GPU and link by link; names and sources differ, and no dump tells how fast a host is.
 inline void check_is_built_as(const MachineSpec& machine, const std::string& shipped) {
-  const MachineSpec expected = machine_from(shipped);
+  MachineSpec expected = machine_from(shipped);
+  expected.host.operator_time = machine.host.operator_time;
   CHECK(machine.gpu == expected.gpu);
   CHECK(machine.gpus == expected.gpus);
   CHECK(machine.gpu_links == expected.gpu_links);
