@@ -108,7 +108,7 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
        .backward_passes = bias_kernels,
        .composition = matmul.bias.empty() ? std::nullopt : std::optional(bias_of_primitives(output.elements)),
        .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels,
-       .is_expert = matmul.is_expert},
+       .experts = matmul.experts},
       {input});
   return output;
 }

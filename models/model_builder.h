@@ -36,7 +36,7 @@ struct Matmul {
   TensorSplit split = TensorSplit::replicated;
   bool is_linear = true;         // autograd hands a linear layer's bias over first, a convolution's last
   bool completes_weight = true;  // false: the weight is tied to a layer whose backward comes later
-  bool is_expert = false;
+  std::int64_t experts = 0;      // whose products it is, of a mixture
 };
 
 class ModelBuilder {

@@ -46,7 +46,7 @@ Composition rms_norm_of_primitives(std::int64_t elements) {
                    .cast_elements = 2 * elements,
                    .kernels = 12,
                    .casts = 2},
-      .is_common = true};
+      .by = ComposedBy::operators};
 }
 
 // x / 2 (1 + tanh(c (x + a x^3))): power, times a, + x, times c, tanh, + 1, / 2, times x.
@@ -63,8 +63,9 @@ Composition gelu_of_primitives(std::int64_t elements) {
 // x s: sigmoid, times x. Its gradient is written by hand and takes the sigmoid again: s, 1 - s, times x, + 1, times s,
 // times the gradient.
 Composition silu_of_primitives(std::int64_t elements) {
-  return {.forward = {.elements = (unary + binary) * elements, .kernels = 2},
-          .backward = {.elements = (unary + unary + binary + unary + binary + binary) * elements, .kernels = 6}};
+  return {
+      .forward = {.elements = (unary + binary) * elements, .kernels = 2},
+      .backward = {.elements = (unary + unary + binary + unary + binary + binary) * elements, .kernels = 6}};
 }
 
 // Random numbers, compared with the rate, cast to the type of x; x scaled; their product.
@@ -100,11 +101,63 @@ Composition rotary_of_primitives(std::int64_t elements) {
                       .kernels = 5},
           .backward = {.elements = (unary + unary + negated_half + slices_in_zeros + 2 * binary) * elements,
                        .kernels = 9},
-          .is_common = true};
+          .by = ComposedBy::operators};
 }
 
 Composition bias_of_primitives(std::int64_t outputs) {
   return {.forward = {.elements = unary * outputs, .kernels = 1}, .backward = {}};
+}
+
+namespace {
+
+// A router's operators by pass. All work on scores, which are small: each is counted as reading and writing them once.
+Composition router_of(std::int64_t scores, int forward, int backward) {
+  return {.forward = {.elements = unary * forward * scores, .kernels = forward},
+          .backward = {.elements = unary * backward * scores, .kernels = backward},
+          .by = ComposedBy::router};
+}
+
+// The best few: topk, softmax; zeros and scatter, of weights and, cast to int and to bool, of the map. Backward:
+// through the scatter, softmax and topk (zeros and scatter).
+constexpr int choice_forward = 2 + 2 + 4;
+constexpr int choice_backward = 4;
+
+// Scores again: softmax, topk, zeros, casts and scatter; tokens by expert; sum, product, sum, scale; a log's division
+// and sum. Backward: ones and scale, both products and sums spread, softmax, added to the scores' gradient.
+constexpr int aux_loss_forward = 6 + 1 + 4 + 2;
+constexpr int aux_loss_backward = 2 + 2 + 2 + 1 + 1;
+
+// In fp32: cast, exponential, two vectors of ones; rounds of two normalisations (product, sum, epsilon, reciprocal,
+// scale), the error (difference, absolute, mean) and its comparison, read back; two products, topk. Then sigmoid, zeros,
+// casts and scatter, their product. Three rounds are what takes 4,096 tokens with weights as they begin.
+constexpr int rounds = 3;
+constexpr int sinkhorn_forward = 4 + rounds * (2 * 5 + 3 + 2) + 2 + 1 + 1 + 4 + 1;
+constexpr int sinkhorn_backward = 2;
+
+}  // namespace
+
+Composition router_of_operators(std::int64_t scores, RouterBalancing balancing) {
+  if (balancing == RouterBalancing::sinkhorn)
+    return router_of(scores, sinkhorn_forward, sinkhorn_backward);
+  if (balancing == RouterBalancing::none)
+    return router_of(scores, choice_forward, choice_backward);
+  return router_of(scores, choice_forward + aux_loss_forward, choice_backward + aux_loss_backward);
+}
+
+// The experts' columns of map and weights are copied; tokens by expert, summed and read back; map cast and turned;
+// places counted and picked by the map; tokens by place. Weights and map turned, weights picked by the map. Backward:
+// tokens added up (zeros, index_add), weights put back (zeros, masked_scatter), turned, and put in their columns.
+Composition permutation_of_operators(std::int64_t elements) {
+  return {.forward = {.elements = elements, .kernels = 2 + 2 + 2 + 2 + 1 + 3},
+          .backward = {.elements = elements, .kernels = 2 + 2 + 1 + 2},
+          .by = ComposedBy::permutation};
+}
+
+// Zeros, scatter_add, cast; backward: cast, gather.
+Composition unpermutation_of_operators(std::int64_t elements) {
+  return {.forward = {.elements = elements, .kernels = 3},
+          .backward = {.elements = elements, .kernels = 2},
+          .by = ComposedBy::permutation};
 }
 
 }  // namespace lockstep

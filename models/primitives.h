@@ -9,7 +9,8 @@
 //            each kernel reads and writes; what is broadcast along a row is not counted.
 // Invariant: no less than what the operator's own kernel moves, each way.
 // Reference: TensorFlow, python/ops/nn_impl.py (moments, batch_normalization), nn_grad.py, math_grad.py;
-//            official/modeling/activations/gelu.py; transformers, models/llama/modeling_llama.py.
+//            official/modeling/activations/gelu.py; transformers, models/llama/modeling_llama.py;
+//            Megatron-LM, core/transformer/moe (router.py, moe_utils.py, token_dispatcher.py).
 //
 // Sizes are elements of one sample.
 
@@ -32,5 +33,10 @@ Composition masked_softmax_of_primitives(std::int64_t scores);
 Composition rotary_of_primitives(std::int64_t elements);
 // What a bias takes beside the product whose kernel would have added it.
 Composition bias_of_primitives(std::int64_t outputs);
+// A mixture's choice of experts as Megatron Core writes it: what keeps experts evenly busy is most of it.
+Composition router_of_operators(std::int64_t scores, RouterBalancing balancing);
+// Tokens sorted by expert, with their weights, and added up again; `elements` are read and written.
+Composition permutation_of_operators(std::int64_t elements);
+Composition unpermutation_of_operators(std::int64_t elements);
 
 }  // namespace lockstep

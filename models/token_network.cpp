@@ -81,8 +81,8 @@ Layer TokenNetwork::norm_layer(const std::string& name, const Activation& input,
               .backward_kernels = 2};  // input; weight and bias
   if (builder_.has_parameter(name + ".bias"))
     layer.parameters.push_back(builder_.parameter(name + ".bias"));
-  layer.weight_elements = layer.gradient_elements = builder_.parameter_elements(name + ".weight") *
-                                                    static_cast<std::int64_t>(layer.parameters.size());
+  layer.weight_elements = layer.gradient_elements =
+      builder_.parameter_elements(name + ".weight") * static_cast<std::int64_t>(layer.parameters.size());
   return layer;
 }
 
@@ -149,13 +149,13 @@ Tokens TokenNetwork::gated_activation(const std::string& name, const std::vector
   return add_gated_activation({.name = name}, gate_and_up, width);
 }
 
-Tokens TokenNetwork::expert_activation(const std::string& name, const Tokens& input) {
-  return add_activation({.name = name, .split = TensorSplit::local, .is_expert = true}, input);
+Tokens TokenNetwork::expert_activation(const std::string& name, const Tokens& input, const Routing& routing) {
+  return add_activation({.name = name, .split = TensorSplit::local, .experts = routing.experts}, input);
 }
 
 Tokens TokenNetwork::gated_expert_activation(const std::string& name, const std::vector<Tokens>& inputs,
-                                             std::int64_t width) {
-  return add_gated_activation({.name = name, .is_expert = true}, inputs, width);
+                                             std::int64_t width, const Routing& routing) {
+  return add_gated_activation({.name = name, .experts = routing.experts}, inputs, width);
 }
 
 Tokens TokenNetwork::add_gated_activation(Layer layer, const std::vector<Tokens>& inputs,
@@ -220,6 +220,7 @@ void TokenNetwork::choose_experts(const std::string& name, const Tokens& scores,
                       .backward_elements = 3 * elements + 2 * chosen,
                       .saved_elements = elements + chosen,
                       .saved_bytes = 4 * chosen,  // which experts
+                      .composition = router_of_operators(elements, routing.balancing),
                       .forward_kernels = 3,
                       .backward_kernels = 2},
                      {scores.activation});
@@ -232,6 +233,7 @@ Tokens TokenNetwork::sort_by_expert(const std::string& name, const Tokens& input
                       .forward_elements = elements,
                       .backward_elements = elements,
                       .saved_bytes = 4 * routing.rows(),  // where each copy came from
+                      .composition = permutation_of_operators(elements),
                       .forward_kernels = 2,
                       .backward_kernels = 1},
                      {input.activation});
@@ -249,7 +251,7 @@ Tokens TokenNetwork::expert_linear(const Linear& linear, const Tokens& input, co
            GemmShape{
                .batch = routing.experts, .m = routing.rows_of_expert, .n = linear.outputs, .k = input.width},
        .split = linear.split,
-       .is_expert = true},
+       .experts = routing.experts},
       input.activation);
   return {.activation = output, .count = input.count, .width = linear.outputs};
 }
@@ -258,7 +260,10 @@ Tokens TokenNetwork::expert_linear(const Linear& linear, const Tokens& input, co
 Tokens TokenNetwork::add_copies(const std::string& name, const Tokens& copies, const Tokens& shape) {
   const Tokens sums = tokens(shape.count, shape.width);
   const std::int64_t elements = copies.activation.elements + sums.activation.elements;
-  builder_.add_layer({.name = name, .forward_elements = elements, .backward_elements = elements},
+  builder_.add_layer({.name = name,
+                      .forward_elements = elements,
+                      .backward_elements = elements,
+                      .composition = unpermutation_of_operators(elements)},
                      {copies.activation});
   return sums;
 }

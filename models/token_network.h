@@ -41,6 +41,7 @@ struct Routing {
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   std::int64_t rows_of_expert = 0;
+  RouterBalancing balancing = RouterBalancing::aux_loss;
   std::int64_t rows() const { return experts * rows_of_expert; }
 };
 
@@ -87,9 +88,9 @@ class TokenNetwork {
   // Copies of tokens sorted by expert, and each token's copies added up again.
   Tokens sort_by_expert(const std::string& name, const Tokens& input, const Routing& routing);
   Tokens expert_linear(const Linear& linear, const Tokens& input, const Routing& routing);
-  Tokens expert_activation(const std::string& name, const Tokens& input);
+  Tokens expert_activation(const std::string& name, const Tokens& input, const Routing& routing);
   Tokens gated_expert_activation(const std::string& name, const std::vector<Tokens>& inputs,
-                                 std::int64_t width);
+                                 std::int64_t width, const Routing& routing);
   // input times the sigmoid of one number a token.
   Tokens gated_by_token(const std::string& name, const Tokens& input, const Tokens& gate);
   Tokens add_copies(const std::string& name, const Tokens& copies, const Tokens& shape);

@@ -118,7 +118,8 @@ Routing routing_of(const MixtureSizes& mixture, std::int64_t tokens) {
   const std::int64_t percent = mixture.capacity_percent > 0 ? mixture.capacity_percent : 100;
   return {.experts = mixture.experts,
           .experts_per_token = mixture.experts_per_token,
-          .rows_of_expert = divided_up(even * percent, mixture.experts * 100)};
+          .rows_of_expert = divided_up(even * percent, mixture.experts * 100),
+          .balancing = mixture.balancing};
 }
 
 // Writes the block's layers; every name it is given stands below the block's.
@@ -277,8 +278,9 @@ class BlockWriter {
       inner.push_back(visit(names.up, sorted, width, TensorSplit::column));
     }
     const std::string activation = expert_name(prefix_, "activation");
-    const Tokens activated = style_.is_gated() ? network_.gated_expert_activation(activation, inner, width)
-                                               : network_.expert_activation(activation, inner.front());
+    const Tokens activated = style_.is_gated()
+                                 ? network_.gated_expert_activation(activation, inner, width, routing)
+                                 : network_.expert_activation(activation, inner.front(), routing);
     return visit(names.down, activated, sizes_.hidden, TensorSplit::row);
   }
 

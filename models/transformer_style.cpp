@@ -253,6 +253,15 @@ std::int64_t read_capacity(const JsonReader& json) {
   return found ? std::llround(100 * found->number(0.01, 1000)) : 0;
 }
 
+RouterBalancing read_balancing(const JsonReader& json) {
+  const std::array<std::string, 3> types = {"aux_loss", "sinkhorn", "none"};
+  const auto type = json.optional("moe_router_load_balancing_type");
+  const std::string asked = type ? type->one_of(types) : types[0];
+  return asked == types[0]   ? RouterBalancing::aux_loss
+         : asked == types[1] ? RouterBalancing::sinkhorn
+                             : RouterBalancing::none;
+}
+
 // Keys of mixtures are read together with "experts" and are unknown without it.
 MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes) {
   const auto experts = json.optional("experts");
@@ -267,6 +276,7 @@ MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes)
   if (const auto dense = json.optional("dense_layers"))
     mixture.dense_layers = std::clamp<std::int64_t>(dense->integer(0, sizes.layers - 1), 0, sizes.layers - 1);
   mixture.capacity_percent = read_capacity(json);
+  mixture.balancing = read_balancing(json);
   return mixture;
 }
 

@@ -19,7 +19,8 @@
 //   experts            so many in place of the feed-forward part (not bert, roberta), without biases, with
 //                      experts_per_token, expert_ffn (ffn), shared_experts (0; that every token visits), dense_layers
 //                      (0; the first so many have no experts), shared_ffn (shared_experts times expert_ffn),
-//                      shared_expert_gate, capacity_factor (left out: experts compute what comes to them)
+//                      shared_expert_gate, capacity_factor (left out: experts compute what comes to them),
+//                      moe_router_load_balancing_type (aux_loss; sinkhorn, none)
 //   query_key_norm     queries and keys are normed head by head (llama, gpt2)
 //   joined_projections queries, keys and values in one product, gate and up in another (llama, bert, roberta)
 // In llama's style alone:

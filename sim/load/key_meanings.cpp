@@ -101,6 +101,14 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"compute.memory_format",
      "How feature maps lie: NCHW (contiguous) or NHWC (channels_last), which is what tensor cores read."},
     {"compute.modules", "Whose modules issue the kernels, hence how much the host does beside each."},
+    {"compute.moe_grouped_gemm",
+     "Of a mixture of experts: whether a rank's experts are one product; false: module after module."},
+    {"compute.moe_permute_fusion",
+     "Of a mixture of experts: whether tokens are sorted by expert, and added up again, by kernels of their "
+     "own; false: operator after operator."},
+    {"compute.moe_router_fusion",
+     "Of a mixture of experts: whether the choice of experts is a few kernels; false: operator after "
+     "operator."},
     {"compute.optimizer_kernels",
      "How weights are updated: over lists of tensors by operators (foreach) or one kernel (fused), tensor by "
      "tensor likewise (for_loop, per_tensor), or by formulas (primitives)."},
@@ -258,6 +266,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.measured.parameters[].gradient_ready",
      "When the tensor's gradient was ready, from the start of backward."},
     {"model.measured.parameters[].name", "Name of the tensor; left out: parameter0, parameter1, ..."},
+    {"model.moe_router_load_balancing_type",
+     "Of a mixture of experts: what keeps experts evenly busy, as Megatron-LM names it; left out: aux_loss."},
     {"model.name",
      "Which model: a shipped name or a file, changed by what stands beside it; beside family, layers or "
      "measured it only names."},

@@ -400,6 +400,9 @@ ordered_json write_compute(const LoadedScenario& scenario) {
                     {"optimizer_kernels", name_of(compute.optimizer_kernels, optimizer_kernels_spellings)},
                     {"modules", name_of(compute.modules, module_style_spellings)},
                     {"cross_entropy_loss_fusion", compute.cross_entropy_loss_fusion},
+                    {"moe_grouped_gemm", compute.moe_grouped_gemm},
+                    {"moe_router_fusion", compute.moe_router_fusion},
+                    {"moe_permute_fusion", compute.moe_permute_fusion},
                     {"memory_format", name_of(compute.memory_format, memory_format_spellings)},
                     {"attention_backend", name_of(compute.attention_backend, attention_backend_spellings)}};
   write_measured_steps(scenario, json);

@@ -64,12 +64,16 @@ struct PrimitiveWork {
   }
 };
 
+// Who has no kernel of its own for an operator: frameworks of primitives; all that run operators; a mixture's router or
+// permutation that is not fused.
+enum class ComposedBy : std::uint8_t { primitives, operators, router, permutation };
+
 // An operator where a framework has no kernel of its own for it. Of a product: what comes beside its kernel.
 struct Composition {
   PrimitiveWork forward;
   PrimitiveWork backward;
   std::int64_t kept_elements = 0;  // for backward, beside what the operator's own kernel keeps
-  bool is_common = false;          // eager frameworks compose it as well
+  ComposedBy by = ComposedBy::primitives;
 };
 
 struct Layer {
@@ -117,9 +121,14 @@ struct Layer {
   int forward_kernels = 1;
   int backward_kernels = 1;
   bool is_loss = false;  // compares an output of the model with what it should be
-  bool is_expert =
-      false;  // of a mixture: its rows are the tokens routed to experts, its products one for each
+  // Of a mixture, this rank's: its rows are the tokens routed to them, its products one for each. 0: of none.
+  std::int64_t experts = 0;
+  bool is_expert() const { return experts > 0; }
 };
+
+// What keeps a mixture's experts evenly busy, in Megatron-LM's words: a loss beside the loss, tokens dealt by
+// Sinkhorn's iterations, nothing.
+enum class RouterBalancing : std::uint8_t { aux_loss, sinkhorn, none };
 
 // Layers whose feed-forward part is a mixture of experts. No experts: no layer is.
 struct MixtureSizes {
@@ -129,6 +138,7 @@ struct MixtureSizes {
   std::int64_t shared_ffn = 0;        // of the experts that every token visits, all together
   std::int64_t dense_layers = 0;      // the first so many have no mixture
   std::int64_t capacity_percent = 0;  // of an even share, what each expert computes, padded; 0: what comes
+  RouterBalancing balancing = RouterBalancing::aux_loss;
 
   bool operator==(const MixtureSizes&) const = default;
 };

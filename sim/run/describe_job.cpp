@@ -141,7 +141,9 @@ class LayerDescriber {
                    .gradients = layer.parameters,
                    .block = layer.block,
                    .recomputed = {},
-                   .is_loss = layer.is_loss};
+                   .is_loss = layer.is_loss,
+                   .modules = kernels_.modules(layer),
+                   .is_formula = kernels_.is_formula(layer)};
     if (index < rank_.exchanges.size())
       work.exchanges = exchange_work(rank_.exchanges[index], use_);
     const std::size_t origin = rank_.origin.empty() ? index : rank_.origin[index];
@@ -167,8 +169,8 @@ class LayerDescriber {
       work.backward.products = runs_.number_of(kernels_.backward_products(layer), precision);
       return;
     }
-    work.backward.products = runs_.number_of({kernels_.input_product(layer)}, precision);
-    work.backward_weights->products = runs_.number_of({kernels_.weights_product(layer)}, precision);
+    work.backward.products = runs_.number_of(kernels_.input_products(layer), precision);
+    work.backward_weights->products = runs_.number_of(kernels_.weights_products(layer), precision);
   }
 
   const ModelUse& use_;

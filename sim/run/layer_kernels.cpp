@@ -30,6 +30,13 @@ void add(const MemoryPasses& passes, const Layer& layer, KernelWork& work) {
   work.pass_bytes += passes.bytes;
 }
 
+// The same bytes in more kernels.
+KernelWork in_modules(KernelWork work, std::int64_t modules) {
+  work.launches *= modules;
+  work.passes *= modules;
+  return work;
+}
+
 }  // namespace
 
 LayerKernels::LayerKernels(const Scenario& scenario)
@@ -43,7 +50,12 @@ LayerKernels::LayerKernels(const Scenario& scenario)
       casts_weights_(is_mixed(precision_)),
       fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
       is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
-      has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, precision_)) {}
+      has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, precision_)),
+      groups_experts_(scenario.compute.moe_grouped_gemm) {}
+
+std::int64_t LayerKernels::modules(const Layer& layer) const {
+  return layer.is_expert() && !groups_experts_ ? layer.experts : 1;
+}
 
 KernelWork LayerKernels::forward(const Layer& layer, bool reads_same_input) const {
   if (layer.is_loss && !fuses_loss_)
@@ -57,7 +69,7 @@ KernelWork LayerKernels::forward(const Layer& layer, bool reads_same_input) cons
   add(transposing(layer, 1), layer, work);
   add(operators_.bias_beside_product(layer), layer, work);
   add(scaling_.of_operands(layer, reads_same_input), layer, work);
-  return work;
+  return in_modules(work, modules(layer));
 }
 
 KernelWork LayerKernels::backward(const Layer& layer) const {
@@ -75,7 +87,7 @@ KernelWork LayerKernels::backward(const Layer& layer) const {
   add(transposing(layer, layer.backward_input_flops > 0 ? 2 : 1), layer, work);
   add(scaling_.of_gradient(layer), layer, work);
   add(adding_up(layer), layer, work);
-  return work;
+  return in_modules(work, modules(layer));
 }
 
 std::optional<KernelWork> LayerKernels::backward_weights(const Layer& layer) const {
@@ -91,36 +103,44 @@ std::optional<KernelWork> LayerKernels::backward_weights(const Layer& layer) con
   add(casting(layer, layer.gradient_elements), layer, work);
   add(transposing(layer, 1), layer, work);
   add(adding_up(layer), layer, work);
-  return work;
+  return in_modules(work, modules(layer));
 }
 
 std::vector<Kernel> LayerKernels::forward_products(const Layer& layer) const {
-  return {{.shape = product_of(layer), .direction = KernelDirection::forward}};
+  return products(layer, KernelDirection::forward);
 }
 
-Kernel LayerKernels::input_product(const Layer& layer) const {
-  return {.shape = product_of(layer), .direction = KernelDirection::by_data};
+std::vector<Kernel> LayerKernels::input_products(const Layer& layer) const {
+  return products(layer, KernelDirection::by_data);
 }
 
-Kernel LayerKernels::weights_product(const Layer& layer) const {
-  return {.shape = product_of(layer), .direction = KernelDirection::by_weights};
+std::vector<Kernel> LayerKernels::weights_products(const Layer& layer) const {
+  return products(layer, KernelDirection::by_weights);
 }
 
 // A layer whose input is data has no gradient to hand on.
 std::vector<Kernel> LayerKernels::backward_products(const Layer& layer) const {
   if (layer.weight_elements == 0)
-    return {{.shape = product_of(layer), .direction = KernelDirection::backward}};
-  std::vector<Kernel> products;
+    return products(layer, KernelDirection::backward);
+  std::vector<Kernel> found;
   if (layer.backward_input_flops > 0)
-    products.push_back(input_product(layer));
-  products.push_back(weights_product(layer));
-  return products;
+    found = input_products(layer);
+  const std::vector<Kernel> by_weights = weights_products(layer);
+  found.insert(found.end(), by_weights.begin(), by_weights.end());
+  return found;
 }
 
-ProductShape LayerKernels::product_of(const Layer& layer) const {
+std::vector<Kernel> LayerKernels::products(const Layer& layer, KernelDirection direction) const {
+  const Kernel one{.shape = product_of_module(layer), .direction = direction};
+  return std::vector<Kernel>(static_cast<std::size_t>(modules(layer)), one);
+}
+
+ProductShape LayerKernels::product_of_module(const Layer& layer) const {
   ProductShape shape = for_samples(*layer.product, batch_, layer.weight_elements > 0);
   if (auto* convolution = std::get_if<ConvolutionShape>(&shape))
     convolution->is_channels_last = is_channels_last_;
+  if (auto* gemm = std::get_if<GemmShape>(&shape))
+    gemm->batch /= modules(layer);
   return shape;
 }
 

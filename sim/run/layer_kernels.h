@@ -7,7 +7,7 @@
 // Idea:      the operators' own kernels (operator_kernels.h) and what stands beside them, each a pass over memory.
 //            Products are told by shape and direction, for their time depends on it.
 // Invariant: beside a product all of these are passes of their own; in a layer bound by memory they are its own bytes.
-//            backward_weights is a part of backward.
+//            backward_weights is a part of backward. Modules move together what one of all of them would.
 // Reference: NVIDIA, "Convolutional Layers User's Guide" (tensor layouts); Megatron-LM
 //            (gradient_accumulation_fusion).
 
@@ -26,6 +26,11 @@ class LayerKernels {
  public:
   explicit LayerKernels(const Scenario& scenario);
 
+  // Modules that a layer is, issued one after another: a mixture's experts that no one product computes.
+  std::int64_t modules(const Layer& layer) const;
+  // Whether a layer is a formula's operators, which a module calls one by one.
+  bool is_formula(const Layer& layer) const { return operators_.is_formula(layer); }
+
   // `reads_same_input`: as the layer before it.
   KernelWork forward(const Layer& layer, bool reads_same_input) const;
   KernelWork backward(const Layer& layer) const;
@@ -34,11 +39,12 @@ class LayerKernels {
 
   std::vector<Kernel> forward_products(const Layer& layer) const;
   std::vector<Kernel> backward_products(const Layer& layer) const;
-  Kernel input_product(const Layer& layer) const;
-  Kernel weights_product(const Layer& layer) const;
+  std::vector<Kernel> input_products(const Layer& layer) const;
+  std::vector<Kernel> weights_products(const Layer& layer) const;
 
  private:
-  ProductShape product_of(const Layer& layer) const;
+  std::vector<Kernel> products(const Layer& layer, KernelDirection direction) const;
+  ProductShape product_of_module(const Layer& layer) const;
   KernelWork loss_by(const LossOperators& operators, const Layer& layer) const;
   MemoryPasses casting(const Layer& layer, std::int64_t elements) const;
   MemoryPasses transposing(const Layer& layer, std::int64_t products) const;
@@ -55,6 +61,7 @@ class LayerKernels {
   bool fuses_loss_;
   bool is_channels_last_;
   bool has_tensor_cores_;
+  bool groups_experts_;
 };
 
 }  // namespace lockstep

@@ -20,6 +20,8 @@ OperatorKernels::OperatorKernels(const Scenario& scenario)
       element_bytes_(activation_bytes(scenario.model.precision)),
       style_(scenario.compute.kernels),
       composes_common_(scenario.compute.modules == ModuleStyle::torch),
+      composes_router_(!scenario.compute.moe_router_fusion),
+      composes_permutation_(!scenario.compute.moe_permute_fusion),
       fills_mask_in_place_(!composes_common_ && element_bytes_ == 4) {}
 
 MemoryPasses OperatorKernels::forward(const Layer& layer) const {
@@ -64,11 +66,17 @@ bool OperatorKernels::is_wide_softmax(const Layer& layer) const {
 
 // Of primitives, where the framework has no kernel for the operator; null where it has.
 const Composition* OperatorKernels::composition_of(const Layer& layer) const {
-  if (!layer.composition || !runs_operators(style_) || is_wide_softmax(layer))
-    return nullptr;
-  const bool is_formula =
-      style_ == KernelStyle::primitives || (layer.composition->is_common && composes_common_);
+  const bool is_formula = layer.composition && !is_wide_softmax(layer) && composes(layer.composition->by);
   return is_formula ? &*layer.composition : nullptr;
+}
+
+bool OperatorKernels::composes(ComposedBy by) const {
+  if (by == ComposedBy::router)
+    return composes_router_;
+  if (by == ComposedBy::permutation)
+    return composes_permutation_;
+  return style_ == KernelStyle::primitives ||
+         (by == ComposedBy::operators && composes_common_ && runs_operators(style_));
 }
 
 const Composition* OperatorKernels::formula_of(const Layer& layer) const {

@@ -33,10 +33,14 @@ class OperatorKernels {
   MemoryPasses backward(const Layer& layer) const;
   MemoryPasses bias_beside_product(const Layer& layer) const;
 
+  // Whether it is its formula's operators, one after another.
+  bool is_formula(const Layer& layer) const { return formula_of(layer) != nullptr; }
+
  private:
   bool is_merged(const Layer& layer) const;
   bool is_wide_softmax(const Layer& layer) const;
   const Composition* composition_of(const Layer& layer) const;
+  bool composes(ComposedBy by) const;
   const Composition* formula_of(const Layer& layer) const;
   MemoryPasses made_of(const PrimitiveWork& primitives) const;
   std::int64_t forward_elements(const Layer& layer) const;
@@ -48,6 +52,8 @@ class OperatorKernels {
   std::int64_t element_bytes_;
   KernelStyle style_;
   bool composes_common_;  // norms and rotary embeddings: Megatron's modules have kernels for them
+  bool composes_router_;
+  bool composes_permutation_;
   bool fills_mask_in_place_;
 };
 

@@ -153,6 +153,9 @@ struct ComputeSpec {
   OptimizerKernels optimizer_kernels = OptimizerKernels::foreach;
   ModuleStyle modules = ModuleStyle::torch;
   bool cross_entropy_loss_fusion = true;  // a kernel or few, not an operator after another
+  bool moe_grouped_gemm = true;           // a rank's experts in one product, not module after module
+  bool moe_router_fusion = true;
+  bool moe_permute_fusion = true;
   MemoryFormat memory_format = MemoryFormat::contiguous;
   AttentionBackend attention_backend = AttentionBackend::cudnn_attention;
   std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions

@@ -108,11 +108,11 @@ void ExpertSlicer::slice_product(Layer& layer) {
 }
 
 bool ExpertSlicer::is_first_of_mixture(std::size_t index) const {
-  return index == 0 || !whole_.layers[index - 1].is_expert;
+  return index == 0 || !whole_.layers[index - 1].is_expert();
 }
 
 bool ExpertSlicer::is_last_of_mixture(std::size_t index) const {
-  return index + 1 == whole_.layers.size() || !whole_.layers[index + 1].is_expert;
+  return index + 1 == whole_.layers.size() || !whole_.layers[index + 1].is_expert();
 }
 
 }  // namespace lockstep

@@ -71,6 +71,8 @@ struct LayerWork {
   Bytes kept = {};                        // of them, what stays from the forward on
   Bytes backward_workspace = {};          // held while its backward runs
   bool is_loss = false;                   // of the model's outputs, which its caller may take elsewhere
+  std::int64_t modules = 1;               // whose kernels are issued one after another
+  bool is_formula = false;                // of operators, which a module calls one by one
 };
 
 // Layers [first, last) of a job, one after another.

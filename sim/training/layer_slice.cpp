@@ -100,6 +100,7 @@ void scale_rows(Layer& layer, Ratio factor) {
 }
 
 void take_experts(Layer& layer, std::int64_t parts) {
+  layer.experts = divided_up(layer.experts, parts);
   if (!is_linear(layer))
     return;
   GemmShape& shape = gemm_of(layer);

@@ -22,7 +22,7 @@ bool is_embedding(const Layer& layer) {
 // Reads the same tensor as the layer before it: who kept it first pays for it.
 bool shares_input(const Layer& layer, const Layer& before) {
   return layer.split == TensorSplit::column && before.split == TensorSplit::column && is_linear(layer) &&
-         is_linear(before) && layer.is_expert == before.is_expert && layer.saved_elements == 0 &&
+         is_linear(before) && layer.experts == before.experts && layer.saved_elements == 0 &&
          sides_of(layer).shape.k == sides_of(before).shape.k &&
          sides_of(layer).shape.m == sides_of(before).shape.m;
 }
@@ -77,7 +77,7 @@ class ModelSlicer {
     const bool shares = index_ > 0 && shares_input(layer, whole_.layers[index_ - 1]);
     if (degrees_.context > 1)
       divide_rows(layer, degrees_.context);
-    if (layer.is_expert) {
+    if (layer.is_expert()) {
       layers_.push_back(experts_.slice(index_, std::move(layer)));
       return;
     }
@@ -233,7 +233,7 @@ class ModelSlicer {
 std::vector<ParameterRole> roles_in(const Model& model) {
   std::vector<ParameterRole> roles(model.parameters.size());
   for (const Layer& layer : model.layers)
-    for (const std::uint32_t parameter : layer.parameters) roles[parameter].is_expert = layer.is_expert;
+    for (const std::uint32_t parameter : layer.parameters) roles[parameter].is_expert = layer.is_expert();
   return roles;
 }
 

@@ -73,17 +73,17 @@ class TorchRing {
   SlicedLayer between(std::int64_t index) const {
     const PrimitiveWork merged = fused_forward(index);
     const PrimitiveWork added_up = fused_backward(index);
-    SlicedLayer between{
-        .layer = {.name = fmt::format("{}.merge_{}", attention_.name, index),
-                  .kind = LayerKind::vector,
-                  .split = attention_.split,
-                  .block = attention_.block,
-                  .forward_elements = half_elements(merged),
-                  .backward_elements = half_elements(added_up),
-                  .composition =
-                      Composition{.forward = forward(index), .backward = backward(index), .is_common = true},
-                  .forward_kernels = merged.kernels,
-                  .backward_kernels = added_up.kernels}};
+    SlicedLayer between{.layer = {.name = fmt::format("{}.merge_{}", attention_.name, index),
+                                  .kind = LayerKind::vector,
+                                  .split = attention_.split,
+                                  .block = attention_.block,
+                                  .forward_elements = half_elements(merged),
+                                  .backward_elements = half_elements(added_up),
+                                  .composition = Composition{.forward = forward(index),
+                                                             .backward = backward(index),
+                                                             .by = ComposedBy::operators},
+                                  .forward_kernels = merged.kernels,
+                                  .backward_kernels = added_up.kernels}};
     if (index == 0)
       between.exchanges.after_backward.push_back(gradients());
     return between;

@@ -232,10 +232,13 @@ Duration issued_of(const std::vector<IssuedWork>& step, Category category) {
 
 TEST_CASE(
     "Megatron's modules cost a host more than operators alone, forward most, and the optimizer as before") {
-  const auto step_with = [](const char* modules) {
+  const auto scenario_with = [](const char* modules) {
     Json given = pipeline_of(1, 1);
     given["compute"]["modules"] = modules;
-    const LoadedScenario scenario = scenario_from(given);
+    return scenario_from(given);
+  };
+  const auto step_with = [&](const char* modules) {
+    const LoadedScenario scenario = scenario_with(modules);
     return issued_step(scenario, describe_job(scenario), {});
   };
   const std::vector<IssuedWork> torch = step_with("torch");
@@ -248,7 +251,12 @@ TEST_CASE(
   CHECK(issued_of(megatron, Category::optimizer) == issued_of(torch, Category::optimizer));
   CHECK(ratio(Category::backward) >= 1);
   CHECK(ratio(Category::forward) > ratio(Category::backward));
-  CHECK(issued_of(core, Category::optimizer) == issued_of(torch, Category::optimizer));
+  // Megatron Core's training loop takes as long as 650 operators once a step, after the norm was read back.
+  const ClusterSpec& cluster = scenario_with("torch").cluster;
+  const Duration kernel = operator_time(cluster.machine.host) + cluster.gpu.host_launch;
+  CHECK(issued_of(core, Category::optimizer) == issued_of(torch, Category::optimizer) + kernel * 650);
+  CHECK(core.front().begins_anew);
+  CHECK_FALSE(torch.front().begins_anew);
   CHECK(issued_of(core, Category::forward) > issued_of(megatron, Category::forward));
   CHECK(issued_of(core, Category::backward) > issued_of(megatron, Category::backward));
 }

@@ -1,6 +1,7 @@
 // Mixtures of experts and latent attention against Hugging Face's modules and the papers' counts.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "sim/base/error.h"
 #include "tests/models/instance.h"
@@ -66,7 +67,7 @@ TEST_CASE("the first layers of a mixture are dense, and shared experts stand bes
   const Layer& shared = layer_named(model, "model.layers.1.shared_experts.mlp.up_proj");
   CHECK(std::get<GemmShape>(*shared.product) == GemmShape{.m = 32, .n = 48, .k = 64});
   const Layer& up = layer_named(model, "model.layers.1.experts.mlp.up_proj");
-  CHECK(up.is_expert);
+  CHECK(up.is_expert());
   CHECK(std::get<GemmShape>(*up.product) == GemmShape{.batch = 8, .m = 32 * 2 / 8, .n = 48, .k = 64});
   CHECK(up.forward_flops == 2 * 32 * 2 * 48 * 64);
   CHECK(up.weight_elements == 8 * 48 * 64);
@@ -94,10 +95,20 @@ TEST_CASE("experts without a gate have one product fewer") {
   const Model plain = model_from(with(small, R"("gated_ffn": false)"));
   CHECK_THROWS(layer_named(plain, "model.layers.1.experts.mlp.gate_proj"));
   const Layer& activation = layer_named(plain, "model.layers.1.experts.activation");
-  CHECK(activation.is_expert);
+  CHECK(activation.is_expert());
   CHECK(activation.gelu_elements == 32 * 2 * 48);
   // The gates of the dense layer, and in two layers those of 8 experts and a shared one.
   CHECK(parameter_count(gated) - parameter_count(plain) == 192 * 64 + 2 * (8 + 1) * 48 * 64);
+}
+
+TEST_CASE("what balances a router is named as Megatron-LM does, or refused") {
+  CHECK(model_from(small).transformer->mixture.balancing == RouterBalancing::aux_loss);
+  const auto of = [](const char* type) {
+    return model_from(with(small, fmt::format(R"("moe_router_load_balancing_type": "{}")", type)));
+  };
+  CHECK(of("sinkhorn").transformer->mixture.balancing == RouterBalancing::sinkhorn);
+  CHECK(of("none").transformer->mixture.balancing == RouterBalancing::none);
+  CHECK_THROWS_AS(of("sinkhorm"), ConfigError);
 }
 
 // Megatron-LM's mixtures are GPT's: norms with biases, learned positions, and no gate.

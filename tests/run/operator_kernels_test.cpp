@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "models/primitives.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::operator_kernels_test {
@@ -59,7 +60,7 @@ TEST_CASE("where a framework has no kernel for an operator it runs the formula")
 
 TEST_CASE("what every eager framework composes is a formula there too, unless the modules have a kernel") {
   Layer common = norm();
-  common.composition->is_common = true;
+  common.composition->by = ComposedBy::operators;
   check(written_by("eager").forward(common), 3, 600);
   check(written_by("eager", "bf16", "megatron").forward(common), 1, 300);
   check(written_by("compiled").forward(common), 1, 200);
@@ -70,6 +71,40 @@ TEST_CASE("an operator that depends on its own place alone goes into the kernel 
   check(written_by("compiled").forward(gelu()), 0, 0);
   check(written_by("compiled").backward(gelu()), 0, 100);
   check(written_by("eager").forward(gelu()), 1, 200);
+}
+
+// By hand from core/transformer/moe: the best few are 8 operators, the loss beside the loss 13, three rounds of
+// Sinkhorn's 45 among 58; 4, 8 and 2 backward. Each reads and writes the scores.
+TEST_CASE("a router is a few kernels or operator after operator, whoever writes the others") {
+  const auto router_with = [](bool is_fused) {
+    return OperatorKernels(scenario_from(
+        Json{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
+             {"model", {{"name", "bert_base"}, {"batch_per_gpu", batch}, {"precision", "bf16"}}},
+             {"training", {{"strategy", "single"}}},
+             {"compute", {{"kernels", "fused"}, {"moe_router_fusion", is_fused}}}}));
+  };
+  constexpr std::int64_t scores = 100;
+  struct Expected {
+    RouterBalancing balancing;
+    int forward;
+    int backward;
+  };
+  for (const auto& [balancing, forward, backward] :
+       {Expected{RouterBalancing::none, 8, 4}, Expected{RouterBalancing::aux_loss, 8 + 13, 4 + 8},
+        Expected{RouterBalancing::sinkhorn, 58, 2}}) {
+    const Layer choice{.name = "choice",
+                       .forward_elements = 300,
+                       .backward_elements = 300,
+                       .composition = router_of_operators(scores, balancing),
+                       .forward_kernels = 3,
+                       .backward_kernels = 2};
+    check(router_with(true).forward(choice), 3, 300);
+    check(router_with(true).backward(choice), 2, 300);
+    check(router_with(false).forward(choice), forward, 2 * forward * scores);
+    check(router_with(false).backward(choice), backward, 2 * backward * scores);
+    CHECK(router_with(false).is_formula(choice));
+    CHECK_FALSE(router_with(true).is_formula(choice));
+  }
 }
 
 TEST_CASE("a mask is written and read, but by a compiler, which draws it again") {

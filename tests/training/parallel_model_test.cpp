@@ -556,7 +556,7 @@ TEST_CASE("the busiest rank's experts get and compute as much more as the imbala
   const ParallelModel busy = parallel_model(model, {.expert = 4, .expert_imbalance = Ratio::percent(125)});
   for (std::size_t layer = 0; layer < even.model.layers.size(); ++layer) {
     const Layer& same = even.model.layers[layer];
-    CHECK(4 * busy.model.layers[layer].forward_flops == (same.is_expert ? 5 : 4) * same.forward_flops);
+    CHECK(4 * busy.model.layers[layer].forward_flops == (same.is_expert() ? 5 : 4) * same.forward_flops);
   }
   CHECK(4 * elements_of(exchanges_of(busy, 1, forward_lists), CollectiveOp::all_to_all) ==
         5 * elements_of(exchanges_of(even, 1, forward_lists), CollectiveOp::all_to_all));

@@ -246,9 +246,24 @@ class MegatronReader {
       model["capacity_factor"] = *factor;
       keys_.used("moe-expert-capacity-factor", "model.capacity_factor");
     }
-    keys_.leave({{{"moe-router-*", "moe-aux-loss-coeff", "moe-grouped-gemm", "moe-token-dispatcher-type",
-                   "moe-permute-fusion", "moe-z-loss-coeff", "moe-pad-expert-input-to-capacity"},
+    read_how_experts_run();
+    keys_.leave({{{"moe-router-*", "moe-aux-loss-coeff", "moe-token-dispatcher-type", "moe-z-loss-coeff",
+                   "moe-pad-expert-input-to-capacity"},
                   "changes little of an iteration"}});
+  }
+
+  // What is not stated is off there, and the default of framework megatron here.
+  void read_how_experts_run() {
+    const auto balancing = keys_.text("moe-router-load-balancing-type");
+    if (balancing == "sinkhorn" || balancing == "none")
+      draft_.model()["moe_router_load_balancing_type"] = *balancing;
+    keys_.used("moe-router-load-balancing-type", "model.moe_router_load_balancing_type");
+    if (flag("moe-grouped-gemm", "compute.moe_grouped_gemm"))
+      draft_.compute()["moe_grouped_gemm"] = true;
+    if (flag("moe-router-fusion", "compute.moe_router_fusion"))
+      draft_.compute()["moe_router_fusion"] = true;
+    if (flag("moe-permute-fusion", "compute.moe_permute_fusion"))
+      draft_.compute()["moe_permute_fusion"] = true;
   }
 
   void read_degrees() {

@@ -97,7 +97,18 @@ Defaults megatron(const Facts&) {
           .memory_format = {MemoryFormat::contiguous, "no convolutions"},
           .attention = {AttentionBackend::cudnn_attention,
                         "transformer_engine/pytorch/attention, get_attention_backend"},
-          .modules = {ModuleStyle::megatron_core, "Megatron Core's modules"}};
+          .modules = {ModuleStyle::megatron_core, "Megatron Core's modules"},
+          .moe_grouped_gemm = {false, "Megatron-LM, training/arguments.py: SequentialMLP unless asked for"},
+          .moe_fusions = {false, "Megatron-LM, training/arguments.py: off unless asked for"}};
+}
+
+// Mixtures are trained there with what Megatron-LM has to be asked for.
+Defaults nemo(const Facts& facts) {
+  Defaults defaults = megatron(facts);
+  constexpr std::string_view source = "NeMo, collections/llm/gpt/model/mixtral.py: moe_grouped_gemm true";
+  defaults.moe_grouped_gemm = {true, source};
+  defaults.moe_fusions = {true, "NeMo's recipes: moe_permute_fusion true"};
+  return defaults;
 }
 
 // Convolutional networks run operator by operator with torch.optim (ConvNets: main.py, optimizers.py); BERT is
@@ -207,7 +218,7 @@ constexpr std::array compute_presets{ComputePreset{"pytorch", pytorch},
                                      ComputePreset{"deepspeed", deepspeed},
                                      ComputePreset{"hf_trainer", hf_trainer},
                                      ComputePreset{"megatron", megatron},
-                                     ComputePreset{"nemo", megatron},
+                                     ComputePreset{"nemo", nemo},
                                      ComputePreset{"nvidia_pytorch", nvidia_pytorch},
                                      ComputePreset{"nvidia_tensorflow", nvidia_tensorflow},
                                      ComputePreset{"nvidia_mxnet", nvidia_mxnet},

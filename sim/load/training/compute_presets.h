@@ -31,6 +31,8 @@ struct ComputeDefaults {
   Default<MemoryFormat> memory_format{MemoryFormat::contiguous, ""};
   Default<AttentionBackend> attention{AttentionBackend::flash_attention, ""};
   Default<ModuleStyle> modules{ModuleStyle::torch, "modules without a host's work of their own"};
+  Default<bool> moe_grouped_gemm{true, "assumed: a rank's experts in one product"};
+  Default<bool> moe_fusions{true, "assumed: kernels of their own"};
 };
 
 std::vector<std::string> compute_preset_names();

@@ -377,9 +377,15 @@ void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts
       spelled_or_default(json, place, "memory_format", usual.memory_format, memory_format_spellings);
   compute.attention_backend =
       spelled_or_default(json, place, "attention_backend", usual.attention, attention_backend_spellings);
-  const Default<bool> fuses = fuses_loss(compute.preset, compute.modules);
-  compute.cross_entropy_loss_fusion = boolean_or(json, "cross_entropy_loss_fusion", fuses.value);
-  (place / "cross_entropy_loss_fusion").note(fmt::format("default ({})", fuses.why));
+  const auto flag = [&](std::string_view key, const Default<bool>& fused) {
+    (place / key).note(fmt::format("default ({})", fused.why));
+    return boolean_or(json, key, fused.value);
+  };
+  compute.cross_entropy_loss_fusion =
+      flag("cross_entropy_loss_fusion", fuses_loss(compute.preset, compute.modules));
+  compute.moe_grouped_gemm = flag("moe_grouped_gemm", usual.moe_grouped_gemm);
+  compute.moe_router_fusion = flag("moe_router_fusion", usual.moe_fusions);
+  compute.moe_permute_fusion = flag("moe_permute_fusion", usual.moe_fusions);
 }
 
 }  // namespace

@@ -182,7 +182,7 @@ TEST_CASE(
   const LoadedScenario scenario = load_resnet(with_time("7.5 us"));
   CHECK(scenario.cluster.machine.host.operator_time == Duration::nanoseconds(7'500));
   CHECK(scenario.resolved["cluster"]["machine"]["host"]["operator_time"] == "7.5 us");
-  CHECK(load_resnet().cluster.machine.host.operator_time == Duration::microseconds(28));
+  CHECK(load_resnet().cluster.machine.host.operator_time == Duration::nanoseconds(25'400));
   CHECK_FALSE(load_resnet({{"cluster.machine", "dgx_h100"}}).cluster.machine.host.operator_time.has_value());
   const std::string problem = problems_of_resnet(with_time("2 s"));
   CHECK(contains(problem, "/host/operator_time: "));
