@@ -9,6 +9,12 @@
 #include "sim/base/check.h"
 
 namespace lockstep {
+namespace {
+
+constexpr std::int64_t bytes_of_cast = 2 + 4;  // read in one precision, written in the other
+constexpr std::int64_t wider = 4 - 2;          // bytes of an element, fp32 against half precision
+
+}  // namespace
 
 Activation ModelBuilder::add_input(std::int64_t elements) {
   model_.input_bytes += 4 * elements;
@@ -33,6 +39,12 @@ std::int64_t ModelBuilder::cast_again(const Activation& input) const {
   constexpr std::int64_t half = 2;
   const ActivationState& state = activations_[input.id];
   return state.is_wide && state.is_kept ? half * input.elements : 0;
+}
+
+AutocastWork ModelBuilder::cast_of(const Activation& input) const {
+  if (!activations_[input.id].is_wide)
+    return {};
+  return {.bytes = bytes_of_cast * input.elements, .casts = 1};
 }
 
 void ModelBuilder::add_parameter(const std::string& name, std::vector<std::int64_t> shape) {
@@ -73,6 +85,7 @@ void ModelBuilder::add_layer(Layer layer, const std::vector<Activation>& inputs)
       layer.backward_pass_elements += 3 * input.elements;
       layer.backward_kernels += 1;
       layer.backward_passes += 1;
+      layer.autocast_backward.bytes += state.is_wide ? 3 * wider * input.elements : 0;
     }
   }
   layer.repeatable_elements = std::exchange(kept_repeatable_, 0);
@@ -85,7 +98,8 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
   const Activation output = add_activation(matmul.output_elements);
   const std::int64_t flops = 2 * matmul.multiply_adds;
   const std::int64_t traffic = input.elements + output.elements;
-  const std::int64_t cast = cast_again(input);
+  const std::int64_t kept_cast = cast_again(input);
+  const AutocastWork cast = cast_of(input);
   const int bias_kernels = matmul.bias.empty() ? 0 : 1;
   const std::int64_t weights =
       parameter_elements(matmul.weight) + (matmul.bias.empty() ? 0 : parameter_elements(matmul.bias));
@@ -100,13 +114,15 @@ Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& inpu
        .forward_elements = traffic,
        .backward_elements = traffic * (needs_input_gradient ? 2 : 1) + bias_kernels * output.elements,
        .saved_elements = keep(input),
-       .autocast_bytes = cast,
+       .autocast_bytes = kept_cast,
        .weight_elements = weights,
        .gradient_elements = weights,
        .product = matmul.product,
        .backward_pass_elements = bias_kernels * output.elements,
        .backward_passes = bias_kernels,
        .composition = matmul.bias.empty() ? std::nullopt : std::optional(bias_of_primitives(output.elements)),
+       .autocast_forward = cast,
+       .autocast_backward = needs_input_gradient ? cast : AutocastWork{},
        .backward_kernels = (needs_input_gradient ? 2 : 1) + bias_kernels,
        .experts = matmul.experts},
       {input});

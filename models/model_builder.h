@@ -53,6 +53,8 @@ class ModelBuilder {
   void mark_wide(const Activation& activation) { activations_[activation.id].is_wide = true; }
   // Bytes of the cast that autocast keeps for a product of it, where it is kept already.
   std::int64_t cast_again(const Activation& input) const;
+  // The cast of what a product reads, if autocast left that in fp32; as much again for its gradient.
+  AutocastWork cast_of(const Activation& input) const;
 
   void add_parameter(const std::string& name, std::vector<std::int64_t> shape);
   void add_buffer(const std::string& name, std::int64_t elements, int element_bytes);

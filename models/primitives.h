@@ -9,7 +9,7 @@
 //            each kernel reads and writes; what is broadcast along a row is not counted.
 // Invariant: no less than what the operator's own kernel moves, each way.
 // Reference: TensorFlow, python/ops/nn_impl.py (moments, batch_normalization), nn_grad.py, math_grad.py;
-//            official/modeling/activations/gelu.py; transformers, models/llama/modeling_llama.py;
+//            official/modeling/activations/gelu.py; transformers, activations.py, models/llama/modeling_llama.py;
 //            Megatron-LM, core/transformer/moe (router.py, moe_utils.py, token_dispatcher.py).
 //
 // Sizes are elements of one sample.
@@ -24,6 +24,8 @@ Composition layer_norm_of_primitives(std::int64_t elements);
 // Eager frameworks write it of primitives too, in fp32.
 Composition rms_norm_of_primitives(std::int64_t elements);
 Composition gelu_of_primitives(std::int64_t elements);
+// As eager frameworks run it that write it so: transformers' NewGELUActivation.
+Composition gelu_new_of_operators(std::int64_t elements);
 Composition silu_of_primitives(std::int64_t elements);
 Composition dropout_of_primitives(std::int64_t elements);
 // path + skip; its dropout is of primitives where it has one.

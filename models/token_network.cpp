@@ -8,6 +8,12 @@
 namespace lockstep {
 namespace {
 
+// Bytes of an element, and of a cast of one, which reads one and writes the other.
+constexpr std::int64_t half = 2;
+constexpr std::int64_t wide = 4;
+constexpr std::int64_t wider = wide - half;
+constexpr std::int64_t bytes_of_cast = half + wide;
+
 // A model with mistakes is written too, before they are told: it may have more heads than width.
 std::int64_t width_of_head(const Attention& attention) {
   return std::max<std::int64_t>(attention.width / attention.heads, 1);
@@ -78,6 +84,8 @@ Layer TokenNetwork::norm_layer(const std::string& name, const Activation& input,
               .eager_backward_elements = 3 * elements,
               .composition = kind == NormKind::rms ? rms_norm_of_primitives(elements)
                                                    : layer_norm_of_primitives(elements),
+              .autocast_forward = {.bytes = wider * (2 + 1) * elements},
+              .autocast_backward = {.bytes = wider * (5 + 3) * elements},
               .backward_kernels = 2};  // input; weight and bias
   if (builder_.has_parameter(name + ".bias"))
     layer.parameters.push_back(builder_.parameter(name + ".bias"));
@@ -87,8 +95,6 @@ Layer TokenNetwork::norm_layer(const std::string& name, const Activation& input,
 }
 
 Tokens TokenNetwork::norm(const std::string& name, const Tokens& input, NormKind kind) {
-  constexpr std::int64_t half = 2;
-  constexpr std::int64_t wide = 4;
   Layer layer = norm_layer(name, input.activation, kind);
   if (kind == NormKind::rms)
     layer.eager_bytes = wide * input.activation.elements;
@@ -122,14 +128,40 @@ Tokens TokenNetwork::residual(const std::string& name, const Tokens& path, const
                       .saved_bytes = dropped,
                       .pointwise_elements = elements,
                       .composition = residual_of_primitives(elements, has_dropout),
+                      // The stream is in fp32, from its embeddings on; what is added to it is not.
+                      .autocast_forward = {.bytes = 2 * wider * elements},
+                      .autocast_backward = {.bytes = bytes_of_cast * elements, .casts = 1},
                       .forward_kernels = has_dropout ? 2 : 1,
                       .backward_kernels = has_dropout ? 1 : 0},
                      {path.activation, skip.activation});
-  return tokens(path.count, path.width);
+  const Tokens sum = tokens(path.count, path.width);
+  builder_.mark_wide(sum.activation);
+  return sum;
 }
 
 Tokens TokenNetwork::activation(const std::string& name, const Tokens& input, TensorSplit split) {
   return add_activation({.name = name, .split = split}, input);
+}
+
+// Autocast takes its power in fp32, and so what follows; what stays in half precision saves the bytes that its casts
+// take.
+Tokens TokenNetwork::gelu_new(const std::string& name, const Tokens& input, TensorSplit split) {
+  constexpr int casts_of_gradients = 3;
+  const std::int64_t elements = input.activation.elements;
+  builder_.add_layer({.name = name,
+                      .split = split,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 3 * elements,
+                      .saved_elements = builder_.keep(input.activation),
+                      .autocast_bytes = (wide + wider) * elements,
+                      .pointwise_elements = elements,
+                      .composition = gelu_new_of_operators(elements),
+                      .autocast_forward = {.casts = 1},
+                      .autocast_backward = {.casts = casts_of_gradients}},
+                     {input.activation});
+  const Tokens output = repeatable(tokens(input.count, input.width));
+  builder_.mark_wide(output.activation);
+  return output;
 }
 
 Tokens TokenNetwork::add_activation(Layer layer, const Tokens& input) {
@@ -374,6 +406,8 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
   weights_times_values.product = GemmShape{.batch = attention.heads, .m = count, .n = width, .k = keys};
   weights_times_values.name += ".values";
   weights_times_values.autocast_bytes = builder_.cast_again(weights.activation);
+  weights_times_values.autocast_forward = builder_.cast_of(weights.activation);
+  weights_times_values.autocast_backward = builder_.cast_of(weights.activation);
   weights_times_values.saved_elements = builder_.keep(weights.activation);
   builder_.add_layer(std::move(weights_times_values), {weights.activation});
   const Tokens output = tokens(count, attention.width);
@@ -384,7 +418,6 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
 
 // Scale, mask and softmax (and dropout), each a kernel of its own.
 Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
-  constexpr std::int64_t half = 2;
   const std::int64_t square = scores.activation.elements;
   const Tokens weights = tokens(scores.count, scores.width);
   builder_.mark_wide(weights.activation);
@@ -399,6 +432,8 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .eager_forward_elements = square,
                       .eager_backward_elements = square,
                       .composition = masked_softmax_of_primitives(square),
+                      .autocast_forward = {.bytes = (bytes_of_cast + wider * (2 + 1)) * square, .casts = 1},
+                      .autocast_backward = {.bytes = (bytes_of_cast + wider * (3 + 1)) * square, .casts = 1},
                       .forward_kernels = 3,
                       .backward_kernels = 3},
                      {scores.activation});
@@ -411,9 +446,13 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .backward_elements = 2 * square,
                       .saved_bytes = square,
                       .pointwise_elements = square,
-                      .composition = dropout_of_primitives(square)},
+                      .composition = dropout_of_primitives(square),
+                      .autocast_forward = {.bytes = 2 * wider * square},
+                      .autocast_backward = {.bytes = 2 * wider * square}},
                      {weights.activation});
-  return repeatable(tokens(scores.count, scores.width));
+  const Tokens dropped = repeatable(tokens(scores.count, scores.width));
+  builder_.mark_wide(dropped.activation);
+  return dropped;
 }
 
 void TokenNetwork::cross_entropy(const std::string& name, const Tokens& logits) {

@@ -74,6 +74,8 @@ class TokenNetwork {
   // path + skip, with dropout of the path.
   Tokens residual(const std::string& name, const Tokens& path, const Tokens& skip, bool has_dropout);
   Tokens activation(const std::string& name, const Tokens& input, TensorSplit split);
+  // transformers' NewGELUActivation: the formula of GELU's approximation, operator by operator.
+  Tokens gelu_new(const std::string& name, const Tokens& input, TensorSplit split);
   // activation(gate) * up; both in one tensor, or apart.
   Tokens gated_activation(const std::string& name, const std::vector<Tokens>& gate_and_up,
                           std::int64_t width);

@@ -235,6 +235,8 @@ class BlockWriter {
     const auto activated = [&] {
       if (!names.gate_up.empty())
         return network_.gated_activation(activation, {column(names.gate_up, 2 * width)}, width);
+      if (!style_.is_gated() && style_.composes_gelu)
+        return network_.gelu_new(activation, column(names.up, width), TensorSplit::local);
       if (!style_.is_gated())
         return network_.activation(activation, column(names.up, width), TensorSplit::local);
       const Tokens gate = column(names.gate, width);

@@ -61,8 +61,9 @@ struct BlockStyle {
   bool stores_transposed = false;  // weights as [inputs, outputs], as GPT-2's Conv1D
   char joined_separator = '.';     // torch.nn.MultiheadAttention says in_proj_weight
 
-  bool norms_heads = false;  // queries and keys, head by head
-  bool is_parallel = false;  // attention and feed-forward part read the same stream, and are added together
+  bool norms_heads = false;    // queries and keys, head by head
+  bool composes_gelu = false;  // of operators (transformers' gelu_new)
+  bool is_parallel = false;    // attention and feed-forward part read the same stream, and are added together
   AttentionBiases attention_biases = AttentionBiases::none;
   bool has_ffn_biases = false;       // where has_biases is not
   bool gates_shared_expert = false;  // by a product of its own

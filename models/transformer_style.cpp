@@ -212,6 +212,16 @@ void read_head_norms(const JsonReader& json, BlockStyle& block, const Transforme
   block.norms_heads = !block.names.query_norm.empty() && sizes.latent.kv_rank == 0;
 }
 
+void read_activation(const JsonReader& json, BlockStyle& block, const MixtureSizes& mixture) {
+  const auto function = json.optional("activation_function");
+  if (!function)
+    return;
+  const std::array<std::string, 2> functions = {"gelu", "gelu_new"};
+  block.composes_gelu = function->one_of(functions) == "gelu_new";
+  if (block.is_gated() || mixture.experts > 0)
+    function->problem("is of a feed-forward part that has neither a gate nor experts");
+}
+
 // Experts stand in blocks that norm what comes in.
 void read_mixture_switches(const JsonReader& json, BlockStyle& block, const MixtureSizes& mixture) {
   if (mixture.experts > 0 && block.is_post_norm)
@@ -243,6 +253,7 @@ TransformerStyle read_style(const JsonReader& json, const TransformerSizes& size
   read_llama_switches(json, style, sizes);
   read_joined(json, style.block);
   read_head_norms(json, style.block, sizes);
+  read_activation(json, style.block, sizes.mixture);
   read_mixture_switches(json, style.block, sizes.mixture);
   return style;
 }

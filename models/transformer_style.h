@@ -10,6 +10,7 @@
 //   attention          fused, unfused (gpt2 and bert; the others fused)
 //   dropout, biases, tied_embedding, learned_positions, gated_ffn    booleans
 //   positions          rows of the learned positions; left out: as many as the sequence is long
+//   activation_function  gelu, gelu_new (of operators, as transformers' GPT-2 runs it: left out, gelu)
 //   token_types        rows of the segment table (bert)
 //   objective          encoder (a pooler, no loss), masked_words, pretraining (masked words and next sentence); bert
 //                      and roberta only

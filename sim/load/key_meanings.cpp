@@ -92,6 +92,10 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Several measured steps of one GPU, each stated as single_gpu_iteration is, in whose place they stand."},
     {"compute.attention_backend",
      "Who runs fused attention, as PyTorch's SDPBackend: FlashAttention-2, its first version or cuDNN."},
+    {"compute.autocast",
+     "Whether mixed precision is PyTorch's autocast: a transformer's norms and sums in fp32, and casts; "
+     "false: "
+     "all is in half precision."},
     {"compute.cross_entropy_loss_fusion",
      "Whether the loss is a few kernels; false: one operator after another, as in Megatron-LM unless it is "
      "asked for."},
@@ -183,6 +187,10 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "times in place."},
     {"model.activation",
      "Of a perceptron: whether an activation follows every layer but the last; left out: false."},
+    {"model.activation_function",
+     "GELU as one kernel (gelu), or where nothing fuses as the operators of transformers' GPT-2 (gelu_new); "
+     "left "
+     "out: gelu."},
     {"model.attention",
      "Whether attention is one kernel (fused), or its scores are stored (unfused); left out: as the style "
      "has it."},
@@ -285,8 +293,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Of an encoder_decoder: rows of each table of relative positions; left out: 32."},
     {"model.positions", "Rows of the learned positions; left out: as many as the sequence is long."},
     {"model.precision",
-     "What weights are held and multiplied in; amp_fp16 and amp_bf16 hold them in fp32 and multiply as "
-     "torch.autocast does."},
+     "What weights are held and multiplied in; amp_fp16 and amp_bf16 hold them in fp32 and multiply in half "
+     "precision; see compute.autocast."},
     {"model.predictions",
      "In bert's and roberta's style: masked words of a sequence that are predicted; left out: all."},
     {"model.query_key_norm",

@@ -76,6 +76,12 @@ struct Composition {
   ComposedBy by = ComposedBy::primitives;
 };
 
+// What PyTorch's autocast moves beside that, of a sample: fp32 where all else has half precision, and casts.
+struct AutocastWork {
+  std::int64_t bytes = 0;
+  int casts = 0;  // kernels; their bytes are among those above
+};
+
 struct Layer {
   std::string name;
   LayerKind kind = LayerKind::vector;
@@ -117,6 +123,8 @@ struct Layer {
   std::int64_t eager_backward_elements = 0;
 
   std::optional<Composition> composition = {};  // none: every framework has a kernel for it
+  AutocastWork autocast_forward = {};
+  AutocastWork autocast_backward = {};
 
   int forward_kernels = 1;
   int backward_kernels = 1;

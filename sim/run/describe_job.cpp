@@ -20,6 +20,7 @@
 #include "sim/run/process_memory.h"
 #include "sim/run/run_size.h"
 #include "sim/training/activations.h"
+#include "sim/training/layer_slice.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
@@ -143,7 +144,8 @@ class LayerDescriber {
                    .recomputed = {},
                    .is_loss = layer.is_loss,
                    .modules = kernels_.modules(layer),
-                   .is_formula = kernels_.is_formula(layer)};
+                   .is_formula = kernels_.is_formula(layer),
+                   .is_module = is_module(index)};
     if (index < rank_.exchanges.size())
       work.exchanges = exchange_work(rank_.exchanges[index], use_);
     const std::size_t origin = rank_.origin.empty() ? index : rank_.origin[index];
@@ -162,6 +164,29 @@ class LayerDescriber {
   }
 
  private:
+  // Transformer Engine's: its products, and norms that none of its columns takes in.
+  bool is_module(std::size_t index) const {
+    const Layer& layer = layer_at(index);
+    const Layer& next = layer_at(index + 1);
+    if (layer.product)
+      return is_library_product(index);
+    const bool is_norm = layer.weight_elements > 0 && !is_embedding(layer);
+    return is_norm && !(next.split == TensorSplit::column && is_library_product(index + 1));
+  }
+
+  // Frameworks multiply for a router and for a head themselves.
+  bool is_library_product(std::size_t index) const {
+    const Layer& next = layer_at(index + 1);
+    const bool is_router = next.composition && next.composition->by == ComposedBy::router;
+    return layer_at(index).product.has_value() && !next.is_loss && !is_router;
+  }
+
+  // Nothing behind the last.
+  const Layer& layer_at(std::size_t index) const {
+    static const Layer none;
+    return index < rank_.model.layers.size() ? rank_.model.layers[index] : none;
+  }
+
   void name_products(const Layer& layer, LayerWork& work) const {
     const Precision precision = multiplied_precision(layer, use_.precision);
     work.forward.products = runs_.number_of(kernels_.forward_products(layer), precision);

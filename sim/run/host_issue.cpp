@@ -19,20 +19,22 @@ namespace {
 constexpr std::int64_t operators_of_graph = 4;
 constexpr Ratio compiled_operator = Ratio::percent(50);
 
-// A linear module of Transformer Engine against PyTorch's own, on hosts of GB200 and GH200: 99.7 and 90.5 us where
-// that takes 37.1 and 33.2 (NVIDIA/TransformerEngine issue 2053).
+// A module of Transformer Engine (measured: its linear one) against PyTorch's own, on hosts of GB200 and GH200:
+// 99.7 and 90.5 us where that takes 37.1 and 33.2 (NVIDIA/TransformerEngine issue 2053).
 constexpr Ratio transformer_engine = Ratio::percent(270);
+
+// What a framework's modules take, by what PyTorch's operators alone take.
+struct ModuleCost {
+  Ratio forward;
+  Ratio backward;
+  std::int64_t operators_of_step = 0;  // between a step's kernels and the next one's
+};
 
 // What Megatron-LM's modules take a kernel, by what PyTorch's operators alone take: beside them are views,
 // functions of autograd that are written in Python, and states of random numbers that are put aside and back
 // (core/tensor_parallel/random.py, fork). Forward: the shortest of a block that Sailor timed alone on A100 (OPT 350M
 // cut in two, one sequence: 1.91 ms of 21 kernels). Backward, which C++ walks: what is left of vTrain's rows that
 // no layout cuts and the host bounds (validate/layouts/vtrain_host.json).
-struct ModuleCost {
-  Ratio forward;
-  Ratio backward;
-  std::int64_t operators_of_step = 0;  // between a step's kernels and the next one's
-};
 constexpr ModuleCost megatron{.forward = Ratio::percent(450), .backward = Ratio::percent(170)};
 
 // Megatron Core's: 1.11 times that, and once a step what checks, clips, counts and logs beside the kernels. Fitted to
@@ -48,7 +50,7 @@ struct IssueCost {
   // What a kernel takes, by that.
   Ratio forward = Ratio::one();
   Ratio backward = Ratio::one();
-  Ratio product = Ratio::one();  // likewise, the first of a layer that multiplies
+  Ratio module = Ratio::one();  // likewise, the first of a module of a library's own
 
   Duration of(Category category) const {
     const bool is_forward = category == Category::forward || category == Category::recompute;
@@ -79,7 +81,7 @@ std::optional<IssueCost> issue_cost(const Scenario& scenario) {
       .forward = modules.forward,
       .backward = modules.backward,
       // Kernels that are written by hand are Transformer Engine's there.
-      .product = scenario.compute.kernels == KernelStyle::fused ? transformer_engine : Ratio::one()};
+      .module = scenario.compute.kernels == KernelStyle::fused ? transformer_engine : Ratio::one()};
 }
 
 // GradScaler's check of what it has divided, and the gradients' norm in Megatron Core.
@@ -93,8 +95,8 @@ bool reads_back(const Scenario& scenario) {
 struct IssuedPass {
   PassKind kind = PassKind::forward;
   LayerRange layers;
-  bool meets_neighbour = false;  // a message of its pipeline stands between it and the pass before
-  bool begins_anew = false;      // the host waits for the GPU before it
+  int messages = 0;          // of its pipeline, that are issued between it and the pass before
+  bool begins_anew = false;  // the host waits for the GPU before it
 };
 
 // Whether a stage sends what a pass has made, or waits for what it is made of.
@@ -113,17 +115,21 @@ std::vector<IssuedPass> passes_of_stage(const Job& stage, std::int64_t number) {
   const PipelineShape shape{.stages = layout.pipeline,
                             .chunks = layout.chunks,
                             .micro_batches = stage.training.gradient_accumulation};
+  // Under the interleaved schedule Megatron-LM's messages are not batched (overlap_p2p_comm).
+  const bool sends_apart = layout.schedule == "interleaved";
   std::vector<IssuedPass> passes;
   bool has_sent = false;
   bool has_loss = false;
   for (const Pass& pass : schedule.passes(shape, number)) {
     const std::int64_t part = schedule.part(shape, number, pass.chunk);
     const bool is_last = schedule.ends_model(shape, part);
-    const bool meets_neighbour = has_sent || !is_at_end(schedule, shape, pass, part, true);
+    const bool receives = !is_at_end(schedule, shape, pass, part, true);
+    const bool meets_neighbour = has_sent || receives;
+    const int messages = sends_apart ? (has_sent ? 1 : 0) + (receives ? 1 : 0) : (meets_neighbour ? 1 : 0);
     const bool has_batch = pass.kind == PassKind::forward && (schedule.begins_model(shape, part) || is_last);
     passes.push_back({.kind = pass.kind,
                       .layers = stage.stage->chunks[static_cast<std::size_t>(pass.chunk)],
-                      .meets_neighbour = meets_neighbour,
+                      .messages = messages,
                       .begins_anew = (waits.for_messages && meets_neighbour) ||
                                      (waits.for_batch && has_batch) || (waits.for_loss && has_loss)});
     has_sent = !is_at_end(schedule, shape, pass, part, false);
@@ -163,8 +169,8 @@ class IssuedKernels {
 
   std::vector<IssuedWork> of(const IssuedPass& pass) {
     spend(cost_ ? cost_->graph : Duration::zero());
-    if (pass.meets_neighbour)
-      issue_messages(1, pass.kind == PassKind::forward ? Category::forward : Category::backward);
+    issue_messages(static_cast<std::size_t>(pass.messages),
+                   pass.kind == PassKind::forward ? Category::forward : Category::backward);
     if (pass.kind == PassKind::forward)
       for (std::size_t layer = pass.layers.first; layer < pass.layers.last; ++layer)
         add_forward(job_.layers[layer], Category::forward);
@@ -211,7 +217,8 @@ class IssuedKernels {
                       .waiting = {}};
     if (cost_ && work.launches > 0) {
       const Duration kernel = cost_->of(category);
-      const Duration first = work.products != no_products ? scaled(kernel, cost_->product) : kernel;
+      const bool is_module = layer != nullptr && layer->is_module;
+      const Duration first = is_module ? scaled(kernel, cost_->module) : kernel;
       issued.until_first = std::exchange(pending_, {}) + first;
       const std::int64_t modules = layer == nullptr ? 1 : layer->modules;
       const Duration other = layer != nullptr && layer->is_formula ? cost_->kernel : kernel;
@@ -285,9 +292,9 @@ class IssuedStep {
   }
 
  private:
-  using Key = std::tuple<PassKind, std::size_t, bool>;
+  using Key = std::tuple<PassKind, std::size_t, int>;
 
-  static Key key_of(const IssuedPass& pass) { return {pass.kind, pass.layers.first, pass.meets_neighbour}; }
+  static Key key_of(const IssuedPass& pass) { return {pass.kind, pass.layers.first, pass.messages}; }
 
   static Duration behind_in(const std::vector<IssuedWork>& works) {
     Duration behind;
@@ -401,7 +408,7 @@ Duration longest_issue(const Scenario& scenario) {
   if (!cost)
     return scenario.cluster.gpu.host_launch;
   const Duration kernel = std::max(cost->of(Category::forward), cost->of(Category::backward));
-  return std::max({cost->graph, cost->step, scaled(kernel, cost->product)});
+  return std::max({cost->graph, cost->step, scaled(kernel, cost->module)});
 }
 
 std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {

@@ -6,8 +6,9 @@
 //            GPU idle: small batches, many small layers, optimizers in many passes.
 // Idea:      the step is walked in the order of the program. The host adds up what each kernel costs to issue and
 //            runs ahead as far as it likes; the GPU starts no kernel that is not issued. What the training loop
-//            reads back once a step (a GradScaler's check for infinities, before the optimizer) the host waits
-//            for, so a step is walked from there; a loop that reads nothing back is behind for good or never.
+//            reads back once a step (a GradScaler's check for infinities, a norm of gradients, before the
+//            optimizer) the host waits for, so a step is walked from there; a loop that reads nothing back is behind
+//            for good or never.
 //            Passes are walked in the order of the schedule, from anew where the host has waited for a message
 //            between stages, a micro-batch or its loss (HostWaits).
 //            Messages between ranks only ever delay the GPU: where it does not wait alone it never does, and only
@@ -39,9 +40,9 @@ struct IssuedWork {
   const KernelWork* work = nullptr;
   Category category = Category::other;
   Duration on_gpu;
-  Duration until_first;  // on the host
-  Duration after_first;  // likewise, for the others
-  Duration waiting;      // of the GPU, for the first
+  Duration until_first;      // on the host
+  Duration after_first;      // likewise, for the others
+  Duration waiting;          // of the GPU, for the first
   bool begins_anew = false;  // the host has waited for the GPU before it
 };
 

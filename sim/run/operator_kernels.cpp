@@ -22,11 +22,13 @@ OperatorKernels::OperatorKernels(const Scenario& scenario)
       composes_common_(scenario.compute.modules == ModuleStyle::torch),
       composes_router_(!scenario.compute.moe_router_fusion),
       composes_permutation_(!scenario.compute.moe_permute_fusion),
-      fills_mask_in_place_(!composes_common_ && element_bytes_ == 4) {}
+      fills_mask_in_place_(!composes_common_ && element_bytes_ == 4),
+      is_autocast_(scenario.compute.autocast && style_ == KernelStyle::eager &&
+                   is_mixed(scenario.model.precision)) {}
 
 MemoryPasses OperatorKernels::forward(const Layer& layer) const {
   if (const Composition* formula = formula_of(layer))
-    return made_of(formula->forward);
+    return made_of(formula->forward, formula->by);
   return {
       .count = is_merged(layer) ? 0 : layer.forward_kernels,
       .bytes = forward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer)};
@@ -35,7 +37,7 @@ MemoryPasses OperatorKernels::forward(const Layer& layer) const {
 // Gradients that are added up stand beside the formula.
 MemoryPasses OperatorKernels::backward(const Layer& layer) const {
   if (const Composition* formula = formula_of(layer)) {
-    MemoryPasses passes = made_of(formula->backward);
+    MemoryPasses passes = made_of(formula->backward, formula->by);
     passes.count += layer.backward_passes;
     passes.bytes += layer.backward_pass_elements * element_bytes_ * batch_;
     return passes;
@@ -47,11 +49,18 @@ MemoryPasses OperatorKernels::backward(const Layer& layer) const {
 
 MemoryPasses OperatorKernels::bias_beside_product(const Layer& layer) const {
   const Composition* composition = layer.product ? composition_of(layer) : nullptr;
-  return composition == nullptr ? MemoryPasses{} : made_of(composition->forward);
+  return composition == nullptr ? MemoryPasses{} : made_of(composition->forward, composition->by);
 }
 
-MemoryPasses OperatorKernels::made_of(const PrimitiveWork& primitives) const {
-  return {.count = primitives.launches(element_bytes_), .bytes = primitives.bytes(element_bytes_) * batch_};
+// Autocast has what operators are made of in fp32, as what they read is.
+MemoryPasses OperatorKernels::made_of(const PrimitiveWork& primitives, ComposedBy by) const {
+  constexpr std::int64_t wide = 4;
+  const std::int64_t bytes = is_autocast_ && by == ComposedBy::operators ? wide : element_bytes_;
+  return {.count = primitives.launches(bytes), .bytes = primitives.bytes(bytes) * batch_};
+}
+
+MemoryPasses OperatorKernels::autocast(const AutocastWork& work) const {
+  return is_autocast_ ? MemoryPasses{.count = work.casts, .bytes = work.bytes * batch_} : MemoryPasses{};
 }
 
 bool OperatorKernels::is_merged(const Layer& layer) const {

@@ -32,6 +32,8 @@ class OperatorKernels {
   MemoryPasses forward(const Layer& layer) const;
   MemoryPasses backward(const Layer& layer) const;
   MemoryPasses bias_beside_product(const Layer& layer) const;
+  // Of PyTorch's autocast, where it is that.
+  MemoryPasses autocast(const AutocastWork& work) const;
 
   // Whether it is its formula's operators, one after another.
   bool is_formula(const Layer& layer) const { return formula_of(layer) != nullptr; }
@@ -42,7 +44,7 @@ class OperatorKernels {
   const Composition* composition_of(const Layer& layer) const;
   bool composes(ComposedBy by) const;
   const Composition* formula_of(const Layer& layer) const;
-  MemoryPasses made_of(const PrimitiveWork& primitives) const;
+  MemoryPasses made_of(const PrimitiveWork& primitives, ComposedBy by) const;
   std::int64_t forward_elements(const Layer& layer) const;
   std::int64_t backward_elements(const Layer& layer) const;
   std::int64_t loss_casts(const Layer& layer) const;
@@ -55,6 +57,7 @@ class OperatorKernels {
   bool composes_router_;
   bool composes_permutation_;
   bool fills_mask_in_place_;
+  bool is_autocast_;
 };
 
 }  // namespace lockstep

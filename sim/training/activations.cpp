@@ -79,7 +79,10 @@ class Activations {
   }
 
   std::int64_t of_composition(const Layer& layer) const {
-    return is_composed_ && layer.composition ? layer.composition->kept_elements * element_bytes_ : 0;
+    if (!layer.composition)
+      return 0;
+    const bool is_of_operators = runs_operators_ && layer.composition->by == ComposedBy::operators;
+    return is_composed_ || is_of_operators ? layer.composition->kept_elements * element_bytes_ : 0;
   }
 
   std::int64_t of_older_releases(const Layer& layer) const {

@@ -73,6 +73,7 @@ struct LayerWork {
   bool is_loss = false;                   // of the model's outputs, which its caller may take elsewhere
   std::int64_t modules = 1;               // whose kernels are issued one after another
   bool is_formula = false;                // of operators, which a module calls one by one
+  bool is_module = false;  // a library's own, such as Transformer Engine's, where kernels are fused
 };
 
 // Layers [first, last) of a job, one after another.

@@ -25,6 +25,11 @@ void scale_kept(Layer& layer, std::int64_t share, std::int64_t whole) {
   scale({&layer.saved_elements, &layer.repeatable_elements, &layer.autocast_bytes}, share, whole);
 }
 
+// Of a product: of its input.
+void scale_casts(Layer& layer, std::int64_t share, std::int64_t whole) {
+  scale({&layer.autocast_forward.bytes, &layer.autocast_backward.bytes}, share, whole);
+}
+
 void scale_flops(Layer& layer, std::int64_t share, std::int64_t whole) {
   scale({&layer.forward_flops, &layer.backward_input_flops, &layer.backward_weight_flops}, share, whole);
 }
@@ -45,6 +50,7 @@ void scale_counts(Layer& layer, std::int64_t share, std::int64_t whole) {
          &layer.eager_forward_elements, &layer.eager_backward_elements, &layer.saved_bytes},
         share, whole);
   scale_composition(layer, share, whole);
+  scale_casts(layer, share, whole);
 }
 
 // How often backward passes over a linear layer's output: each product reads its gradient, and a bias sums
@@ -68,6 +74,10 @@ std::int64_t bias_elements(const Layer& layer) {
 
 bool is_linear(const Layer& layer) {
   return layer.weight_elements > 0 && layer.product && std::holds_alternative<GemmShape>(*layer.product);
+}
+
+bool is_embedding(const Layer& layer) {
+  return layer.split == TensorSplit::row && !layer.product;
 }
 
 LinearSides sides_of(const Layer& layer) {
@@ -133,6 +143,7 @@ void take_inputs(Layer& layer, std::int64_t width) {
   layer.backward_elements = of_input(layer.backward_elements, output_passes(layer));
   layer.backward_pass_elements = of_input(layer.backward_pass_elements, bias_passes(layer));
   scale_kept(layer, width, shape.k);
+  scale_casts(layer, width, shape.k);
   scale_flops(layer, width, shape.k);
   shape.k = width;
   set_weights(layer, shape.batch * shape.n * shape.k + bias);

@@ -25,6 +25,7 @@ struct LinearSides {
 };
 
 bool is_linear(const Layer& layer);            // a product with weights
+bool is_embedding(const Layer& layer);         // rows of a table, each tensor-parallel rank a part of them
 LinearSides sides_of(const Layer& layer);      // of a linear layer
 bool has_bias(const Layer& layer);             // of a linear layer
 std::int64_t bias_passes(const Layer& layer);  // over the output, in backward

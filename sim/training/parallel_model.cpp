@@ -15,10 +15,6 @@
 namespace lockstep {
 namespace {
 
-bool is_embedding(const Layer& layer) {
-  return layer.split == TensorSplit::row && !layer.product;
-}
-
 // Reads the same tensor as the layer before it: who kept it first pays for it.
 bool shares_input(const Layer& layer, const Layer& before) {
   return layer.split == TensorSplit::column && before.split == TensorSplit::column && is_linear(layer) &&

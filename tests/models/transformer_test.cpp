@@ -43,6 +43,20 @@ TEST_CASE("GPT-2's style norms queries and keys where it is asked to") {
   CHECK_THROWS_AS(model_from(text), ConfigError);
 }
 
+TEST_CASE("GPT-2's GELU is a formula where its file says so, and gates have none") {
+  CHECK(layer_named(shipped_model("gpt2"), "transformer.h.3.activation").composition->by ==
+        ComposedBy::operators);
+  const auto with = [](std::string_view keys) {
+    std::string text(plain_form);
+    return text.replace(text.rfind('}'), 1, keys);
+  };
+  CHECK(layer_named(model_from(plain_form), "transformer.h.1.activation").composition->by ==
+        ComposedBy::primitives);
+  CHECK_THROWS_AS(model_from(with(R"(, "activation_function": "relu"})")), ConfigError);
+  CHECK_THROWS_AS(model_from(with(R"(, "activation_function": "gelu_new", "gated_ffn": true})")),
+                  ConfigError);
+}
+
 TEST_CASE("tensor counts of language models are the published ones") {
   CHECK(shipped_model("gpt2_medium").parameters.size() == 292);
   CHECK(shipped_model("gpt2_large").parameters.size() == 436);

@@ -4,8 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <variant>
+#include <string>
+#include <vector>
 
+#include "sim/run/describe_job.h"
+#include "tests/models/instance.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::layer_kernels_test {
@@ -32,13 +35,6 @@ LoadedScenario mixture(bool is_grouped) {
                               {"precision", "bf16"}}},
                             {"training", {{"strategy", "single"}}},
                             {"compute", {{"modules", "megatron_core"}, {"moe_grouped_gemm", is_grouped}}}});
-}
-
-const Layer& layer_named(const Model& model, std::string_view name) {
-  for (const Layer& layer : model.layers)
-    if (layer.name == name)
-      return layer;
-  throw std::out_of_range("no layer of that name");
 }
 
 }  // namespace
@@ -75,6 +71,62 @@ TEST_CASE("an expert alone is a product of its own rows") {
   CHECK(kernels.backward_products(up).size() == 2 * experts);
   CHECK(kernels.weights_products(up).size() == experts);
   CHECK(LayerKernels(mixture(true)).forward_products(up).size() == 1);
+}
+
+// Of Llama's block: its first norm goes into the columns after it; the second stands before a router, and the last
+// before a head, which are Megatron Core's own.
+TEST_CASE("Transformer Engine's modules are its products, and the norms that stand alone") {
+  const LoadedScenario scenario = mixture(true);
+  const Job job = describe_job(scenario);
+  std::vector<std::string> modules;
+  for (std::size_t index = 0; index < job.layers.size(); ++index)
+    if (job.layers[index].is_module)
+      modules.push_back(job.layers[index].name);
+  const std::string block = "model.layers.0.";
+  CHECK(modules == std::vector<std::string>{block + "self_attn.q_proj", block + "self_attn.k_proj",
+                                            block + "self_attn.v_proj", block + "attention",
+                                            block + "self_attn.o_proj", block + "post_attention_layernorm",
+                                            block + "experts.mlp.gate_proj", block + "experts.mlp.up_proj",
+                                            block + "experts.mlp.down_proj", "model.norm"});
+}
+
+// By hand, of an element of the stream: a norm reads twice and writes once, 2 bytes wider each, and backward passes
+// eight times; what reads it casts its input (6 bytes) and its gradient; a sum reads the stream and writes it wider,
+// and casts the gradient of what is added.
+TEST_CASE(
+    "Under autocast a transformer's norms and sums are in fp32, and products cast what they read of them") {
+  const auto bert = [](bool is_autocast, const char* kernels) {
+    return scenario_from(
+        Json{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
+             {"model", {{"name", "bert_base"}, {"batch_per_gpu", 2}, {"precision", "amp_bf16"}}},
+             {"training", {{"strategy", "single"}}},
+             {"compute", {{"kernels", kernels}, {"autocast", is_autocast}}}});
+  };
+  const LoadedScenario scenario = bert(true, "eager");
+  const LayerKernels under(scenario);
+  const LayerKernels cast_whole(bert(false, "eager"));
+  const std::int64_t stream = 2 * 512 * 768;  // of the batch
+  struct Expected {
+    const char* name;
+    std::int64_t forward, backward;  // bytes of an element
+    int casts, casts_back;
+  };
+  for (const Expected& expected :
+       {Expected{"attention.output.LayerNorm", 6, 16, 0, 0}, Expected{"intermediate.dense", 6, 6 + 6, 1, 1},
+        Expected{"output.dense", 0, 0, 0, 0}}) {
+    CAPTURE(expected.name);
+    const Layer& layer = layer_named(scenario.model.model, std::string("encoder.layer.3.") + expected.name);
+    const auto total = [](const KernelWork& work) { return work.bytes + work.pass_bytes; };
+    const KernelWork forward = under.forward(layer, false);
+    const KernelWork backward = under.backward(layer);
+    CHECK(total(forward) - total(cast_whole.forward(layer, false)) == expected.forward * stream);
+    CHECK(forward.launches - cast_whole.forward(layer, false).launches == expected.casts);
+    CHECK(backward.launches - cast_whole.backward(layer).launches == expected.casts_back);
+  }
+  // A compiler casts within its kernels.
+  const LayerKernels compiled(bert(true, "compiled"));
+  const Layer& norm = layer_named(scenario.model.model, "encoder.layer.3.output.LayerNorm");
+  CHECK(compiled.forward(norm, false) == LayerKernels(bert(false, "compiled")).forward(norm, false));
 }
 
 }  // namespace lockstep::layer_kernels_test

@@ -14,13 +14,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t batch = 2;
 
-OperatorKernels written_by(const char* kernels, const char* precision = "bf16",
-                           const char* modules = "torch") {
+OperatorKernels written_by(const char* kernels, const char* precision = "bf16", const char* modules = "torch",
+                           bool is_autocast = false) {
   return OperatorKernels(scenario_from(
       Json{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
            {"model", {{"name", "bert_base"}, {"batch_per_gpu", batch}, {"precision", precision}}},
            {"training", {{"strategy", "single"}}},
-           {"compute", {{"kernels", kernels}, {"modules", modules}}}}));
+           {"compute", {{"kernels", kernels}, {"modules", modules}, {"autocast", is_autocast}}}}));
 }
 
 // A norm of 100 elements: read, written, and by an eager kernel read once more. Its formula is three passes.
@@ -64,6 +64,34 @@ TEST_CASE("what every eager framework composes is a formula there too, unless th
   check(written_by("eager").forward(common), 3, 600);
   check(written_by("eager", "bf16", "megatron").forward(common), 1, 300);
   check(written_by("compiled").forward(common), 1, 200);
+}
+
+// By hand from NewGELUActivation, of 100 elements: power, times, +, times, tanh, +, half and product pass 18 times
+// over them; their gradients 28 times in 11 kernels.
+TEST_CASE(
+    "transformers' gelu_new is eight kernels where operators run, in fp32 under autocast, and none "
+    "compiled") {
+  const Layer gelu_new{.name = "gelu_new",
+                       .forward_elements = 200,
+                       .backward_elements = 300,
+                       .pointwise_elements = 100,
+                       .composition = gelu_new_of_operators(100)};
+  check(written_by("eager").forward(gelu_new), 8, 1800);
+  check(written_by("eager").backward(gelu_new), 11, 2800);
+  check(written_by("compiled").forward(gelu_new), 0, 0);
+  check(written_by("eager", "bf16", "megatron").forward(gelu_new), 1, 200);
+  check(written_by("eager", "amp_bf16").forward(gelu_new), 8, 1800);
+  const OperatorKernels under_autocast = written_by("eager", "amp_bf16", "torch", true);
+  check(under_autocast.forward(gelu_new), 8, 1800, 4);
+  check(under_autocast.backward(gelu_new), 11, 2800, 4);
+}
+
+TEST_CASE("what autocast moves beside is moved by mixed precision's autocast alone") {
+  const AutocastWork work{.bytes = 600, .casts = 1};
+  check(written_by("eager", "amp_bf16", "torch", true).autocast(work), 1, 300);
+  check(written_by("eager", "amp_bf16").autocast(work), 0, 0);
+  check(written_by("eager", "bf16", "torch", true).autocast(work), 0, 0);
+  check(written_by("compiled", "amp_bf16", "torch", true).autocast(work), 0, 0);
 }
 
 // It neither reads what the kernel before it writes nor writes what that would: 200 - 2 x 100, 300 - 2 x 100.

@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string_view>
+
 #include "sim/run/describe_job.h"
 #include "tests/support/scenarios.h"
 
@@ -29,25 +31,27 @@ struct Style {
   const char* style = "gpt2";
   const char* torch = "2.8";
   const char* recompute = "none";
+  const char* activation = "";
 };
 
 Job job_of(const Style& style) {
-  const Json given{
-      {"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
-      {"model",
-       {{"family", "transformer"},
-        {"style", style.style},
-        {"layers", 3},
-        {"hidden", h},
-        {"heads", a},
-        {"vocabulary", v},
-        {"sequence_length", s},
-        {"attention", style.attention},
-        {"batch_per_gpu", samples},
-        {"precision", style.precision}}},
-      {"training",
-       {{"strategy", "single"}, {"framework_version", style.torch}, {"recompute", style.recompute}}},
-      {"compute", {{"kernels", style.kernels}}}};
+  Json given{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
+             {"model",
+              {{"family", "transformer"},
+               {"style", style.style},
+               {"layers", 3},
+               {"hidden", h},
+               {"heads", a},
+               {"vocabulary", v},
+               {"sequence_length", s},
+               {"attention", style.attention},
+               {"batch_per_gpu", samples},
+               {"precision", style.precision}}},
+             {"training",
+              {{"strategy", "single"}, {"framework_version", style.torch}, {"recompute", style.recompute}}},
+             {"compute", {{"kernels", style.kernels}}}};
+  if (std::string_view(style.activation) != "")
+    given["model"]["activation_function"] = style.activation;
   return describe_job(scenario_from(given));
 }
 
@@ -105,6 +109,20 @@ TEST_CASE("Older releases of PyTorch keep softmax's input, and GELU's in fp32 un
   CHECK(kept_by_block({.precision = "fp32", .attention = "unfused", .torch = "1.7"}) -
             kept_by_block({.precision = "fp32", .attention = "unfused"}) ==
         4 * a * s * s);
+}
+
+// Of the 4 h before it: the tanh, 1 + tanh and half of it; under autocast it and the first two in fp32, and no
+// half of it twice: 4 + 4 + 4 + 2 bytes where GELU's kernel keeps 2, and the product's cast is there already.
+TEST_CASE("transformers' gelu_new keeps three more of what it is made of, a compiler none") {
+  CHECK(kept_by_block({.activation = "gelu_new"}) - kept_by_block({}) == 3 * 2 * 4 * s * h);
+  CHECK(kept_by_block({.precision = "fp32", .activation = "gelu_new"}) -
+            kept_by_block({.precision = "fp32"}) ==
+        3 * 4 * 4 * s * h);
+  CHECK(kept_by_block({.precision = "amp_bf16", .activation = "gelu_new"}) -
+            kept_by_block({.precision = "amp_bf16"}) ==
+        (14 - 2) * 4 * s * h);
+  CHECK(kept_by_block({.kernels = "compiled", .activation = "gelu_new"}) ==
+        kept_by_block({.kernels = "compiled"}));
 }
 
 // What a checkpoint keeps of a block is its input, whatever the first operator would keep for itself.

@@ -28,7 +28,7 @@ constexpr std::int64_t largest_size = 1 << 24;
 // What is no part of a model as it is trained.
 const std::vector<KeyAccount::Reason> left_aside_of_configs{
     {{"hidden_act", "activation_function", "hidden_activation", "dense_act_fn", "is_gated_act"},
-     "every activation takes as long"},
+     "but for GPT-2's gelu_new every activation takes as long"},
     {{"initializer_*",
       "layer_norm_*",
       "rms_norm_eps",
@@ -219,6 +219,16 @@ class ConfigReader {
       }
   }
 
+  // GPT-2's own, which is also its default.
+  void take_gelu() {
+    const auto function = keys_.text("activation_function");
+    if (function && *function != "gelu_new")
+      return;
+    model_["activation_function"] = "gelu_new";
+    if (function)
+      keys_.used("activation_function", "activation_function");
+  }
+
   // Of all that a transformer has, by the names of most configurations.
   void take_usual_sizes() {
     require("num_hidden_layers", "layers", "32");
@@ -290,6 +300,7 @@ void read_gpt2(ConfigReader& config) {
   config.take_flag("tie_word_embeddings", "tied_embedding", true);
   config.take_dropout({"resid_pdrop", "embd_pdrop", "attn_pdrop"});
   config.expect_flag("add_cross_attention", false, "a decoder that looks at an encoder is not built here");
+  config.take_gelu();
   config.take_attention();
 }
 

@@ -5,6 +5,7 @@
 
 #include "sim/base/check.h"
 #include "sim/training/megatron.h"
+#include "sim/training/strategy.h"
 #include "sim/training/torch_version.h"
 
 namespace lockstep {
@@ -38,11 +39,20 @@ Default<AttentionBackend> torch_attention(const Facts& facts) {
   return {AttentionBackend::flash_attention, "PyTorch, sdp_utils.cpp: FlashAttention first"};
 }
 
+// Who cuts the weights casts them as well. A whole model cast, as apex does it, is fp16.
+Default<bool> torch_autocast(const Facts& facts) {
+  const bool cuts_weights = strategy_named(facts.training.strategy).partition >= Partition::weights;
+  if (facts.precision == Precision::amp_bf16 && !cuts_weights)
+    return {true, "torch.autocast: nothing else in PyTorch mixes bfloat16 into a model that is whole"};
+  return Defaults{}.autocast;
+}
+
 Defaults pytorch(const Facts& facts) {
   return {.kernels = {KernelStyle::eager, "PyTorch: a kernel for each operator"},
           .optimizer = torch_optimizer(facts),
           .memory_format = {MemoryFormat::contiguous, "torch.contiguous_format: NCHW"},
-          .attention = torch_attention(facts)};
+          .attention = torch_attention(facts),
+          .autocast = torch_autocast(facts)};
 }
 
 // The optimizer stays outside what is compiled. Inductor turns feature maps whatever their type, but not in networks
@@ -69,6 +79,7 @@ Defaults deepspeed(const Facts& facts) {
   if (is_own)
     defaults.optimizer = {OptimizerKernels::fused,
                           "DeepSpeed, runtime/engine.py, _configure_basic_optimizer: FusedAdam, FusedLamb"};
+  defaults.autocast = {false, "DeepSpeed, runtime/engine.py: the model is cast as a whole"};
   // It leaves it to the model to be cut, as Megatron-DeepSpeed's is.
   if (facts.training.layout.is_cut())
     defaults.modules = {ModuleStyle::megatron, "a model that DeepSpeed trains cut is Megatron-DeepSpeed's"};
@@ -84,6 +95,8 @@ Defaults hf_trainer(const Facts& facts) {
     defaults.optimizer = {OptimizerKernels::fused,
                           "transformers, pull request 37358: adamw_torch_fused with PyTorch 2.8 (release "
                           "4.54 from memory)"};
+  if (strategy_named(facts.training.strategy).partition < Partition::weights)
+    defaults.autocast = {true, "transformers, trainer.py: a step runs under accelerate's autocast"};
   return defaults;
 }
 
@@ -105,9 +118,11 @@ Defaults megatron(const Facts&) {
 // Mixtures are trained there with what Megatron-LM has to be asked for.
 Defaults nemo(const Facts& facts) {
   Defaults defaults = megatron(facts);
-  constexpr std::string_view source = "NeMo, collections/llm/gpt/model/mixtral.py: moe_grouped_gemm true";
-  defaults.moe_grouped_gemm = {true, source};
-  defaults.moe_fusions = {true, "NeMo's recipes: moe_permute_fusion true"};
+  defaults.moe_grouped_gemm = {true, "Megatron-Bridge, providers of its mixtures: moe_grouped_gemm true"};
+  defaults.moe_fusions = {
+      true,
+      "Megatron-Bridge, providers of its mixtures: moe_permute_fusion true; its changelog, "
+      "25.09: the router's operators are fused"};
   return defaults;
 }
 

@@ -30,6 +30,7 @@ struct ComputeDefaults {
   Default<OptimizerKernels> optimizer{OptimizerKernels::foreach, ""};
   Default<MemoryFormat> memory_format{MemoryFormat::contiguous, ""};
   Default<AttentionBackend> attention{AttentionBackend::flash_attention, ""};
+  Default<bool> autocast{false, "assumed: all of the model is in half precision (apex O2, FSDP, DeepSpeed)"};
   Default<ModuleStyle> modules{ModuleStyle::torch, "modules without a host's work of their own"};
   Default<bool> moe_grouped_gemm{true, "assumed: a rank's experts in one product"};
   Default<bool> moe_fusions{true, "assumed: kernels of their own"};

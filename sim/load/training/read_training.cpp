@@ -381,6 +381,7 @@ void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts
     (place / key).note(fmt::format("default ({})", fused.why));
     return boolean_or(json, key, fused.value);
   };
+  compute.autocast = flag("autocast", usual.autocast);
   compute.cross_entropy_loss_fusion =
       flag("cross_entropy_loss_fusion", fuses_loss(compute.preset, compute.modules));
   compute.moe_grouped_gemm = flag("moe_grouped_gemm", usual.moe_grouped_gemm);

@@ -51,6 +51,21 @@ TEST_CASE("torch.optim walks lists from 2.0 on, DeepSpeed's own Adam is one kern
         OptimizerKernels::fused);
 }
 
+TEST_CASE("bfloat16 is mixed by autocast, and by whom cuts weights or casts whole models not at all") {
+  const auto is_autocast = [](const char* precision, const Json& training,
+                              const Json& compute = Json::object()) {
+    return compute_of(training, compute, "bert_base", precision).autocast;
+  };
+  CHECK(is_autocast("amp_bf16", {{"strategy", "ddp"}}));
+  CHECK_FALSE(is_autocast("amp_fp16", {{"strategy", "ddp"}}));
+  CHECK(is_autocast("amp_fp16", {{"strategy", "ddp"}, {"framework", "hf_trainer"}}));
+  CHECK_FALSE(is_autocast("amp_bf16", {{"strategy", "fsdp"}}));
+  CHECK_FALSE(is_autocast("amp_bf16", {{"strategy", "fsdp"}, {"framework", "hf_trainer"}}));
+  CHECK_FALSE(is_autocast("amp_bf16", {{"strategy", "zero1"}, {"framework", "deepspeed"}}));
+  CHECK_FALSE(is_autocast("amp_bf16", {{"strategy", "zero1"}, {"framework", "megatron"}}));
+  CHECK(is_autocast("amp_fp16", {{"strategy", "ddp"}}, {{"autocast", true}}));
+}
+
 TEST_CASE("Feature maps lie as each framework has them, by precision") {
   const auto format = [](const char* preset, const char* precision) {
     return compute_of({{"strategy", "ddp"}}, {{"preset", preset}}, "resnet50", precision).memory_format;
@@ -106,7 +121,7 @@ TEST_CASE("Every preset says why of every value, for networks with convolutions 
     for (const bool has_convolutions : {false, true})
       for (const Precision precision : {Precision::fp32, Precision::amp_fp16, Precision::amp_bf16}) {
         CAPTURE(name);
-        const TrainingSpec training;
+        const TrainingSpec training{.strategy = "ddp"};
         const ComputeDefaults found = compute_defaults(
             name, {.training = training, .precision = precision, .has_convolutions = has_convolutions});
         CHECK_FALSE(found.kernels.why.empty());
@@ -114,6 +129,7 @@ TEST_CASE("Every preset says why of every value, for networks with convolutions 
         CHECK_FALSE(found.memory_format.why.empty());
         CHECK_FALSE(found.attention.why.empty());
         CHECK_FALSE(found.modules.why.empty());
+        CHECK_FALSE(found.autocast.why.empty());
       }
 }
 
