@@ -173,7 +173,9 @@ TEST_CASE("PyTorch is measured where it is asked for and installed, and missed b
   CHECK(state_of(machine.measure("", "TORCH=there"), "torch").empty());
   CHECK(state_of(machine.measure("--resume --with-torch", "TORCH=missing"), "torch") == "refused");
   const FakeMachine other;
-  CHECK(state_of(other.measure("--with-torch", "TORCH=there"), "torch") == "done");
+  const Answer answer = other.measure("--with-torch", "TORCH=there");
+  CHECK(state_of(answer, "torch") == "done");
+  CHECK(state_of(answer, "torch_steps") == "done");
   CHECK(other.file("torch.json") == "{\"runs\": 1}\n");
 }
 
@@ -306,8 +308,8 @@ TEST_CASE("a dry run shows the order and shares that add up to the minutes, and 
   CHECK_FALSE(std::filesystem::exists(machine.output()));
 }
 
-// A step of training takes 60 seconds whatever it is given, and writes its file at the end. Nine minutes are
-// enough for the first and not for all, five minutes for none.
+// A step of training takes up to 45 seconds whatever it is given, and writes its file at the end. Nine minutes
+// are enough for all, seven not for the last, two for none.
 TEST_CASE("what cannot be told when to end gets the seconds that it needs in a short run too, or none") {
   const FakeMachine machine;
   const auto seconds_of = [&](const std::string& step, int minutes) {
@@ -322,10 +324,11 @@ TEST_CASE("what cannot be told when to end gets the seconds that it needs in a s
     }
     return -1;
   };
-  CHECK(seconds_of("step_gpt_bf16", 25) == 60);
-  CHECK(seconds_of("step_gpt_bf16", 9) == 60);
-  CHECK(seconds_of("step_gpt_fp16", 9) == 0);
-  CHECK(seconds_of("step_gpt_bf16", 5) == 0);
+  CHECK(seconds_of("step_gpt_bf16", 25) >= 45);
+  CHECK(seconds_of("step_gpt_fp16", 9) == 45);
+  CHECK(seconds_of("step_gpt_bf16", 7) == 45);
+  CHECK(seconds_of("step_gpt_fp16", 7) == 0);
+  CHECK(seconds_of("step_gpt_bf16", 2) == 0);
 }
 
 }  // namespace lockstep::harness::measure_gpu_test
