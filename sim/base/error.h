@@ -29,6 +29,12 @@ struct ConfigError : std::runtime_error {
   }
 };
 
+// What was measured is shorter than the GPU's peak allows, or than what computes nothing takes: a mistake of who
+// measured, of what was stated, or of what is known here.
+struct ImpossibleStep : ConfigError {
+  using ConfigError::ConfigError;
+};
+
 // It could be simulated, but takes more time or memory than anybody asked for: who asks many things leaves this one
 // out.
 struct TooLarge : ConfigError {

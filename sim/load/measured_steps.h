@@ -21,11 +21,6 @@
 
 namespace lockstep {
 
-// What was measured is shorter than the GPU's peak allows: a mistake of who measured, or of what was stated.
-struct ImpossibleStep : ConfigError {
-  using ConfigError::ConfigError;
-};
-
 struct StatedSteps {
   const std::vector<StatedStep>& steps;
   const nlohmann::ordered_json& document;  // as it stood when they were stated

@@ -51,7 +51,7 @@ LoadedScenario solve_anchor(LoadedScenario scenario) {
   if (iteration.at(Ratio::smallest()) > wanted) {
     const std::string problem = "/compute/anchor/iteration_time: found " + format_duration(wanted) +
                                 ", expected more than communication, launches and the host take there";
-    throw ConfigError(in_file(scenario, problem));
+    throw ImpossibleStep(in_file(scenario, problem));
   }
   Ratio low = Ratio::smallest();
   Ratio high = Ratio::one() * 2;

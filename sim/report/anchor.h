@@ -6,8 +6,7 @@
 // Idea:      find what to multiply all computing but launches by so that the scenario, changed as the anchor says,
 //            takes as long as was measured. Iteration time grows with it, so a bracket is halved until it is one
 //            part per million wide.
-// Invariant: deterministic; throws ConfigError where nothing gives the time (communication alone takes
-// longer).
+// Invariant: deterministic; throws ImpossibleStep where nothing gives the time (communication alone takes longer).
 // Cost:      about forty simulations of the anchor's own scenario.
 
 #include "sim/scenario/scenario.h"

@@ -78,14 +78,24 @@ TEST_CASE("a case whose measured step no GPU can take is noted, and the others a
                             {"model", {{"name", "resnet50"}, {"batch_per_gpu", 64}, {"precision", "fp32"}}},
                             {"training", {{"strategy", "single"}}},
                             {"compute", {{"single_gpu_iteration", "1 ms"}}}};
+  // Launches alone take longer than the run that it is anchored on.
+  ordered_json unreachable = measured_case("unreachable", 0.03);
+  unreachable["scenario"] = {
+      {"cluster", {{"machine", "dgx_a100_40gb"}}},
+      {"model", {{"name", "resnet50"}, {"batch_per_gpu", 64}, {"precision", "fp32"}}},
+      {"training", {{"strategy", "ddp"}}},
+      {"compute", {{"anchor", {{"set", ordered_json::object()}, {"iteration_time", "1 us"}}}}}};
   const std::string file = folder.write(
-      "cases.json", measurements("heldout", {impossible, measured_case("possible", 0.03)}).dump());
+      "cases.json",
+      measurements("heldout", {impossible, unreachable, measured_case("possible", 0.03)}).dump());
   const Validation found = validate_files({file});
   REQUIRE(found.cases.size() == 1);
   CHECK(found.cases.front().group == "possible");
-  REQUIRE(found.notes.size() == 1);
+  REQUIRE(found.notes.size() == 2);
   CHECK(found.notes.front().starts_with("impossible case is not asked: "));
   CHECK(found.notes.front().find("MFU") != std::string::npos);
+  CHECK(found.notes.back().starts_with("unreachable case is not asked: "));
+  CHECK(found.notes.back().find("/compute/anchor/iteration_time") != std::string::npos);
 }
 
 TEST_CASE("Errors are signed, and a group's figures are those of its cases") {
@@ -189,8 +199,7 @@ ordered_json measured_block(int layers) {
 TEST_CASE("A measured block is compared with what one block more takes, without the optimizer") {
   const MeasurementFolder folder;
   const auto predicted = [&](int layers) {
-    const std::string file =
-        folder.write("m.json", measurements("heldout", {measured_block(layers)}).dump());
+    const std::string file = folder.write("m.json", measurements("heldout", {measured_block(layers)}).dump());
     const Validation validation = validate_files({file});
     REQUIRE(validation.cases.size() == 1);
     CHECK(validation.cases[0].is_block);
@@ -201,8 +210,7 @@ TEST_CASE("A measured block is compared with what one block more takes, without 
   };
   CHECK(predicted(4) > 0);
   CHECK(predicted(4) == doctest::Approx(predicted(3)).epsilon(0.001));
-  const std::string alone =
-      folder.write("alone.json", measurements("heldout", {measured_block(1)}).dump());
+  const std::string alone = folder.write("alone.json", measurements("heldout", {measured_block(1)}).dump());
   CHECK_THROWS_WITH_AS(validate_files({alone}), doctest::Contains("2 or more"), ConfigError);
 }
 
