@@ -20,11 +20,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Scenario one_gpu(const std::string& model, const char* kernels, const char* precision = "amp_bf16") {
+Scenario one_gpu(const std::string& model, const char* kernels, const char* precision = "amp_bf16",
+                 bool is_autocast = false) {
   Json given{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
              {"model", {{"name", model}, {"batch_per_gpu", 2}, {"precision", precision}}},
              {"training", {{"strategy", "single"}, {"optimizer", "adamw"}}},
-             {"compute", {{"kernels", kernels}}}};
+             {"compute", {{"kernels", kernels}, {"autocast", is_autocast}}}};
   return scenario_from(given);
 }
 
@@ -45,6 +46,19 @@ TEST_CASE(
       CHECK(eager > compiled);
       CHECK(compiled >= step_of(one_gpu(model, "fused", precision)));
     }
+}
+
+TEST_CASE("Autocast never makes an eager step shorter, and nothing else another, for any model") {
+  const ProfileStore store;
+  for (const std::string& model : store.names(ProfileKind::model)) {
+    INFO(model);
+    const auto step = [&](const char* kernels, const char* precision, bool is_autocast) {
+      return step_of(one_gpu(model, kernels, precision, is_autocast));
+    };
+    CHECK(step("eager", "amp_bf16", true) >= step("eager", "amp_bf16", false));
+    CHECK(step("eager", "bf16", true) == step("eager", "bf16", false));
+    CHECK(step("compiled", "amp_bf16", true) == step("compiled", "amp_bf16", false));
+  }
 }
 
 TEST_CASE("The account of a step's kernels adds up to the modelled step, to the picosecond") {
