@@ -416,7 +416,8 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
           .width = attention.width};
 }
 
-// Scale, mask and softmax (and dropout), each a kernel of its own.
+// Scale, mask and softmax (and dropout), each a kernel of its own. PyTorch multiplies the gradient by the weights in a
+// kernel before softmax's backward, which reads both again (aten/src/ATen/native/cuda/SoftMax.cu).
 Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
   const std::int64_t square = scores.activation.elements;
   const Tokens weights = tokens(scores.count, scores.width);
@@ -429,13 +430,12 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .autocast_bytes = half * square,
                       .softmax_elements = square,
                       .pointwise_elements = square,
-                      .eager_forward_elements = square,
-                      .eager_backward_elements = square,
+                      .eager_backward_elements = 3 * square,
                       .composition = masked_softmax_of_primitives(square),
-                      .autocast_forward = {.bytes = (bytes_of_cast + wider * (2 + 1)) * square, .casts = 1},
-                      .autocast_backward = {.bytes = (bytes_of_cast + wider * (3 + 1)) * square, .casts = 1},
+                      .autocast_forward = {.bytes = (bytes_of_cast + wider * 2) * square, .casts = 1},
+                      .autocast_backward = {.bytes = (bytes_of_cast + wider * (3 + 3)) * square, .casts = 1},
                       .forward_kernels = 3,
-                      .backward_kernels = 3},
+                      .backward_kernels = 4},
                      {scores.activation});
   if (!attention.has_dropout)
     return weights;

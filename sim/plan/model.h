@@ -118,7 +118,8 @@ struct Layer {
   // Of its output, where each element depends on its own place alone: a compiler writes such a layer into the
   // kernel before it. 0: it is none.
   std::int64_t pointwise_elements = 0;
-  // What an eager framework's kernels pass over once more: norms and softmax read their rows again.
+  // What an eager framework's kernels pass over once more: norms read their rows again, softmax has a
+  // kernel more on its way back.
   std::int64_t eager_forward_elements = 0;
   std::int64_t eager_backward_elements = 0;
 

@@ -6,7 +6,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t wide_softmax_forward = 2 + 2;
-constexpr std::int64_t wide_softmax_backward = 3 + 4;
+constexpr std::int64_t wide_softmax_backward = 3 + 3 + 4;
 
 // Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
 std::int64_t without_pointwise(std::int64_t elements, const Layer& layer) {

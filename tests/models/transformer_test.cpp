@@ -43,6 +43,20 @@ TEST_CASE("GPT-2's style norms queries and keys where it is asked to") {
   CHECK_THROWS_AS(model_from(text), ConfigError);
 }
 
+// Scale and mask read and write each way; softmax does forward, and backward reads two and writes one. An eager kernel
+// before that multiplies the gradient by the weights: reads two and writes one as well.
+TEST_CASE("eager softmax is passed over once forward and twice backward") {
+  std::string text(plain_form);
+  text.replace(text.rfind('}'), 1, R"(, "attention": "unfused"})");
+  const Model model = model_from(text);
+  const Layer& softmax = layer_named(model, "transformer.h.1.attention.softmax");
+  constexpr std::int64_t scores = 8 * 32 * 32;
+  CHECK(softmax.forward_elements == (2 + 2 + 2) * scores);
+  CHECK(softmax.eager_forward_elements == 0);
+  CHECK(softmax.backward_elements == (2 + 2 + 3) * scores);
+  CHECK(softmax.eager_backward_elements == 3 * scores);
+}
+
 TEST_CASE("GPT-2's GELU is a formula where its file says so, and gates have none") {
   CHECK(layer_named(shipped_model("gpt2"), "transformer.h.3.activation").composition->by ==
         ComposedBy::operators);

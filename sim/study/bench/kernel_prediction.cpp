@@ -46,7 +46,7 @@ constexpr std::array costs{MemoryBoundCost{"copy", 2, 2, 1, 1},
                            MemoryBoundCost{"activation_fn", 2, 3, 1, 1},
                            MemoryBoundCost{"masked_fill", 2, 2, 1, 1},
                            MemoryBoundCost{"where", 2, 2, 1, 1},
-                           MemoryBoundCost{"softmax", 2, 3, 1, 1},
+                           MemoryBoundCost{"softmax", 2, 3, 1, 2},
                            MemoryBoundCost{"causal_softmax", 2, 3, 1, 1},
                            MemoryBoundCost{"cross_entropy", 2, 2, 2, 2},
                            MemoryBoundCost{"dropout", 2, 2, 1, 1},
@@ -113,12 +113,15 @@ std::optional<KernelWork> work_of_shape(const KernelCase& kernel, const Attentio
                     .launches = is_back ? 3 : 1};
 }
 
-// As models/ count them.
-std::int64_t eager_passes(std::string_view op, bool is_back) {
+// As models/ count them. PyTorch before 2.1 reads a softmax's rows again where they are too long for a warp.
+std::int64_t eager_passes(const MemoryBoundShape& shape, bool is_back) {
+  const std::string_view op = shape.op;
   const bool is_norm = op.starts_with("ln") || op.ends_with("norm") || op == "layernorm";
   if (is_norm && op != "batch_norm")
     return is_back ? 3 : 1;
-  return op.ends_with("softmax") ? 1 : 0;
+  if (!op.ends_with("softmax"))
+    return 0;
+  return is_back ? 3 : (shape.width > 1'024 ? 1 : 0);
 }
 
 std::optional<KernelWork> work_of_shape(const KernelCase& kernel, const MemoryBoundShape& shape) {
@@ -127,7 +130,7 @@ std::optional<KernelWork> work_of_shape(const KernelCase& kernel, const MemoryBo
   const bool is_back = goes_back(kernel.direction);
   std::int64_t passes = found == costs.end() ? 0 : (is_back ? found->backward_passes : found->forward_passes);
   if (passes > 0 && !shape.is_fused)
-    passes += eager_passes(shape.op, is_back);
+    passes += eager_passes(shape, is_back);
   if (passes == 0)
     return std::nullopt;
   return KernelWork{.work_class = WorkClass::vector,
