@@ -67,7 +67,7 @@ class ModelSlicer {
   }
 
  private:
-  SlicedLayer& push(Layer layer) { return layers_.emplace_back(std::move(layer)); }
+  SlicedLayer& push(Layer layer) { return layers_.emplace_back(SlicedLayer{std::move(layer)}); }
 
   void add(Layer layer) {
     const bool shares = index_ > 0 && shares_input(layer, whole_.layers[index_ - 1]);
