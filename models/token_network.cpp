@@ -417,7 +417,7 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
 }
 
 // Scale, mask and softmax (and dropout), each a kernel of its own. PyTorch multiplies the gradient by the weights in a
-// kernel before softmax's backward, which reads both again (aten/src/ATen/native/cuda/SoftMax.cu).
+// kernel before softmax's backward, which reads that and the weights (aten/src/ATen/native/cuda/SoftMax.cu).
 Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
   const std::int64_t square = scores.activation.elements;
   const Tokens weights = tokens(scores.count, scores.width);

@@ -30,9 +30,8 @@ def build():
 lockstep = ""
 
 
-def run(*words, **environment):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, **environment}, check=False)
+def run(*words):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300, check=False)
 
 
 def measure(*words):
@@ -61,9 +60,9 @@ class MeasureModel(unittest.TestCase):
         self.assertEqual(answer.returncode, 0, answer.stderr)
         return answer.stdout
 
-    def measured(self, model, *words):
+    def measured(self, model):
         scenario = self.folder / "scenario.json"
-        self.assertEqual(self.answered(measure(model, *FEW, *words, "-o", scenario)), "")
+        self.assertEqual(self.answered(measure(model, *FEW, "-o", scenario)), "")
         return json.loads(scenario.read_text())["model"]["measured"], scenario
 
     def test_examples_are_measured_and_predicted(self):
@@ -100,6 +99,8 @@ class MeasureModel(unittest.TestCase):
         shared = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         ranks = [subprocess.Popen(words, env={**shared, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
                  for rank in range(2)]
+        for rank in ranks:
+            self.addCleanup(rank.kill)
         for rank in ranks:
             _, told = rank.communicate(timeout=300)
             self.assertEqual(rank.returncode, 0, told)

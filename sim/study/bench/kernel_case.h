@@ -23,7 +23,7 @@ struct MemoryBoundShape {
   std::string op;  // as memory_bound_cost knows it, or as the table says
   std::int64_t elements = 1;
   std::int64_t width = 1;  // of what is normalised
-  bool is_fused = false;   // by a library or compiler; an eager norm or softmax reads its rows again
+  bool is_fused = false;   // by a library or compiler; eager norms and softmax take more passes
 };
 
 // A whole training step of one GPU.

@@ -144,6 +144,22 @@ TEST_CASE("an eager norm passes over memory more often than a fused one") {
   CHECK(predicted_s(norm, KernelDirection::backward) == nearly(5 * bytes / bytes_per_s));
 }
 
+// PyTorch's: a product of gradient and weights (3), then softmax's backward (3); rows above 1,024 are read again forward.
+// The harness's own kernel reads its rows again each way.
+TEST_CASE("an eager softmax's backward has a product before it, the harness's has none") {
+  const auto softmax = [](const std::string& op, std::int64_t width) {
+    return MemoryBoundShape{.op = op, .elements = 16384 * 4096, .width = width};
+  };
+  const double bytes = 2.0 * 16384 * 4096;
+  CHECK(predicted_s(softmax("softmax", 1'024)) == nearly(2 * bytes / bytes_per_s));
+  CHECK(predicted_s(softmax("softmax", 4'096)) == nearly((2 + 1) * bytes / bytes_per_s));
+  CHECK(predicted_s(softmax("softmax", 4'096), KernelDirection::backward) ==
+        nearly((3 + 3) * bytes / bytes_per_s));
+  CHECK(predicted_s(softmax("causal_softmax", 1'024)) == nearly((2 + 1) * bytes / bytes_per_s));
+  CHECK(predicted_s(softmax("causal_softmax", 1'024), KernelDirection::backward) ==
+        nearly((3 + 1) * bytes / bytes_per_s));
+}
+
 TEST_CASE("an operator that nobody knows, and a backward that launches nothing, are not predicted") {
   CHECK_FALSE(predict_kernel(round_gpu(), kernel_of(MemoryBoundShape{.op = "view", .elements = 10})));
   CHECK_FALSE(predict_kernel(
