@@ -97,8 +97,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "false: "
      "all is in half precision."},
     {"compute.cross_entropy_loss_fusion",
-     "Whether the loss is a few kernels; false: one operator after another, as in Megatron-LM unless it is "
-     "asked for."},
+     "Whether the loss is a few kernels; false: one operator after another, as PyTorch's, and Megatron-LM's "
+     "unless asked for."},
     {"compute.kernels",
      "How kernels are written: operator by operator (eager), by a compiler (compiled), by hand (fused), or "
      "as formulas of several operators (primitives)."},
@@ -121,8 +121,14 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"compute.single_gpu_iteration",
      "Measured time of a whole optimizer step of one GPU, all micro-batches and no communication; an object "
      "adds what was otherwise then."},
+    {"compute.single_gpu_iteration.attention_backend",
+     "compute.attention_backend when it was measured; left out: the scenario's."},
+    {"compute.single_gpu_iteration.autocast",
+     "compute.autocast when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.batch_per_gpu",
      "model.batch_per_gpu when it was measured; left out: the scenario's."},
+    {"compute.single_gpu_iteration.cross_entropy_loss_fusion",
+     "compute.cross_entropy_loss_fusion when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.gpu",
      "The GPU that it was measured on: a name, a file or an object; left out: the scenario's."},
     {"compute.single_gpu_iteration.gradient_accumulation",
@@ -133,6 +139,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "compute.memory_format when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.model",
      "model when it was measured: a name or an object; left out: the scenario's."},
+    {"compute.single_gpu_iteration.modules",
+     "compute.modules when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.operator_time",
      "cluster.machine.host.operator_time of the host beside it; left out: the scenario's."},
     {"compute.single_gpu_iteration.optimizer",
@@ -392,7 +400,11 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"training.expert_imbalance",
      "Tokens of the busiest rank by an even share, where experts are dealt among ranks."},
     {"training.expert_parallel",
-     "Among how many copies of the model experts are dealt; divides data_parallel."},
+     "Among how many ranks of a stage experts are dealt: outward over the tensor group's that share none, "
+     "the context "
+     "group and copies of the model."},
+    {"training.expert_tensor_parallel",
+     "How many ranks of a tensor group share each expert; left out: all of them. Divides tensor_parallel."},
     {"training.find_unused_parameters",
      "DistributedDataParallel's option: keeps the buckets of construction and sums a bitmap of what was "
      "used."},

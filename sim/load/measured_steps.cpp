@@ -227,6 +227,10 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
       {"kernels", name_of(scenario.compute.kernels, kernel_style_spellings)},
       {"optimizer_kernels", name_of(scenario.compute.optimizer_kernels, optimizer_kernels_spellings)},
       {"memory_format", name_of(scenario.compute.memory_format, memory_format_spellings)},
+      {"modules", name_of(scenario.compute.modules, module_style_spellings)},
+      {"attention_backend", name_of(scenario.compute.attention_backend, attention_backend_spellings)},
+      {"autocast", scenario.compute.autocast},
+      {"cross_entropy_loss_fusion", scenario.compute.cross_entropy_loss_fusion},
       {"gradient_accumulation", scenario.training.gradient_accumulation}};
   if (use.model.tokens_per_sample > 0)
     conditions["sequence_length"] = use.model.tokens_per_sample;
@@ -256,7 +260,7 @@ std::string described(const std::string& key, const ordered_json& value) {
     return fmt::format("sequence length {}", value.dump());
   if (key == "gradient_accumulation")
     return fmt::format("gradient accumulation {}", value.dump());
-  return fmt::format("{} {}", key, name_in(value));
+  return fmt::format("{} {}", key, value.is_boolean() ? value.dump() : name_in(value));
 }
 
 // "batch 256, precision fp32": what `conditions` has for the keys of `keys`.

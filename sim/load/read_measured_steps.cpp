@@ -48,6 +48,10 @@ void check_conditions(const JsonReader& json) {
   spelled_or(json, "kernels", KernelStyle::eager, kernel_style_spellings);
   spelled_or(json, "optimizer_kernels", OptimizerKernels::foreach, optimizer_kernels_spellings);
   spelled_or(json, "memory_format", MemoryFormat::contiguous, memory_format_spellings);
+  spelled_or(json, "modules", ModuleStyle::torch, module_style_spellings);
+  spelled_or(json, "attention_backend", AttentionBackend::flash_attention, attention_backend_spellings);
+  boolean_or(json, "autocast", false);
+  boolean_or(json, "cross_entropy_loss_fusion", true);
   if (const auto time = json.optional("operator_time"))
     read_operator_time(*time);
 }

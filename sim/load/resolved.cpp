@@ -296,6 +296,8 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
   const Layout& layout = scenario.training.layout;
   json["micro_batch"] = scenario.model.batch_per_gpu;
   json["expert_parallel"] = layout.degrees.expert;
+  if (layout.degrees.expert_tensor > 0)
+    json["expert_tensor_parallel"] = layout.degrees.expert_tensor;
   json["placement"] = text_of(layout.placement);
   json["sequence_parallel"] = layout.degrees.sequence_parallel;
   json["tensor_parallel_overlap"] = name_of(layout.degrees.tensor_overlap, tensor_overlap_spellings);

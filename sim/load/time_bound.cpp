@@ -254,7 +254,7 @@ class IterationBound {
     const bool has_layers = part.layers > 0;
     const double tensors = has_layers ? part.parameters : as_count(model().parameters.size());
     const double elements = has_layers ? part.elements : element_count(model());
-    const double kinds = layout_.degrees.expert > 1 ? 2 : 1;  // experts are reduced apart
+    const double kinds = deals_experts(layout_) ? 2 : 1;  // experts are reduced apart
     const double ranks = as_double(scenario_.cluster.ranks());
     const TrafficBound traffic = strategy_named(training.strategy)
                                      .sends.at_most({.training = training,

@@ -56,7 +56,7 @@ MemoryUse standing_memory_of(const Scenario& scenario, const Simulation& simulat
     return standing_memory_of(scenario, simulation, job, ranks);
   MemoryUse use = standing_memory_of(scenario, simulation, job.kinds->dense.front(), ranks);
   const MemoryUse experts = standing_memory_of(scenario, simulation, job.kinds->experts.front(),
-                                               ranks / scenario.training.layout.degrees.expert);
+                                               copies_of_expert(scenario.training.layout));
   use.parameters += experts.parameters;
   use.gradients += experts.gradients;
   use.optimizer_states += experts.optimizer_states;

@@ -361,7 +361,7 @@ Job job_of_kind(const Job& whole, const ParallelModel& slice, const ParameterKin
 // Null: every rank that holds a dense parameter holds all experts too.
 std::shared_ptr<const ParameterKinds> parameter_kinds(const Job& whole, const ParallelModel& slice,
                                                       const Scenario& scenario) {
-  if (scenario.training.layout.degrees.expert == 1)
+  if (!deals_experts(scenario.training.layout))
     return nullptr;
   auto kinds = std::make_shared<ParameterKinds>();
   std::array<std::uint32_t, 2> counts{};

@@ -49,6 +49,7 @@ LayerKernels::LayerKernels(const Scenario& scenario)
       adds_as_it_multiplies_(scenario.compute.kernels == KernelStyle::fused),
       casts_weights_(is_mixed(precision_)),
       fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
+      loss_(scenario.compute.modules == ModuleStyle::torch ? torch_loss : megatron_loss),
       is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
       has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, precision_)),
       groups_experts_(scenario.compute.moe_grouped_gemm) {}
@@ -59,7 +60,7 @@ std::int64_t LayerKernels::modules(const Layer& layer) const {
 
 KernelWork LayerKernels::forward(const Layer& layer, bool reads_same_input) const {
   if (layer.is_loss && !fuses_loss_)
-    return loss_by(loss_forward, layer);
+    return loss_by(loss_.forward, layer);
   const MemoryPasses own = operators_.forward(layer);
   KernelWork work{.work_class = work_class(layer.kind),
                   .flops = layer.forward_flops * batch_,
@@ -75,7 +76,7 @@ KernelWork LayerKernels::forward(const Layer& layer, bool reads_same_input) cons
 
 KernelWork LayerKernels::backward(const Layer& layer) const {
   if (layer.is_loss && !fuses_loss_)
-    return loss_by(loss_backward, layer);
+    return loss_by(loss_.backward, layer);
   const MemoryPasses own = operators_.backward(layer);
   const std::int64_t weights = layer.weight_elements + layer.gradient_elements;
   KernelWork work{.work_class = work_class(layer.kind),

@@ -59,6 +59,7 @@ class LayerKernels {
   bool adds_as_it_multiplies_;
   bool casts_weights_;
   bool fuses_loss_;
+  LossByOperators loss_;
   bool is_channels_last_;
   bool has_tensor_cores_;
   bool groups_experts_;

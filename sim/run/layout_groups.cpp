@@ -1,5 +1,6 @@
 #include "sim/run/layout_groups.h"
 
+#include <array>
 #include <string>
 
 #include "sim/training/strategy.h"
@@ -17,54 +18,115 @@ MeshGroups of_strategy(const Scenario& scenario, std::int64_t ranks) {
   return strategy.groups == nullptr ? MeshGroups{} : strategy.groups(scenario.training, narrow(ranks));
 }
 
+// Of the ranks along a part of a dimension: they share each expert, have others, or hold the same; none where experts
+// have nothing to do with it.
+enum class ExpertRole : std::uint8_t { none, shared, dealt, copied };
+
+constexpr std::array<const char*, 4> role_names{"", " of sharers", " of experts", " of copies"};
+
+// A dimension, or a part of it.
+struct MeshPart {
+  LayoutAxis axis;
+  ExpertRole role;
+  AxisSize size;
+};
+
+// A sequence that is cut is one sample of several ranks: all of them have gradients of the same parameters.
+bool is_copied(const MeshPart& part) {
+  return part.axis != LayoutAxis::tensor && part.axis != LayoutAxis::pipeline;
+}
+
+auto is_on(LayoutAxis axis) {
+  return [axis](const MeshPart& part) { return part.axis == axis; };
+}
+
+auto has(ExpertRole role) {
+  return [role](const MeshPart& part) { return part.role == role; };
+}
+
 class LayoutMesh {
  public:
   explicit LayoutMesh(const Scenario& scenario)
       : layout_(scenario.training.layout),
+        spread_(expert_spread(layout_).value_or(ExpertSpread{})),
         of_strategy_(of_strategy(scenario, scenario.synchronised_ranks())) {
     for (const LayoutAxis axis : layout_.placement) add(axis);
   }
 
-  Mesh mesh() const { return Mesh(axes_); }
+  Mesh mesh() const {
+    std::vector<AxisSize> axes;
+    for (const MeshPart& part : parts_) axes.push_back(part.size);
+    return Mesh(axes);
+  }
 
   std::vector<GroupAxes> sets() const {
-    std::vector<GroupAxes> sets{{std::string(data_group), along_data()}};
+    std::vector<GroupAxes> sets{{std::string(data_group), along(is_copied)}};
     sets.insert(sets.end(), of_strategy_.sets.begin(), of_strategy_.sets.end());
     const ParallelDegrees& degrees = layout_.degrees;
-    const auto add = [&](std::int64_t degree, std::string_view name, std::vector<std::string> along) {
-      if (degree > 1)
-        sets.push_back({std::string(name), std::move(along)});
+    const auto add = [&](bool is_wanted, std::string_view name, const auto& is_along) {
+      if (is_wanted)
+        sets.push_back({std::string(name), along(is_along)});
     };
-    add(degrees.tensor, name_of(ParallelAxis::tensor), {"tensor"});
-    add(degrees.context, name_of(ParallelAxis::context), {"context"});
-    add(degrees.expert, name_of(ParallelAxis::expert), {"expert"});
-    add(degrees.expert, expert_data_group, {"context", "data"});
-    add(layout_.pipeline, pipeline_group, {"pipeline"});
+    const std::int64_t sharers = sharers_of_expert(degrees);
+    add(degrees.tensor > 1, name_of(ParallelAxis::tensor), is_on(LayoutAxis::tensor));
+    add(degrees.context > 1, name_of(ParallelAxis::context), is_on(LayoutAxis::context));
+    add(degrees.expert > 1, name_of(ParallelAxis::expert), has(ExpertRole::dealt));
+    add(sharers > 1 && sharers < degrees.tensor, name_of(ParallelAxis::expert_tensor),
+        has(ExpertRole::shared));
+    add(deals_experts(layout_), expert_data_group, has(ExpertRole::copied));
+    add(layout_.pipeline > 1, pipeline_group, is_on(LayoutAxis::pipeline));
     return sets;
   }
 
  private:
-  // A strategy that cuts its ranks up has axes of its own in the place of `data`.
+  // From the inside out.
   void add(LayoutAxis axis) {
-    if (axis == LayoutAxis::data && !of_strategy_.sets.empty())
-      for (const MeshAxis& own : of_strategy_.mesh.axes()) axes_.push_back({own.name, own.size});
-    else
-      axes_.push_back({std::string(name_of(axis)), narrow(size_of(layout_, axis))});
+    const ParallelDegrees& degrees = layout_.degrees;
+    const std::int64_t sharers = sharers_of_expert(degrees);
+    switch (axis) {
+      case LayoutAxis::tensor:
+        add(axis, ExpertRole::shared, sharers);
+        add(axis, ExpertRole::dealt, spread_.tensor);
+        return add(axis, ExpertRole::copied, degrees.tensor / sharers / spread_.tensor);
+      case LayoutAxis::context:
+        add(axis, ExpertRole::dealt, spread_.context);
+        return add(axis, ExpertRole::copied, degrees.context / spread_.context);
+      case LayoutAxis::expert:
+        return add(axis, ExpertRole::dealt, spread_.data);
+      case LayoutAxis::data:
+        return add_data();
+      case LayoutAxis::pipeline:
+        break;
+    }
+    add(axis, ExpertRole::none, layout_.pipeline);
   }
 
-  // A sequence that is cut is one sample of several ranks: all of them have gradients of the same parameters.
-  std::vector<std::string> along_data() const {
-    std::vector<std::string> along{"context", "expert"};
+  void add(LayoutAxis axis, ExpertRole role, std::int64_t size) {
+    const std::string name = std::string(name_of(axis)) + role_names[static_cast<std::size_t>(role)];
+    parts_.push_back({axis, role, {name, narrow(size)}});
+  }
+
+  // A strategy that cuts its ranks up has axes of its own in the place of `data`.
+  void add_data() {
     if (of_strategy_.sets.empty())
-      along.push_back("data");
-    for (const MeshAxis& own : of_strategy_.sets.empty() ? std::vector<MeshAxis>{} : of_strategy_.mesh.axes())
-      along.push_back(own.name);
-    return along;
+      return add(LayoutAxis::data, ExpertRole::copied, size_of(layout_, LayoutAxis::data));
+    for (const MeshAxis& own : of_strategy_.mesh.axes())
+      parts_.push_back({LayoutAxis::data, ExpertRole::copied, {own.name, own.size}});
+  }
+
+  template <class IsAlong>
+  std::vector<std::string> along(const IsAlong& is_along) const {
+    std::vector<std::string> names;
+    for (const MeshPart& part : parts_)
+      if (is_along(part))
+        names.push_back(part.size.name);
+    return names;
   }
 
   const Layout& layout_;
+  ExpertSpread spread_;
   MeshGroups of_strategy_;
-  std::vector<AxisSize> axes_;
+  std::vector<MeshPart> parts_;
 };
 
 }  // namespace

@@ -132,7 +132,7 @@ class StandingBytes {
   StandingBytes(const Scenario& scenario, const Job& job)
       : job_(job),
         dense_(memory_shares(job, scenario.synchronised_ranks())),
-        experts_(memory_shares(job, scenario.synchronised_ranks() / scenario.training.layout.degrees.expert)),
+        experts_(memory_shares(job, copies_of_expert(scenario.training.layout))),
         state_bytes_(state_bytes(job).count() / std::max<std::int64_t>(element_count(job.gradients), 1)),
         half_copy_bytes_(is_mixed(scenario.model.precision) ? 2 : 0),
         roles_(parallel_model(scenario.model.model, scenario.training.layout.degrees).parameters) {}

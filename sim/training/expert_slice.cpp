@@ -21,19 +21,15 @@ class TokenDispatcher {
   void dispatch(LayerExchanges& exchanges) const {
     exchange_counts(exchanges);
     add(exchanges.before_forward, to_experts("dispatch"));
-    if (degrees_.expert_tensor > 1) {
-      add(exchanges.before_forward, among_sharers("gather of tokens", CollectiveOp::all_gather));
-      add(exchanges.after_backward, among_sharers("token gradients", CollectiveOp::reduce_scatter));
-    }
+    add(exchanges.before_forward, among_sharers("gather of tokens", CollectiveOp::all_gather));
+    add(exchanges.after_backward, among_sharers("token gradients", CollectiveOp::reduce_scatter));
     add(exchanges.after_backward, to_experts("gradients of dispatch"));
   }
 
   void combine(LayerExchanges& exchanges) const {
     add(exchanges.before_backward, to_experts("gradients of combine"));
-    if (degrees_.expert_tensor > 1) {
-      add(exchanges.after_forward, among_sharers("sum of experts", CollectiveOp::reduce_scatter));
-      add(exchanges.before_backward, among_sharers("output gradients", CollectiveOp::all_gather));
-    }
+    add(exchanges.after_forward, among_sharers("sum of experts", CollectiveOp::reduce_scatter));
+    add(exchanges.before_backward, among_sharers("output gradients", CollectiveOp::all_gather));
     add(exchanges.after_forward, to_experts("combine"));
   }
 
@@ -65,7 +61,11 @@ class TokenDispatcher {
         .name = name, .axis = ParallelAxis::expert, .op = CollectiveOp::all_to_all, .elements = elements_};
   }
   Exchange among_sharers(const char* name, CollectiveOp op) const {
-    return {.name = name, .op = op, .elements = elements_ * degrees_.tensor};
+    const bool are_all = degrees_.expert_tensor == degrees_.tensor;
+    return {.name = name,
+            .axis = are_all ? ParallelAxis::tensor : ParallelAxis::expert_tensor,
+            .op = op,
+            .elements = elements_ * degrees_.expert_tensor};
   }
 
   const ParallelDegrees& degrees_;
@@ -76,8 +76,8 @@ class TokenDispatcher {
 }  // namespace
 
 SlicedLayer ExpertSlicer::slice(std::size_t index, Layer layer) {
-  if (degrees_.tensor > 1 && !shares_experts())
-    divide_rows(layer, degrees_.tensor);
+  if (degrees_.tensor > degrees_.expert_tensor)
+    divide_rows(layer, degrees_.tensor / degrees_.expert_tensor);
   if (degrees_.expert > 1)
     scale_rows(layer, degrees_.expert_imbalance);
   take_experts(layer, degrees_.expert);

@@ -2,8 +2,8 @@
 
 // The experts of a mixture that one rank of an expert group has, and the tokens that come to them.
 //
-// Problem:   an expert's rows are tokens of all ranks of the group, and of how many only the router knows; a tensor
-//            group either shares each expert or has its ranks' own.
+// Problem:   an expert's rows are tokens of all ranks of the group, and of how many only the router knows; all of a
+//            tensor group share each expert, or some do, or nobody does.
 // Idea:      a rank keeps its part of the experts and computes as many rows as before, or as the busiest rank does.
 //            An all-to-all before the first layer of a mixture sends tokens to their experts, one after the last
 //            sends them back; who shares an expert gathers what came to any of the sharers, and scatters the sums.
@@ -32,7 +32,6 @@ class ExpertSlicer {
 
  private:
   void slice_product(Layer& layer);
-  bool shares_experts() const { return degrees_.expert_tensor > 1; }
   bool is_first_of_mixture(std::size_t index) const;
   bool is_last_of_mixture(std::size_t index) const;
 

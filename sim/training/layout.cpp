@@ -14,6 +14,32 @@ std::string_view short_name(LayoutAxis axis) {
 
 }  // namespace
 
+std::optional<ExpertSpread> expert_spread(const Layout& layout) {
+  const ParallelDegrees& degrees = layout.degrees;
+  std::int64_t left = degrees.expert;
+  bool is_even = true;
+  const auto dealt_among = [&](std::int64_t ranks) {
+    const std::int64_t dealt = std::min(ranks, left);
+    is_even = is_even && ranks % dealt == 0 && left % dealt == 0;
+    left /= dealt;
+    return dealt;
+  };
+  ExpertSpread spread;
+  spread.tensor = dealt_among(degrees.tensor / sharers_of_expert(degrees));
+  spread.context = dealt_among(degrees.context);
+  spread.data = dealt_among(layout.data);
+  return is_even && left == 1 ? std::optional(spread) : std::nullopt;
+}
+
+std::int64_t copies_of_expert(const Layout& layout) {
+  const ParallelDegrees& degrees = layout.degrees;
+  return degrees.tensor * degrees.context * layout.data / (sharers_of_expert(degrees) * degrees.expert);
+}
+
+bool deals_experts(const Layout& layout) {
+  return layout.degrees.expert > 1 || sharers_of_expert(layout.degrees) < layout.degrees.tensor;
+}
+
 std::string text_of(const std::vector<LayoutAxis>& placement) {
   std::string text;
   for (const LayoutAxis axis : placement) {
@@ -43,9 +69,11 @@ std::string_view name_of(ParallelAxis axis) {
     case ParallelAxis::context:
       return "context";
     case ParallelAxis::expert:
+      return "expert";
+    case ParallelAxis::expert_tensor:
       break;
   }
-  return "expert";
+  return "expert tensor";
 }
 
 std::string_view name_of(LayoutAxis axis) {
@@ -71,9 +99,9 @@ std::int64_t size_of(const Layout& layout, LayoutAxis axis) {
     case LayoutAxis::context:
       return layout.degrees.context;
     case LayoutAxis::expert:
-      return layout.degrees.expert;
+      return expert_spread(layout).value_or(ExpertSpread{}).data;
     case LayoutAxis::data:
-      return layout.data / layout.degrees.expert;
+      return layout.data / size_of(layout, LayoutAxis::expert);
     case LayoutAxis::pipeline:
       break;
   }

@@ -24,8 +24,7 @@ bool shares_input(const Layer& layer, const Layer& before) {
 }
 
 ParallelDegrees in_effect(ParallelDegrees degrees) {
-  if (degrees.expert_tensor == 0)
-    degrees.expert_tensor = degrees.tensor;
+  degrees.expert_tensor = sharers_of_expert(degrees);
   degrees.sequence_parallel = degrees.sequence_parallel && degrees.tensor > 1;
   return degrees;
 }
@@ -239,6 +238,10 @@ bool are_all_one(const ParallelDegrees& degrees) {
 
 }  // namespace
 
+std::int64_t sharers_of_expert(const ParallelDegrees& degrees) {
+  return degrees.expert_tensor == 0 ? degrees.tensor : degrees.expert_tensor;
+}
+
 std::int64_t degree_of(const ParallelDegrees& degrees, ParallelAxis axis) {
   switch (axis) {
     case ParallelAxis::tensor:
@@ -246,9 +249,11 @@ std::int64_t degree_of(const ParallelDegrees& degrees, ParallelAxis axis) {
     case ParallelAxis::context:
       return degrees.context;
     case ParallelAxis::expert:
+      return degrees.expert;
+    case ParallelAxis::expert_tensor:
       break;
   }
-  return degrees.expert;
+  return sharers_of_expert(degrees);
 }
 
 ParallelModel parallel_model(const Model& model, const ParallelDegrees& degrees) {

@@ -34,13 +34,13 @@ enum class ContextKind : std::uint8_t { ring, all_gather, ulysses, rotate_all_ga
 // (Megatron). pieces: with sequence parallelism these, and what a product reads or writes piece by piece
 // beside itself (user buffers of Transformer Engine, asynchronous tensor parallelism of PyTorch).
 enum class TensorOverlap : std::uint8_t { none, backward, pieces };
-enum class ParallelAxis : std::uint8_t { tensor, context, expert };
+enum class ParallelAxis : std::uint8_t { tensor, context, expert, expert_tensor };
 
 struct ParallelDegrees {
   std::int64_t tensor = 1;
   std::int64_t context = 1;
   std::int64_t expert = 1;
-  std::int64_t expert_tensor = 0;  // ranks that share each expert: as `tensor` (0), or 1
+  std::int64_t expert_tensor = 0;  // of a tensor group, ranks that share each expert; 0: all
   bool sequence_parallel = false;
   bool keeps_gathered_inputs = false;  // of columns, for their backward; Megatron gathers them again
   TensorOverlap tensor_overlap = TensorOverlap::backward;
@@ -50,6 +50,9 @@ struct ParallelDegrees {
   std::int64_t vocabulary_multiple = 128;  // of each rank's words; used where tensor > 1
   Ratio expert_imbalance = Ratio::one();   // the busiest rank's tokens by an even share
 };
+
+// Ranks that share each expert, whether that is stated or not.
+std::int64_t sharers_of_expert(const ParallelDegrees& degrees);
 
 // Ranks along an axis.
 std::int64_t degree_of(const ParallelDegrees& degrees, ParallelAxis axis);

@@ -40,7 +40,7 @@ class ProblemFinder {
       check_sequence();
     if (degrees_.context > 1)
       check_context();
-    if (degrees_.expert > 1)
+    if (degrees_.expert > 1 || degrees_.expert_tensor > 0)
       check_experts();
     return std::move(problems_);
   }
@@ -49,7 +49,8 @@ class ProblemFinder {
   void add(std::string_view problem) { problems_.emplace_back(problem); }
 
   bool has_mixture() const { return sizes_.mixture.experts > 0; }
-  bool shares_experts() const { return degrees_.expert_tensor != 1; }
+  // All of a tensor group share each expert, unless it is stated how many do.
+  bool shares_experts() const { return degrees_.expert_tensor == 0; }
 
   std::int64_t dense_width() const {
     return has_mixture() && sizes_.mixture.dense_layers == 0 ? 0 : sizes_.ffn;
@@ -170,6 +171,12 @@ class ProblemFinder {
     const std::int64_t experts = sizes_.mixture.experts;
     if (!has_mixture())
       return add(fmt::format("{} has no experts to divide", model_.name));
+    if (!shares_experts() && sizes_.mixture.ffn % degrees_.expert_tensor != 0)
+      add(fmt::format(
+          "expert_tensor_parallel {} does not divide an expert's width ({}); nearest that does: {}",
+          degrees_.expert_tensor, sizes_.mixture.ffn,
+          nearest(degrees_.expert_tensor, sizes_.mixture.ffn,
+                  [&](std::int64_t degree) { return sizes_.mixture.ffn % degree == 0; })));
     if (experts % degrees_.expert != 0)
       add(fmt::format("expert_parallel {} does not divide the {} experts; nearest that does: {}",
                       degrees_.expert, experts, nearest(degrees_.expert, experts, [&](std::int64_t degree) {

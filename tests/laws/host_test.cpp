@@ -261,25 +261,38 @@ TEST_CASE(
   CHECK(issued_of(core, Category::backward) > issued_of(megatron, Category::backward));
 }
 
+// Bytes of a logit. Megatron-LM: read for the largest and for the sum; read and written by the difference, the power and
+// the quotient. PyTorch: read and written; filled with zeros, read twice and written.
+struct LossOf {
+  const char* modules;
+  std::int64_t forward;
+  std::int64_t backward;
+};
+
+void check_loss(const LossOf& expected, const std::string& precision) {
+  Json given = pipeline_of(1, 1);
+  given["model"]["precision"] = precision;
+  given["compute"]["modules"] = expected.modules;
+  given["model"]["vocabulary"] = 50'304;
+  const auto time_with = [&](bool is_fused) {
+    given["compute"]["cross_entropy_loss_fusion"] = is_fused;
+    const LoadedScenario scenario = scenario_from(given);
+    return single_gpu_time(with_host(scenario, Duration::zero(), Duration::zero()));
+  };
+  const Duration fused = time_with(true);
+  CHECK(time_with(false) > fused);
+  const std::int64_t cast = precision == "fp32" ? 0 : 2 + 4;
+  const std::vector<LayerWork> layers = describe_job(scenario_from(given)).layers;
+  CHECK(layers.back().is_loss);
+  CHECK(layers.back().forward.bytes == 128 * 50'304 * (expected.forward + cast));
+  CHECK(layers.back().backward.bytes == 128 * 50'304 * (expected.backward + cast));
+}
+
 TEST_CASE(
     "A loss of one operator after another is never faster than a fused one, and moves each logit in fp32") {
   for (const char* precision : {"fp32", "bf16"}) {
-    Json given = pipeline_of(1, 1);
-    given["model"]["precision"] = precision;
-    given["model"]["vocabulary"] = 50'304;
-    const auto time_with = [&](bool is_fused) {
-      given["compute"]["cross_entropy_loss_fusion"] = is_fused;
-      const LoadedScenario scenario = scenario_from(given);
-      return single_gpu_time(with_host(scenario, Duration::zero(), Duration::zero()));
-    };
-    const Duration fused = time_with(true);
-    CHECK(time_with(false) > fused);
-    // Read for the largest and for the sum; read and written by the difference, the power and the quotient.
-    const std::int64_t cast = std::string(precision) == "fp32" ? 0 : 2 + 4;
-    const std::vector<LayerWork> layers = describe_job(scenario_from(given)).layers;
-    CHECK(layers.back().is_loss);
-    CHECK(layers.back().forward.bytes == 128 * 50'304 * (cast + 2 * 4 + 3 * 8));
-    CHECK(layers.back().backward.bytes == 128 * 50'304 * (8 + cast));
+    check_loss({.modules = "megatron", .forward = 2 * 4 + 3 * 8, .backward = 8}, precision);
+    check_loss({.modules = "torch", .forward = 8, .backward = 4 + 12}, precision);
   }
 }
 

@@ -221,16 +221,83 @@ std::vector<Json> layouts() {
   return all;
 }
 
+std::vector<Json> layouts_of_mixtures() {
+  std::vector<Json> all;
+  const auto add = [&](std::int64_t tensor, std::int64_t context, std::int64_t expert, Json more) {
+    Json training{
+        {"strategy", "ddp"},         {"tensor_parallel", tensor},       {"context_parallel", context},
+        {"expert_parallel", expert}, {"sequence_parallel", tensor > 1}, {"micro_batch", 1},
+        {"gradient_accumulation", 2}};
+    training.update(more);
+    all.push_back(training);
+  };
+  add(1, 1, 4, Json::object());
+  add(1, 2, 4, {{"strategy", "zero1"}, {"framework", "megatron"}});  // over the context group and two copies
+  add(1, 4, 2, Json::object());                                      // over half the context group
+  add(4, 1, 2, {{"expert_tensor_parallel", 2}});
+  add(4, 1, 1, {{"expert_tensor_parallel", 1}});  // of which every rank has all experts
+  add(4, 1, 2, {{"expert_tensor_parallel", 1}, {"strategy", "zero1"}});
+  add(2, 2, 8,
+      {{"expert_tensor_parallel", 1},
+       {"pipeline_parallel", 2},
+       {"strategy", "zero1"},
+       {"framework", "megatron"}});
+  add(2, 1, 8, {{"expert_tensor_parallel", 1}, {"strategy", "fsdp"}});
+  add(4, 1, 4, {{"expert_tensor_parallel", 1}, {"placement", "dp-tp-cp-ep-pp"}});
+  return all;
+}
+
+Json mixture(const std::string& machine, std::int64_t nodes, const Json& training) {
+  Json given = transformer(machine, nodes, training);
+  given["model"].update({{"style", "llama"}, {"experts", 8}, {"experts_per_token", 2}});
+  return given;
+}
+
 TEST_CASE("Folding changes nothing on any mesh") {
-  for (const std::int64_t nodes : {1, 2, 4})
-    for (const Json& training : layouts()) {
-      LoadedScenario scenario = scenario_from(transformer("dgx_a100_80gb", nodes, training));
-      INFO(nodes, " nodes, ", training.dump());
+  for (const std::int64_t nodes : {1, 2, 4}) {
+    std::vector<Json> scenarios;
+    for (const Json& training : layouts()) scenarios.push_back(transformer("dgx_a100_80gb", nodes, training));
+    for (const Json& training : layouts_of_mixtures())
+      if (nodes > 1)
+        scenarios.push_back(mixture("dgx_a100_80gb", nodes, training));
+    for (const Json& given : scenarios) {
+      LoadedScenario scenario = scenario_from(given);
+      INFO(given.dump());
       scenario.simulation.fold = true;
       const Json folded = to_json(summarise(scenario, simulate(scenario)), scenario);
       scenario.simulation.fold = false;
       CHECK(first_difference(folded, to_json(summarise(scenario, simulate(scenario)), scenario)) == "");
     }
+  }
+}
+
+TEST_CASE("Experts that a tensor group shares take as long and as much memory, stated or not") {
+  for (const std::int64_t expert : {1, 4}) {
+    Json training{{"strategy", "zero1"},       {"framework", "megatron"},   {"tensor_parallel", 4},
+                  {"expert_parallel", expert}, {"sequence_parallel", true}, {"micro_batch", 1}};
+    const Report silent = report_of(mixture("dgx_a100_80gb", 2, training));
+    training["expert_tensor_parallel"] = 4;
+    CHECK(first_difference(silent, report_of(mixture("dgx_a100_80gb", 2, training))) == "");
+  }
+}
+
+// As many ranks hold a rank's experts and its optimizer's part of them, whoever shares them with whom: 8 experts over 8
+// ranks, an expert each or two halves.
+TEST_CASE("Standing memory of experts does not tell how a tensor group holds them") {
+  const auto standing = [](std::int64_t expert, std::int64_t sharers) {
+    const Report report = report_of(mixture("dgx_a100_80gb", 2,
+                                            {{"strategy", "ddp"},
+                                             {"tensor_parallel", 2},
+                                             {"expert_parallel", expert},
+                                             {"expert_tensor_parallel", sharers},
+                                             {"sequence_parallel", true},
+                                             {"micro_batch", 1}}));
+    const MemoryUse& peak = report.memory.peak;
+    return peak.parameters + peak.gradients + peak.optimizer_states;
+  };
+  CHECK(standing(8, 1) == standing(4, 2));
+  CHECK(standing(4, 1) == standing(2, 2));
+  CHECK(standing(8, 1) < standing(4, 1));
 }
 
 TEST_CASE("Alike ranks of a layout are simulated once") {
@@ -312,6 +379,21 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
   refused({{"strategy", "dp"}, {"tensor_parallel", 2}, {"micro_batch", 1}}, "valid here");
   refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"placement", "tp-pp"}, {"micro_batch", 1}},
           "tp-cp-ep-dp-pp");
+  const auto mixture_refused = [](Json training, const char* why) {
+    training.update({{"strategy", "ddp"}, {"micro_batch", 1}, {"sequence_parallel", true}});
+    const std::string problem = problem_of(mixture("dgx_a100_80gb", 2, training));
+    INFO(training.dump(), ": ", problem);
+    CHECK(problem.find(why) != std::string::npos);
+  };
+  mixture_refused({{"tensor_parallel", 4}, {"expert_tensor_parallel", 3}},
+                  "found 3, which does not divide tensor_parallel 4; nearest that works: 2");
+  mixture_refused(
+      {{"tensor_parallel", 4}, {"expert_parallel", 8}},
+      "found 8, which does not deal experts evenly among the 16 ranks of tensor 4 (of which 4 share each), "
+      "context 1 and data 4, in this order; nearest that works: 4");
+  mixture_refused({{"expert_tensor_parallel", 2}}, "found 2, which does not divide tensor_parallel 1");
+  refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"expert_tensor_parallel", 1}, {"micro_batch", 1}},
+          "has no experts to divide");
   Json uneven = transformer("dgx_a100_80gb", 3,
                             {{"tensor_parallel", 4},
                              {"pipeline_parallel", 3},

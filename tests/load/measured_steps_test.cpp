@@ -100,8 +100,9 @@ TEST_CASE("a transfer there and back is the identity") {
     for (const char* key : {"optimizer", "recompute", "gradient_accumulation"})
       if (step.contains(key))
         back[key] = there.given["training"][key];
-    if (step.contains("kernels"))
-      back["kernels"] = name_of(there.compute.kernels, kernel_style_spellings);
+    for (const char* key : {"kernels", "modules", "autocast", "cross_entropy_loss_fusion"})
+      if (step.contains(key))
+        back[key] = there.resolved["compute"][key];
     if (step.contains("optimizer_kernels"))
       back["optimizer_kernels"] = name_of(there.compute.optimizer_kernels, optimizer_kernels_spellings);
     if (step.contains("memory_format"))

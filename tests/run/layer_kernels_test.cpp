@@ -60,6 +60,50 @@ TEST_CASE("experts one after another move and compute what one product does, in 
   CHECK(by_module.forward(attention, false) == at_once.forward(attention, false));
 }
 
+// Of 2 x 32 tokens and 1,000 words. PyTorch reads and writes each logit, and on the way back fills zeros, reads those and
+// the logarithms and writes; autocast's bfloat16 is cast there and back (2 + 4 bytes). One kernel reads twice and writes
+// as often.
+TEST_CASE("PyTorch's loss is log_softmax and nll_loss, where nobody fuses it") {
+  struct Expected {
+    Json compute;
+    std::string precision;
+    std::int64_t forward;
+    std::int64_t backward;
+    std::int64_t kernels;
+  };
+  const std::vector<Expected> all{
+      {{{"kernels", "eager"}}, "fp32", 8, 16, 3},
+      {{{"kernels", "eager"}}, "amp_bf16", 8 + 6, 16 + 6, 3},
+      {{{"kernels", "eager"}, {"cross_entropy_loss_fusion", true}}, "fp32", 8, 8, 2},
+      {{{"kernels", "compiled"}}, "fp32", 8, 8, 2},
+      {{{"preset", "hf_trainer"}}, "fp32", 8, 16, 3},
+      {{{"preset", "nvidia_mxnet"}}, "fp32", 8, 16, 3},
+      {{{"preset", "paddle"}}, "fp32", 8, 8, 2},
+      {{{"modules", "megatron"}, {"kernels", "fused"}}, "fp32", 32, 8, 7}};
+  for (const Expected& expected : all) {
+    INFO(expected.compute.dump(), ", ", expected.precision);
+    Json given{{"cluster", {{"machine", "dgx_h100"}, {"gpus_per_node", 1}}},
+               {"model",
+                {{"family", "transformer"},
+                 {"style", "gpt2"},
+                 {"layers", 1},
+                 {"hidden", 64},
+                 {"heads", 8},
+                 {"vocabulary", 1000},
+                 {"sequence_length", 32},
+                 {"batch_per_gpu", 2},
+                 {"precision", expected.precision}}},
+               {"training", {{"strategy", "single"}}},
+               {"compute", expected.compute}};
+    const LoadedScenario scenario = scenario_from(given);
+    const Layer& loss = layer_named(scenario.model.model, "loss");
+    const LayerKernels kernels(scenario);
+    CHECK(kernels.forward(loss, false).bytes == 2 * 32 * 1000 * expected.forward);
+    CHECK(kernels.backward(loss).bytes == 2 * 32 * 1000 * expected.backward);
+    CHECK(kernels.backward(loss).launches == expected.kernels);
+  }
+}
+
 // 32 tokens of two sequences visit two of eight experts each: 16 rows an expert.
 TEST_CASE("an expert alone is a product of its own rows") {
   const LoadedScenario scenario = mixture(false);

@@ -566,7 +566,7 @@ TEST_CASE("the busiest rank's experts get and compute as much more as the imbala
 TEST_CASE("experts shared by tensor-parallel ranks gather their tokens, whole ones do not") {
   const Model model = model_from(mixture);
   constexpr std::int64_t copies = 128 * 4 * 256;
-  for (const std::int64_t shared : {0, 1}) {
+  for (const std::int64_t shared : {0, 1, 2}) {
     CAPTURE(shared);
     const ParallelModel rank =
         parallel_model(model, {.tensor = 4, .expert = 4, .expert_tensor = shared, .sequence_parallel = true});
@@ -581,17 +581,22 @@ TEST_CASE("experts shared by tensor-parallel ranks gather their tokens, whole on
     CHECK(at(gate).before_forward[1].op == CollectiveOp::all_to_all);
     CHECK(at(gate).before_forward[1].elements == copies / 4);
     CHECK(at(down).after_forward.back().elements == copies / 4);
-    if (shared == 0) {
+    const std::int64_t sharers = shared == 0 ? 4 : shared;
+    if (sharers > 1) {
       CHECK(at(gate).before_forward.back().op == CollectiveOp::all_gather);
-      CHECK(at(gate).before_forward.back().elements == copies);
+      CHECK(at(gate).before_forward.back().axis ==
+            (sharers == 4 ? ParallelAxis::tensor : ParallelAxis::expert_tensor));
+      CHECK(at(gate).before_forward.back().elements == copies / 4 * sharers);
       CHECK(at(down).after_forward.front().op == CollectiveOp::reduce_scatter);
     }
-    const std::int64_t experts_of_rank = 4 * 3 * 256 * 96 / (shared == 1 ? 1 : 4);
+    const std::int64_t experts_of_rank = 4 * 3 * 256 * 96 / sharers;
     CHECK(layer_named(rank.model, gate).weight_elements * 3 == experts_of_rank);
   }
   CHECK(problems(model, {.tensor = 4, .expert = 4}).front().find("sequence_parallel") != std::string::npos);
   CHECK(problems(model, {.expert = 3}).front() ==
         "expert_parallel 3 does not divide the 16 experts; nearest that does: 2 and 4");
+  CHECK(problems(model, {.tensor = 8, .expert_tensor = 5, .sequence_parallel = true}).front() ==
+        "expert_tensor_parallel 5 does not divide an expert's width (96); nearest that does: 4 and 6");
 }
 
 // Queries and keys are widened from two narrow vectors of 96 and 64, which all ranks hold: backward sums a

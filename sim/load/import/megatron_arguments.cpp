@@ -277,6 +277,9 @@ class MegatronReader {
     const std::int64_t stages = set("pipeline-model-parallel-size", "pipeline_parallel");
     set("context-parallel-size", "context_parallel");
     set("expert-model-parallel-size", "expert_parallel");
+    if (keys_.has("expert-tensor-parallel-size"))
+      draft_.training()["expert_tensor_parallel"] =
+          count("expert-tensor-parallel-size", 1, "training.expert_tensor_parallel");
     if (flag("sequence-parallel", "training.sequence_parallel"))
       draft_.training()["sequence_parallel"] = true;
     read_virtual_stages(stages);

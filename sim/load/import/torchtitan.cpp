@@ -132,6 +132,9 @@ class TorchtitanReader {
     set_degree("pipeline_parallel", pipeline_);
     set_degree("context_parallel", context_);
     set_degree("expert_parallel", expert);
+    if (expert > 1 && tensor_ > 1)  // else nothing but tensor parallelism shares experts
+      draft_.training()["expert_tensor_parallel"] =
+          degree("expert_tensor_parallel_degree", 1, "training.expert_tensor_parallel");
     if (pipeline_ > 1)
       read_schedule();
     if (context_ > 1)

@@ -47,12 +47,16 @@ Default<bool> torch_autocast(const Facts& facts) {
   return Defaults{}.autocast;
 }
 
+const Default<bool> torch_loss_fusion{false, "PyTorch, native/LossNLL.cpp: log_softmax, then nll_loss"};
+const Default<bool> megatron_loss_fusion{false, "Megatron-LM, training/arguments.py: false"};
+
 Defaults pytorch(const Facts& facts) {
   return {.kernels = {KernelStyle::eager, "PyTorch: a kernel for each operator"},
           .optimizer = torch_optimizer(facts),
           .memory_format = {MemoryFormat::contiguous, "torch.contiguous_format: NCHW"},
           .attention = torch_attention(facts),
-          .autocast = torch_autocast(facts)};
+          .autocast = torch_autocast(facts),
+          .loss_fusion = torch_loss_fusion};
 }
 
 // The optimizer stays outside what is compiled. Inductor turns feature maps whatever their type, but not in networks
@@ -81,8 +85,10 @@ Defaults deepspeed(const Facts& facts) {
                           "DeepSpeed, runtime/engine.py, _configure_basic_optimizer: FusedAdam, FusedLamb"};
   defaults.autocast = {false, "DeepSpeed, runtime/engine.py: the model is cast as a whole"};
   // It leaves it to the model to be cut, as Megatron-DeepSpeed's is.
-  if (facts.training.layout.is_cut())
+  if (facts.training.layout.is_cut()) {
     defaults.modules = {ModuleStyle::megatron, "a model that DeepSpeed trains cut is Megatron-DeepSpeed's"};
+    defaults.loss_fusion = megatron_loss_fusion;
+  }
   return defaults;
 }
 
@@ -111,6 +117,7 @@ Defaults megatron(const Facts&) {
           .attention = {AttentionBackend::cudnn_attention,
                         "transformer_engine/pytorch/attention, get_attention_backend"},
           .modules = {ModuleStyle::megatron_core, "Megatron Core's modules"},
+          .loss_fusion = megatron_loss_fusion,
           .moe_grouped_gemm = {false, "Megatron-LM, training/arguments.py: SequentialMLP unless asked for"},
           .moe_fusions = {false, "Megatron-LM, training/arguments.py: off unless asked for"}};
 }
@@ -118,6 +125,7 @@ Defaults megatron(const Facts&) {
 // Mixtures are trained there with what Megatron-LM has to be asked for.
 Defaults nemo(const Facts& facts) {
   Defaults defaults = megatron(facts);
+  defaults.loss_fusion = {true, "NeMo, collections/llm/gpt/model/base.py: cross_entropy_loss_fusion true"};
   defaults.moe_grouped_gemm = {true, "Megatron-Bridge, providers of its mixtures: moe_grouped_gemm true"};
   defaults.moe_fusions = {
       true,
@@ -158,7 +166,8 @@ Defaults tensorflow(const Facts& facts) {
           .optimizer = {OptimizerKernels::per_tensor,
                         "TensorFlow, core/kernels/training_ops.cc: a kernel for each variable's update"},
           .memory_format = tensorflow_format(facts),
-          .attention = {AttentionBackend::flash_attention, "TensorFlow has none of its own: ours"}};
+          .attention = {AttentionBackend::flash_attention, "TensorFlow has none of its own: ours"},
+          .loss_fusion = {false, "TensorFlow, core/kernels/sparse_xent_op.h: expressions one by one"}};
 }
 
 // XLA lays convolutions out itself: since Hopper all of them NHWC.
@@ -185,7 +194,8 @@ Defaults mxnet(const Facts&) {
           .optimizer = {OptimizerKernels::per_tensor,
                         "MXNet, python/mxnet/optimizer: adam_update, sgd_mom_update"},
           .memory_format = {MemoryFormat::contiguous, "MXNet, gluon/nn/conv_layers.py: NCHW"},
-          .attention = {AttentionBackend::flash_attention, "MXNet has none of its own: ours"}};
+          .attention = {AttentionBackend::flash_attention, "MXNet has none of its own: ours"},
+          .loss_fusion = {false, "MXNet, gluon/loss.py: log_softmax, then pick"}};
 }
 
 Defaults nvidia_mxnet(const Facts& facts) {
@@ -278,12 +288,13 @@ Default<OptimizerKernels> usual_optimizer_kernels(KernelStyle kernels, const Com
   return defaults.optimizer;
 }
 
-Default<bool> fuses_loss(std::string_view preset, ModuleStyle modules) {
-  if (preset == "nemo")
-    return {true, "NeMo, collections/llm/gpt/model/base.py: cross_entropy_loss_fusion true"};
-  return {modules == ModuleStyle::torch, modules == ModuleStyle::torch
-                                             ? "the framework's own loss"
-                                             : "Megatron-LM, training/arguments.py: false"};
+Default<bool> usual_loss_fusion(const ComputeDefaults& defaults, ModuleStyle modules, KernelStyle kernels) {
+  const bool is_torch = modules == ModuleStyle::torch;
+  if (is_torch && !runs_operators(kernels))
+    return {true, "a loss that a compiler fuses, or who writes kernels by hand"};
+  if (is_torch == (defaults.modules.value == ModuleStyle::torch))
+    return defaults.loss_fusion;
+  return is_torch ? torch_loss_fusion : megatron_loss_fusion;
 }
 
 }  // namespace lockstep

@@ -32,6 +32,7 @@ struct ComputeDefaults {
   Default<AttentionBackend> attention{AttentionBackend::flash_attention, ""};
   Default<bool> autocast{false, "assumed: all of the model is in half precision (apex O2, FSDP, DeepSpeed)"};
   Default<ModuleStyle> modules{ModuleStyle::torch, "modules without a host's work of their own"};
+  Default<bool> loss_fusion{true, "the framework's own loss"};
   Default<bool> moe_grouped_gemm{true, "assumed: a rank's experts in one product"};
   Default<bool> moe_fusions{true, "assumed: kernels of their own"};
 };
@@ -47,7 +48,7 @@ ComputeDefaults compute_defaults(std::string_view preset, const ComputeFacts& fa
 // Kernels written by hand come with optimizers of one pass, whoever trains; others leave the optimizer alone.
 Default<OptimizerKernels> usual_optimizer_kernels(KernelStyle kernels, const ComputeDefaults& defaults);
 
-// Whether the loss is a kernel or few, not an operator after another.
-Default<bool> fuses_loss(std::string_view preset, ModuleStyle modules);
+// Whether the loss is a kernel or few, not an operator after another; `modules` and `kernels` as they are stated.
+Default<bool> usual_loss_fusion(const ComputeDefaults& defaults, ModuleStyle modules, KernelStyle kernels);
 
 }  // namespace lockstep

@@ -43,11 +43,12 @@ std::int64_t read_degree(const JsonReader& json, std::string_view key, std::int6
   return integer_or(json, key, fallback, {1, million});
 }
 
-constexpr std::array layout_keys{"tensor_parallel",     "pipeline_parallel",       "context_parallel",
-                                 "expert_parallel",     "data_parallel",           "placement",
-                                 "sequence_parallel",   "virtual_stages",          "context_parallel_kind",
-                                 "vocabulary_multiple", "expert_imbalance",        "stage_layers",
-                                 "pipeline_schedule",   "tensor_parallel_overlap", "keeps_gathered_inputs"};
+constexpr std::array layout_keys{"tensor_parallel",       "pipeline_parallel",       "context_parallel",
+                                 "expert_parallel",       "data_parallel",           "placement",
+                                 "sequence_parallel",     "virtual_stages",          "context_parallel_kind",
+                                 "vocabulary_multiple",   "expert_imbalance",        "stage_layers",
+                                 "pipeline_schedule",     "tensor_parallel_overlap", "keeps_gathered_inputs",
+                                 "expert_tensor_parallel"};
 
 // The largest that divides `whole` and is no more than `wanted`.
 std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
@@ -111,14 +112,37 @@ void find_data_degree(const JsonReader& json, const TrainingFacts& facts, Layout
   }
 }
 
-void check_experts(const JsonReader& json, Layout& layout) {
-  if (layout.data % layout.degrees.expert == 0)
+void check_sharers(const JsonReader& json, Layout& layout) {
+  ParallelDegrees& degrees = layout.degrees;
+  if (degrees.expert_tensor == 0 || degrees.tensor % degrees.expert_tensor == 0)
     return;
+  json.required("expert_tensor_parallel")
+      .problem(fmt::format("found {}, which does not divide tensor_parallel {}; nearest that works: {}",
+                           degrees.expert_tensor, degrees.tensor,
+                           nearest_divisor(degrees.tensor, degrees.expert_tensor)));
+  degrees.expert_tensor = 0;
+}
+
+// The most experts' ranks up to those wanted, that are dealt evenly.
+std::int64_t nearest_expert_degree(Layout layout) {
+  while (!expert_spread(layout)) --layout.degrees.expert;
+  return layout.degrees.expert;
+}
+
+// Of a group that shares no experts, ranks with experts of their own come before those with others' experts.
+void check_experts(const JsonReader& json, Layout& layout) {
+  check_sharers(json, layout);
+  if (expert_spread(layout))
+    return;
+  const ParallelDegrees& degrees = layout.degrees;
+  const std::int64_t nearest = nearest_expert_degree(layout);
   json.required("expert_parallel")
-      .problem(fmt::format("found {}, which does not divide data_parallel {}; nearest that works: {}",
-                           layout.degrees.expert, layout.data,
-                           nearest_divisor(layout.data, layout.degrees.expert)));
-  layout.degrees.expert = 1;
+      .problem(fmt::format(
+          "found {}, which does not deal experts evenly among the {} ranks of tensor {} (of which {} "
+          "share each), context {} and data {}, in this order; nearest that works: {}",
+          degrees.expert, degrees.tensor * degrees.context * layout.data, degrees.tensor,
+          sharers_of_expert(degrees), degrees.context, layout.data, nearest));
+  layout.degrees.expert = nearest;
 }
 
 // Of a product of quotients: how far degrees are from those that were asked for.
@@ -148,8 +172,7 @@ class NearestDegrees {
     const std::int64_t ranks = facts.ranks() / wanted.pipeline;
     for (const std::int64_t tensor : divisors_of(ranks))
       for (const std::int64_t context : divisors_of(ranks / tensor))
-        for (const std::int64_t expert : divisors_of(ranks / tensor / context))
-          consider(tensor, context, expert);
+        for (const std::int64_t expert : divisors_of(ranks)) consider(tensor, context, expert);
   }
 
   // ""; "; on 16 ranks tensor_parallel 4 works".
@@ -177,7 +200,9 @@ class NearestDegrees {
     degrees.tensor = tensor;
     degrees.context = context;
     degrees.expert = expert;
-    if ((best_ && !(distance < distance_)) || !problems(*facts_.model, degrees).empty())
+    const std::int64_t data = facts_.ranks() / wanted_.pipeline / tensor / context;
+    if ((best_ && !(distance < distance_)) || !expert_spread({.degrees = degrees, .data = data}) ||
+        !problems(*facts_.model, degrees).empty())
       return;
     best_ = degrees;
     distance_ = distance;
@@ -190,7 +215,7 @@ class NearestDegrees {
 };
 
 void check_model(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
-  if (facts.model == nullptr || !layout.is_cut())
+  if (facts.model == nullptr || (!layout.is_cut() && layout.degrees.expert_tensor == 0))
     return;
   if (facts.model->layers.empty()) {
     json.problem(
@@ -214,10 +239,10 @@ std::string why_whole(const Strategy& strategy, const Layout& layout) {
     return "where rank 0 leads";
   if (strategy.is_asynchronous)
     return "whose workers wait for nobody";
-  if ((layout.pipeline > 1 || layout.degrees.expert > 1) && strategy.fuse != nullptr)
+  if ((layout.pipeline > 1 || deals_experts(layout)) && strategy.fuse != nullptr)
     return "which decides while it runs what it sends together, the same on all ranks";
   if (strategy.partition == Partition::every_weight_in_groups &&
-      (layout.degrees.expert > 1 || layout.degrees.context > 1))
+      (deals_experts(layout) || layout.degrees.context > 1))
     return "which cuts up the ranks that sequences and experts are dealt among";
   return "";
 }
@@ -347,6 +372,7 @@ void read_degrees(const JsonReader& json, const TrainingFacts& facts, const Whol
   layout.degrees.tensor = degree_of(json, "tensor_parallel", facts, whole);
   layout.degrees.context = degree_of(json, "context_parallel", facts, whole);
   layout.degrees.expert = read_degree(json, "expert_parallel", 1);
+  layout.degrees.expert_tensor = integer_or(json, "expert_tensor_parallel", 0, {1, million});
   layout.pipeline = degree_of(json, "pipeline_parallel", facts, whole);
 }
 

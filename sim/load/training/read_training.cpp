@@ -383,7 +383,7 @@ void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts
   };
   compute.autocast = flag("autocast", usual.autocast);
   compute.cross_entropy_loss_fusion =
-      flag("cross_entropy_loss_fusion", fuses_loss(compute.preset, compute.modules));
+      flag("cross_entropy_loss_fusion", usual_loss_fusion(usual, compute.modules, compute.kernels));
   compute.moe_grouped_gemm = flag("moe_grouped_gemm", usual.moe_grouped_gemm);
   compute.moe_router_fusion = flag("moe_router_fusion", usual.moe_fusions);
   compute.moe_permute_fusion = flag("moe_permute_fusion", usual.moe_fusions);

@@ -94,7 +94,8 @@ class PassPricer {
       const std::int64_t ranks = degree_of(degrees_, work.axis);
       const bool is_whole = work.op == CollectiveOp::all_gather || work.op == CollectiveOp::reduce_scatter ||
                             work.op == CollectiveOp::all_reduce;
-      const Bandwidth wires = work.axis == ParallelAxis::tensor ? inside_ : all_;
+      const bool is_inside = work.axis == ParallelAxis::tensor || work.axis == ParallelAxis::expert_tensor;
+      const Bandwidth wires = is_inside ? inside_ : all_;
       if (is_whole && !work.is_beside_kernel && ranks > 1 && wires > Bandwidth{0})
         waited += time_to_move(Bytes{work.bytes.count() / ranks * (ranks - 1)}, wires);
     }

@@ -86,15 +86,25 @@ class CandidateLister {
 
  private:
   void add_degrees(LayoutCandidate shape) {
-    for (const std::int64_t expert : divisors_up_to(shape.data, std::max<std::int64_t>(experts_, 1))) {
+    add_expert_degrees(shape, shape.tensor);
+    if (experts_ > 0 && shape.tensor > 1) {
+      shape.expert_tensor = 1;
+      add_expert_degrees(shape, 1);
+    }
+  }
+
+  void add_expert_degrees(LayoutCandidate shape, std::int64_t sharers) {
+    const std::int64_t ranks = shape.tensor / sharers * shape.context * shape.data;
+    for (const std::int64_t expert : divisors_up_to(ranks, std::max<std::int64_t>(experts_, 1))) {
       shape.expert = expert;
       const ParallelDegrees degrees{.tensor = shape.tensor,
                                     .context = shape.context,
                                     .expert = expert,
+                                    .expert_tensor = shape.expert_tensor,
                                     .sequence_parallel = shape.tensor > 1,
                                     .context_kind = base_.training.layout.degrees.context_kind,
                                     .is_compiled = base_.training.layout.degrees.is_compiled};
-      if (problems(model_, degrees).empty())
+      if (expert_spread({.degrees = degrees, .data = shape.data}) && problems(model_, degrees).empty())
         add_batches(shape);
     }
   }
@@ -184,6 +194,8 @@ class CandidateLister {
     add_change(changes, "pipeline_parallel", shape.pipeline);
     add_change(changes, "context_parallel", shape.context);
     add_change(changes, "expert_parallel", experts_ > 0 ? ordered_json(shape.expert) : ordered_json());
+    add_change(changes, "expert_tensor_parallel",
+               shape.expert_tensor > 0 ? ordered_json(shape.expert_tensor) : ordered_json());
     add_change(changes, "data_parallel", {});
     add_change(changes, "global_batch", global_batch_);
     add_change(changes, "micro_batch", keeps_own_batch ? ordered_json() : micro_batch);
@@ -226,7 +238,9 @@ std::string degrees_of(const LayoutCandidate& candidate) {
       fmt::format("dp {} x tp {} x pp {}", candidate.data, candidate.tensor, candidate.pipeline);
   if (candidate.context > 1)
     text += fmt::format(" x cp {}", candidate.context);
-  return candidate.expert > 1 ? text + fmt::format(", ep {}", candidate.expert) : text;
+  if (candidate.expert > 1)
+    text += fmt::format(", ep {}", candidate.expert);
+  return candidate.expert_tensor > 0 ? text + fmt::format(", etp {}", candidate.expert_tensor) : text;
 }
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@
 // Invariant: all candidates train the same global batch. Their changes are complete: what the scenario states
 //            of a layout and a candidate does not is set to null. The order is the same on every machine,
 //            plain layouts first.
-// Limits:    tensor groups stay within a node; micro-batches of 1, 2, 4 and 8 samples, and the
+// Limits:    tensor groups stay within a node, and share each expert or none; micro-batches of 1, 2, 4 and 8 samples, and the
 //            scenario's own and half of it; interleaving by the
 //            fewest virtual stages of a schedule; GPipe is left out, which has the bubble of 1F1B and
 //            holds every micro-batch. Two orders of dimensions: copies next to each other, or stages.
@@ -33,6 +33,7 @@ struct LayoutCandidate {
   std::int64_t tensor = 1;
   std::int64_t context = 1;
   std::int64_t expert = 1;
+  std::int64_t expert_tensor = 0;  // 0: all of a tensor group share each expert
   std::int64_t pipeline = 1;
   std::int64_t data = 1;
   std::int64_t micro_batch = 1;

@@ -208,6 +208,33 @@ TEST_CASE("a torchtitan job's context parallelism is PyTorch's ring, by the way 
   CHECK(kind_of("context_parallel_rotate_method = \"alltoall\"\n") == "rotate_all_to_all");
 }
 
+// Megatron-LM, training/arguments.py: as many as the tensor group unless stated. torchtitan, config/job_config.py: 1.
+TEST_CASE("ranks that share an expert are those of the framework") {
+  const auto of_megatron = [](const std::string& more) {
+    return import_text(
+               "megatron_arguments",
+               "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 --num-experts 8 "
+               "--tensor-model-parallel-size 2 --expert-model-parallel-size 4 " +
+                   more)
+        .document["training"];
+  };
+  CHECK(!of_megatron("").contains("expert_tensor_parallel"));
+  CHECK(of_megatron("--expert-tensor-parallel-size 1")["expert_tensor_parallel"] == 1);
+  const auto of_torchtitan = [](const std::string& degrees) {
+    return import_text("torchtitan",
+                       "[model]\nname = \"llama4\"\nflavor = \"17bx16e\"\n[training]\nseq_len = "
+                       "8192\n[parallelism]\n" +
+                           degrees)
+        .document["training"];
+  };
+  CHECK(of_torchtitan("tensor_parallel_degree = 8\nexpert_parallel_degree = 4\n")["expert_tensor_parallel"] ==
+        1);
+  CHECK(of_torchtitan(
+            "tensor_parallel_degree = 8\nexpert_parallel_degree = 4\nexpert_tensor_parallel_degree = 8\n")
+            ["expert_tensor_parallel"] == 8);
+  CHECK(!of_torchtitan("tensor_parallel_degree = 8\n").contains("expert_tensor_parallel"));
+}
+
 // Each sample, with what it asks for, is a scenario that loads.
 TEST_CASE("what is imported loads once its questions are answered") {
   const ProfileStore store(std::vector<std::string>{LOCKSTEP_SOURCE_DIR});

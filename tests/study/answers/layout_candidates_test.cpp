@@ -125,11 +125,16 @@ TEST_CASE("a model of images is copied and cut into stages, and its layers stay 
   CHECK(values_of(candidates, "training.global_batch") == std::set<std::string>{"256"});
 }
 
-TEST_CASE("experts are dealt among copies by divisors of both") {
+TEST_CASE("experts are dealt by divisors of both, all of a tensor group sharing each or none") {
   LoadedScenario base = scenario_from(scenario_on(1, 4));
   base.model.model.transformer->mixture = {.experts = 6, .experts_per_token = 2, .ffn = 1024};
   CHECK(values_of(layout_candidates(base, {.nodes = 1, .gpus_per_node = 8}), "training.expert_parallel") ==
         std::set<std::string>{"1", "2"});
+  const std::vector<LayoutCandidate> of_eight = layout_candidates(base, {.nodes = 1, .gpus_per_node = 8});
+  CHECK(values_of(of_eight, "training.expert_tensor_parallel") == std::set<std::string>{"1"});
+  for (const LayoutCandidate& candidate : of_eight)
+    if (candidate.expert_tensor == 0)
+      CHECK(candidate.context * candidate.data % candidate.expert == 0);
 }
 
 }  // namespace lockstep::layout_candidates_test
