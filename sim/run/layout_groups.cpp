@@ -2,6 +2,8 @@
 
 #include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/training/strategy.h"
 
@@ -22,7 +24,8 @@ MeshGroups of_strategy(const Scenario& scenario, std::int64_t ranks) {
 // have nothing to do with it.
 enum class ExpertRole : std::uint8_t { none, shared, dealt, copied };
 
-constexpr std::array<const char*, 4> role_names{"", " of sharers", " of experts", " of copies"};
+// Of a part that is not the whole dimension.
+constexpr std::array<const char*, 4> role_names{"", " (sharers)", " (experts)", " (copies)"};
 
 // A dimension, or a part of it.
 struct MeshPart {
@@ -102,8 +105,12 @@ class LayoutMesh {
   }
 
   void add(LayoutAxis axis, ExpertRole role, std::int64_t size) {
-    const std::string name = std::string(name_of(axis)) + role_names[static_cast<std::size_t>(role)];
-    parts_.push_back({axis, role, {name, narrow(size)}});
+    if (size == 1)
+      return;
+    std::string name(name_of(axis));
+    if (size < size_of(layout_, axis))
+      name += role_names[static_cast<std::size_t>(role)];
+    parts_.push_back({axis, role, {std::move(name), narrow(size)}});
   }
 
   // A strategy that cuts its ranks up has axes of its own in the place of `data`.
