@@ -29,12 +29,13 @@ std::string degrees_of(const ordered_json& set) {
     const char* name;
   };
   constexpr std::array degrees{Degree{"tensor_parallel", "tp"}, Degree{"pipeline_parallel", "pp"},
-                               Degree{"context_parallel", "cp"}, Degree{"expert_parallel", "ep"},
-                               Degree{"expert_tensor_parallel", "etp"}};
+                               Degree{"context_parallel", "cp"}, Degree{"expert_parallel", "ep"}};
   std::string text;
   for (const auto& [key, name] : degrees)
     if (const std::string value = value_of(set, key); !value.empty() && value != "1")
       text += fmt::format(" x {} {}", name, value);
+  if (const std::string sharers = value_of(set, "expert_tensor_parallel"); !sharers.empty())
+    text += fmt::format(", etp {}", sharers);
   return text;
 }
 

@@ -84,8 +84,9 @@ std::string degrees_text(const Layout& layout) {
   add("tp", layout.degrees.tensor);
   add("cp", layout.degrees.context);
   add("ep", layout.degrees.expert);
-  add("etp", layout.degrees.expert_tensor);
   add("pp", layout.pipeline);
+  if (layout.degrees.expert_tensor > 0)
+    text += fmt::format(", etp {}", layout.degrees.expert_tensor);
   if (layout.pipeline > 1)
     text += ", " + layout.schedule + (layout.chunks > 1 ? fmt::format(" x{}", layout.chunks) : "");
   return text;
