@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/base/check.h"
+
 namespace lockstep {
 namespace {
 
@@ -16,6 +18,9 @@ std::string_view short_name(LayoutAxis axis) {
 
 std::optional<ExpertSpread> expert_spread(const Layout& layout) {
   const ParallelDegrees& degrees = layout.degrees;
+  const std::int64_t sharers = sharers_of_expert(degrees);
+  if (degrees.tensor % sharers != 0)
+    return std::nullopt;
   std::int64_t left = degrees.expert;
   bool is_even = true;
   const auto dealt_among = [&](std::int64_t ranks) {
@@ -25,10 +30,16 @@ std::optional<ExpertSpread> expert_spread(const Layout& layout) {
     return dealt;
   };
   ExpertSpread spread;
-  spread.tensor = dealt_among(degrees.tensor / sharers_of_expert(degrees));
+  spread.tensor = dealt_among(degrees.tensor / sharers);
   spread.context = dealt_among(degrees.context);
   spread.data = dealt_among(layout.data);
   return is_even && left == 1 ? std::optional(spread) : std::nullopt;
+}
+
+ExpertSpread spread_of_experts(const Layout& layout) {
+  const std::optional<ExpertSpread> spread = expert_spread(layout);
+  LOCKSTEP_CHECK(spread.has_value(), "a layout that was read deals its experts evenly");
+  return *spread;
 }
 
 std::int64_t copies_of_expert(const Layout& layout) {
@@ -99,7 +110,7 @@ std::int64_t size_of(const Layout& layout, LayoutAxis axis) {
     case LayoutAxis::context:
       return layout.degrees.context;
     case LayoutAxis::expert:
-      return expert_spread(layout).value_or(ExpertSpread{}).data;
+      return spread_of_experts(layout).data;
     case LayoutAxis::data:
       return layout.data / size_of(layout, LayoutAxis::expert);
     case LayoutAxis::pipeline:

@@ -52,9 +52,12 @@ struct ExpertSpread {
   std::int64_t context = 1;
   std::int64_t data = 1;
 };
-// Nothing where the group's ranks are no whole part of a dimension and all of those inside it.
+// Nothing where the group's ranks are no whole part of a dimension and all of those inside it, or those that share an
+// expert no whole part of a tensor group.
 std::optional<ExpertSpread> expert_spread(const Layout& layout);
-// Ranks of a stage that hold the same experts; `expert_spread` has found how they are dealt.
+// Of a layout that was read, as all that follows.
+ExpertSpread spread_of_experts(const Layout& layout);
+// Ranks of a stage that hold the same experts.
 std::int64_t copies_of_expert(const Layout& layout);
 // Whether experts are held by other ranks than dense parameters are.
 bool deals_experts(const Layout& layout);

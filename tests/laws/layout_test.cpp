@@ -392,6 +392,13 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
       "found 8, which does not deal experts evenly among the 16 ranks of tensor 4 (of which 4 share each), "
       "context 1 and data 4, in this order; nearest that works: 4");
   mixture_refused({{"expert_tensor_parallel", 2}}, "found 2, which does not divide tensor_parallel 1");
+  // Nearest degrees are looked for among tensor groups that are smaller than those that share an expert.
+  CHECK(problem_of(mixture("dgx_a100_80gb", 2,
+                           {{"strategy", "ddp"},
+                            {"tensor_parallel", 4},
+                            {"expert_tensor_parallel", 2},
+                            {"micro_batch", 1}}))
+            .find("needs sequence_parallel") != std::string::npos);
   refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"expert_tensor_parallel", 1}, {"micro_batch", 1}},
           "has no experts to divide");
   Json uneven = transformer("dgx_a100_80gb", 3,

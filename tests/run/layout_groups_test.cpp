@@ -101,6 +101,8 @@ TEST_CASE("experts are dealt evenly over whole dimensions and an even part of th
   CHECK(!spread(3, 0));   // no whole context group
   CHECK(!spread(12, 1));  // one and a half of them
   CHECK(!spread(24, 0));  // more than there are ranks
+  CHECK(!spread(1, 3));   // a tensor group of 4 has no thirds
+  CHECK(!spread(1, 8));   // nor are there so many in it
 }
 
 }  // namespace lockstep::layout_groups_test
