@@ -134,6 +134,8 @@ Json roofline_scenario(const HarnessRun& run, const Json& processor) {
   scenario["model"]["batch_per_gpu"] = run.model.batch_per_rank;
   scenario["model"]["precision"] = precision_of(run.model);
   scenario["training"] = single_training(run.model.optimizer);
+  // Its loss writes the gradient as well, reading the logits three times (device/kernels.h, cross_entropy).
+  scenario["compute"] = {{"cross_entropy_loss_fusion", true}};
   return scenario;
 }
 
