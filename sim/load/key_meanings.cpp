@@ -401,8 +401,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Tokens of the busiest rank by an even share, where experts are dealt among ranks."},
     {"training.expert_parallel",
      "Among how many ranks of a stage experts are dealt: outward over the tensor group's that share none, "
-     "the context "
-     "group and copies of the model."},
+     "the context group and copies of the model."},
     {"training.expert_tensor_parallel",
      "How many ranks of a tensor group share each expert; left out: all of them. Divides tensor_parallel."},
     {"training.find_unused_parameters",

@@ -30,19 +30,15 @@ double efficiency(const Calibration& calibration, LinkClass link_class) {
   return found == calibration.efficiency.end() ? 1 : as_ratio(found->second);
 }
 
-double lanes_of_experts(const Layout& layout) {
-  const std::int64_t sharers = sharers_of_expert(layout.degrees);
-  const bool is_shared_by_some = sharers > 1 && sharers < layout.degrees.tensor;
-  return (layout.degrees.expert > 1 ? 1 : 0) + (is_shared_by_some ? 1 : 0) + (deals_experts(layout) ? 1 : 0);
-}
-
 // Each dimension of a layout has a lane of its own, so have ranks that share an expert, and those that hold the same; a
 // stage sends both ways.
 double collectives_at_once(const Scenario& scenario) {
   const Layout& layout = scenario.training.layout;
   const auto lanes = [](std::int64_t degree, double count) { return degree > 1 ? count : 0; };
+  const double of_experts = lanes(layout.degrees.expert, 1) +
+                            (has_groups_of_sharers(layout.degrees) ? 1 : 0) + (deals_experts(layout) ? 1 : 0);
   return as_double(scenario.communication.collectives_in_flight) + lanes(layout.degrees.tensor, 1) +
-         lanes(layout.degrees.context, 1) + lanes_of_experts(layout) + lanes(layout.pipeline, 2);
+         lanes(layout.degrees.context, 1) + of_experts + lanes(layout.pipeline, 2);
 }
 
 // Everything that a hop may cross.

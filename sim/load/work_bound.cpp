@@ -43,7 +43,7 @@ Work forward_work(const Layer& layer, double batch) {
             .bytes = widest_element * (batch * elements + as_double(layer.weight_elements)) + batch * kept +
                      transposed_bytes(layer, batch),
             .kernels = layer.forward_kernels + beside_product};
-  work += loss_work(megatron_loss.forward, layer, batch);
+  work += loss_work(at_most(megatron_loss.forward, torch_loss.forward), layer, batch);
   if (layer.composition)
     work += primitive_work(layer.composition->forward, batch);
   return work;
@@ -59,8 +59,7 @@ Work backward_work(const Layer& layer, double batch) {
             .bytes = widest_element * (batch * elements + once) + batch * kept +
                      products * transposed_bytes(layer, batch),
             .kernels = layer.backward_kernels + layer.backward_passes + products * beside_product};
-  work += loss_work(torch_loss.backward, layer, batch);
-  work.kernels += layer.is_loss ? megatron_loss.backward.kernels : 0;
+  work += loss_work(at_most(megatron_loss.backward, torch_loss.backward), layer, batch);
   if (layer.composition)
     work += primitive_work(layer.composition->backward, batch);
   return work;

@@ -51,7 +51,7 @@ class LayoutMesh {
  public:
   explicit LayoutMesh(const Scenario& scenario)
       : layout_(scenario.training.layout),
-        spread_(expert_spread(layout_).value_or(ExpertSpread{})),
+        spread_(spread_of_experts(layout_)),
         of_strategy_(of_strategy(scenario, scenario.synchronised_ranks())) {
     for (const LayoutAxis axis : layout_.placement) add(axis);
   }
@@ -70,12 +70,10 @@ class LayoutMesh {
       if (is_wanted)
         sets.push_back({std::string(name), along(is_along)});
     };
-    const std::int64_t sharers = sharers_of_expert(degrees);
     add(degrees.tensor > 1, name_of(ParallelAxis::tensor), is_on(LayoutAxis::tensor));
     add(degrees.context > 1, name_of(ParallelAxis::context), is_on(LayoutAxis::context));
     add(degrees.expert > 1, name_of(ParallelAxis::expert), has(ExpertRole::dealt));
-    add(sharers > 1 && sharers < degrees.tensor, name_of(ParallelAxis::expert_tensor),
-        has(ExpertRole::shared));
+    add(has_groups_of_sharers(degrees), name_of(ParallelAxis::expert_tensor), has(ExpertRole::shared));
     add(deals_experts(layout_), expert_data_group, has(ExpertRole::copied));
     add(layout_.pipeline > 1, pipeline_group, is_on(LayoutAxis::pipeline));
     return sets;

@@ -13,6 +13,7 @@
 //            PyTorch, aten/src/ATen/native: LossNLL.cpp (cross_entropy_loss), cuda/NLLLoss2d.cu and Loss.cu
 //            (nll_loss_backward: zero_), cuda/SoftMax.cu (a row's second reading is of the cache).
 
+#include <algorithm>
 #include <cstdint>
 
 namespace lockstep {
@@ -32,5 +33,11 @@ inline constexpr LossByOperators megatron_loss{
     .backward = {.kernels = 7, .bytes_of_logit = 8}};
 inline constexpr LossByOperators torch_loss{.forward = {.kernels = 2, .bytes_of_logit = 8},
                                             .backward = {.kernels = 3, .bytes_of_logit = 4 + 12}};
+
+// No less than either.
+constexpr LossOperators at_most(const LossOperators& one, const LossOperators& other) {
+  return {.kernels = std::max(one.kernels, other.kernels),
+          .bytes_of_logit = std::max(one.bytes_of_logit, other.bytes_of_logit)};
+}
 
 }  // namespace lockstep

@@ -242,6 +242,11 @@ std::int64_t sharers_of_expert(const ParallelDegrees& degrees) {
   return degrees.expert_tensor == 0 ? degrees.tensor : degrees.expert_tensor;
 }
 
+bool has_groups_of_sharers(const ParallelDegrees& degrees) {
+  const std::int64_t sharers = sharers_of_expert(degrees);
+  return sharers > 1 && sharers < degrees.tensor;
+}
+
 std::int64_t degree_of(const ParallelDegrees& degrees, ParallelAxis axis) {
   switch (axis) {
     case ParallelAxis::tensor:

@@ -53,6 +53,8 @@ struct ParallelDegrees {
 
 // Ranks that share each expert, whether that is stated or not.
 std::int64_t sharers_of_expert(const ParallelDegrees& degrees);
+// Whether these are several, and fewer than a tensor group: a group of their own.
+bool has_groups_of_sharers(const ParallelDegrees& degrees);
 
 // Ranks along an axis.
 std::int64_t degree_of(const ParallelDegrees& degrees, ParallelAxis axis);

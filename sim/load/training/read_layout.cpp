@@ -129,7 +129,6 @@ std::int64_t nearest_expert_degree(Layout layout) {
   return layout.degrees.expert;
 }
 
-// Of a group that shares no experts, ranks with experts of their own come before those with others' experts.
 void check_experts(const JsonReader& json, Layout& layout) {
   check_sharers(json, layout);
   if (expert_spread(layout))

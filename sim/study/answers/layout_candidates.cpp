@@ -86,15 +86,15 @@ class CandidateLister {
 
  private:
   void add_degrees(LayoutCandidate shape) {
-    add_expert_degrees(shape, shape.tensor);
+    add_expert_degrees(shape);
     if (experts_ > 0 && shape.tensor > 1) {
       shape.expert_tensor = 1;
-      add_expert_degrees(shape, 1);
+      add_expert_degrees(shape);
     }
   }
 
-  void add_expert_degrees(LayoutCandidate shape, std::int64_t sharers) {
-    const std::int64_t ranks = shape.tensor / sharers * shape.context * shape.data;
+  void add_expert_degrees(LayoutCandidate shape) {
+    const std::int64_t ranks = shape.tensor * shape.context * shape.data;
     for (const std::int64_t expert : divisors_up_to(ranks, std::max<std::int64_t>(experts_, 1))) {
       shape.expert = expert;
       const ParallelDegrees degrees{.tensor = shape.tensor,
