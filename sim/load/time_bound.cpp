@@ -49,7 +49,7 @@ double seconds_of_kernel(const Scenario& scenario) {
   if (gpu.kernels)
     start += gpu.kernels->tensor.start + gpu.kernels->vector.start + gpu.kernels->attention.start +
              gpu.kernels->memory.start;
-  return as_seconds(start + longest_issue(scenario));
+  return as_seconds(start + longest_issue(scenario).kernel);
 }
 
 // A rate at which all memory traffic goes at least.
@@ -69,7 +69,8 @@ double optimizer_seconds(const Scenario& scenario, const Model& model) {
   constexpr double most_kernels = 24;  // of a tensor
   const double bytes = most_passes * widest_element * element_count(model);
   return bytes / memory_rate(scenario.cluster.gpu) +
-         most_kernels * as_count(model.parameters.size()) * seconds_of_kernel(scenario);
+         most_kernels * as_count(model.parameters.size()) * seconds_of_kernel(scenario) +
+         as_seconds(longest_issue(scenario).step);
 }
 
 // What one batch takes from storage to the device, one step after another.
@@ -174,6 +175,7 @@ class IterationBound {
   }
 
   Part part_of(const LayerRange& range) const {
+    constexpr double passes = 3;  // forward, backward by data and by weights
     Part part;
     Work work;
     for (std::size_t layer = range.first; layer < range.last; ++layer) {
@@ -184,7 +186,7 @@ class IterationBound {
     }
     if (layout_.pipeline > 1)
       part.exchanging += handing_on_seconds(range);
-    part.computing = computing_seconds(scenario_, work);
+    part.computing = computing_seconds(scenario_, work) + passes * as_seconds(longest_issue(scenario_).pass);
     part.layers = as_count(range.last - range.first);
     part.parameters = work.parameters;
     part.elements = work.elements;

@@ -403,12 +403,14 @@ Duration operator_time(const HostSpec& host) {
   return host.operator_time.value_or(usual);
 }
 
-Duration longest_issue(const Scenario& scenario) {
+LongestIssue longest_issue(const Scenario& scenario) {
   const std::optional<IssueCost> cost = issue_cost(scenario);
   if (!cost)
-    return scenario.cluster.gpu.host_launch;
+    return {.kernel = scenario.cluster.gpu.host_launch};
   const Duration kernel = std::max(cost->of(Category::forward), cost->of(Category::backward));
-  return std::max({cost->graph, cost->step, scaled(kernel, cost->module)});
+  return {.kernel = scaled(kernel, std::max(cost->module, Ratio::one())),
+          .pass = cost->graph,
+          .step = cost->step};
 }
 
 std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {

@@ -94,4 +94,19 @@ TEST_CASE("No iteration takes longer than its bound, whatever its strategy, layo
   CHECK(simulated > 100);
 }
 
+// 256 micro-batches of 32 layers over rings: half a million steps, each a few kernels and a message.
+TEST_CASE("The clock holds a ring of 64 ranks, whose host issues every kernel") {
+  CHECK(loaded({{"name", "long rings"},
+                {"cluster", {{"machine", "dgx_h100"}, {"nodes", 8}}},
+                {"model", {{"name", "mixtral_8x7b"}, {"sequence_length", 4096}, {"precision", "bf16"}}},
+                {"training",
+                 {{"strategy", "zero1"},
+                  {"framework", "megatron"},
+                  {"context_parallel", 64},
+                  {"expert_parallel", 8},
+                  {"micro_batch", 1},
+                  {"global_batch", 256}}},
+                {"compute", {{"kernels", "fused"}}}}));
+}
+
 }  // namespace lockstep::time_bound_test
