@@ -14,6 +14,12 @@ bool is_index(std::string_view name) {
   return !name.empty() && name.find_first_not_of("0123456789") == name.npos;
 }
 
+// Most questions are asked again and again: nothing is made for one that was.
+void add_to(std::set<std::string, std::less<>>& texts, std::string_view text) {
+  if (!texts.contains(text))
+    texts.emplace(text);
+}
+
 void add_choices(JsonNote& note, const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (std::find(note.choices.begin(), note.choices.end(), name) == note.choices.end())
@@ -21,7 +27,8 @@ void add_choices(JsonNote& note, const std::vector<std::string>& names) {
 }
 
 // Of an object that was not read as one nothing was asked.
-void merge_keys(std::map<std::string, bool>& keys, const std::map<std::string, bool>& others) {
+void merge_keys(std::map<std::string, bool, std::less<>>& keys,
+                const std::map<std::string, bool, std::less<>>& others) {
   if (keys.empty() || others.empty()) {
     keys.insert(others.begin(), others.end());
     return;
@@ -30,7 +37,7 @@ void merge_keys(std::map<std::string, bool>& keys, const std::map<std::string, b
     const auto other = others.find(key);
     is_required = is_required && other != others.end() && other->second;
   }
-  for (const auto& [key, is_required] : others) keys.emplace(key, false);
+  for (const auto& [key, is_required] : others) keys.try_emplace(key, false);
 }
 
 void add_minimum(JsonNote& note, double minimum) {
@@ -72,34 +79,41 @@ JsonNote& JsonRecord::at(std::string_view pointer) {
   return notes_[place_of(pointer)];
 }
 
+void JsonRecord::note_kind(std::string_view pointer, std::string_view kind) {
+  add_to(at(pointer).kinds, kind);
+}
+
 void JsonRecord::note_key(std::string_view pointer, std::string_view key, bool is_required) {
   JsonNote& note = at(pointer);
-  note.kinds.emplace("object");
-  const auto [entry, is_new] = note.keys.emplace(key, is_required);
-  entry->second = is_new ? is_required : entry->second && is_required;
+  add_to(note.kinds, "object");
+  const auto known = note.keys.find(key);
+  if (known == note.keys.end())
+    note.keys.emplace(key, is_required);
+  else
+    known->second = known->second && is_required;
 }
 
 void JsonRecord::note_minimum(std::string_view pointer, std::string_view kind, double minimum) {
   JsonNote& note = at(pointer);
-  note.kinds.emplace(kind);
+  add_to(note.kinds, kind);
   add_minimum(note, minimum);
 }
 
 void JsonRecord::note_quantity(std::string_view pointer, std::string_view example) {
   JsonNote& note = at(pointer);
-  note.kinds.emplace("string");
-  note.quantities.emplace(example);
+  add_to(note.kinds, "string");
+  add_to(note.quantities, example);
 }
 
 void JsonRecord::note_choices(std::string_view pointer, const std::vector<std::string>& valid) {
   JsonNote& note = at(pointer);
-  note.kinds.emplace("string");
+  add_to(note.kinds, "string");
   add_choices(note, valid);
 }
 
 void JsonRecord::merge(const JsonRecord& other) {
   for (const auto& [place, note] : other.notes_) {
-    const auto [entry, is_new] = notes_.emplace(place, note);
+    const auto [entry, is_new] = notes_.try_emplace(place, note);
     if (!is_new)
       merge_notes(entry->second, note);
   }

@@ -21,15 +21,15 @@
 namespace lockstep {
 
 struct JsonNote {
-  std::set<std::string> kinds = {};       // "string", "integer", ...: as JSON Schema names them
-  std::map<std::string, bool> keys = {};  // asked for; whether one may not leave it out
-  std::vector<std::string> choices = {};  // the names that are valid
-  std::set<std::string> quantities = {};  // "25 MiB": what a quantity looks like there
-  bool is_free_text = false;              // any string is looked at, not only the choices
-  bool is_closed = false;                 // no other key is allowed
-  bool has_any_key = false;               // the keys are the user's
-  std::optional<double> minimum = {};     // of numbers; a maximum often depends on other values
-  bool has_minimum = true;                // it was the same whenever it was asked
+  std::set<std::string, std::less<>> kinds = {};       // "string", "integer", ...: as JSON Schema names them
+  std::map<std::string, bool, std::less<>> keys = {};  // asked for; whether one may not leave it out
+  std::vector<std::string> choices = {};               // the names that are valid
+  std::set<std::string, std::less<>> quantities = {};  // "25 MiB": what a quantity looks like there
+  bool is_free_text = false;                           // any string is looked at, not only the choices
+  bool is_closed = false;                              // no other key is allowed
+  bool has_any_key = false;                            // the keys are the user's
+  std::optional<double> minimum = {};                  // of numbers; a maximum often depends on other values
+  bool has_minimum = true;                             // it was the same whenever it was asked
 };
 
 class JsonRecord {
@@ -37,7 +37,7 @@ class JsonRecord {
   // At the pointer of a value; made where there is none yet.
   JsonNote& at(std::string_view pointer);
 
-  void note_kind(std::string_view pointer, std::string_view kind) { at(pointer).kinds.emplace(kind); }
+  void note_kind(std::string_view pointer, std::string_view kind);
   void note_key(std::string_view pointer, std::string_view key, bool is_required);
   void note_minimum(std::string_view pointer, std::string_view kind, double minimum);
   void note_quantity(std::string_view pointer, std::string_view example);

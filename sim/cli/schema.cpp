@@ -138,8 +138,8 @@ std::string partitioned_servers() {
 // Of every kind of model one, since a model's own keys decide who reads it; one cut along every dimension; and options
 // that are asked for only beside others.
 const std::vector<std::string>& scenario_seeds() {
-  constexpr std::string_view layers = R"({"name": "llama2_7b"})";
-  constexpr std::string_view convolutions = R"({"name": "resnet50", "batch_per_gpu": 32})";
+  constexpr std::string_view layers = R"({"name": "llama2_7b", "layers": 2})";
+  constexpr std::string_view convolutions = R"({"name": "alexnet", "batch_per_gpu": 32})";
   static const std::vector<std::string> seeds{
       scenario_of(convolutions),
       scenario_of(layers, R"({"tensor_parallel": 2, "pipeline_parallel": 2, "context_parallel": 2,
