@@ -63,17 +63,14 @@ double step_seconds(const ClusterSpec& cluster) {
   return dearest * step + hop_seconds(cluster) + as_seconds(calibration.core_wait);
 }
 
-// What a collective costs once, beside its steps.
-double start_seconds(const ClusterSpec& cluster, double ranks) {
-  const Calibration& calibration = cluster.calibration;
+double start_seconds(const Calibration& calibration) {
   const Duration launch = calibration.collective_launch + calibration.host_per_bucket +
                           calibration.peer.ramp + calibration.host_launch;
   Duration of_algorithm;
   for (const AlgorithmCost& algorithm : calibration.algorithms)
     of_algorithm = std::max(of_algorithm, algorithm.launch);
   return as_seconds(launch + of_algorithm) +
-         most_channels * as_seconds(std::max(calibration.channel_start, calibration.shared_channel_start)) +
-         std::max(ranks, 2.0) * as_seconds(calibration.peer.start);
+         most_channels * as_seconds(std::max(calibration.channel_start, calibration.shared_channel_start));
 }
 
 // The part of a link that carries data under the worst protocol and algorithm.
@@ -99,14 +96,14 @@ double least_rate(const Scenario& scenario) {
 }
 
 // Through copies, the cores of the host and the links, one after another.
-double byte_seconds(const Scenario& scenario, double bytes) {
+double byte_seconds(const Scenario& scenario) {
   const Calibration& calibration = scenario.cluster.calibration;
   const Bandwidth both_ways = share(achieved_memory_bandwidth(scenario.cluster.gpu), 2);
   const double copy_rate = std::max(1.0, as_double(calibration.copy_bandwidth.value_or(both_ways).count()));
   const Duration of_cores =
       Duration::picoseconds(calibration.core_time_per_byte_ps + calibration.unhidden_per_byte_ps);
-  return bytes * as_seconds(of_cores) * as_double(scenario.cluster.gpus_per_node) + bytes / copy_rate +
-         bytes / least_rate(scenario);
+  return as_seconds(of_cores) * as_double(scenario.cluster.gpus_per_node) + 1 / copy_rate +
+         1 / least_rate(scenario);
 }
 
 }  // namespace
@@ -124,12 +121,17 @@ double smallest_share(const Scenario& scenario) {
   return slowest / slowdown / flows / scenario.cluster.fabric.oversubscription;
 }
 
-double seconds_of(const Scenario& scenario, const Messages& messages) {
-  const double fixed = start_seconds(scenario.cluster, messages.ranks);
-  const double step = step_seconds(scenario.cluster);
-  const double steps = 2 * std::max(messages.ranks, 2.0);
-  return messages.collectives * (fixed + steps * step) + messages.between_pairs * (fixed + step) +
-         byte_seconds(scenario, messages.bytes);
+MessageBound::MessageBound(const Scenario& scenario)
+    : start_(start_seconds(scenario.cluster.calibration)),
+      start_of_rank_(as_seconds(scenario.cluster.calibration.peer.start)),
+      step_(step_seconds(scenario.cluster)),
+      byte_(byte_seconds(scenario)) {}
+
+double MessageBound::seconds_of(const Messages& messages) const {
+  const double ranks = std::max(messages.ranks, 2.0);
+  const double fixed = start_ + ranks * start_of_rank_;
+  return messages.collectives * (fixed + 2 * ranks * step_) + messages.between_pairs * (fixed + step_) +
+         messages.bytes * byte_;
 }
 
 }  // namespace lockstep

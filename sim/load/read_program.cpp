@@ -120,7 +120,7 @@ double longest_iteration_of_program(const Scenario& scenario) {
         messages.collectives += node.kind == ProgramNodeKind::collective ? 1 : 0;
         messages.between_pairs += node.kind == ProgramNodeKind::send ? 1 : 0;
       }
-  return seconds + seconds_of(scenario, messages);
+  return seconds + MessageBound(scenario).seconds_of(messages);
 }
 
 }  // namespace lockstep

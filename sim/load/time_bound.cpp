@@ -124,7 +124,10 @@ struct Part {
 class IterationBound {
  public:
   explicit IterationBound(const Scenario& scenario)
-      : scenario_(scenario), layout_(scenario.training.layout), slowdown_(slowdown(scenario)) {
+      : scenario_(scenario),
+        layout_(scenario.training.layout),
+        messages_(scenario),
+        slowdown_(slowdown(scenario)) {
     if (layout_.is_cut())
       cut_ = parallel_model(scenario.model.model, layout_.degrees);
     if (layout_.pipeline == 1)
@@ -219,9 +222,9 @@ class IterationBound {
     constexpr double element_bytes = 4;
     double seconds = 0;
     for (const Exchange& exchange : exchanges)
-      seconds += seconds_of(scenario_, {.collectives = 1,
-                                        .bytes = 2 * element_bytes * batch() * as_double(exchange.elements),
-                                        .ranks = as_double(degree_of(layout_.degrees, exchange.axis))});
+      seconds += messages_.seconds_of({.collectives = 1,
+                                       .bytes = 2 * element_bytes * batch() * as_double(exchange.elements),
+                                       .ranks = as_double(degree_of(layout_.degrees, exchange.axis))});
     return seconds;
   }
 
@@ -229,8 +232,8 @@ class IterationBound {
   double handing_on_seconds(const LayerRange& range) const {
     constexpr double element_bytes = 4;
     const double before = range.first > 0 ? handed_on({0, range.first}) : 0;
-    return seconds_of(scenario_,
-                      {.between_pairs = 2, .bytes = element_bytes * batch() * (handed_on(range) + before)});
+    return messages_.seconds_of(
+        {.between_pairs = 2, .bytes = element_bytes * batch() * (handed_on(range) + before)});
   }
   double handed_on(const LayerRange& range) const {
     return as_double(elements_handed_on(*cut_, range, layout_.degrees));
@@ -265,10 +268,10 @@ class IterationBound {
                                                      .elements = elements,
                                                      .layers = has_layers ? part.layers : tensors});
     return 2 * tensors * as_seconds(scenario_.cluster.calibration.copy_per_tensor) +
-           seconds_of(scenario_, {.collectives = kinds * traffic.collectives,
-                                  .between_pairs = kinds * traffic.messages,
-                                  .bytes = traffic.volume * widest_element * elements,
-                                  .ranks = ranks});
+           messages_.seconds_of({.collectives = kinds * traffic.collectives,
+                                 .between_pairs = kinds * traffic.messages,
+                                 .bytes = traffic.volume * widest_element * elements,
+                                 .ranks = ranks});
   }
 
   // What a tensor group adds up at the end, and the weights that two stages share: one tensor's, or all of two copies;
@@ -285,14 +288,15 @@ class IterationBound {
       tied =
           copies() > 1 ? tied + as_double(parameter.elements) : std::max(tied, as_double(parameter.elements));
     const double norms = 1 + as_count(parts_.size());
-    return seconds_of(scenario_, {.collectives = as_count(parts_.size()) + norms,
-                                  .between_pairs = as_count(2 * parts_.size()),
-                                  .bytes = widest_element * (2 * partial + 2 * tied),
-                                  .ranks = as_double(layout_.degrees.tensor * layout_.pipeline)});
+    return messages_.seconds_of({.collectives = as_count(parts_.size()) + norms,
+                                 .between_pairs = as_count(2 * parts_.size()),
+                                 .bytes = widest_element * (2 * partial + 2 * tied),
+                                 .ranks = as_double(layout_.degrees.tensor * layout_.pipeline)});
   }
 
   const Scenario& scenario_;
   const Layout& layout_;
+  MessageBound messages_;
   double slowdown_;
   std::optional<ParallelModel> cut_;  // none: a rank has the whole model
   std::vector<Part> parts_;
