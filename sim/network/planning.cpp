@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace lockstep {
 namespace {
@@ -34,12 +35,23 @@ Bandwidth between_nodes_bandwidth(const MachineSpec& machine, const std::vector<
   return in_node > Bandwidth{0} ? std::min(all, in_node) : all;
 }
 
-// The largest of the speeds NCCL tries that all heads can have at once.
-Bandwidth multicast_per_head(const MachineSpec& machine, std::uint32_t gpus) {
-  static constexpr std::array<std::int64_t, 8> tried{90, 60, 50, 40, 30, 24, 20, 15};
+// The speeds that NCCL's search tries, in GB/s (NVIDIA/nccl src/graph/search.cc, sm90SpeedArrayIntra and
+// sm100SpeedArrayIntra).
+constexpr std::array<std::int64_t, 7> tried_on_hopper{60, 50, 40, 30, 24, 20, 15};
+constexpr std::array<std::int64_t, 12> tried_on_blackwell{90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
+
+std::span<const std::int64_t> speeds_tried(std::int64_t compute_capability) {
+  if (compute_capability >= 100)
+    return tried_on_blackwell;
+  return tried_on_hopper;
+}
+
+// The largest of them that all heads can have at once.
+Bandwidth multicast_per_head(const MachineSpec& machine, std::uint32_t gpus,
+                             std::int64_t compute_capability) {
   const std::int64_t giga = 1'000'000'000;
   const Bandwidth all = planned(machine.gpu_links.link) * machine.gpu_links.links_per_gpu;
-  for (const std::int64_t speed : tried)
+  for (const std::int64_t speed : speeds_tried(compute_capability))
     if (speed * giga * (gpus + 1) <= all.count())
       return Bandwidth{speed * giga};
   return Bandwidth{0};
@@ -100,7 +112,7 @@ PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options
   if (!machine.nics.empty())
     facts.between_nodes = between_nodes_bandwidth(machine, use.nics, facts.in_node);
   if (has_multicast(machine, options.compute_capability))
-    facts.multicast_per_head = multicast_per_head(machine, use.gpus_per_node);
+    facts.multicast_per_head = multicast_per_head(machine, use.gpus_per_node, options.compute_capability);
   return facts;
 }
 

@@ -119,4 +119,24 @@ TEST_CASE("one GPU has nothing but computation to improve") {
   CHECK(cost.bytes_per_gpu == Bytes{0});
 }
 
+// stas00/ml-engineering (744d01e1), network chapter: busbw of large all-reduces on B200, of 4 to 8 GPUs. Four and five
+// run rings, whose bus is the wire's; heads of 90 GB/s each for six and seven and of 80 for eight make NVLS the faster.
+TEST_CASE("NVLS takes over from rings with six B200 and more, and reaches what was measured") {
+  struct Measured {
+    std::int64_t gpus;
+    double busbw;
+    const char* algorithm;
+  };
+  for (const auto& [gpus, busbw, algorithm] :
+       {Measured{4, 673, "ring"}, {5, 678, "ring"}, {6, 778, "nvls"}, {7, 811, "nvls"}, {8, 838, "nvls"}}) {
+    const Scenario scenario = load_collective_setting(
+        {.machine = "hgx_b200", .nodes = 1, .gpus_per_node = gpus}, shipped_profiles());
+    const CollectiveRow row =
+        CollectiveBench(scenario).predict(CollectiveOp::all_reduce, Bytes{std::int64_t{1} << 33});
+    CAPTURE(gpus);
+    CHECK(row.algorithm == algorithm);
+    CHECK(static_cast<double>(row.busbw.count()) / 1e9 == doctest::Approx(busbw).epsilon(0.1));
+  }
+}
+
 }  // namespace lockstep::collective_table_test
