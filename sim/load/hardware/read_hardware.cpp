@@ -331,6 +331,10 @@ MachineReading read_machine(const JsonReader& json, const Place& place) {
     reading.fabric = read_named(*fabric, where, ProfileKind::fabric, read_fabric);
   }
   if (const auto calibration = json.optional("calibration")) {
+    if (calibration->is_object() && !has_base(*calibration) && !calibration->value().contains("name"))
+      calibration->problem(
+          "found changes, and this machine has no calibration of its own to change; expected beside them "
+          "\"based_on\", the name of one");
     reading.calibration =
         read_named(*calibration, place / "calibration", ProfileKind::calibration, read_calibration);
   }
