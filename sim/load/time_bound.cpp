@@ -127,6 +127,7 @@ class IterationBound {
       : scenario_(scenario),
         layout_(scenario.training.layout),
         messages_(scenario),
+        issue_(longest_issue(scenario)),
         slowdown_(slowdown(scenario)) {
     if (layout_.is_cut())
       cut_ = parallel_model(scenario.model.model, layout_.degrees);
@@ -178,7 +179,7 @@ class IterationBound {
   }
 
   Part part_of(const LayerRange& range) const {
-    constexpr double passes = 3;  // forward, backward by data and by weights
+    constexpr double most_passes = 3;  // forward, backward by data and by weights
     Part part;
     Work work;
     for (std::size_t layer = range.first; layer < range.last; ++layer) {
@@ -189,7 +190,7 @@ class IterationBound {
     }
     if (layout_.pipeline > 1)
       part.exchanging += handing_on_seconds(range);
-    part.computing = computing_seconds(scenario_, work) + passes * as_seconds(longest_issue(scenario_).pass);
+    part.computing = computing_seconds(scenario_, work) + most_passes * as_seconds(issue_.pass);
     part.layers = as_count(range.last - range.first);
     part.parameters = work.parameters;
     part.elements = work.elements;
@@ -217,12 +218,13 @@ class IterationBound {
     return seconds;
   }
 
-  // An all-reduce moves everything twice.
+  // An all-reduce moves everything twice; the host issues it like a kernel.
   double seconds_of_exchanges(const std::vector<Exchange>& exchanges) const {
     constexpr double element_bytes = 4;
     double seconds = 0;
     for (const Exchange& exchange : exchanges)
-      seconds += messages_.seconds_of({.collectives = 1,
+      seconds += as_seconds(issue_.kernel) +
+                 messages_.seconds_of({.collectives = 1,
                                        .bytes = 2 * element_bytes * batch() * as_double(exchange.elements),
                                        .ranks = as_double(degree_of(layout_.degrees, exchange.axis))});
     return seconds;
@@ -232,8 +234,10 @@ class IterationBound {
   double handing_on_seconds(const LayerRange& range) const {
     constexpr double element_bytes = 4;
     const double before = range.first > 0 ? handed_on({0, range.first}) : 0;
-    return messages_.seconds_of(
-        {.between_pairs = 2, .bytes = element_bytes * batch() * (handed_on(range) + before)});
+    constexpr double messages = 4;  // sent and received, each way
+    return messages * as_seconds(issue_.kernel) +
+           messages_.seconds_of(
+               {.between_pairs = 2, .bytes = element_bytes * batch() * (handed_on(range) + before)});
   }
   double handed_on(const LayerRange& range) const {
     return as_double(elements_handed_on(*cut_, range, layout_.degrees));
@@ -297,6 +301,7 @@ class IterationBound {
   const Scenario& scenario_;
   const Layout& layout_;
   MessageBound messages_;
+  LongestIssue issue_;
   double slowdown_;
   std::optional<ParallelModel> cut_;  // none: a rank has the whole model
   std::vector<Part> parts_;

@@ -35,9 +35,10 @@ Bandwidth between_nodes_bandwidth(const MachineSpec& machine, const std::vector<
   return in_node > Bandwidth{0} ? std::min(all, in_node) : all;
 }
 
-// The speeds that NCCL's search tries, in GB/s (NVIDIA/nccl src/graph/search.cc, sm90SpeedArrayIntra and
-// sm100SpeedArrayIntra).
-constexpr std::array<std::int64_t, 7> tried_on_hopper{60, 50, 40, 30, 24, 20, 15};
+// The speeds that NCCL's search tries inside a node, in GB/s (NVIDIA/nccl src/graph/search.cc, sm90SpeedArrayIntra and
+// sm100SpeedArrayIntra). Between nodes it tries others, of which (40 on Hopper, 80 on Blackwell) eight heads get the
+// same.
+constexpr std::array<std::int64_t, 11> tried_on_hopper{60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
 constexpr std::array<std::int64_t, 12> tried_on_blackwell{90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18};
 
 std::span<const std::int64_t> speeds_tried(std::int64_t compute_capability) {

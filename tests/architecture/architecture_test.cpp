@@ -132,6 +132,14 @@ bool is_in_word(char symbol) {
   return symbol == '_' || std::isalnum(static_cast<unsigned char>(symbol)) != 0;
 }
 
+// Past the end of R"delimiter(...)delimiter" whose quote is at `quote`.
+std::size_t end_of_raw_string(const std::string& code, std::size_t quote) {
+  const std::size_t opens = std::min(code.find('(', quote), code.size());
+  const std::string closing = ")" + code.substr(quote + 1, opens - quote - 1) + "\"";
+  const std::size_t end = code.find(closing, opens);
+  return end == code.npos ? code.size() : end + closing.size();
+}
+
 // The next comment or literal, of which no digit's separator is one; past the end: none.
 struct Words {
   std::size_t begin;
@@ -143,6 +151,8 @@ Words next_words(const std::string& text, std::size_t from) {
       return {at, std::min(text.find('\n', at), text.size())};
     if (text.compare(at, 2, "/*") == 0)
       return {at, std::min(text.find("*/", at), text.size() - 2) + 2};
+    if (text.compare(at, 2, "R\"") == 0)
+      return {at, end_of_raw_string(text, at + 1)};
     if (text[at] == '"' || (text[at] == '\'' && !(at > 0 && is_in_word(text[at - 1]))))
       return {at, end_of_literal(text, at)};
   }
@@ -219,6 +229,7 @@ TEST_CASE("A word is found in code, whole, and neither in comments nor in litera
   CHECK(says("float x;", "float"));
   CHECK(!says("floating x;", "float"));
   CHECK(says("std::uniform_int_distribution<int> d;", "std::uniform_"));
+  CHECK(end_of_raw_string("R\"x(a \" b)\" c)x\";", 1) == std::string("R\"x(a \" b)\" c)x\"").size());
   const std::string here = without_words(source_root() / "tests/architecture/architecture_test.cpp");
   CHECK(!says(here, "operand"));
   CHECK(says(here, "without_words"));
@@ -331,7 +342,8 @@ TEST_CASE("Nothing but main ends the program, and nothing reads the clock or dra
   check_absent({"exit(", "abort(", "_Exit(", "quick_exit("}, below_cli);
   check_absent({"std::chrono", "clock_gettime", "gettimeofday", "time(NULL)", "time(nullptr)", "time(0)"},
                below_cli);
-  check_absent({"rand(", "std::mt19937", "std::random_device", "std::uniform_", "std::normal_distribution"},
+  check_absent({"rand(", "std::mt19937", "std::mt19937_64", "std::random_device", "std::uniform_",
+                "std::normal_distribution"},
                below_cli);
 }
 

@@ -55,7 +55,9 @@ TEST_CASE("a GPU's link is that of shipped machines with it, or of its compute c
   CHECK(peer_link_of("mi300x", shelf()) == "infinity_fabric");
   CHECK(peer_link_of("mi210", shelf()).empty());
   CHECK(peer_link_of("rtx4090", shelf()).empty());
-  CHECK(gpus_with_links(12, shelf()) == std::vector<std::string>{"a100_sxm_40gb", "a100_sxm_80gb"});
+  // Of an A100 to its switches; of a pair of H100 NVL to each other.
+  CHECK(gpus_with_links(12, shelf()) ==
+        std::vector<std::string>{"a100_sxm_40gb", "a100_sxm_80gb", "h100_nvl"});
 }
 
 TEST_CASE("a profile of other kinds of values is no machine, and no bug") {
