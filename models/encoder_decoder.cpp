@@ -24,8 +24,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::int64_t largest_size = 1 << 17;
-constexpr std::int64_t longest_sequence = 1 << 16;
+constexpr std::int64_t largest_dimension = 1 << 17;
+constexpr std::int64_t longest_text = 1 << 16;
 
 struct EncoderDecoderSizes {
   std::int64_t layers = 0;
@@ -66,19 +66,19 @@ void check_total(const JsonReader& json, EncoderDecoderSizes& sizes) {
 
 EncoderDecoderSizes read_sizes(const JsonReader& json, const ModelRequest& request) {
   EncoderDecoderSizes sizes{.layers = required_count(json, "layers", 1000),
-                            .hidden = required_count(json, "hidden", largest_size),
+                            .hidden = required_count(json, "hidden", largest_dimension),
                             .heads = required_count(json, "heads", 1 << 12),
                             .vocabulary = required_count(json, "vocabulary", 1 << 23)};
   sizes.decoder_layers = count_or(json, "decoder_layers", sizes.layers, 1000);
   sizes.width = read_width(json, sizes);
-  sizes.ffn = count_or(json, "ffn", 4 * sizes.hidden, 8 * largest_size);
-  sizes.position_buckets = count_or(json, "position_buckets", 32, longest_sequence);
-  const std::int64_t own = required_count(json, "sequence_length", longest_sequence);
+  sizes.ffn = count_or(json, "ffn", 4 * sizes.hidden, 8 * largest_dimension);
+  sizes.position_buckets = count_or(json, "position_buckets", 32, longest_text);
+  const std::int64_t own = required_count(json, "sequence_length", longest_text);
   sizes.length = request.sequence_length.value_or(own);
-  sizes.decoder_length = count_or(json, "decoder_length", sizes.length, longest_sequence);
+  sizes.decoder_length = count_or(json, "decoder_length", sizes.length, longest_text);
   sizes.is_gated = flag_or(json, "gated_ffn", false);
   sizes.ties_embedding = flag_or(json, "tied_embedding", true);
-  if (sizes.length > longest_sequence) {
+  if (sizes.length > longest_text) {
     json.problem("without a fused attention kernel a sequence has at most 65536 tokens");
     sizes.length = 1;
   }

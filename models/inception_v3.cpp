@@ -156,7 +156,7 @@ FeatureMap write_unit(ImageNetwork& network, const std::string& name, const Feat
                       network.convolution_norm(name + ".conv", name + ".bn", input, convolution));
 }
 
-FeatureMap write_stem(ImageNetwork& network, const FeatureMap& image) {
+FeatureMap write_inception_stem(ImageNetwork& network, const FeatureMap& image) {
   constexpr Pooling pooling{.kernel = 3, .stride = 2};
   FeatureMap features = write_unit(network, "Conv2d_1a_3x3", image, valid_convolution(32, 3, 2));
   features = write_unit(network, "Conv2d_2a_3x3", features, valid_convolution(32, 3, 1));
@@ -181,7 +181,7 @@ Model build_inception_v3(JsonReader& json, const ModelRequest&) {
   const ImageTask task = read_image_task(json, smallest);
 
   ImageNetwork network;
-  FeatureMap features = write_stem(network, network.image(3, task.image_size));
+  FeatureMap features = write_inception_stem(network, network.image(3, task.image_size));
   features = write_a(network, "Mixed_5b", features, 32);
   features = write_a(network, "Mixed_5c", features, 64);
   features = write_a(network, "Mixed_5d", features, 64);

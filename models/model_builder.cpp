@@ -5,16 +5,11 @@
 #include <numeric>
 #include <utility>
 
+#include "models/element_bytes.h"
 #include "models/primitives.h"
 #include "sim/base/check.h"
 
 namespace lockstep {
-namespace {
-
-constexpr std::int64_t bytes_of_cast = 2 + 4;  // read in one precision, written in the other
-constexpr std::int64_t wider = 4 - 2;          // bytes of an element, fp32 against half precision
-
-}  // namespace
 
 Activation ModelBuilder::add_input(std::int64_t elements) {
   model_.input_bytes += 4 * elements;
@@ -36,15 +31,14 @@ std::int64_t ModelBuilder::keep(const Activation& activation) {
 }
 
 std::int64_t ModelBuilder::cast_again(const Activation& input) const {
-  constexpr std::int64_t half = 2;
   const ActivationState& state = activations_[input.id];
-  return state.is_wide && state.is_kept ? half * input.elements : 0;
+  return state.is_wide && state.is_kept ? element_bytes::half * input.elements : 0;
 }
 
 AutocastWork ModelBuilder::cast_of(const Activation& input) const {
   if (!activations_[input.id].is_wide)
     return {};
-  return {.bytes = bytes_of_cast * input.elements, .casts = 1};
+  return {.bytes = element_bytes::cast * input.elements, .casts = 1};
 }
 
 void ModelBuilder::add_parameter(const std::string& name, std::vector<std::int64_t> shape) {
@@ -85,7 +79,7 @@ void ModelBuilder::add_layer(Layer layer, const std::vector<Activation>& inputs)
       layer.backward_pass_elements += 3 * input.elements;
       layer.backward_kernels += 1;
       layer.backward_passes += 1;
-      layer.autocast_backward.bytes += state.is_wide ? 3 * wider * input.elements : 0;
+      layer.autocast_backward.bytes += state.is_wide ? 3 * element_bytes::wider * input.elements : 0;
     }
   }
   layer.repeatable_elements = std::exchange(kept_repeatable_, 0);

@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/element_bytes.h"
 #include "models/primitives.h"
 
 namespace lockstep {
 namespace {
-
-// Bytes of an element, and of a cast of one, which reads one and writes the other.
-constexpr std::int64_t half = 2;
-constexpr std::int64_t wide = 4;
-constexpr std::int64_t wider = wide - half;
-constexpr std::int64_t bytes_of_cast = half + wide;
 
 // A model with mistakes is written too, before they are told: it may have more heads than width.
 std::int64_t width_of_head(const Attention& attention) {
@@ -84,8 +79,8 @@ Layer TokenNetwork::norm_layer(const std::string& name, const Activation& input,
               .eager_backward_elements = 3 * elements,
               .composition = kind == NormKind::rms ? rms_norm_of_primitives(elements)
                                                    : layer_norm_of_primitives(elements),
-              .autocast_forward = {.bytes = wider * (2 + 1) * elements},
-              .autocast_backward = {.bytes = wider * (5 + 3) * elements},
+              .autocast_forward = {.bytes = element_bytes::wider * (2 + 1) * elements},
+              .autocast_backward = {.bytes = element_bytes::wider * (5 + 3) * elements},
               .backward_kernels = 2};  // input; weight and bias
   if (builder_.has_parameter(name + ".bias"))
     layer.parameters.push_back(builder_.parameter(name + ".bias"));
@@ -97,9 +92,9 @@ Layer TokenNetwork::norm_layer(const std::string& name, const Activation& input,
 Tokens TokenNetwork::norm(const std::string& name, const Tokens& input, NormKind kind) {
   Layer layer = norm_layer(name, input.activation, kind);
   if (kind == NormKind::rms)
-    layer.eager_bytes = wide * input.activation.elements;
+    layer.eager_bytes = element_bytes::wide * input.activation.elements;
   else
-    layer.autocast_bytes = half * input.activation.elements;
+    layer.autocast_bytes = element_bytes::half * input.activation.elements;
   builder_.add_layer(std::move(layer), {input.activation});
   const Tokens output = repeatable(tokens(input.count, input.width));
   builder_.mark_wide(output.activation);
@@ -129,8 +124,8 @@ Tokens TokenNetwork::residual(const std::string& name, const Tokens& path, const
                       .pointwise_elements = elements,
                       .composition = residual_of_primitives(elements, has_dropout),
                       // The stream is in fp32, from its embeddings on; what is added to it is not.
-                      .autocast_forward = {.bytes = 2 * wider * elements},
-                      .autocast_backward = {.bytes = bytes_of_cast * elements, .casts = 1},
+                      .autocast_forward = {.bytes = 2 * element_bytes::wider * elements},
+                      .autocast_backward = {.bytes = element_bytes::cast * elements, .casts = 1},
                       .forward_kernels = has_dropout ? 2 : 1,
                       .backward_kernels = has_dropout ? 1 : 0},
                      {path.activation, skip.activation});
@@ -153,7 +148,7 @@ Tokens TokenNetwork::gelu_new(const std::string& name, const Tokens& input, Tens
                       .forward_elements = 2 * elements,
                       .backward_elements = 3 * elements,
                       .saved_elements = builder_.keep(input.activation),
-                      .autocast_bytes = (wide + wider) * elements,
+                      .autocast_bytes = (element_bytes::wide + element_bytes::wider) * elements,
                       .pointwise_elements = elements,
                       .composition = gelu_new_of_operators(elements),
                       .autocast_forward = {.casts = 1},
@@ -422,21 +417,23 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
   const std::int64_t square = scores.activation.elements;
   const Tokens weights = tokens(scores.count, scores.width);
   builder_.mark_wide(weights.activation);
-  builder_.add_layer({.name = attention.name + ".softmax",
-                      .split = TensorSplit::local,
-                      .forward_elements = 6 * square,
-                      .backward_elements = 7 * square,
-                      .saved_elements = builder_.keep(weights.activation),
-                      .autocast_bytes = half * square,
-                      .softmax_elements = square,
-                      .pointwise_elements = square,
-                      .eager_backward_elements = 3 * square,
-                      .composition = masked_softmax_of_primitives(square),
-                      .autocast_forward = {.bytes = (bytes_of_cast + wider * 2) * square, .casts = 1},
-                      .autocast_backward = {.bytes = (bytes_of_cast + wider * (3 + 3)) * square, .casts = 1},
-                      .forward_kernels = 3,
-                      .backward_kernels = 4},
-                     {scores.activation});
+  builder_.add_layer(
+      {.name = attention.name + ".softmax",
+       .split = TensorSplit::local,
+       .forward_elements = 6 * square,
+       .backward_elements = 7 * square,
+       .saved_elements = builder_.keep(weights.activation),
+       .autocast_bytes = element_bytes::half * square,
+       .softmax_elements = square,
+       .pointwise_elements = square,
+       .eager_backward_elements = 3 * square,
+       .composition = masked_softmax_of_primitives(square),
+       .autocast_forward = {.bytes = (element_bytes::cast + element_bytes::wider * 2) * square, .casts = 1},
+       .autocast_backward = {.bytes = (element_bytes::cast + element_bytes::wider * (3 + 3)) * square,
+                             .casts = 1},
+       .forward_kernels = 3,
+       .backward_kernels = 4},
+      {scores.activation});
   if (!attention.has_dropout)
     return weights;
 
@@ -447,8 +444,8 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
                       .saved_bytes = square,
                       .pointwise_elements = square,
                       .composition = dropout_of_primitives(square),
-                      .autocast_forward = {.bytes = 2 * wider * square},
-                      .autocast_backward = {.bytes = 2 * wider * square}},
+                      .autocast_forward = {.bytes = 2 * element_bytes::wider * square},
+                      .autocast_backward = {.bytes = 2 * element_bytes::wider * square}},
                      {weights.activation});
   const Tokens dropped = repeatable(tokens(scores.count, scores.width));
   builder_.mark_wide(dropped.activation);

@@ -36,7 +36,7 @@ void write_stage(FeatureStack& stack, std::int64_t depth, std::int64_t channels)
   stack.network.builder().end_block();
 }
 
-FeatureMap write_hidden_layer(ImageNetwork& network, int position, const FeatureMap& input) {
+FeatureMap write_classifier_layer(ImageNetwork& network, int position, const FeatureMap& input) {
   const FeatureMap hidden = network.linear(fmt::format("classifier.{}", position), input, 4096);
   const FeatureMap active = network.relu(fmt::format("classifier.{}", position + 1), hidden);
   return network.dropout(fmt::format("classifier.{}", position + 2), active);
@@ -54,7 +54,7 @@ Model build_vgg(JsonReader& json, const ModelRequest&) {
     channels = std::min<std::int64_t>(2 * channels, 512);
   }
   const FeatureMap pooled = network.adaptive_average_pool("avgpool", stack.features, 7);
-  const FeatureMap hidden = write_hidden_layer(network, 3, write_hidden_layer(network, 0, pooled));
+  const FeatureMap hidden = write_classifier_layer(network, 3, write_classifier_layer(network, 0, pooled));
   network.cross_entropy("loss", network.linear("classifier.6", hidden, task.classes));
   return network.finish();
 }

@@ -72,7 +72,7 @@ VisionStyle read_style(const JsonReader& json) {
           .head = "classifier"};
 }
 
-TransformerSizes read_sizes(const JsonReader& json) {
+TransformerSizes read_vision_sizes(const JsonReader& json) {
   TransformerSizes sizes{.layers = required_count(json, "layers", 1000),
                          .hidden = required_count(json, "hidden", 1 << 16),
                          .heads = required_count(json, "heads", 1 << 16),
@@ -119,7 +119,7 @@ Tokens write_embedding(ModelBuilder& builder, const VisionStyle& style, const Fe
 }
 
 Model build_vision_transformer(JsonReader& json, const ModelRequest&) {
-  const TransformerSizes sizes = read_sizes(json);
+  const TransformerSizes sizes = read_vision_sizes(json);
   const VisionStyle style = read_style(json);
   const ImageTask task = read_image_task(json, 32);
   const std::int64_t patch_size = required_count(json, "patch_size", 32);

@@ -143,8 +143,8 @@ std::string table_of(const std::vector<Row>& rows) {
 
 class KeyRows {
  public:
-  KeyRows(const ProfileStore& store, Lenders& lenders)
-      : defaults_(find_key_defaults(store, lenders)), strategies_(strategies_by_option()) {}
+  explicit KeyRows(const ProfileStore& store)
+      : defaults_(find_key_defaults(store)), strategies_(strategies_by_option()) {}
 
   // Of a key and all below it.
   std::vector<Row> rows_of(const std::string& path, const ordered_json& schema, bool is_required) const {
@@ -193,8 +193,8 @@ bool is_part(std::string_view key) {
 
 }  // namespace
 
-std::string key_reference(const ordered_json& schema, const ProfileStore& store, Lenders& lenders) {
-  const KeyRows all(store, lenders);
+std::string key_reference(const ordered_json& schema, const ProfileStore& store) {
+  const KeyRows all(store);
   const ordered_json& properties = schema["properties"];
   std::vector<Row> alone;
   for (const auto& [key, member] : properties.items())

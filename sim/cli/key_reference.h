@@ -9,11 +9,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sim/load/hardware/lenders.h"
 #include "sim/load/reading/profile_store.h"
 
 namespace lockstep {
 
-std::string key_reference(const nlohmann::ordered_json& schema, const ProfileStore& store, Lenders& lenders);
+std::string key_reference(const nlohmann::ordered_json& schema, const ProfileStore& store);
 
 }  // namespace lockstep

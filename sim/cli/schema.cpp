@@ -34,13 +34,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What all readings have in common.
-struct Library {
-  const ProfileStore& store;
-  Lenders& lenders;
-};
-
-using Ask = void (*)(const ordered_json& document, JsonRecord& record, const Library& library);
+using Ask = void (*)(const ordered_json& document, JsonRecord& record, const ProfileStore& store);
 
 // Of a dotted path.
 using MeaningOf = std::string_view (*)(std::string_view path);
@@ -63,35 +57,33 @@ struct SchemaKind {
 };
 
 // "model": NAME is short for {"name": NAME}, and opened before anybody reads it.
-void ask_scenario(const ordered_json& document, JsonRecord& record, const Library& library) {
+void ask_scenario(const ordered_json& document, JsonRecord& record, const ProfileStore& store) {
   record.note_kind("/model", "string");
-  load_value(
-      document,
-      {.store = library.store, .lenders = &library.lenders, .writes_resolved = false, .record = &record});
+  load_value(document, {.store = store, .writes_resolved = false, .record = &record});
 }
 
 template <class T, T (*read)(const JsonReader&, const Place&)>
-void ask_profile(const ordered_json& document, JsonRecord& record, const Library& library) {
+void ask_profile(const ordered_json& document, JsonRecord& record, const ProfileStore& store) {
   JsonDocument asked = JsonDocument::from_value(document, "profile");
   asked.record_into(record);
-  LoadContext context{.store = library.store, .folder = "", .lenders = &library.lenders};
+  LoadContext context{.store = store, .folder = ""};
   read(asked.root(), {context, ""});
 }
 
-void ask_model(const ordered_json& document, JsonRecord& record, const Library&) {
+void ask_model(const ordered_json& document, JsonRecord& record, const ProfileStore&) {
   JsonDocument asked = JsonDocument::from_value(document, "model");
   asked.record_into(record);
   JsonReader reader = asked.root();
   build_model(reader, {});
 }
 
-void ask_measurements(const ordered_json& document, JsonRecord& record, const Library&) {
+void ask_measurements(const ordered_json& document, JsonRecord& record, const ProfileStore&) {
   JsonDocument asked = JsonDocument::from_value(document, "measurements");
   asked.record_into(record);
   read_measurements(asked);
 }
 
-void ask_request(const ordered_json& document, JsonRecord& record, const Library&) {
+void ask_request(const ordered_json& document, JsonRecord& record, const ProfileStore&) {
   JsonDocument asked = JsonDocument::from_value(document, "request");
   asked.record_into(record);
   read_plan_request(asked);
@@ -191,10 +183,10 @@ const SchemaKind& schema_named(const std::string& name) {
   throw ConfigError(fmt::format("{}: no such schema; {}", name, describe_choices(name, kind_names())));
 }
 
-JsonRecord explored(const SchemaKind& kind, const Library& library) {
+JsonRecord explored(const SchemaKind& kind, const ProfileStore& store) {
   std::vector<ordered_json> seeds;
   for (const std::string& seed : kind.seeds) seeds.push_back(ordered_json::parse(seed));
-  return explore([&](const ordered_json& document, JsonRecord& into) { kind.ask(document, into, library); },
+  return explore([&](const ordered_json& document, JsonRecord& into) { kind.ask(document, into, store); },
                  seeds);
 }
 
@@ -222,16 +214,16 @@ void describe(const std::string& path, MeaningOf meaning, ordered_json& schema) 
   }
 }
 
-ordered_json schema_of(const SchemaKind& kind, const Library& library) {
+ordered_json schema_of(const SchemaKind& kind, const ProfileStore& store) {
   const std::string title = "Lockstep: " + kind.name;
   ordered_json schema = kind.examples != nullptr ? json_schema_of(exemplified(kind), title, SchemaOf::written)
-                                                 : json_schema_of(explored(kind, library), title);
+                                                 : json_schema_of(explored(kind, store), title);
   for (const std::string& key : kind.any_of) schema["anyOf"].push_back({{"required", {key}}});
   std::map<std::string, ordered_json> lenders;
   for (const BorrowedPart& part : kind.borrowed) {
     const auto [lender, is_new] = lenders.try_emplace(part.kind);
     if (is_new)
-      lender->second = schema_of(schema_named(part.kind), library);
+      lender->second = schema_of(schema_named(part.kind), store);
     ordered_json& borrowed = schema[ordered_json::json_pointer(part.place)];
     borrowed = lender->second[ordered_json::json_pointer(part.place_there)];
     for (const char* of_whole : {"$schema", "title"}) borrowed.erase(of_whole);
@@ -262,10 +254,9 @@ int run_schema(const SchemaArguments& arguments, const CommandContext& context) 
   if (arguments.wants_reference)
     check_has_reference(kind);
   const ProfileStore store(context.data_directory);
-  Lenders lenders;
-  const ordered_json schema = schema_of(kind, {store, lenders});
+  const ordered_json schema = schema_of(kind, store);
   if (arguments.wants_reference)
-    print(key_reference(schema, store, lenders));
+    print(key_reference(schema, store));
   else
     print_json(schema);
   return exit_done;

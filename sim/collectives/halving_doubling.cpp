@@ -105,7 +105,7 @@ Traffic halving_traffic(const CollectiveRequest& request, std::size_t round) {
   return {.flows = flows, .rounds = {flows}};
 }
 
-std::vector<std::string> round_names(const CollectiveRequest& request) {
+std::vector<std::string> exchange_names(const CollectiveRequest& request) {
   std::vector<std::string> names;
   for (std::size_t round = 0; round < Halving(request).rounds().size(); ++round)
     names.push_back("halving_doubling " + std::string(collective_op_name(request.op)) + " " +
@@ -117,7 +117,7 @@ CollectiveOps write_halving_doubling(PlanWriter& writer, const CollectiveRequest
   CollectiveFrame frame(writer, request, "halving_doubling");
   if (frame.moves_anything())
     write_exchange(writer, request, frame,
-                   {.rounds = round_names(request),
+                   {.rounds = exchange_names(request),
                     .block = frame.on_the_wire(bytes_per_block(request, Halving(request).blocks())),
                     .traffic = halving_traffic,
                     .ready = all_launched(frame)});

@@ -19,7 +19,7 @@ constexpr LinkLatencies slow_tree{{600, 1'250, 28'000}, {1'000, 1'900, 28'000}, 
 constexpr LinkLatencies old_ring(std::int64_t simple_network) {
   return {{470, 1'900, 3'400}, ring_pcie, {2'700, 4'000, simple_network}};
 }
-constexpr LinkLatencies ring{{600, 1'900, 3'400}, ring_pcie, {2'700, 4'000, 14'000}};
+constexpr LinkLatencies new_ring{{600, 1'900, 3'400}, ring_pcie, {2'700, 4'000, 14'000}};
 
 // Fields in the order of the struct; what a row repeats is said again, so that each can be read alone.
 constexpr NcclConstants nccl_2_8{.since = 20'800,
@@ -58,7 +58,7 @@ constexpr NcclConstants nccl_2_18 = [] {
   row.tree_base = {6'800, 14'000, 0};
   row.ring_base = ring_base;
   row.tree = {{600, 1'250, 4'000}, {1'000, 1'900, 6'000}, {5'000, 8'500, 14'000}};
-  row.ring = ring;
+  row.ring = new_ring;
   row.nvls.in_node = 23'000;
   row.nvls.tree_network = 19'000;
   row.ll_is_slower_across_nodes = false;

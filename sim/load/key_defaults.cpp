@@ -113,7 +113,7 @@ class DefaultsReader {
 // Loads small scenarios, in each circumstance.
 class SmallScenarios {
  public:
-  SmallScenarios(const ProfileStore& store, Lenders& lenders) : store_(store), lenders_(lenders) {}
+  explicit SmallScenarios(const ProfileStore& store) : store_(store) {}
 
   // Changed one after another. Nothing: there is no such scenario.
   std::optional<LeftOut> left_out(const std::vector<ordered_json>& changes) const {
@@ -133,7 +133,7 @@ class SmallScenarios {
     document.merge_patch(ordered_json::parse(size));
     for (const ordered_json& change : changes) document.merge_patch(change);
     try {
-      return DefaultsReader::read(load_value(document, {.store = store_, .lenders = &lenders_}));
+      return DefaultsReader::read(load_value(document, {.store = store_}));
     } catch (const ConfigError&) {
       return std::nullopt;
     }
@@ -148,7 +148,6 @@ class SmallScenarios {
   }
 
   const ProfileStore& store_;
-  Lenders& lenders_;
 };
 
 // Of one strategy with one framework; no name: the usual one.
@@ -225,8 +224,8 @@ LeftOut left_out_by_all(const SmallScenarios& scenarios) {
 
 }  // namespace
 
-std::map<std::string, KeyDefault> find_key_defaults(const ProfileStore& store, Lenders& lenders) {
-  const SmallScenarios scenarios(store, lenders);
+std::map<std::string, KeyDefault> find_key_defaults(const ProfileStore& store) {
+  const SmallScenarios scenarios(store);
   DefaultsByKey by_key;
   by_key.add_usual(left_out_by_all(scenarios));
   for (const std::string& strategy : strategies_of_ranks()) {

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/load/hardware/lenders.h"
 #include "sim/load/reading/profile_store.h"
 
 namespace lockstep {
@@ -35,7 +34,7 @@ struct KeyDefault {
 };
 
 // By dotted path.
-std::map<std::string, KeyDefault> find_key_defaults(const ProfileStore& store, Lenders& lenders);
+std::map<std::string, KeyDefault> find_key_defaults(const ProfileStore& store);
 
 // "training.bucket_cap_mb" -> the strategies that have this option; an option that all have is not there.
 std::map<std::string, std::vector<std::string>> strategies_by_option();

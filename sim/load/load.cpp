@@ -405,7 +405,6 @@ void load_anchor(LoadedScenario& scenario, const LoadOptions& options, std::vect
                        .fold = options.fold,
                        .fidelity = options.fidelity,
                        .accepts_any_size = options.accepts_any_size,
-                       .lenders = options.lenders,
                        .writes_resolved = false};
   anchored.variation = scenario.compute.anchor->set;
   anchored.variation.emplace_back("compute.anchor", "null");
@@ -466,7 +465,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   add_empty_sections(document, options.record);
   if (options.record != nullptr)
     document.record_into(*options.record);
-  LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
+  LoadContext context{.store = options.store, .folder = options.folder};
   ReadLater later;
   if (const JsonReader json = document.root(); json.is_object()) {
     read_sections(json, {context, ""}, scenario, later);

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/load/hardware/lenders.h"
 #include "sim/load/overrides.h"
 #include "sim/load/reading/profile_store.h"
 #include "sim/scenario/scenario.h"
@@ -42,7 +41,6 @@ struct LoadOptions {
   bool fold = true;
   std::optional<Fidelity> fidelity = {};
   bool accepts_any_size = false;
-  Lenders* lenders = nullptr;   // of the store; none: machines to borrow from are read again
   bool writes_resolved = true;  // else `resolved` and `provenance` stay empty
   JsonRecord* record = nullptr;  // what the readers ask of the scenario; none: it is not noted
 };

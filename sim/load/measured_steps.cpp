@@ -92,7 +92,7 @@ StepHardware hardware_in(const ordered_json& document, const LoadOptions& option
   const ordered_json* machine = member_of(cluster, "machine");
   if (machine == nullptr)
     return {};
-  LoadContext context{.store = options.store, .folder = options.folder, .lenders = options.lenders};
+  LoadContext context{.store = options.store, .folder = options.folder};
   JsonDocument alone = JsonDocument::from_value(*machine, options.file_name, "/cluster/machine");
   const MachineReading reading =
       read_named(alone.root(), {context, "/cluster/machine"}, ProfileKind::machine, read_machine);
@@ -195,7 +195,6 @@ LoadedScenario load_there(const ordered_json& document, const StatedStep& step, 
                                  .folder = options.folder,
                                  .fold = options.fold,
                                  .accepts_any_size = options.accepts_any_size,
-                                 .lenders = options.lenders,
                                  .writes_resolved = false});
   } catch (const ConfigError& error) {
     std::vector<std::string> problems;

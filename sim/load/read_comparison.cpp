@@ -80,7 +80,6 @@ void load_compared(LoadedScenario& scenario, const LoadOptions& options, std::ve
                                                             .fold = options.fold,
                                                             .fidelity = options.fidelity,
                                                             .accepts_any_size = options.accepts_any_size,
-                                                            .lenders = options.lenders,
                                                             .writes_resolved = false});
       add_new_warnings(where, compared, warnings);
       scenario.comparison->strategies.push_back(std::move(compared));

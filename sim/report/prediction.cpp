@@ -44,7 +44,6 @@ LoadedScenario ScenarioVariants::load(const ScenarioVariant& variant) const {
   if (!variant.file_name.empty())
     options.file_name = variant.file_name;
   options.variation = variant.changes;
-  options.lenders = &lenders_;
   options.writes_resolved = variant.writes_resolved;
   LoadedScenario scenario = load_value(document_, options);
   scenario.files = lockstep::files_read(base_, store_);

@@ -67,7 +67,6 @@ class ScenarioVariants {
  private:
   LoadRequest base_;
   ProfileStore store_;
-  mutable Lenders lenders_;
   nlohmann::ordered_json document_;
   mutable ClusterStore clusters_;
 };

@@ -261,7 +261,7 @@ TEST_CASE(
       {"plan " + small_request(folder),
        "plans",
        {"nodes", "iteration_time_s", "time_to_train_s", "cost_usd", "energy_kwh", "goodput", "memory_bytes"}},
-      {"layouts " + source + "/scenarios/llama2_13b_dp8_tp8.json --top 5",
+      {"layouts " + source + "/scenarios/pipeline_four_stages.json --top 5",
        "layouts",
        {"iteration_time_s", "samples_per_s", "mfu", "memory_bytes"}},
       {"sweep " + source + "/scenarios/resnet50_ddp_2x8_a100.json --vary training.bucket_cap_mb=1,5,25 -o " +
@@ -275,7 +275,7 @@ TEST_CASE(
       {"compare " + source + "/scenarios/fsdp_llama2_7b.json " + source + "/scenarios/zero3_llama2_7b.json",
        "differences",
        {"iteration_time_s", "difference_s", "difference_percent"}},
-      {"validate " + source + "/validate/measurements/mlperf_resnet.json",
+      {"validate " + source + "/validate/measurements/mosaicml_no_anchor.json",
        "cases",
        {"measured", "predicted", "error_percent"}}};
   for (const VerbPage& verb : verbs) check_page(verb, folder);

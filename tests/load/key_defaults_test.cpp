@@ -11,8 +11,7 @@ using Defaults = std::map<std::string, KeyDefault>;
 const Defaults& defaults() {
   static const Defaults found = [] {
     const ProfileStore store;
-    Lenders lenders;
-    return find_key_defaults(store, lenders);
+    return find_key_defaults(store);
   }();
   return found;
 }

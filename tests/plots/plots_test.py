@@ -78,7 +78,7 @@ class Results:
         self.collective = answer(folder, "collective.json", "collective", "all_reduce", "--machine", MACHINE, "--nodes", 2)
         self.plan = answer(folder, "plan.json", "plan", ROOT / "scenarios/plans/resnet50_rented.json")
         self.runs = answer(folder, "runs.json", "validate", ROOT / "validate/measurements/harness/mlp_2_ranks_1gbit.json")
-        self.cases = answer(folder, "cases.json", "validate", ROOT / "validate/measurements/mlperf_resnet.json")
+        self.cases = answer(folder, "cases.json", "validate", ROOT / "validate/measurements/mosaicml_no_anchor.json")
         self.kernels = answer(folder, "kernels.json", "validate", ROOT / "tests/study/kernels")
         self.tables = answer(folder, "tables.json", "validate", ROOT / "validate/measurements/nccl", "--profile", MACHINE)
         self.caps = self.sweep("caps.csv", "training.bucket_cap_mb=1,5,25")
@@ -266,7 +266,7 @@ class Plots(unittest.TestCase):
                  ("sweep", RESNET, "--vary", "training.bucket_cap_mb=1,25", "-o", self.folder / "-.csv"): [NAME, MACHINE],
                  ("collective", "all_reduce", "--machine", MACHINE, "-e", "1M"): ["all_reduce", MACHINE],
                  ("plan", scenarios / "plans/resnet50_rented.json"): ["ResNet-50, 90 epochs", "aws_p5_48xlarge"],
-                 ("validate", ROOT / "validate/measurements/mlperf_resnet.json"): ["Predicted against", "machines"]}
+                 ("validate", ROOT / "validate/measurements/mosaicml_no_anchor.json"): ["Predicted against", "on a100"]}
         picture = self.folder / "verb.svg"
         for verb, expected in verbs.items():
             with self.subTest(verb[0]):

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "sim/base/quantity_text.h"
-#include "sim/load/hardware/lenders.h"
 #include "sim/load/hardware/machine_parts.h"
 #include "sim/load/hardware/read_calibration.h"
 #include "sim/load/hardware/read_hardware.h"
+#include "sim/load/reading/lenders.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/network/usual_efficiency.h"
 
@@ -48,13 +48,11 @@ std::optional<Lender> read_lender(const std::string& name, const ProfileStore& s
 }
 
 std::optional<Lender> find_lender(const std::string& name, const LoadContext& context) {
-  if (context.lenders == nullptr)
-    return read_lender(name, context.store);
-  const std::optional<Lender>* known = context.lenders->find(name);
-  if (known != nullptr)
+  Lenders& lenders = context.store.lenders();
+  if (const std::optional<Lender>* known = lenders.find(name))
     return *known;
   std::optional<Lender> lender = read_lender(name, context.store);
-  context.lenders->keep(name, lender, 1);
+  lenders.keep(name, lender, 1);
   return lender;
 }
 

@@ -21,8 +21,6 @@
 
 namespace lockstep {
 
-class Lenders;
-
 struct LoadContext {
   const ProfileStore& store;
   std::string folder;                      // of the scenario, for relative paths
@@ -30,7 +28,6 @@ struct LoadContext {
   std::vector<std::string> warnings = {};
   std::map<std::string, std::string> origins = {};  // JSON pointer in the resolved scenario -> where from
   std::vector<ChangedProfile> changes = {};
-  Lenders* lenders = nullptr;  // who was read before; none: nobody is remembered
 
   // The changes to what stands at `pointer`; null: there are none.
   const ChangedProfile* changes_at(std::string_view pointer) const;

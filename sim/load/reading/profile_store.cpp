@@ -13,6 +13,7 @@
 #include "sim/base/installed_data.h"
 #include "sim/base/json_text.h"
 #include "sim/load/import/imported_files.h"
+#include "sim/load/reading/lenders.h"
 #include "sim/load/reading/store_shelf.h"
 
 namespace lockstep {
@@ -100,7 +101,9 @@ std::string_view noun_of(ProfileKind kind) {
 ProfileStore::ProfileStore(const std::string& data_directory) : ProfileStore(find_roots(data_directory)) {}
 
 ProfileStore::ProfileStore(std::vector<std::string> roots)
-    : roots_(std::move(roots)), imported_(std::make_unique<ImportedFiles>()) {}
+    : roots_(std::move(roots)),
+      imported_(std::make_unique<ImportedFiles>()),
+      lenders_(std::make_unique<Lenders>()) {}
 
 ProfileStore::~ProfileStore() = default;
 
@@ -125,7 +128,8 @@ const nlohmann::ordered_json* ProfileStore::read(const std::string& file) const 
   const std::scoped_lock lock(mutex_);
   auto& remembered = values_[file];
   if (remembered == nullptr) {
-    remembered = std::make_unique<const nlohmann::ordered_json>(parse_lockstep_file(read_json_file(file), file));
+    remembered =
+        std::make_unique<const nlohmann::ordered_json>(parse_lockstep_file(read_json_file(file), file));
   }
   return remembered.get();
 }

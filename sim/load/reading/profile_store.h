@@ -24,6 +24,7 @@
 namespace lockstep {
 
 class ImportedFiles;
+class Lenders;
 
 enum class ProfileKind : std::uint8_t {
   gpu,
@@ -41,9 +42,9 @@ enum class ProfileKind : std::uint8_t {
 std::string_view noun_of(ProfileKind kind);
 
 struct Profile {
-  const nlohmann::ordered_json* value;  // lives as long as the store
-  std::string file;                     // for errors: where it was found
-  std::string label;                    // for results: the same on every machine
+  const nlohmann::ordered_json* value;                 // lives as long as the store
+  std::string file;                                    // for errors: where it was found
+  std::string label;                                   // for results: the same on every machine
   const std::vector<std::string>* warnings = nullptr;  // of what was imported
 };
 
@@ -75,6 +76,9 @@ class ProfileStore {
   // All that was read so far, in the order of their names; of imported files what their bytes are.
   std::vector<ReadFile> files_read() const;
 
+  // What its machines that were measured were read as (lenders.h).
+  Lenders& lenders() const { return *lenders_; }
+
   static bool is_path(std::string_view name_or_path);
 
  private:
@@ -90,6 +94,7 @@ class ProfileStore {
   mutable std::map<std::string, std::unique_ptr<const nlohmann::ordered_json>> values_;
   mutable std::map<ProfileKind, std::vector<std::string>> names_;
   std::unique_ptr<ImportedFiles> imported_;
+  std::unique_ptr<Lenders> lenders_;
 };
 
 // As `files_read` tells it of a file, read now: what it says, not how it is spaced.

@@ -3,7 +3,7 @@
 
 #include "sim/network/topologies/switch_graph.h"
 
-namespace lockstep {
+namespace lockstep::topologies::dragonfly {
 namespace {
 
 std::string router_name(std::int64_t group, std::int64_t router) {
@@ -53,4 +53,4 @@ const Registration<FabricKind> dragonfly_registration{
     {build, route_by_graph, "groups of routers, all joined within and one link between any two", problems}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topologies::dragonfly

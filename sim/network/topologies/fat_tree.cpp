@@ -2,7 +2,7 @@
 
 #include "sim/network/topologies/leaf_spine.h"
 
-namespace lockstep {
+namespace lockstep::topologies::fat_tree {
 namespace {
 
 std::uint32_t leaf_of(const Topology& topology, Port port) {
@@ -23,4 +23,4 @@ const Registration<FabricKind> fat_tree_registration{
     "fat_tree", {build, route, "whole nodes below a leaf; leaves meet in a spine, oversubscribed as stated"}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topologies::fat_tree

@@ -5,7 +5,7 @@
 #include "sim/base/nearest_name.h"
 #include "sim/network/topologies/switch_graph.h"
 
-namespace lockstep {
+namespace lockstep::topologies::graph {
 namespace {
 
 void build(Topology& topology) {
@@ -56,4 +56,4 @@ const Registration<FabricKind> graph_registration{
     "graph", {build, route_by_graph, "switches and links as the scenario draws them", problems}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topologies::graph

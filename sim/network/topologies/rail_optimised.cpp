@@ -3,7 +3,7 @@
 
 #include "sim/network/topologies/leaf_spine.h"
 
-namespace lockstep {
+namespace lockstep::topologies::rail_optimised {
 namespace {
 
 std::uint32_t groups(const Topology& topology) {
@@ -27,4 +27,4 @@ const Registration<FabricKind> rail_optimised_registration{
     "rail_optimised", {build, route, "NIC i of every node on rail i; leaves of a rail meet in a spine"}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topologies::rail_optimised

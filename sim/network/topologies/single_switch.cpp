@@ -2,7 +2,7 @@
 
 #include "sim/network/topology.h"
 
-namespace lockstep {
+namespace lockstep::topologies::single_switch {
 namespace {
 
 void build(Topology&) {}
@@ -15,4 +15,4 @@ const Registration<FabricKind> single_switch_registration{
     "single_switch", {build, route, "every NIC on one switch that never blocks"}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topologies::single_switch

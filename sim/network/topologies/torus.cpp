@@ -4,7 +4,7 @@
 
 #include "sim/network/topologies/switch_graph.h"
 
-namespace lockstep {
+namespace lockstep::topologies::torus {
 namespace {
 
 std::string router_name(std::int64_t node) {
@@ -46,4 +46,4 @@ const Registration<FabricKind> torus_registration{
     {build, route_by_graph, "a router per node, joined to its neighbours in each dimension", problems}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::topologies::torus

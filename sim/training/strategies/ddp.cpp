@@ -24,7 +24,7 @@
 #include "sim/training/shared_options.h"
 #include "sim/training/synchroniser.h"
 
-namespace lockstep {
+namespace lockstep::strategies::ddp {
 namespace {
 
 class DdpReducer : public Synchroniser {
@@ -274,4 +274,4 @@ const Registration<Strategy> ddp_registration{
      .memory = memory}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::ddp

@@ -25,7 +25,7 @@
 #include "sim/training/step_writer.h"
 #include "sim/training/synchroniser.h"
 
-namespace lockstep {
+namespace lockstep::strategies::dp {
 namespace {
 
 constexpr Bytes piece_bytes{10 * 1024 * 1024};  // buffer_size 10485760 in comm.broadcast_coalesced
@@ -250,4 +250,4 @@ const Registration<Strategy> dp_registration{
      .write_iteration = write_iteration}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::dp

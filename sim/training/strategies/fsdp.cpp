@@ -32,7 +32,7 @@
 #include "sim/training/unit_shards.h"
 #include "sim/training/units.h"
 
-namespace lockstep {
+namespace lockstep::strategies::fsdp {
 namespace {
 
 // When units are gathered, left and reduced.
@@ -281,4 +281,4 @@ const Registration<Strategy> hsdp{
      .coupling = coupling}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::fsdp

@@ -27,7 +27,7 @@
 #include "sim/training/step_writer.h"
 #include "sim/training/synchroniser.h"
 
-namespace lockstep {
+namespace lockstep::strategies::horovod {
 namespace {
 
 // A batched copy takes so many gradients (horovod/common/ops/cuda/cuda_kernels.h, from memory).
@@ -316,4 +316,4 @@ const Registration<Strategy> horovod_registration{
      .variants = variants}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::horovod

@@ -11,7 +11,7 @@
 #include "sim/training/step_writer.h"
 #include "sim/training/synchroniser.h"
 
-namespace lockstep {
+namespace lockstep::strategies::local_sgd {
 namespace {
 
 void average(const StrategyContext& context, const std::string& what, Bytes bytes, std::uint32_t tensors) {
@@ -74,4 +74,4 @@ const Registration<Strategy> local_sgd_registration{
      .sends = {.at_most = traffic, .period = period}}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::local_sgd

@@ -12,7 +12,7 @@
 #include "sim/training/step_writer.h"
 #include "sim/training/synchroniser.h"
 
-namespace lockstep {
+namespace lockstep::strategies::ps_async {
 namespace {
 
 class WorkerComputing : public Synchroniser {
@@ -57,4 +57,4 @@ const Registration<Strategy> ps_async_registration{
      .reaches_across = true}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::ps_async

@@ -21,7 +21,7 @@
 #include "sim/training/step_writer.h"
 #include "sim/training/synchroniser.h"
 
-namespace lockstep {
+namespace lockstep::strategies::ps_sync {
 namespace {
 
 // The optimizer's work in parts: differences along the running sum, so that they add up to the whole.
@@ -182,4 +182,4 @@ const Registration<Strategy> ps_sync_registration{
      .reaches_across = true}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::ps_sync

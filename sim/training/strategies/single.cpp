@@ -5,7 +5,7 @@
 #include "sim/training/shared_options.h"
 #include "sim/training/synchroniser.h"
 
-namespace lockstep {
+namespace lockstep::strategies::single {
 namespace {
 
 std::vector<OptionProblem> problems(const TrainingSpec&, const ClusterShape& shape) {
@@ -28,4 +28,4 @@ const Registration<Strategy> single_registration{
                  .one_gpu_only = true}}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::single

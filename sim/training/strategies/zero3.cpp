@@ -18,7 +18,7 @@
 #include "sim/training/synchroniser.h"
 #include "sim/training/zero_reduction.h"
 
-namespace lockstep {
+namespace lockstep::strategies::zero3 {
 namespace {
 
 // DeepSpeed's __max_ongoing_fetch_events.
@@ -278,4 +278,4 @@ const Registration<Strategy> zero3_registration{
      .coupling = coupling}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::zero3

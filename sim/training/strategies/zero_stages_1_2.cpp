@@ -15,7 +15,7 @@
 #include "sim/training/synchroniser.h"
 #include "sim/training/zero_reduction.h"
 
-namespace lockstep {
+namespace lockstep::strategies::zero_stages_1_2 {
 namespace {
 
 enum class Stage : std::uint8_t { states = 1, gradients = 2 };
@@ -133,4 +133,4 @@ const Registration<Strategy> zero2{"zero2",
                                     .updated_tensors = partitioned_tensors}};
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strategies::zero_stages_1_2

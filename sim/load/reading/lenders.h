@@ -2,9 +2,9 @@
 
 // Machines that were measured, each read once.
 //
-// Problem:   a machine that a scenario altered is compared with what was measured, and a thousand scenarios look a
-//            thousand times.
-// Invariant: of one ProfileStore, whose files do not change while it lives.
+// Problem:   a machine that a scenario altered is compared with what was measured, and one that nobody measured with all
+//            that were; a thousand scenarios look a thousand times.
+// Invariant: each belongs to a ProfileStore, whose files do not change while it lives.
 
 #include <cstdint>
 #include <limits>
