@@ -1,6 +1,9 @@
 #pragma once
 
-// Bytes of an element under autocast: what kernels move more where one computes in single precision.
+// Bytes of an element under autocast.
+//
+// Idea:      networks of half precision compute some kernels in single precision: their elements are wider, and a cast
+//            between two kernels moves each once in either width.
 
 #include <cstdint>
 
