@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/program.h"
@@ -26,10 +28,10 @@ struct OpenedPage {
 
 // Without a sandbox, which containers cannot give (the pages are our own); with a profile that nobody shares.
 OpenedPage open_page(const std::string& page, const Folder& profile) {
-  const Answer browser =
-      run_command(std::string(LOCKSTEP_CHROMIUM) +
-                  " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --enable-logging=stderr" +
-                  " --user-data-dir=" + profile.path() + " --dump-dom file://" + page);
+  const Answer browser = run_command(
+      std::string(LOCKSTEP_CHROMIUM) +
+      " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --enable-logging=stderr" +
+      " --allow-file-access-from-files --user-data-dir=" + profile.path() + " --dump-dom file://" + page);
   CHECK(browser.exit_code == 0);
   OpenedPage opened{.document = browser.out, .console = {}};
   std::istringstream log(browser.diagnostics);
@@ -37,6 +39,39 @@ OpenedPage open_page(const std::string& page, const Folder& profile) {
     if (contains(line, ":CONSOLE"))
       opened.console.push_back(line);
   return opened;
+}
+
+// A page of frames that tells what documents they hold once all are loaded: a browser takes longer to start than to
+// open a page.
+OpenedPage open_in_frames(const std::vector<std::string>& pages, const Folder& folder) {
+  std::string text = "<!doctype html><html><body>";
+  for (const std::string& page : pages) text += "<iframe src=\"file://" + page + "\"></iframe>";
+  text += R"(<script>window.onload = () => {
+    for (const frame of [...document.querySelectorAll('iframe')]) {
+      const told = document.createElement('pre');
+      told.className = 'opened';
+      told.textContent = frame.contentDocument.documentElement.outerHTML;
+      frame.remove();
+      document.body.append(told);
+    }
+  };</script>)";
+  return open_page(folder.write("frames.html", text), folder);
+}
+
+// What stands in each frame, as its page would be dumped by itself.
+std::vector<std::string> documents_in_frames(const std::string& document) {
+  constexpr std::string_view begin = "<pre class=\"opened\">";
+  std::vector<std::string> documents;
+  for (std::size_t at = document.find(begin); at != document.npos; at = document.find(begin, at)) {
+    at += begin.size();
+    std::string text = document.substr(at, document.find("</pre>", at) - at);
+    for (const auto& [escaped, letter] :
+         {std::pair("&lt;", "<"), std::pair("&gt;", ">"), std::pair("&amp;", "&")})
+      for (std::size_t place = text.find(escaped); place != text.npos; place = text.find(escaped, place + 1))
+        text.replace(place, std::string_view(escaped).size(), letter);
+    documents.push_back(std::move(text));
+  }
+  return documents;
 }
 
 TEST_CASE("a page that is broken is seen to be: the browser tells what its scripts complain of") {
@@ -50,18 +85,40 @@ TEST_CASE("a page that is broken is seen to be: the browser tells what its scrip
   CHECK(contains(opened.console[0], "missing is not defined"));
 }
 
+TEST_CASE("a page that is broken is seen to be in a frame as well, beside one that is whole") {
+  const Folder folder;
+  const std::string whole =
+      folder.write("whole.html", "<!doctype html><html><body><h1>a &lt; b</h1></body></html>");
+  const std::string broken = folder.write(
+      "broken.html",
+      "<!doctype html><html><body><p></p><script>document.querySelector('p').append(6 * 7); missing()"
+      "</script></body></html>");
+  const OpenedPage opened = open_in_frames({whole, broken}, folder);
+  const std::vector<std::string> documents = documents_in_frames(opened.document);
+  REQUIRE(documents.size() == 2);
+  CHECK(contains(documents[0], "<h1>a &lt; b</h1>"));
+  CHECK(contains(documents[1], "<p>42</p>"));
+  REQUIRE(opened.console.size() == 1);
+  CHECK(contains(opened.console[0], "missing is not defined"));
+}
+
 TEST_CASE("every scenario's page opens in a browser without a word in its console") {
   const Folder folder;
+  std::vector<std::string> pages;
   for (const std::string& file : shipped_scenarios()) {
-    CAPTURE(file);
-    const std::string page = folder.path() + "/page.html";
-    REQUIRE(run_program("predict " + file + " --report " + page).exit_code == 0);
-    const OpenedPage opened = open_page(page, folder);
-    CHECK(contains(opened.document, "<h1"));
-    CHECK(contains(opened.document, "</html>"));
-    CHECK(contains(opened.document, "<canvas") == contains(opened.document, "data-timeline="));
-    CHECK(text_of(page).size() < 3'000'000);
-    for (const std::string& line : opened.console) FAIL_CHECK(line);
+    pages.push_back(folder.path() + "/" + std::to_string(pages.size()) + ".html");
+    REQUIRE(run_program("predict " + file + " --report " + pages.back()).exit_code == 0);
+    CHECK(text_of(pages.back()).size() < 3'000'000);
+  }
+  const OpenedPage opened = open_in_frames(pages, folder);
+  for (const std::string& line : opened.console) FAIL_CHECK(line);
+  const std::vector<std::string> documents = documents_in_frames(opened.document);
+  REQUIRE(documents.size() == pages.size());
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    CAPTURE(shipped_scenarios()[i]);
+    CHECK(contains(documents[i], "<h1"));
+    CHECK(contains(documents[i], "</html>"));
+    CHECK(contains(documents[i], "<canvas") == contains(documents[i], "data-timeline="));
   }
 }
 
