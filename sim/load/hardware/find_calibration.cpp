@@ -47,13 +47,12 @@ std::optional<Lender> read_lender(const std::string& name, const ProfileStore& s
                 .calibration = *std::move(reading.calibration)};
 }
 
-std::optional<Lender> find_lender(const std::string& name, const LoadContext& context) {
-  Lenders& lenders = context.store.lenders();
-  if (const std::optional<Lender>* known = lenders.find(name))
-    return *known;
-  std::optional<Lender> lender = read_lender(name, context.store);
-  lenders.keep(name, lender, 1);
-  return lender;
+// It lives as long as the store.
+const std::optional<Lender>& find_lender(const std::string& name, const ProfileStore& store) {
+  Lenders& lenders = store.lenders();
+  if (lenders.find(name) == nullptr)
+    lenders.keep(name, read_lender(name, store), 1);
+  return *lenders.find(name);
 }
 
 // Of the fastest NIC; zero: there is none.
@@ -112,7 +111,7 @@ std::optional<Calibration> find_own_calibration(const CalibrationSearch& search,
   const std::string& name = search.machine.name;
   if (search.machine.library != search.library || !context.store.has(ProfileKind::calibration, name))
     return std::nullopt;
-  const std::optional<Lender> measured = find_lender(name, context);
+  const std::optional<Lender>& measured = find_lender(name, context.store);
   if (!measured)
     return open_named(name, place, ProfileKind::calibration, read_calibration);
   Calibration calibration = measured->calibration;
@@ -126,18 +125,18 @@ std::optional<Calibration> find_own_calibration(const CalibrationSearch& search,
   return calibration;
 }
 
-// By octaves between the NICs; of equals, the first by name.
-std::optional<Lender> find_gloo_machine(const MachineSpec& machine, const LoadContext& context) {
+// By octaves between the NICs; of equals, the first by name. Null: there is none.
+const Lender* find_gloo_machine(const MachineSpec& machine, const ProfileStore& store) {
   const auto distance = [&](const Lender& lender) {
     return std::abs(std::log2(static_cast<double>(nic_bandwidth(machine).count() + 1) /
                               static_cast<double>(nic_bandwidth(lender.machine).count() + 1)));
   };
-  std::optional<Lender> nearest;
-  for (const std::string& name : context.store.names(ProfileKind::machine)) {
-    std::optional<Lender> lender = find_lender(name, context);
+  const Lender* nearest = nullptr;
+  for (const std::string& name : store.names(ProfileKind::machine)) {
+    const std::optional<Lender>& lender = find_lender(name, store);
     if (lender && lender->machine.library == LibraryKind::gloo &&
-        (!nearest || distance(*lender) < distance(*nearest)))
-      nearest = std::move(lender);
+        (nearest == nullptr || distance(*lender) < distance(*nearest)))
+      nearest = &*lender;
   }
   return nearest;
 }
@@ -145,8 +144,8 @@ std::optional<Lender> find_gloo_machine(const MachineSpec& machine, const LoadCo
 Calibration borrow_of_gloo(const CalibrationSearch& search, const Place& place) {
   LoadContext& context = place.context;
   const std::string& name = search.machine.name;
-  const std::optional<Lender> nearest = find_gloo_machine(search.machine, context);
-  if (!nearest) {
+  const Lender* nearest = find_gloo_machine(search.machine, context.store);
+  if (nearest == nullptr) {
     context.warnings.push_back(fmt::format(
         "machine {} is uncalibrated and no machine with Gloo was measured: wires are taken as perfect",
         name));
@@ -181,23 +180,22 @@ bool are_built_alike(const CalibrationSearch& search, const Lender& measured) {
          std::all_of(machine_parts.begin(), machine_parts.end(), same_part);
 }
 
-// The first by name.
-std::optional<Lender> find_alike(const CalibrationSearch& search, const LoadContext& context) {
-  for (const std::string& name : context.store.names(ProfileKind::machine)) {
-    std::optional<Lender> lender = find_lender(name, context);
-    if (lender && are_built_alike(search, *lender))
-      return lender;
-  }
-  return std::nullopt;
+// The first by name; null: there is none.
+const Lender* find_alike(const CalibrationSearch& search, const ProfileStore& store) {
+  for (const std::string& name : store.names(ProfileKind::machine))
+    if (const std::optional<Lender>& lender = find_lender(name, store);
+        lender && are_built_alike(search, *lender))
+      return &*lender;
+  return nullptr;
 }
 
 Calibration compose_calibration(const CalibrationSearch& search, const Place& place) {
-  if (std::optional<Lender> alike = find_alike(search, place.context)) {
+  if (const Lender* alike = find_alike(search, place.context.store)) {
     place.context.warnings.push_back(fmt::format(
         "machine {} is uncalibrated: it is built of the same parts as {}, whose calibration {} it has",
         search.machine.name, alike->machine.name, alike->calibration.name));
     place.note(fmt::format("that of {}, which is built of the same parts", alike->machine.name));
-    return std::move(alike->calibration);
+    return alike->calibration;
   }
   const MachineParts parts = open_parts(search.machine, search.compute_capability, place);
   Calibration calibration = compose(search.machine, parts);
