@@ -199,6 +199,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "GELU as one kernel (gelu), or where nothing fuses as the operators of transformers' GPT-2 (gelu_new); "
      "left "
      "out: gelu."},
+    {"model.also_known_as", "What other libraries call this model, such as timm's vit_base_patch16_224."},
     {"model.attention",
      "Whether attention is one kernel (fused), or its scores are stored (unfused); left out: as the style "
      "has it."},

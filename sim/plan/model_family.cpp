@@ -4,9 +4,20 @@
 
 namespace lockstep {
 
+namespace {
+
+// For whoever looks a model up by what another library calls it.
+void read_other_names(const JsonReader& json) {
+  if (const auto names = json.optional("also_known_as"))
+    for (const JsonReader& name : names->elements()) name.text();
+}
+
+}  // namespace
+
 Model build_model(JsonReader& json, const ModelRequest& request) {
   const auto name = json.optional("name");
   const auto source = json.optional("source");
+  read_other_names(json);
   const std::string family = json.required("family").one_of(Registry<ModelFamily>::names());
   const ModelFamily* found = Registry<ModelFamily>::find(family);
   Model model = found == nullptr ? Model{} : found->build(json, request);

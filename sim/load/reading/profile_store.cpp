@@ -82,6 +82,18 @@ void add_names_in(const std::string& folder, std::set<std::string>& names) {
   }
 }
 
+// What a profile lists as names of its own; what is no text is complained about where the profile is read.
+std::vector<std::string> other_names_in(const std::string& text) {
+  const ordered_json profile = ordered_json::parse(text, nullptr, false);
+  std::vector<std::string> names;
+  const auto listed = profile.is_object() ? profile.find("also_known_as") : profile.end();
+  if (listed != profile.end() && listed->is_array())
+    for (const ordered_json& name : *listed)
+      if (name.is_string())
+        names.push_back(name.get<std::string>());
+  return names;
+}
+
 std::string label_of(ProfileKind kind, const std::string& name) {
   return fmt::format("{}/{}.json", entry_of(kind).folder, name);
 }
@@ -144,17 +156,39 @@ std::vector<ReadFile> ProfileStore::files_read() const {
   return files;
 }
 
-std::string ProfileStore::file_of(ProfileKind kind, const std::string& name) const {
+ProfileStore::Found ProfileStore::find_file(ProfileKind kind, const std::string& name) const {
   if (name.empty() || is_path(name))
-    return "";
+    return {};
   for (const std::string& root : roots_)
     if (std::string file = fmt::format("{}/{}", root, label_of(kind, name)); exists(file))
-      return file;
-  return "";
+      return {.file = std::move(file), .name = name};
+  return {};
+}
+
+// Only where no file has the name: every model is opened to see what else it is called.
+const std::map<std::string, std::string>& ProfileStore::other_names_of_models() const {
+  const std::scoped_lock lock(mutex_);
+  if (!other_names_) {
+    other_names_.emplace();
+    for (const std::string& model : names(ProfileKind::model))
+      for (const std::string& other :
+           other_names_in(read_json_file(find_file(ProfileKind::model, model).file)))
+        other_names_->emplace(other, model);
+  }
+  return *other_names_;
+}
+
+ProfileStore::Found ProfileStore::find(ProfileKind kind, const std::string& name) const {
+  Found found = find_file(kind, name);
+  if (!found.file.empty() || kind != ProfileKind::model || is_path(name))
+    return found;
+  const auto& others = other_names_of_models();
+  const auto other = others.find(name);
+  return other == others.end() ? Found{} : find_file(kind, other->second);
 }
 
 bool ProfileStore::has(ProfileKind kind, const std::string& name) const {
-  return !file_of(kind, name).empty();
+  return !find(kind, name).file.empty();
 }
 
 std::optional<Profile> ProfileStore::open_file(ProfileKind kind, const std::string& file,
@@ -178,8 +212,8 @@ std::optional<Profile> ProfileStore::open_file(ProfileKind kind, const std::stri
 std::optional<Profile> ProfileStore::open(ProfileKind kind, const std::string& name_or_path,
                                           const std::string& scenario_folder,
                                           const ordered_json& stated) const {
-  if (const std::string file = file_of(kind, name_or_path); !file.empty())
-    return Profile{.value = read(file), .file = file, .label = label_of(kind, name_or_path)};
+  if (const auto [file, name] = find(kind, name_or_path); !file.empty())
+    return Profile{.value = read(file), .file = file, .label = label_of(kind, name)};
   if (!may_be_path(entry_of(kind), name_or_path))
     return std::nullopt;
   const std::string beside_scenario = (fs::path(scenario_folder) / name_or_path).string();

@@ -6,7 +6,7 @@
 // Idea:      a list of roots, first hit wins: --data, LOCKSTEP_DATA, the install prefix, the source tree.
 //            What ends in .json or holds a '/' is a path, and so is what no profile is called and a file is:
 //            from the working directory, else from the scenario's folder. A file of another tool is imported where
-//            it stands.
+//            it stands. A model may list other names ("also_known_as": timm's vit_base_patch16_224 is vit_b_16).
 // Invariant: read-only and safe to share between threads; a file is read once and then remembered.
 // Cost:      one parse a file, then a map look-up: sweeps load thousands of scenarios from one store.
 
@@ -65,7 +65,7 @@ class ProfileStore {
 
   // Of all roots, sorted, without duplicates.
   std::vector<std::string> names(ProfileKind kind) const;
-  // Whether `name` is one of them.
+  // Whether `name` is one of them, or another name of one.
   bool has(ProfileKind kind, const std::string& name) const;
   // Empty when there is no such name or file. Throws ConfigError when it is there and cannot be read. `stated`: what a
   // scenario says beside the name, which may answer what a file of another tool leaves open.
@@ -82,8 +82,14 @@ class ProfileStore {
   static bool is_path(std::string_view name_or_path);
 
  private:
-  // Of the first root that has it; empty: none has.
-  std::string file_of(ProfileKind kind, const std::string& name) const;
+  // What is found under a name: of the first root that has it, and what it is called there. Empty: none has.
+  struct Found {
+    std::string file;
+    std::string name;
+  };
+  Found find(ProfileKind kind, const std::string& name) const;
+  Found find_file(ProfileKind kind, const std::string& name) const;
+  const std::map<std::string, std::string>& other_names_of_models() const;
   std::optional<Profile> open_file(ProfileKind kind, const std::string& file, const std::string& label,
                                    const nlohmann::ordered_json& stated) const;
   const nlohmann::ordered_json* read(const std::string& file) const;
@@ -93,6 +99,7 @@ class ProfileStore {
   mutable std::recursive_mutex mutex_;
   mutable std::map<std::string, std::unique_ptr<const nlohmann::ordered_json>> values_;
   mutable std::map<ProfileKind, std::vector<std::string>> names_;
+  mutable std::optional<std::map<std::string, std::string>> other_names_;
   std::unique_ptr<ImportedFiles> imported_;
   std::unique_ptr<Lenders> lenders_;
 };

@@ -36,6 +36,33 @@ TEST_CASE("the first root that has a name wins") {
   CHECK(profile->label == "models/m.json");
 }
 
+TEST_CASE("a model is found by what it is also known as, behind every file's own name") {
+  const Folder folder;
+  folder.write("models/m.json", R"({"source": "m", "also_known_as": ["timm_m", "n", 3]})");
+  folder.write("models/n.json", R"({"source": "n", "also_known_as": "timm_n"})");
+  const ProfileStore store(std::vector<std::string>{folder.path()});
+  const auto profile = store.open(ProfileKind::model, "timm_m");
+  REQUIRE(profile.has_value());
+  CHECK((*profile->value)["source"] == "m");
+  CHECK(profile->label == "models/m.json");
+  CHECK((*store.open(ProfileKind::model, "n")->value)["source"] == "n");
+  CHECK(store.has(ProfileKind::model, "timm_m"));
+  for (const char* nobody : {"timm_n", "timm_m.json", "models/timm_m", ""})
+    CHECK_MESSAGE(!store.has(ProfileKind::model, nobody), nobody);
+  CHECK_FALSE(store.has(ProfileKind::gpu, "timm_m"));
+}
+
+// Otherwise the order of the files would decide.
+TEST_CASE("no two shipped models share a name") {
+  const ProfileStore store;
+  for (const std::string& model : store.names(ProfileKind::model)) {
+    const auto& profile = *store.open(ProfileKind::model, model)->value;
+    if (profile.contains("also_known_as"))
+      for (const auto& name : profile["also_known_as"])
+        CHECK_MESSAGE(store.open(ProfileKind::model, name)->label == "models/" + model + ".json", name);
+  }
+}
+
 TEST_CASE("a name never leads out of its folder") {
   const ProfileStore store;
   CHECK_FALSE(store.open(ProfileKind::gpu, "").has_value());
