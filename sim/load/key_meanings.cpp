@@ -207,6 +207,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "(inputs), or all; left out: none."},
     {"model.auxiliary_classifier",
      "Of inception_v3: whether its auxiliary classifier is trained as well; left out: true."},
+    {"model.batch_norm", "Of a vgg: whether a batch norm follows each convolution; left out: false."},
     {"model.batch_per_gpu",
      "Samples of a micro-batch on each GPU; training.micro_batch in a model that is cut."},
     {"model.biases",
