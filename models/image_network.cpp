@@ -12,11 +12,26 @@ std::int64_t swept(std::int64_t size, std::int64_t kernel, std::int64_t stride, 
   return (size + 2 * padding - kernel) / stride + 1;
 }
 
+// A window that reaches over the edge starts before it, not in the padding behind.
+std::int64_t pooled(std::int64_t size, const Pooling& options) {
+  if (!options.ceil_mode)
+    return swept(size, options.kernel, options.stride, options.padding);
+  const std::int64_t windows =
+      swept(size + options.stride - 1, options.kernel, options.stride, options.padding);
+  return (windows - 1) * options.stride >= size + options.padding ? windows - 1 : windows;
+}
+
 }  // namespace
 
 Convolution same_convolution(std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
   const std::int64_t padding = (kernel - 1) / 2;
   return {.channels = channels, .kernel = {kernel, kernel}, .stride = stride, .padding = {padding, padding}};
+}
+
+Convolution depthwise_convolution(std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
+  Convolution convolution = same_convolution(channels, kernel, stride);
+  convolution.groups = channels;
+  return convolution;
 }
 
 FeatureMap ImageNetwork::feature_map(std::int64_t channels, std::int64_t height, std::int64_t width) {
@@ -118,7 +133,8 @@ FeatureMap ImageNetwork::relu(const std::string& name, const FeatureMap& input) 
   return output;
 }
 
-FeatureMap ImageNetwork::silu(const std::string& name, const FeatureMap& input) {
+FeatureMap ImageNetwork::copied_activation(const std::string& name, const FeatureMap& input,
+                                           const std::optional<Composition>& composition) {
   const std::int64_t elements = input.activation.elements;
   builder_.add_layer({.name = name,
                       .forward_elements = 2 * elements,
@@ -126,14 +142,38 @@ FeatureMap ImageNetwork::silu(const std::string& name, const FeatureMap& input) 
                       .saved_elements = builder_.keep(input.activation),
                       .pointwise_elements = elements,
                       .eager_forward_elements = 2 * elements,
-                      .composition = silu_of_primitives(elements),
+                      .composition = composition,
                       .forward_kernels = 2},
                      {input.activation});
   return feature_map(input.channels, input.height, input.width);
 }
 
+FeatureMap ImageNetwork::silu(const std::string& name, const FeatureMap& input) {
+  return copied_activation(name, input, silu_of_primitives(input.activation.elements));
+}
+
+FeatureMap ImageNetwork::relu6(const std::string& name, const FeatureMap& input) {
+  return copied_activation(name, input, std::nullopt);
+}
+
+FeatureMap ImageNetwork::hardswish(const std::string& name, const FeatureMap& input) {
+  return copied_activation(name, input, hardswish_of_primitives(input.activation.elements));
+}
+
 FeatureMap ImageNetwork::sigmoid(const std::string& name, const FeatureMap& input) {
   return relu(name, input);
+}
+
+FeatureMap ImageNetwork::hardsigmoid(const std::string& name, const FeatureMap& input) {
+  const std::int64_t elements = input.activation.elements;
+  builder_.add_layer({.name = name,
+                      .forward_elements = 2 * elements,
+                      .backward_elements = 3 * elements,
+                      .saved_elements = builder_.keep(input.activation),
+                      .pointwise_elements = elements,
+                      .composition = hardsigmoid_of_primitives(elements)},
+                     {input.activation});
+  return feature_map(input.channels, input.height, input.width);
 }
 
 FeatureMap ImageNetwork::dropout(const std::string& name, const FeatureMap& input) {
@@ -160,8 +200,7 @@ FeatureMap ImageNetwork::stochastic_depth(const std::string& name, const Feature
 
 FeatureMap ImageNetwork::pool(const Layer& layer, const FeatureMap& input, const Pooling& options) {
   const FeatureMap output =
-      feature_map(input.channels, swept(input.height, options.kernel, options.stride, options.padding),
-                  swept(input.width, options.kernel, options.stride, options.padding));
+      feature_map(input.channels, pooled(input.height, options), pooled(input.width, options));
   Layer pooling = layer;
   pooling.forward_elements = input.activation.elements + output.activation.elements;
   pooling.backward_elements = pooling.forward_elements;
@@ -235,6 +274,28 @@ FeatureMap ImageNetwork::concatenate(const std::string& name, const std::vector<
   builder_.add_layer(
       {.name = name, .forward_elements = 2 * output.activation.elements, .backward_kernels = 0}, activations);
   return output;
+}
+
+std::array<FeatureMap, 2> ImageNetwork::chunk(const std::string& name, const FeatureMap& input) {
+  const std::int64_t elements = input.activation.elements;
+  const std::int64_t copied = elements / 2;
+  builder_.add_layer({.name = name,
+                      .forward_elements = 2 * copied,
+                      .backward_elements = 2 * copied + 2 * elements,
+                      .saved_elements = builder_.keep(input.activation),
+                      .backward_kernels = 2},
+                     {input.activation});
+  const FeatureMap first = feature_map(input.channels / 2, input.height, input.width);
+  const FeatureMap second = feature_map(input.channels / 2, input.height, input.width);
+  builder_.keep(second.activation);  // a part of the input, which is kept
+  return {first, second};
+}
+
+FeatureMap ImageNetwork::channel_shuffle(const std::string& name, const FeatureMap& input) {
+  const std::int64_t traffic = 2 * input.activation.elements;
+  builder_.add_layer({.name = name, .forward_elements = traffic, .backward_elements = traffic},
+                     {input.activation});
+  return feature_map(input.channels, input.height, input.width);
 }
 
 void ImageNetwork::cross_entropy(const std::string& name, const FeatureMap& logits) {

@@ -11,7 +11,9 @@
 //            place.
 // Reference: torchvision.models; Jung et al. 1807.01702 (passes of batch norm).
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,10 +46,14 @@ struct Convolution {
 // Square, with the padding that keeps the size when the stride is 1.
 Convolution same_convolution(std::int64_t channels, std::int64_t kernel, std::int64_t stride = 1);
 
+// A filter of its own for each channel.
+Convolution depthwise_convolution(std::int64_t channels, std::int64_t kernel, std::int64_t stride = 1);
+
 struct Pooling {
   std::int64_t kernel = 2;
   std::int64_t stride = 2;
   std::int64_t padding = 0;
+  bool ceil_mode = false;  // the last window may reach over the edge
 };
 
 class ImageNetwork {
@@ -59,10 +65,15 @@ class ImageNetwork {
   FeatureMap linear(const std::string& name, const FeatureMap& input, std::int64_t outputs);
 
   FeatureMap relu(const std::string& name, const FeatureMap& input);
-  // Keeps its input, where ReLU and the sigmoid keep their output; in place, as torchvision has it, autograd copies
-  // that input first (tools/autograd/gen_variable_type.py: an operator in place saves a clone).
+  // These keep their input, where ReLU and the sigmoid keep their output; in place, as torchvision has them, autograd
+  // copies that input first (tools/autograd/gen_variable_type.py: an operator in place saves a clone). ReLU6 is
+  // hardtanh_, which kept its output before PyTorch 1.10 (pytorch/pytorch#95432).
   FeatureMap silu(const std::string& name, const FeatureMap& input);
+  FeatureMap relu6(const std::string& name, const FeatureMap& input);
+  FeatureMap hardswish(const std::string& name, const FeatureMap& input);
   FeatureMap sigmoid(const std::string& name, const FeatureMap& input);
+  // Not in place, and keeps its input.
+  FeatureMap hardsigmoid(const std::string& name, const FeatureMap& input);
   FeatureMap dropout(const std::string& name, const FeatureMap& input);
   // Drops whole samples at random: a product with one number per sample, nothing kept.
   FeatureMap stochastic_depth(const std::string& name, const FeatureMap& input);
@@ -80,6 +91,11 @@ class ImageNetwork {
   // One factor per channel.
   FeatureMap scale_channels(const std::string& name, const FeatureMap& input, const FeatureMap& factors);
   FeatureMap concatenate(const std::string& name, const std::vector<FeatureMap>& inputs);
+  // Both halves of the channels, as views: what keeps one keeps all. The second is for a convolution, which copies it
+  // to stand alone, in forward and again in backward; there both gradients are joined.
+  std::array<FeatureMap, 2> chunk(const std::string& name, const FeatureMap& input);
+  // Channels of two groups in turn: a transposed view, copied.
+  FeatureMap channel_shuffle(const std::string& name, const FeatureMap& input);
   void cross_entropy(const std::string& name, const FeatureMap& logits);
 
   ModelBuilder& builder() { return builder_; }
@@ -88,6 +104,9 @@ class ImageNetwork {
  private:
   FeatureMap feature_map(std::int64_t channels, std::int64_t height, std::int64_t width);
   FeatureMap pool(const Layer& layer, const FeatureMap& input, const Pooling& options);
+  // In place, after a copy of what it keeps.
+  FeatureMap copied_activation(const std::string& name, const FeatureMap& input,
+                               const std::optional<Composition>& composition);
 
   ModelBuilder builder_;
 };

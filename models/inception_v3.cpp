@@ -7,10 +7,9 @@
 
 #include <initializer_list>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "models/image_network.h"
+#include "models/inception_module.h"
 #include "models/instance_keys.h"
 #include "sim/base/registry.h"
 #include "sim/plan/model_family.h"
@@ -18,11 +17,6 @@
 namespace lockstep {
 
 namespace {
-
-struct NamedConvolution {
-  std::string name;
-  Convolution convolution;
-};
 
 Convolution valid_convolution(std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
   return {.channels = channels, .kernel = {kernel, kernel}, .stride = stride};
@@ -36,84 +30,45 @@ Convolution column_convolution(std::int64_t channels, std::int64_t height) {
   return {.channels = channels, .kernel = {height, 1}, .padding = {(height - 1) / 2, 0}};
 }
 
-// A module of parallel branches, their outputs concatenated.
-class Mixed {
- public:
-  Mixed(ImageNetwork& network, std::string name, const FeatureMap& input)
-      : network_(network), name_(std::move(name)), input_(input) {
-    network_.builder().begin_block();
-  }
+constexpr Pooling halving{.kernel = 3, .stride = 2};
 
-  FeatureMap write_chain(const FeatureMap& start, std::initializer_list<NamedConvolution> chain) {
-    FeatureMap features = start;
-    for (const NamedConvolution& step : chain) {
-      const std::string name = name_ + "." + step.name;
-      features = network_.convolution_norm(name + ".conv", name + ".bn", features, step.convolution);
-      features = network_.relu(name + ".relu", features);
-    }
-    return features;
-  }
+void add_average_pool_branch(InceptionModule& mixed, std::int64_t channels) {
+  mixed.add_average_pool_branch("avg_pool", {.kernel = 3, .stride = 1, .padding = 1},
+                                {{"branch_pool", same_convolution(channels, 1)}});
+}
 
-  void add_branch(std::initializer_list<NamedConvolution> chain) {
-    branches_.push_back(write_chain(input_, chain));
-  }
-
-  // Ends in a 1x3 and a 3x1 side by side.
-  void add_forked_branch(std::initializer_list<NamedConvolution> chain, const std::string& fork) {
-    const FeatureMap stem = write_chain(input_, chain);
-    const FeatureMap rows = write_chain(stem, {{fork + "a", row_convolution(384, 3)}});
-    const FeatureMap columns = write_chain(stem, {{fork + "b", column_convolution(384, 3)}});
-    branches_.push_back(network_.concatenate(name_ + "." + fork + ".cat", {rows, columns}));
-  }
-
-  void add_average_pool_branch(std::int64_t channels) {
-    const FeatureMap pooled =
-        network_.average_pool(name_ + ".avg_pool", input_, {.kernel = 3, .stride = 1, .padding = 1});
-    branches_.push_back(write_chain(pooled, {{"branch_pool", same_convolution(channels, 1)}}));
-  }
-
-  void add_max_pool_branch() {
-    branches_.push_back(network_.max_pool(name_ + ".max_pool", input_, {.kernel = 3, .stride = 2}));
-  }
-
-  FeatureMap finish() {
-    const FeatureMap output = network_.concatenate(name_ + ".cat", branches_);
-    network_.builder().end_block();
-    return output;
-  }
-
- private:
-  ImageNetwork& network_;
-  std::string name_;
-  FeatureMap input_;
-  std::vector<FeatureMap> branches_;
-};
+// Ends in a 1x3 and a 3x1 side by side.
+void add_forked_branch(InceptionModule& mixed, std::initializer_list<NamedConvolution> chain,
+                       const std::string& fork) {
+  mixed.add_forked_branch(chain, fork,
+                          {{fork + "a", row_convolution(384, 3)}, {fork + "b", column_convolution(384, 3)}});
+}
 
 FeatureMap write_a(ImageNetwork& network, const std::string& name, const FeatureMap& input,
                    std::int64_t pool_channels) {
-  Mixed mixed(network, name, input);
+  InceptionModule mixed(network, name, input);
   mixed.add_branch({{"branch1x1", same_convolution(64, 1)}});
   mixed.add_branch({{"branch5x5_1", same_convolution(48, 1)}, {"branch5x5_2", same_convolution(64, 5)}});
   mixed.add_branch({{"branch3x3dbl_1", same_convolution(64, 1)},
                     {"branch3x3dbl_2", same_convolution(96, 3)},
                     {"branch3x3dbl_3", same_convolution(96, 3)}});
-  mixed.add_average_pool_branch(pool_channels);
+  add_average_pool_branch(mixed, pool_channels);
   return mixed.finish();
 }
 
 FeatureMap write_b(ImageNetwork& network, const std::string& name, const FeatureMap& input) {
-  Mixed mixed(network, name, input);
+  InceptionModule mixed(network, name, input);
   mixed.add_branch({{"branch3x3", valid_convolution(384, 3, 2)}});
   mixed.add_branch({{"branch3x3dbl_1", same_convolution(64, 1)},
                     {"branch3x3dbl_2", same_convolution(96, 3)},
                     {"branch3x3dbl_3", valid_convolution(96, 3, 2)}});
-  mixed.add_max_pool_branch();
+  mixed.add_max_pool_branch("max_pool", halving);
   return mixed.finish();
 }
 
 FeatureMap write_c(ImageNetwork& network, const std::string& name, const FeatureMap& input,
                    std::int64_t narrow) {
-  Mixed mixed(network, name, input);
+  InceptionModule mixed(network, name, input);
   mixed.add_branch({{"branch1x1", same_convolution(192, 1)}});
   mixed.add_branch({{"branch7x7_1", same_convolution(narrow, 1)},
                     {"branch7x7_2", row_convolution(narrow, 7)},
@@ -123,48 +78,41 @@ FeatureMap write_c(ImageNetwork& network, const std::string& name, const Feature
                     {"branch7x7dbl_3", row_convolution(narrow, 7)},
                     {"branch7x7dbl_4", column_convolution(narrow, 7)},
                     {"branch7x7dbl_5", row_convolution(192, 7)}});
-  mixed.add_average_pool_branch(192);
+  add_average_pool_branch(mixed, 192);
   return mixed.finish();
 }
 
 FeatureMap write_d(ImageNetwork& network, const std::string& name, const FeatureMap& input) {
-  Mixed mixed(network, name, input);
+  InceptionModule mixed(network, name, input);
   mixed.add_branch(
       {{"branch3x3_1", same_convolution(192, 1)}, {"branch3x3_2", valid_convolution(320, 3, 2)}});
   mixed.add_branch({{"branch7x7x3_1", same_convolution(192, 1)},
                     {"branch7x7x3_2", row_convolution(192, 7)},
                     {"branch7x7x3_3", column_convolution(192, 7)},
                     {"branch7x7x3_4", valid_convolution(192, 3, 2)}});
-  mixed.add_max_pool_branch();
+  mixed.add_max_pool_branch("max_pool", halving);
   return mixed.finish();
 }
 
 FeatureMap write_e(ImageNetwork& network, const std::string& name, const FeatureMap& input) {
-  Mixed mixed(network, name, input);
+  InceptionModule mixed(network, name, input);
   mixed.add_branch({{"branch1x1", same_convolution(320, 1)}});
-  mixed.add_forked_branch({{"branch3x3_1", same_convolution(384, 1)}}, "branch3x3_2");
-  mixed.add_forked_branch(
-      {{"branch3x3dbl_1", same_convolution(448, 1)}, {"branch3x3dbl_2", same_convolution(384, 3)}},
+  add_forked_branch(mixed, {{"branch3x3_1", same_convolution(384, 1)}}, "branch3x3_2");
+  add_forked_branch(
+      mixed, {{"branch3x3dbl_1", same_convolution(448, 1)}, {"branch3x3dbl_2", same_convolution(384, 3)}},
       "branch3x3dbl_3");
-  mixed.add_average_pool_branch(192);
+  add_average_pool_branch(mixed, 192);
   return mixed.finish();
 }
 
-FeatureMap write_unit(ImageNetwork& network, const std::string& name, const FeatureMap& input,
-                      const Convolution& convolution) {
-  return network.relu(name + ".relu",
-                      network.convolution_norm(name + ".conv", name + ".bn", input, convolution));
-}
-
 FeatureMap write_inception_stem(ImageNetwork& network, const FeatureMap& image) {
-  constexpr Pooling pooling{.kernel = 3, .stride = 2};
   FeatureMap features = write_unit(network, "Conv2d_1a_3x3", image, valid_convolution(32, 3, 2));
   features = write_unit(network, "Conv2d_2a_3x3", features, valid_convolution(32, 3, 1));
   features = write_unit(network, "Conv2d_2b_3x3", features, same_convolution(64, 3));
-  features = network.max_pool("maxpool1", features, pooling);
+  features = network.max_pool("maxpool1", features, halving);
   features = write_unit(network, "Conv2d_3b_1x1", features, same_convolution(80, 1));
   features = write_unit(network, "Conv2d_4a_3x3", features, valid_convolution(192, 3, 1));
-  return network.max_pool("maxpool2", features, pooling);
+  return network.max_pool("maxpool2", features, halving);
 }
 
 void write_auxiliary_classifier(ImageNetwork& network, const FeatureMap& input, std::int64_t classes) {

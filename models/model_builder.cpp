@@ -54,6 +54,20 @@ void ModelBuilder::add_buffer(const std::string& name, std::int64_t elements, in
   model_.buffers.push_back({.name = name, .elements = elements, .element_bytes = element_bytes});
 }
 
+void ModelBuilder::register_last(std::string_view prefix) {
+  const auto stays = [&](const auto& tensor) { return !tensor.name.starts_with(prefix); };
+  std::ranges::stable_partition(model_.buffers, stays);
+  std::ranges::stable_partition(model_.parameters, stays);
+  std::vector<std::uint32_t> places(model_.parameters.size());
+  for (std::uint32_t place = 0; place < places.size(); ++place) {
+    std::uint32_t& index = parameter_by_name_.find(model_.parameters[place].name)->second;
+    places[index] = place;
+    index = place;
+  }
+  for (Layer& layer : model_.layers)
+    for (std::uint32_t& index : layer.parameters) index = places[index];
+}
+
 std::uint32_t ModelBuilder::parameter(std::string_view name) const {
   const auto found = parameter_by_name_.find(name);
   LOCKSTEP_CHECK(found != parameter_by_name_.end(), "a layer names a registered parameter");

@@ -58,6 +58,8 @@ class ModelBuilder {
 
   void add_parameter(const std::string& name, std::vector<std::int64_t> shape);
   void add_buffer(const std::string& name, std::int64_t elements, int element_bytes);
+  // Modules that run before others which are registered earlier: what is so named comes after all so far.
+  void register_last(std::string_view prefix);
   std::uint32_t parameter(std::string_view name) const;
   std::int64_t parameter_elements(std::string_view name) const {
     return model_.parameters[parameter(name)].elements;

@@ -83,6 +83,23 @@ Composition silu_of_primitives(std::int64_t elements) {
       .backward = {.elements = (unary + unary + binary + unary + binary + binary) * elements, .kernels = 6}};
 }
 
+// h = relu6(x + 3) / 6: + 3, relu6 (a kernel, which keeps its output), times 1/6. Backward: times 1/6, relu6's.
+Composition hardsigmoid_of_primitives(std::int64_t elements) {
+  return {.forward = {.elements = (unary + unary + unary) * elements, .kernels = 3},
+          .backward = {.elements = (unary + binary) * elements, .kernels = 2}};
+}
+
+// x h. Backward: both products, h's, and the two gradients of x are added. Kept beside x: h and relu6's output.
+Composition hardswish_of_primitives(std::int64_t elements) {
+  Composition composition = hardsigmoid_of_primitives(elements);
+  composition.forward.elements += binary * elements;
+  composition.forward.kernels += 1;
+  composition.backward.elements += (binary + binary + binary) * elements;
+  composition.backward.kernels += 3;
+  composition.kept_elements = 2 * elements;
+  return composition;
+}
+
 // Random numbers, compared with the rate, cast to the type of x; x scaled; their product.
 Composition dropout_of_primitives(std::int64_t elements) {
   return {.forward = {.elements = (unary + unary + unary + binary) * elements,

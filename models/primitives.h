@@ -10,6 +10,7 @@
 // Invariant: no less than what the operator's own kernel moves, each way.
 // Reference: TensorFlow, python/ops/nn_impl.py (moments, batch_normalization), nn_grad.py, math_grad.py;
 //            official/modeling/activations/gelu.py; transformers, activations.py, models/llama/modeling_llama.py;
+//            keras/applications/mobilenet_v3.py;
 //            Megatron-LM, core/transformer/moe (router.py, moe_utils.py, token_dispatcher.py).
 //
 // Sizes are elements of one sample.
@@ -27,6 +28,8 @@ Composition gelu_of_primitives(std::int64_t elements);
 // As eager frameworks run it that write it so: transformers' NewGELUActivation.
 Composition gelu_new_of_operators(std::int64_t elements);
 Composition silu_of_primitives(std::int64_t elements);
+Composition hardsigmoid_of_primitives(std::int64_t elements);
+Composition hardswish_of_primitives(std::int64_t elements);
 Composition dropout_of_primitives(std::int64_t elements);
 // path + skip; its dropout is of primitives where it has one.
 Composition residual_of_primitives(std::int64_t elements, bool has_dropout);

@@ -1,6 +1,7 @@
-// VGG without batch norm, as torchvision/models/vgg.py.
+// VGG, as torchvision/models/vgg.py.
 //
-// Keys: "depths" (convolutions per stage; a stage ends in a pool), "image_size" (224), "classes" (1000).
+// Keys: "depths" (convolutions per stage; a stage ends in a pool), "batch_norm" (false: whether one follows each
+// convolution), "image_size" (224), "classes" (1000).
 
 #include <fmt/format.h>
 
@@ -19,6 +20,7 @@ namespace {
 struct FeatureStack {
   ImageNetwork& network;
   FeatureMap features;
+  bool has_batch_norm = false;
   int position = 0;
 
   std::string next_name() { return fmt::format("features.{}", position++); }
@@ -30,6 +32,8 @@ void write_stage(FeatureStack& stack, std::int64_t depth, std::int64_t channels)
   stack.network.builder().begin_block();
   for (std::int64_t index = 0; index < depth; ++index) {
     stack.features = stack.network.convolution(stack.next_name(), stack.features, convolution);
+    if (stack.has_batch_norm)
+      stack.features = stack.network.batch_norm(stack.next_name(), stack.features);
     stack.features = stack.network.relu(stack.next_name(), stack.features);
   }
   stack.features = stack.network.max_pool(stack.next_name(), stack.features, {});
@@ -44,10 +48,12 @@ FeatureMap write_classifier_layer(ImageNetwork& network, int position, const Fea
 
 Model build_vgg(JsonReader& json, const ModelRequest&) {
   const std::vector<std::int64_t> depths = required_depths(json, 5, 16);
+  const bool has_batch_norm = flag_or(json, "batch_norm", false);
   const ImageTask task = read_image_task(json, 32);
 
   ImageNetwork network;
-  FeatureStack stack{.network = network, .features = network.image(3, task.image_size)};
+  FeatureStack stack{
+      .network = network, .features = network.image(3, task.image_size), .has_batch_norm = has_batch_norm};
   std::int64_t channels = 64;
   for (const std::int64_t depth : depths) {
     write_stage(stack, depth, channels);

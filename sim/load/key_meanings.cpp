@@ -207,7 +207,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "In llama's style: whether attention's projections have biases: none, those of queries, keys and values "
      "(inputs), or all; left out: none."},
     {"model.auxiliary_classifier",
-     "Of inception_v3: whether its auxiliary classifier is trained as well; left out: true."},
+     "Of inception_v3 and googlenet: whether auxiliary classifiers are trained as well; left out: true."},
+    {"model.batch_norm", "Of a vgg: whether a batch norm follows each convolution; left out: false."},
     {"model.batch_per_gpu",
      "Samples of a micro-batch on each GPU; training.micro_batch in a model that is cut."},
     {"model.biases",
@@ -251,6 +252,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Whether queries, keys and values are one product; left out: false in llama's, bert's and roberta's "
      "style, true of a vision_transformer."},
     {"model.kv_heads", "Heads of keys and values, fewer in grouped-query attention; left out: heads."},
+    {"model.last_channels", "Of a shufflenet_v2: channels of its last convolution; left out: 1024."},
     {"model.latent_attention",
      "In llama's style: queries, keys and values come out of narrow vectors, as in DeepSeek's multi-head "
      "latent attention."},
@@ -319,6 +321,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.splits",
      "Of a perceptron: whether tensor parallelism cuts each layer by columns or by rows; left out: by "
      "columns."},
+    {"model.stage_channels",
+     "Of a shufflenet_v2: channels of its first stage, an even number; each next has twice as many."},
     {"model.stem_channels", "Of a densenet: channels of its first convolution."},
     {"model.style",
      "Of a transformer: which published model its switches default to; left out: gpt2 if kv_heads equals "
@@ -327,13 +331,17 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.tied_embedding",
      "Whether the projection to the vocabulary is the embedding; left out: as the style has it."},
     {"model.token_types", "In bert's and roberta's style: rows of the segment table; left out: 2."},
+    {"model.variant", "Of a mobilenet_v3: which of the two that were searched."},
+    {"model.version", "Of a squeezenet: which version of torchvision's."},
     {"model.vocabulary", "Rows of the embedding."},
     {"model.wide_squeeze",
      "Of an efficientnet: whether blocks squeeze from the expanded channels, as NVIDIA's widese variants; "
      "left out: false."},
     {"model.width_per_group",
      "Of a resnet: channels of a group in the first stage's 3x3 convolutions; left out: 64."},
-    {"model.width_percent", "Of an efficientnet: compound scaling of width, 100 in B0."},
+    {"model.width_percent",
+     "Of an efficientnet, a mobilenet or a mnasnet: scaling of width, 100 in B0 and 1.0; left out in a "
+     "mobilenet: 100."},
     {"model.widths", "Of a perceptron: outputs of each layer."},
     {"name", "What reports call the scenario."},
     {"plan", "Execution traces of every rank, in place of model, training, compute and input."},

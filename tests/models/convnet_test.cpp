@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/base/error.h"
 #include "tests/models/instance.h"
 #include "tests/support/ready_order.h"
 
@@ -84,7 +85,30 @@ TEST_CASE("image networks cost the published operations") {
                                                                  {"resnext101_32x8d", 16.414},
                                                                  {"resnext50_32x4d", 4.23},
                                                                  {"efficientnet_b0", 0.386},
-                                                                 {"efficientnet_b4", 4.394}};
+                                                                 {"efficientnet_b4", 4.394},
+                                                                 {"vgg11", 7.609},
+                                                                 {"vgg13_bn", 11.308},
+                                                                 {"wide_resnet50_2", 11.398},
+                                                                 {"wide_resnet101_2", 22.753},
+                                                                 {"resnext101_64x4d", 15.46},
+                                                                 {"densenet161", 7.728},
+                                                                 {"densenet169", 3.36},
+                                                                 {"densenet201", 4.291},
+                                                                 {"efficientnet_b1", 0.687},
+                                                                 {"efficientnet_b2", 1.088},
+                                                                 {"efficientnet_b3", 1.827},
+                                                                 {"efficientnet_b5", 10.266},
+                                                                 {"efficientnet_b6", 19.068},
+                                                                 {"efficientnet_b7", 37.746},
+                                                                 {"mobilenet_v2", 0.301},
+                                                                 {"mobilenet_v3_large", 0.217},
+                                                                 {"mnasnet1_0", 0.314},
+                                                                 {"mnasnet1_3", 0.526},
+                                                                 {"shufflenet_v2_x1_0", 0.145},
+                                                                 {"shufflenet_v2_x1_5", 0.296},
+                                                                 {"shufflenet_v2_x2_0", 0.583},
+                                                                 {"squeezenet1_0", 0.819},
+                                                                 {"squeezenet1_1", 0.349}};
   for (const auto& [name, operations] : published) {
     CAPTURE(name);
     CHECK(giga_multiply_adds(shipped_model(name)) == doctest::Approx(operations).epsilon(0.002));
@@ -97,6 +121,78 @@ TEST_CASE("image networks cost the published operations") {
 TEST_CASE("Inception v3 without its auxiliary classifier has 23.8 million parameters") {
   const Model model = model_from(R"({"family": "inception_v3", "auxiliary_classifier": false})");
   CHECK(parameter_count(model) == 23'834'568);
+}
+
+// torchvision/models/googlenet.py: "num_params" and "_ops" are without auxiliary classifiers.
+TEST_CASE("GoogLeNet without its auxiliary classifiers has 6.6 million parameters") {
+  const Model model = model_from(R"({"family": "googlenet", "auxiliary_classifier": false})");
+  CHECK(parameter_count(model) == 6'624'904);
+  CHECK(giga_multiply_adds(model) == doctest::Approx(1.498).epsilon(0.001));
+}
+
+TEST_CASE(
+    "GoogLeNet's auxiliary classifiers run where they branch off, and are registered before the last one") {
+  const Model model = shipped_model("googlenet");
+  const auto place = [&](std::string_view layer) { return &layer_named(model, layer) - model.layers.data(); };
+  CHECK(place("aux1.fc2") < place("inception4b.branch1.conv"));
+  CHECK(place("aux2.fc2") < place("inception4e.branch1.conv"));
+  const std::size_t count = model.parameters.size();
+  CHECK(model.parameters[count - 1].name == "fc.bias");
+  CHECK(model.parameters[count - 3].name == "aux2.fc2.bias");
+  CHECK(model.parameters[layer_named(model, "aux2.fc2").parameters.back()].name == "aux2.fc2.weight");
+  CHECK(model.buffers.back().name == "aux2.conv.bn.num_batches_tracked");
+}
+
+// 224 pixels are 109 after the 7x7 of stride 2; pools of 3 by 2, rounded up: 54, 27, 13. Down, it were 54, 26, 12.
+TEST_CASE("SqueezeNet's pools may reach over the edge") {
+  const Model model = shipped_model("squeezenet1_0");
+  CHECK(layer_named(model, "features.2").forward_elements == 96 * (109 * 109 + 54 * 54));
+  CHECK(layer_named(model, "features.6").forward_elements == 256 * (54 * 54 + 27 * 27));
+  CHECK(layer_named(model, "features.11").forward_elements == 512 * (27 * 27 + 13 * 13));
+}
+
+// 48 channels of 28 x 28. Views cost nothing, but a convolution wants its half by itself: copied in forward and in
+// backward, where both gradients are joined as well.
+TEST_CASE("ShuffleNet keeps both halves as one tensor, and copies the one that is convolved") {
+  const Model model = shipped_model("shufflenet_v2_x0_5");
+  constexpr std::int64_t elements = 48 * 28 * 28;
+  const Layer& chunk = layer_named(model, "stage2.1.chunk");
+  CHECK(chunk.saved_elements == elements);
+  CHECK(layer_named(model, "stage2.1.branch2.0").saved_elements == 0);
+  CHECK(chunk.forward_elements == 2 * (elements / 2));
+  CHECK(chunk.backward_elements == 2 * (elements / 2) + 2 * elements);
+  const Layer& shuffle = layer_named(model, "stage2.1.channel_shuffle");
+  CHECK(shuffle.forward_elements == 2 * elements);
+  CHECK(shuffle.backward_elements == 2 * elements);
+  CHECK(shuffle.saved_elements == 0);
+}
+
+TEST_CASE("ShuffleNet's channels halve, or are an error") {
+  CHECK_THROWS_AS(model_from(R"({"family": "shufflenet_v2", "stage_channels": 47})"), ConfigError);
+}
+
+// torch.nn.ReLU6 and Hardswish in place, as profiled: aten::clone before either, and the copy is what is kept;
+// hard sigmoids are not in place.
+TEST_CASE("activations that need their input copy it where they work in place") {
+  const Model second = shipped_model("mobilenet_v2");
+  const Layer& relu6 = layer_named(second, "features.0.2");
+  CHECK(relu6.saved_elements == 32 * 112 * 112);
+  CHECK(relu6.forward_kernels == 2);
+  const Model large = shipped_model("mobilenet_v3_large");
+  const Layer& hardswish = layer_named(large, "features.0.2");
+  CHECK(hardswish.saved_elements == 16 * 112 * 112);
+  CHECK(hardswish.eager_forward_elements == 2 * 16 * 112 * 112);
+  const Layer& hardsigmoid = layer_named(large, "features.4.block.2.scale_activation");
+  CHECK(hardsigmoid.saved_elements == 72);
+  CHECK(hardsigmoid.forward_kernels == 1);
+}
+
+// torch.nn.Sequential counts norms as well, and convolutions keep their biases.
+TEST_CASE("VGG's batch norms stand behind its convolutions") {
+  const Model model = shipped_model("vgg11_bn");
+  CHECK(model.parameters[1].name == "features.0.bias");
+  CHECK(model.parameters[2].name == "features.1.weight");
+  CHECK(model.parameters[4].name == "features.4.weight");
 }
 
 // 53 convolutions, 53 batch norms, 49 activations, 16 sums: 52 of the 53 inputs of convolutions are

@@ -143,24 +143,80 @@ TEST_CASE("blocks are numbered in order and stand together") {
   }
 }
 
-// torchvision: "num_params" of each model's weights; Inception v3 counts its auxiliary classifier. Hugging
+// torchvision: "num_params" of each model's weights; Inception v3 and GoogLeNet count their auxiliary classifiers,
+// of which GoogLeNet's have 128 x (512 + 528 + 2 x 2) + 2 x (2048 x 1024 + 1024 + 1024 x 1000 + 1000). Hugging
 // Face: the checkpoints' counts. MPT: "NumParams" at 2048 tokens in llm-foundry's
 // scripts/train/benchmarking/README.md.
 TEST_CASE("parameter counts are the published ones") {
-  const std::vector<Published> published = {
-      {"alexnet", 61'100'840},          {"vgg16", 138'357'544},           {"vgg19", 143'667'240},
-      {"resnet18", 11'689'512},         {"resnet34", 21'797'672},         {"resnet50", 25'557'032},
-      {"resnet101", 44'549'160},        {"resnet152", 60'192'808},        {"resnext50_32x4d", 25'028'904},
-      {"resnext101_32x8d", 88'791'336}, {"inception_v3", 27'161'264},     {"densenet121", 7'978'856},
-      {"efficientnet_b0", 5'288'548},   {"efficientnet_b4", 19'341'616},  {"vit_b_16", 86'567'656},
-      {"bert_base", 109'482'240},       {"bert_large", 335'141'888},      {"gpt2", 124'439'808},
-      {"gpt2_medium", 354'823'168},     {"gpt2_large", 774'030'080},      {"gpt2_xl", 1'557'611'200},
-      {"llama2_7b", 6'738'415'616},     {"llama2_13b", 13'015'864'320},   {"llama2_70b", 68'976'648'192},
-      {"llama3_8b", 8'030'261'248},     {"llama3_70b", 70'553'706'496},   {"llama3_405b", 405'853'388'800},
-      {"mpt_760m", 760'470'528},        {"mpt_1b", 1'315'950'592},        {"mpt_3b", 2'651'837'440},
-      {"mpt_7b", 6'658'859'008},        {"mpt_13b", 12'853'954'560},      {"mpt_30b", 29'975'214'080},
-      {"mpt_70b", 64'862'437'376},      {"mixtral_8x7b", 46'702'792'704}, {"mixtral_8x22b", 140'620'634'112},
-      {"qwen3_30b_a3b", 30'532'122'624}};
+  const std::vector<Published> published = {{"alexnet", 61'100'840},
+                                            {"densenet121", 7'978'856},
+                                            {"densenet161", 28'681'000},
+                                            {"densenet169", 14'149'480},
+                                            {"densenet201", 20'013'928},
+                                            {"efficientnet_b0", 5'288'548},
+                                            {"efficientnet_b1", 7'794'184},
+                                            {"efficientnet_b2", 9'109'994},
+                                            {"efficientnet_b3", 12'233'232},
+                                            {"efficientnet_b4", 19'341'616},
+                                            {"efficientnet_b5", 30'389'784},
+                                            {"efficientnet_b6", 43'040'704},
+                                            {"efficientnet_b7", 66'347'960},
+                                            {"googlenet", 13'004'888},
+                                            {"inception_v3", 27'161'264},
+                                            {"mnasnet0_5", 2'218'512},
+                                            {"mnasnet0_75", 3'170'208},
+                                            {"mnasnet1_0", 4'383'312},
+                                            {"mnasnet1_3", 6'282'256},
+                                            {"mobilenet_v2", 3'504'872},
+                                            {"mobilenet_v3_large", 5'483'032},
+                                            {"mobilenet_v3_small", 2'542'856},
+                                            {"resnet18", 11'689'512},
+                                            {"resnet34", 21'797'672},
+                                            {"resnet50", 25'557'032},
+                                            {"resnet101", 44'549'160},
+                                            {"resnet152", 60'192'808},
+                                            {"resnext50_32x4d", 25'028'904},
+                                            {"resnext101_32x8d", 88'791'336},
+                                            {"resnext101_64x4d", 83'455'272},
+                                            {"shufflenet_v2_x0_5", 1'366'792},
+                                            {"shufflenet_v2_x1_0", 2'278'604},
+                                            {"shufflenet_v2_x1_5", 3'503'624},
+                                            {"shufflenet_v2_x2_0", 7'393'996},
+                                            {"squeezenet1_0", 1'248'424},
+                                            {"squeezenet1_1", 1'235'496},
+                                            {"vgg11", 132'863'336},
+                                            {"vgg11_bn", 132'868'840},
+                                            {"vgg13", 133'047'848},
+                                            {"vgg13_bn", 133'053'736},
+                                            {"vgg16", 138'357'544},
+                                            {"vgg16_bn", 138'365'992},
+                                            {"vgg19", 143'667'240},
+                                            {"vgg19_bn", 143'678'248},
+                                            {"vit_b_16", 86'567'656},
+                                            {"wide_resnet50_2", 68'883'240},
+                                            {"wide_resnet101_2", 126'886'696},
+                                            {"bert_base", 109'482'240},
+                                            {"bert_large", 335'141'888},
+                                            {"gpt2", 124'439'808},
+                                            {"gpt2_medium", 354'823'168},
+                                            {"gpt2_large", 774'030'080},
+                                            {"gpt2_xl", 1'557'611'200},
+                                            {"llama2_7b", 6'738'415'616},
+                                            {"llama2_13b", 13'015'864'320},
+                                            {"llama2_70b", 68'976'648'192},
+                                            {"llama3_8b", 8'030'261'248},
+                                            {"llama3_70b", 70'553'706'496},
+                                            {"llama3_405b", 405'853'388'800},
+                                            {"mpt_760m", 760'470'528},
+                                            {"mpt_1b", 1'315'950'592},
+                                            {"mpt_3b", 2'651'837'440},
+                                            {"mpt_7b", 6'658'859'008},
+                                            {"mpt_13b", 12'853'954'560},
+                                            {"mpt_30b", 29'975'214'080},
+                                            {"mpt_70b", 64'862'437'376},
+                                            {"mixtral_8x7b", 46'702'792'704},
+                                            {"mixtral_8x22b", 140'620'634'112},
+                                            {"qwen3_30b_a3b", 30'532'122'624}};
   for (const auto& [name, parameters] : published) {
     CAPTURE(name);
     CHECK(parameter_count(shipped_model(name)) == parameters);
@@ -178,9 +234,11 @@ TEST_CASE("more stages than an image can be halved is an error") {
 
 TEST_CASE("a wrong value is an error and never a crash") {
   const std::vector<std::string> values = {"null", "0", "-1", "1e18", "\"x\"", "[]", "[[]]", "{}", "true"};
-  const std::vector<std::string> keys = {"depths", "block",  "image_size", "layers",          "hidden",
-                                         "heads",  "style",  "vocabulary", "sequence_length", "width_percent",
-                                         "family", "groups", "patch_size", "growth_rate",     "attention"};
+  const std::vector<std::string> keys = {
+      "depths",     "block",   "image_size", "layers",          "hidden",
+      "heads",      "style",   "vocabulary", "sequence_length", "width_percent",
+      "family",     "groups",  "patch_size", "growth_rate",     "attention",
+      "batch_norm", "variant", "version",    "stage_channels",  "last_channels"};
   for (const auto& [family, entry] : Registry<ModelFamily>::all()) {
     for (const std::string& key : keys) {
       for (const std::string& value : values) {

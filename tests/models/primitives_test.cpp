@@ -47,6 +47,17 @@ TEST_CASE("SiLU's formula has two kernels forward and six backward, which take t
   CHECK(silu.backward.launches(half) == 6);
 }
 
+// keras/applications/mobilenet_v3.py: x (relu6(x + 3) / 6); backward, the sixth's product reads one tensor, relu6's
+// gradient, both products' and the sum of x's two gradients read two.
+TEST_CASE("The hard swish's formula is a hard sigmoid's and a product") {
+  const Composition swish = hardswish_of_primitives(100);
+  CHECK(swish.forward.bytes(wide) == 100 * wide * (3 * 2 + 3));
+  CHECK(swish.forward.launches(wide) == 4);
+  CHECK(swish.backward.bytes(half) == 100 * half * (2 + 4 * 3));
+  CHECK(swish.backward.launches(half) == 5);
+  CHECK(hardsigmoid_of_primitives(100).forward.launches(wide) == 3);
+}
+
 TEST_CASE("A residual adds two tensors, whatever its dropout is made of") {
   const PrimitiveWork dropout = dropout_of_primitives(100).forward;
   CHECK(residual_of_primitives(100, false).forward.bytes(wide) == 100 * wide * 3);
