@@ -92,20 +92,31 @@ class ConvolutionTimer {
     return unit_.has_tensor_cores ? divided_up(channels, tensor_channels) * tensor_channels : channels;
   }
 
+  // Tensor cores take the channels of neighbouring groups in one step: what lies beside the diagonal is multiplied with
+  // nothing.
+  std::int64_t groups_of_step() const {
+    const std::int64_t width = std::max(inputs(), outputs());
+    return unit_.has_tensor_cores ? std::clamp<std::int64_t>(tensor_channels / width, 1, shape_.groups) : 1;
+  }
+
   // By data there is a product for each parity of the stride that meets a tap of the filter.
   GemmShape implicit_product() const {
     const std::int64_t points = shape_.batch * shape_.out_height() * shape_.out_width();
+    const std::int64_t together = groups_of_step();
+    const std::int64_t groups = divided_up(shape_.groups, together);
+    const std::int64_t inputs = this->inputs() * together;
+    const std::int64_t outputs = this->outputs() * together;
     if (!is_data())
-      return {.batch = shape_.groups, .m = outputs(), .n = inputs() * taps(), .k = points};
+      return {.batch = groups, .m = outputs, .n = inputs * taps(), .k = points};
     if (!is_backward_data())
-      return {.batch = shape_.groups, .m = points, .n = outputs(), .k = padded(inputs()) * taps()};
+      return {.batch = groups, .m = points, .n = outputs, .k = padded(inputs) * taps()};
     const std::int64_t parities = std::min(shape_.filter_height, shape_.stride_height) *
                                   std::min(shape_.filter_width, shape_.stride_width);
-    return {.batch = shape_.groups * parities,
+    return {.batch = groups * parities,
             .m = shape_.batch * divided_up(shape_.height, shape_.stride_height) *
                  divided_up(shape_.width, shape_.stride_width),
-            .n = inputs(),
-            .k = padded(outputs()) * divided_up(shape_.filter_height, shape_.stride_height) *
+            .n = inputs,
+            .k = padded(outputs) * divided_up(shape_.filter_height, shape_.stride_height) *
                  divided_up(shape_.filter_width, shape_.stride_width)};
   }
 
