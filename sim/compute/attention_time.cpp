@@ -39,13 +39,21 @@ class AttentionTimer {
     return shape_.is_causal ? std::min(blocks * (all_keys() + queries_of_block) / 2, all) : all;
   }
 
-  // So many keys for a block of queries; softmax counts as so many more elements of the head.
+  // Softmax counts as so many more elements of the head as its lanes would let the products multiply meanwhile.
+  Ratio softmax() const {
+    const std::int64_t lanes = std::max<std::int64_t>(unit_.lanes.count(), 1);
+    const std::int64_t a_score = constants_.softmax.parts_per_million();
+    return is_backward_ ? Ratio{}
+                        : Ratio::parts_per_million(
+                              arithmetic::product_divided_up(a_score, unit_.peak.count(), 2 * lanes));
+  }
+
+  // So many keys for a block of queries.
   Duration walk(std::int64_t keys, Ratio share) const {
     const Ratio efficiency = is_backward_ ? constants_.backward_efficiency : constants_.efficiency;
     const FlopRate of_sm = std::max(scaled_in_millions(unit_.of_sm(efficiency), share), FlopRate{1});
-    const Ratio softmax = is_backward_ ? Ratio{} : constants_.softmax;
     const std::int64_t widths = multiplied_width(shape_.query_width) + multiplied_width(shape_.value_width);
-    const Ratio elements = Ratio::one() * widths + softmax;
+    const Ratio elements = Ratio::one() * widths + softmax();
     const std::int64_t flops = queries_of_block * keys * (is_backward_ ? 5 : 2);
     return time_to_compute(Flops{scaled_up(flops, elements)}, of_sm);
   }
@@ -75,16 +83,24 @@ class AttentionTimer {
     return is_backward_ ? 2 * (once + queries()) : once;
   }
 
-  Duration moving(std::int64_t elements) const {
-    return time_to_move(Bytes{elements * unit_.element_bytes}, unit_.memory_at(constants_.memory_efficiency));
+  // A server turns queries and keys by their places and writes keys and values to its cache.
+  std::int64_t elements_before() const {
+    return shape_.fills_cache ? scaled_up(queries(), constants_.rotation) + 2 * keys_and_values() : 0;
+  }
+  Duration before() const { return moving(elements_before()); }
+
+  // Called again, all of what the cache holds is still there, and none of what is half as much again.
+  Ratio share_in_cache() const {
+    const std::int64_t all = (elements() + elements_before()) * unit_.element_bytes;
+    const std::int64_t cache = unit_.cache.count();
+    return ratio_down(std::clamp<std::int64_t>(3 * cache - 2 * all, 0, cache), std::max<std::int64_t>(cache, 1));
   }
 
-  // A server turns queries and keys by their places and writes keys and values to its cache.
-  Duration before() const {
-    if (!shape_.fills_cache)
-      return {};
-    const std::int64_t turned = scaled_up(queries(), constants_.rotation);
-    return moving(turned + 2 * keys_and_values());
+  Duration moving(std::int64_t elements) const {
+    const std::int64_t bytes = elements * unit_.element_bytes;
+    const std::int64_t cached = scaled_down(bytes, share_in_cache());
+    return time_to_move(Bytes{bytes - cached}, unit_.memory_at(constants_.memory_efficiency)) +
+           time_to_move(Bytes{cached}, unit_.memory_at(constants_.cached));
   }
 
   const ProductUnit& unit_;

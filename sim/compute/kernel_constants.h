@@ -46,12 +46,13 @@ struct ProductConstants {
 struct AttentionConstants {
   Ratio efficiency = Ratio::percent(60);           // of the peak, inside a block
   Ratio backward_efficiency = Ratio::percent(50);  // the same of its backward
-  Ratio softmax = Ratio::one() * 40;               // in elements of a head: costs as many more
+  Ratio softmax = Ratio::one() * 20;               // FLOPs of a vector lane for each score
   Duration block = Duration::nanoseconds(500);     // to begin and to end one
   Duration backward_block = Duration::microseconds(10);
   Ratio whole_waves = Ratio::percent(80);  // of a wave that is begun and not full
   Ratio alone = Ratio::percent(60);        // of an SM's rate, that one block reaches
   Ratio memory_efficiency = Ratio::percent(70);
+  Ratio cached = Ratio::one() * 3;  // of memory's bandwidth, what the cache gives that all SMs share
   Ratio rotation = Ratio::one() * 2;  // of the queries' bytes, where a server fills its cache
   Duration start = Duration::microseconds(8);
   auto operator<=>(const AttentionConstants&) const = default;

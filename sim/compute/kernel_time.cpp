@@ -189,7 +189,8 @@ Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel
                          .element_bytes = operands.bytes,
                          .has_tensor_cores = has_tensor_cores,
                          .constants = has_tensor_cores ? gpu.kernels->tensor : gpu.kernels->vector,
-                         .lanes = gpu.vector_peak};
+                         .lanes = gpu.vector_peak,
+                         .cache = operands.stay_cached ? gpu.l2 : Bytes{}};
   const Duration boost = std::visit(
       [&](const auto& shape) { return time_of_shape(unit, *gpu.kernels, shape, kernel.direction); },
       kernel.shape);

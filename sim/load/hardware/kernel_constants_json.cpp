@@ -110,6 +110,7 @@ constexpr auto attention_fields() {
                     field<part, &A::whole_waves>(section, "whole_waves"),
                     field<part, &A::alone>(section, "alone"),
                     field<part, &A::memory_efficiency>(section, "memory_efficiency"),
+                    field<part, &A::cached>(section, "cached"),
                     field<part, &A::rotation>(section, "rotation"),
                     field<part, &A::start>(section, "start")};
 }
@@ -237,14 +238,21 @@ ArchitectureChoice architecture_of(std::int64_t compute_capability, std::string_
     const char* name;
     bool is_own;
   };
-  // By compute capability, from the newest. What was never timed takes its nearest relative's: Turing has
-  // Volta's SM, consumer Ampere the data centre's. Pascal's consumer chips have Maxwell's SM of 128 lanes, GP100
-  // one of 64.
-  constexpr std::array known{
-      Known{100, "blackwell", true},   Known{90, "hopper", true},       Known{89, "ada", true},
-      Known{86, "ampere", false},      Known{80, "ampere", true},       Known{75, "volta", false},
-      Known{70, "volta", true},        Known{61, "pascal_gp10x", true}, Known{60, "pascal", true},
-      Known{50, "pascal_gp10x", true}, Known{1, "pascal_gp10x", false}};
+  // By compute capability, from the newest. What was never timed takes its nearest relative's. Blackwell's and Ampere's
+  // chips of workstations and consumers have an SM of their own each (GB20x without the data centre's tensor memory,
+  // GA10x with twice the lanes); so do Pascal's GP100, of 64 lanes, and its others, of 128.
+  constexpr std::array known{Known{120, "blackwell_gb20x", true},
+                             Known{100, "blackwell", true},
+                             Known{90, "hopper", true},
+                             Known{89, "ada", true},
+                             Known{86, "ampere_ga10x", true},
+                             Known{80, "ampere", true},
+                             Known{75, "turing", true},
+                             Known{70, "volta", true},
+                             Known{61, "pascal_gp10x", true},
+                             Known{60, "pascal", true},
+                             Known{50, "maxwell", true},
+                             Known{1, "maxwell", false}};
   for (const Known& one : known)
     if (compute_capability >= one.from)
       return {one.name, one.is_own};

@@ -47,6 +47,7 @@ struct KernelCase {
   KernelDirection operands = KernelDirection::forward;
   KernelShape shape = {};
   Duration time = {};
+  bool is_cold = false;  // its operands were not in a cache
   std::string source = {};
 };
 

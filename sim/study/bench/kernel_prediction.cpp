@@ -196,9 +196,11 @@ std::optional<Kernel> product_of(const KernelCase& kernel) {
 }
 
 std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& kernel) {
+  const auto timed_at = [&](Clock clock, const Kernel& product) {
+    return product_time(gpu, {kernel.multiplied, kernel.element_bytes, clock, !kernel.is_cold}, product);
+  };
   if (const auto product = product_of(kernel); product && gpu.kernels)
-    return in_a_row(product_time(gpu, {kernel.multiplied, kernel.element_bytes, Clock::boost}, *product),
-                    product_time(gpu, {kernel.multiplied, kernel.element_bytes, Clock::held}, *product));
+    return in_a_row(timed_at(Clock::boost, *product), timed_at(Clock::held, *product));
   const std::optional<KernelWork> work = work_of(kernel);
   if (!work)
     return std::nullopt;

@@ -98,6 +98,7 @@ KernelCase read_common(const CsvRow& row) {
   KernelCase kernel{.line = row.line(), .gpu = row.text("gpu"), .source = row.text("source")};
   read_precision(row, kernel);
   kernel.time = read_time(row, "time_us");
+  kernel.is_cold = row.text("cold") == "1";
   if (kernel.gpu.empty())
     row.expected("gpu", "the name of a GPU");
   return kernel;
