@@ -31,6 +31,7 @@ struct StepShape {
   std::string model;
   std::int64_t batch = 1;
   bool is_channels_last = false;
+  bool is_of_pytorch_1 = false;  // whose attention is several kernels
 };
 
 using KernelShape = std::variant<GemmShape, ConvolutionShape, AttentionShape, MemoryBoundShape, StepShape>;

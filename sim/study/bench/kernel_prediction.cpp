@@ -210,11 +210,14 @@ std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& ker
 
 std::optional<Duration> predict_step(const Json& gpu, const KernelCase& step, const ProfileStore& store) {
   const auto& shape = std::get<StepShape>(step.shape);
-  if (!store.has(ProfileKind::model, shape.model))
+  const auto profile = store.open(ProfileKind::model, shape.model);
+  if (!profile)
     return std::nullopt;
-  const Json model{{"name", shape.model},
-                   {"batch_per_gpu", shape.batch},
-                   {"precision", name_of(step.multiplied, precision_spellings)}};
+  Json model{{"name", shape.model},
+             {"batch_per_gpu", shape.batch},
+             {"precision", name_of(step.multiplied, precision_spellings)}};
+  if (shape.is_of_pytorch_1 && profile->value->contains("heads"))
+    model["attention"] = "unfused";
   Json given = step_scenario(gpu, model);
   given["compute"]["memory_format"] =
       name_of(shape.is_channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous,

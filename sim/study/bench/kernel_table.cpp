@@ -315,7 +315,8 @@ void read_step(const CsvRow& row, Cases& cases) {
       .direction = KernelDirection::step,
       .shape = StepShape{.model = row.text("model"),
                          .batch = row.integer("batch", 1, 1'000'000),
-                         .is_channels_last = row.text("precision").find(" nhwc") != std::string::npos},
+                         .is_channels_last = row.text("precision").find(" nhwc") != std::string::npos,
+                         .is_of_pytorch_1 = row.text("precision").find(" pt1.") != std::string::npos},
       .time = read_time(row, "time_us"),
       .source = row.text("source")};
   if (!row.text("precision").empty())
