@@ -19,6 +19,10 @@ Convolution same_convolution(std::int64_t channels, std::int64_t kernel, std::in
   return {.channels = channels, .kernel = {kernel, kernel}, .stride = stride, .padding = {padding, padding}};
 }
 
+Convolution patch_convolution(std::int64_t channels, std::int64_t patch_size) {
+  return {.channels = channels, .kernel = {patch_size, patch_size}, .stride = patch_size, .bias = true};
+}
+
 FeatureMap ImageNetwork::feature_map(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return {.activation = builder_.add_activation(channels * height * width),
           .channels = channels,

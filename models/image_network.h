@@ -44,6 +44,9 @@ struct Convolution {
 // Square, with the padding that keeps the size when the stride is 1.
 Convolution same_convolution(std::int64_t channels, std::int64_t kernel, std::int64_t stride = 1);
 
+// Square patches side by side, each a pixel of the output; with a bias.
+Convolution patch_convolution(std::int64_t channels, std::int64_t patch_size);
+
 struct Pooling {
   std::int64_t kernel = 2;
   std::int64_t stride = 2;
