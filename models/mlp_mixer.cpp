@@ -5,7 +5,7 @@
 //
 // Patches come out of a convolution, whose channels stand first in memory; a sum lies as its first term does, so the
 // stream stays so and every norm copies it. What mixes patches reads a view turned about: its first product copies
-// that and adds its bias in a kernel of its own.
+// that and adds its bias in a kernel of its own (PyTorch 2, aten/src/ATen/native/LinearAlgebra.cpp: should_fold).
 
 #include <fmt/format.h>
 
@@ -102,10 +102,10 @@ FeatureMap write_block(ImageNetwork& images, const std::string& name, const Feat
 }
 
 MixerSizes read_sizes(const JsonReader& json) {
-  MixerSizes sizes{.layers = required_count(json, "layers", 1000),
-                   .hidden = required_count(json, "hidden", 1 << 16)};
-  sizes.token_ffn = count_or(json, "token_ffn", std::max<std::int64_t>(sizes.hidden / 2, 1), 1 << 18);
-  sizes.ffn = count_or(json, "ffn", 4 * sizes.hidden, 1 << 18);
+  MixerSizes sizes{.layers = required_count(json, "layers", 200),
+                   .hidden = required_count(json, "hidden", 1 << 14)};
+  sizes.token_ffn = count_or(json, "token_ffn", std::max<std::int64_t>(sizes.hidden / 2, 1), 1 << 16);
+  sizes.ffn = count_or(json, "ffn", 4 * sizes.hidden, 1 << 16);
   return sizes;
 }
 

@@ -58,6 +58,7 @@ struct Moves {
   }
 };
 
+// There, and on the way back.
 struct BothMoves {
   Moves forward;
   Moves backward;
@@ -96,9 +97,9 @@ struct Windows {
 
   std::int64_t per_side() const { return divided_up(map, window); }
   std::int64_t padded() const { return per_side() * window; }
+  bool is_padded() const { return padded() > map; }
   std::int64_t count() const { return per_side() * per_side(); }
   std::int64_t tokens() const { return padded() * padded(); }
-  std::int64_t tokens_of_window() const { return window * window; }
 };
 
 void pad(BothMoves& moves, std::int64_t map, std::int64_t padded) {
@@ -112,20 +113,20 @@ void roll(BothMoves& moves, std::int64_t tensor) {
   for (int dimension = 0; dimension < dimensions; ++dimension) moves.copy(tensor);
 }
 
-// Samples, rows, columns and channels are sliced one after another.
-void crop(BothMoves& moves, const Windows& windows, std::int64_t width) {
+// Backward of the slices that crop a padded map: samples, rows, columns and channels one after another.
+void uncrop(Moves& backward, const Windows& windows, std::int64_t width) {
   const std::int64_t padded = windows.tokens() * width;
   const std::int64_t rows = windows.map * windows.padded() * width;
   const std::int64_t cropped = windows.map * windows.map * width;
-  moves.backward.put_back(cropped, cropped);
-  if (windows.padded() > windows.map) {
-    moves.forward.copy(cropped);
-    moves.backward.put_back(cropped, rows);
-    moves.backward.put_back(rows, padded);
+  backward.put_back(cropped, cropped);
+  if (windows.is_padded()) {
+    backward.put_back(cropped, rows);
+    backward.put_back(rows, padded);
   }
-  moves.backward.put_back(padded, padded);
+  backward.put_back(padded, padded);
 }
 
+// What cropping launches on the way back is counted here: on the way there it may launch nothing.
 Tokens write_into_windows(ModelBuilder& builder, const std::string& name, const Tokens& input,
                           const Windows& windows) {
   const std::int64_t padded = windows.tokens() * input.width;
@@ -135,6 +136,7 @@ Tokens write_into_windows(ModelBuilder& builder, const std::string& name, const 
     roll(moves, padded);
   if (windows.per_side() > 1)
     moves.copy(padded);
+  uncrop(moves.backward, windows, input.width);
   return write_moves(builder, name, moves, input, windows.tokens(), input.width);
 }
 
@@ -146,8 +148,10 @@ Tokens write_out_of_windows(ModelBuilder& builder, const std::string& name, cons
     moves.copy(padded);
   if (windows.is_shifted)
     roll(moves, padded);
-  crop(moves, windows, input.width);
-  return write_moves(builder, name, moves, input, windows.map * windows.map, input.width);
+  const std::int64_t pixels = windows.map * windows.map;
+  if (windows.is_padded())
+    moves.forward.copy(pixels * input.width);
+  return moves.forward.kernels == 0 ? input : write_moves(builder, name, moves, input, pixels, input.width);
 }
 
 // Of one block.
@@ -157,9 +161,9 @@ struct Attention {
   std::int64_t width = 0;
   std::int64_t heads = 1;
 
+  // Rows of a window's scores.
   std::int64_t side() const { return windows.window * windows.window; }
   std::int64_t values() const { return windows.tokens() * width; }
-  std::int64_t scores() const { return windows.tokens() * side() * heads; }
   std::string table() const { return name + ".relative_position_bias_table"; }
 };
 
