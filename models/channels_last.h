@@ -29,8 +29,8 @@ inline FeatureMap map_of(const Tokens& tokens, const Extent& extent) {
           .width = extent.width};
 }
 
-// A norm's copy of a map whose channels stand first. What backward keeps is the map as it came: it copies that once more,
-// and where a convolution is before the norm also what it hands back.
+// A norm's copy of a map whose channels stand first. What backward keeps is the map as it came: it copies that once
+// more, and where a convolution is before the norm also what it hands back.
 inline void add_channels_last_copy(ModelBuilder& builder, const std::string& name, const FeatureMap& map,
                                    int backward_copies) {
   const std::int64_t copied = 2 * map.activation.elements;

@@ -2,8 +2,8 @@
 //
 // Keys: "depths" and "widths" (of each stage), "image_size" (224), "classes" (1000).
 //
-// A block convolves each channel by itself (7x7), and norms and multiplies each pixel's channels: permutations are views
-// (channels_last.h), and one kernel each is what scales by the layer's factors, drops samples and adds.
+// A block convolves each channel by itself (7x7), then norms and multiplies each pixel's channels: permutations are
+// views (channels_last.h). Scaling by the layer's factors, dropping samples and adding is a kernel each.
 
 #include <fmt/format.h>
 

@@ -144,10 +144,9 @@ TEST_CASE("blocks are numbered in order and stand together") {
   }
 }
 
-// torchvision: "num_params" of each model's weights; Inception v3 counts its auxiliary classifier. timm's ViT and Mixer:
-// "param_count" in its results/*.csv, in millions with two digits, and the same modules in torch. Hugging
-// Face: the checkpoints' counts. MPT: "NumParams" at 2048 tokens in llm-foundry's
-// scripts/train/benchmarking/README.md.
+// torchvision: "num_params" of each model's weights; Inception v3 counts its auxiliary classifier. timm: "param_count" in
+// its results/*.csv, in millions with two digits. Hugging Face: the checkpoints' counts. MPT: "NumParams" at 2048 tokens
+// in llm-foundry's scripts/train/benchmarking/README.md.
 TEST_CASE("parameter counts are the published ones") {
   const std::vector<Published> published = {{"alexnet", 61'100'840},
                                             {"vgg16", 138'357'544},
