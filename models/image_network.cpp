@@ -34,6 +34,10 @@ Convolution depthwise_convolution(std::int64_t channels, std::int64_t kernel, st
   return convolution;
 }
 
+Convolution patch_convolution(std::int64_t channels, std::int64_t patch_size) {
+  return {.channels = channels, .kernel = {patch_size, patch_size}, .stride = patch_size, .bias = true};
+}
+
 FeatureMap ImageNetwork::feature_map(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return {.activation = builder_.add_activation(channels * height * width),
           .channels = channels,

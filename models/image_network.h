@@ -49,6 +49,9 @@ Convolution same_convolution(std::int64_t channels, std::int64_t kernel, std::in
 // A filter of its own for each channel.
 Convolution depthwise_convolution(std::int64_t channels, std::int64_t kernel, std::int64_t stride = 1);
 
+// Square patches side by side, each a pixel of the output; with a bias.
+Convolution patch_convolution(std::int64_t channels, std::int64_t patch_size);
+
 struct Pooling {
   std::int64_t kernel = 2;
   std::int64_t stride = 2;

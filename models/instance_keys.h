@@ -34,18 +34,36 @@ inline bool flag_or(const JsonReader& json, std::string_view key, bool fallback)
   return found ? found->boolean() : fallback;
 }
 
+// One number for each stage of a network.
+inline std::vector<std::int64_t> counts_of(const JsonReader& list, std::int64_t limit) {
+  std::vector<std::int64_t> counts;
+  for (const JsonReader& element : list.elements()) counts.push_back(count_of(element, limit));
+  return counts;
+}
+
 // How many blocks each stage of a network has. Stages halve the image and widen the channels, so `most` is
 // small.
 inline std::vector<std::int64_t> required_depths(const JsonReader& json, std::size_t most,
                                                  std::int64_t limit) {
   const JsonReader list = json.required("depths");
-  std::vector<std::int64_t> depths;
-  for (const JsonReader& element : list.elements()) depths.push_back(count_of(element, limit));
+  std::vector<std::int64_t> depths = counts_of(list, limit);
   if (depths.size() > most) {
     list.expected("at most " + std::to_string(most) + " stages");
     depths.resize(most);
   }
   return depths;
+}
+
+// How many channels each of as many stages has.
+inline std::vector<std::int64_t> required_widths(const JsonReader& json, std::size_t stages,
+                                                 std::int64_t limit) {
+  const JsonReader list = json.required("widths");
+  std::vector<std::int64_t> widths = counts_of(list, limit);
+  if (widths.size() != stages) {
+    list.expected("one for each of the " + std::to_string(stages) + " \"depths\"");
+    widths.resize(stages, 1);
+  }
+  return widths;
 }
 
 // Every image network has these two.

@@ -129,9 +129,8 @@ Model build_vision_transformer(JsonReader& json, const ModelRequest&) {
   ImageNetwork images;
   ModelBuilder& builder = images.builder();
   builder.add_parameter(style.class_token, {1, 1, sizes.hidden});
-  const FeatureMap patches = images.convolution(
-      style.patches, images.image(3, task.image_size),
-      {.channels = sizes.hidden, .kernel = {patch_size, patch_size}, .stride = patch_size, .bias = true});
+  const FeatureMap patches = images.convolution(style.patches, images.image(3, task.image_size),
+                                                patch_convolution(sizes.hidden, patch_size));
   register_encoder(builder, style, sizes, token_count);
   register_linear(builder, style.block, style.head, sizes.hidden, task.classes);
 

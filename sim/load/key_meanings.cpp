@@ -227,7 +227,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.dense_layers", "Of a mixture of experts: how many of the first blocks have none; left out: 0."},
     {"model.depth_percent", "Of an efficientnet: compound scaling of depth, 100 in B0."},
     {"model.depths",
-     "Of an image network: how many blocks (resnet), dense layers (densenet) or convolutions (vgg) each "
+     "Of an image network: how many blocks (resnet, regnet, convnext, swin_transformer), dense layers "
+     "(densenet) or convolutions (vgg) each "
      "stage has."},
     {"model.dropout", "Whether dropout runs; left out: as the style has it."},
     {"model.expert_ffn", "Of a mixture of experts: width of one expert's feed-forward part; left out: ffn."},
@@ -240,11 +241,17 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.ffn_biases", "In llama's style: whether the feed-forward part has biases; left out: false."},
     {"model.gated_ffn",
      "Whether the feed-forward part is gated, as SwiGLU is; left out: as the style has it."},
+    {"model.group_width",
+     "Of a regnet: channels of each group of its 3x3 convolutions; a narrower stage has one."},
     {"model.groups", "Of a resnet: groups of its 3x3 convolutions, as in ResNeXt; left out: 1."},
     {"model.growth_rate", "Of a densenet: channels that each dense layer adds."},
     {"model.head_width", "Width of one attention head; left out: hidden / heads."},
-    {"model.heads", "Attention heads of a block."},
-    {"model.hidden", "Width of the stream between blocks."},
+    {"model.heads",
+     "Attention heads of a block; of a swin_transformer, in its first stage, doubled by each stage after "
+     "it."},
+    {"model.hidden",
+     "Width of the stream between blocks; of a swin_transformer, in its first stage, doubled by each stage "
+     "after it."},
     {"model.image_size",
      "Of an image network: height and width in pixels; left out: 224, and 299 of inception_v3."},
     {"model.inputs", "Of a perceptron: width of what is put in."},
@@ -299,7 +306,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.parallel_residual",
      "Whether attention and feed-forward part read the same stream, as in GPT-NeoX; left out: as the style "
      "has it."},
-    {"model.patch_size", "Of a vision_transformer: height and width of a patch in pixels."},
+    {"model.patch_size",
+     "Of a vision_transformer, swin_transformer or mlp_mixer: height and width of a patch in pixels; left "
+     "out: 4 of a swin_transformer."},
     {"model.position_buckets",
      "Of an encoder_decoder: rows of each table of relative positions; left out: 32."},
     {"model.positions", "Rows of the learned positions; left out: as many as the sequence is long."},
@@ -321,6 +330,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.splits",
      "Of a perceptron: whether tensor parallelism cuts each layer by columns or by rows; left out: by "
      "columns."},
+    {"model.squeeze_percent",
+     "Of a regnet: what its blocks squeeze to, of a block's input; left out: they do not (RegNetX)."},
     {"model.stage_channels",
      "Of a shufflenet_v2: channels of its first stage, an even number; each next has twice as many."},
     {"model.stem_channels", "Of a densenet: channels of its first convolution."},
@@ -330,6 +341,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.summary", "What a resolved scenario tells people of the model; it is not read back."},
     {"model.tied_embedding",
      "Whether the projection to the vocabulary is the embedding; left out: as the style has it."},
+    {"model.token_ffn", "Of an mlp_mixer: width of what mixes patches; left out: hidden / 2."},
     {"model.token_types", "In bert's and roberta's style: rows of the segment table; left out: 2."},
     {"model.variant", "Of a mobilenet_v3: which of the two that were searched."},
     {"model.version", "Of a squeezenet: which version of torchvision's."},
@@ -342,7 +354,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.width_percent",
      "Of an efficientnet, a mobilenet or a mnasnet: scaling of width, 100 in B0 and 1.0; left out in a "
      "mobilenet: 100."},
-    {"model.widths", "Of a perceptron: outputs of each layer."},
+    {"model.widths",
+     "Of a perceptron: outputs of each layer; of a regnet or convnext: channels of each stage."},
+    {"model.window_size", "Of a swin_transformer: height and width of a window in patches; left out: 7."},
     {"name", "What reports call the scenario."},
     {"plan", "Execution traces of every rank, in place of model, training, compute and input."},
     {"plan.chakra",

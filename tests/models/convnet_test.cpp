@@ -84,6 +84,13 @@ TEST_CASE("image networks cost the published operations") {
                                                                  {"vit_b_16", 17.564},
                                                                  {"resnext101_32x8d", 16.414},
                                                                  {"resnext50_32x4d", 4.23},
+                                                                 {"regnet_y_400mf", 0.402},
+                                                                 {"regnet_x_32gf", 31.736},
+                                                                 {"convnext_tiny", 4.456},
+                                                                 {"convnext_large", 34.361},
+                                                                 {"swin_t", 4.491},
+                                                                 {"swin_s", 8.741},
+                                                                 {"swin_b", 15.431},
                                                                  {"efficientnet_b0", 0.386},
                                                                  {"efficientnet_b4", 4.394},
                                                                  {"vgg11", 7.609},
@@ -193,6 +200,38 @@ TEST_CASE("VGG's batch norms stand behind its convolutions") {
   CHECK(model.parameters[1].name == "features.0.bias");
   CHECK(model.parameters[2].name == "features.1.weight");
   CHECK(model.parameters[4].name == "features.4.weight");
+}
+
+// torchvision pads a map to whole windows. At 224 pixels nothing is padded; at 256 a stage's maps have 64, 32, 16 and 8
+// pixels a side, padded to 70, 35, 21 and 14: products of attention grow as these squared.
+TEST_CASE("Swin's windows pad a map to whole windows") {
+  const std::string swin =
+      R"({"family": "swin_transformer", "hidden": 96, "heads": 3, "depths": [1, 1, 1, 1])";
+  const Model plain = model_from(swin + "}");
+  const Model padded = model_from(swin + R"(, "image_size": 256})");
+  const std::vector<std::pair<std::int64_t, std::int64_t>> sides = {{56, 70}, {28, 35}, {14, 21}, {7, 14}};
+  for (std::size_t stage = 0; stage < sides.size(); ++stage) {
+    const std::string scores = "features." + std::to_string(2 * stage + 1) + ".0.attn.scores";
+    const auto [small, large] = sides[stage];
+    CHECK(layer_named(padded, scores).forward_flops * small * small ==
+          layer_named(plain, scores).forward_flops * large * large);
+  }
+}
+
+// Scores of 49 x 49 pixels a window, 8 x 8 windows and 3 heads of 32 channels; the table has a row for each of
+// (2 * 7 - 1)^2 offsets.
+TEST_CASE("a shifted block of Swin rolls its map and masks its scores") {
+  const Model model = shipped_model("swin_t");
+  const std::int64_t scores = 64 * 3 * 49 * 49;
+  CHECK(layer_named(model, "features.1.1.attn.scores").forward_flops == 2 * scores * 32);
+  CHECK(layer_named(model, "features.1.1.attn.softmax").saved_elements == scores);
+  CHECK(layer_named(model, "features.1.1.attn.mask").forward_elements == 2 * scores);
+  CHECK_THROWS_AS(layer_named(model, "features.1.0.attn.mask"), std::out_of_range);
+  CHECK_THROWS_AS(layer_named(model, "features.7.1.attn.mask"), std::out_of_range);  // one window
+  const std::int64_t map = 56 * 56 * 96;
+  CHECK(layer_named(model, "features.1.0.attn.windows").forward_elements == 2 * 2 * map);  // padding, windows
+  CHECK(layer_named(model, "features.1.1.attn.windows").forward_elements == 2 * 4 * map);  // and two rolls
+  CHECK(layer_named(model, "features.1.1.attn.relative_position_bias").gradient_elements == 13 * 13 * 3);
 }
 
 // 53 convolutions, 53 batch norms, 49 activations, 16 sums: 52 of the 53 inputs of convolutions are

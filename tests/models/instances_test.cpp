@@ -96,7 +96,8 @@ TEST_CASE("attention's backward is twice its forward, and one product more when 
     for (const Layer& layer : model.layers) {
       if (layer.kind != LayerKind::attention)
         continue;
-      const std::int64_t recomputed = model.transformer->fused_attention ? scores_of(layer) : 0;
+      const bool is_fused = model.transformer && model.transformer->fused_attention;
+      const std::int64_t recomputed = is_fused ? scores_of(layer) : 0;
       CHECK(layer.backward_input_flops == 2 * layer.forward_flops + recomputed);
       CHECK(layer.backward_weight_flops == 0);
     }
@@ -144,8 +145,8 @@ TEST_CASE("blocks are numbered in order and stand together") {
 }
 
 // torchvision: "num_params" of each model's weights; Inception v3 and GoogLeNet count their auxiliary classifiers,
-// of which GoogLeNet's have 128 x (512 + 528 + 2 x 2) + 2 x (2048 x 1024 + 1024 + 1024 x 1000 + 1000). Hugging
-// Face: the checkpoints' counts. MPT: "NumParams" at 2048 tokens in llm-foundry's
+// of which GoogLeNet's have 128 x (512 + 528 + 2 x 2) + 2 x (2048 x 1024 + 1024 + 1024 x 1000 + 1000). timm:
+// "param_count" in its results/*.csv, in millions with two digits. Hugging Face: the checkpoints' counts. MPT: "NumParams" at 2048 tokens in llm-foundry's
 // scripts/train/benchmarking/README.md.
 TEST_CASE("parameter counts are the published ones") {
   const std::vector<Published> published = {{"alexnet", 61'100'840},
@@ -216,7 +217,42 @@ TEST_CASE("parameter counts are the published ones") {
                                             {"mpt_70b", 64'862'437'376},
                                             {"mixtral_8x7b", 46'702'792'704},
                                             {"mixtral_8x22b", 140'620'634'112},
-                                            {"qwen3_30b_a3b", 30'532'122'624}};
+                                            {"qwen3_30b_a3b", 30'532'122'624},
+                                            {"convnext_base", 88'591'464},
+                                            {"convnext_large", 197'767'336},
+                                            {"convnext_small", 50'223'688},
+                                            {"convnext_tiny", 28'589'128},
+                                            {"mixer_b16_224", 59'880'472},
+                                            {"mixer_l16_224", 208'196'168},
+                                            {"regnet_x_16gf", 54'278'536},
+                                            {"regnet_x_1_6gf", 9'190'136},
+                                            {"regnet_x_32gf", 107'811'560},
+                                            {"regnet_x_3_2gf", 15'296'552},
+                                            {"regnet_x_400mf", 5'495'976},
+                                            {"regnet_x_800mf", 7'259'656},
+                                            {"regnet_x_8gf", 39'572'648},
+                                            {"regnet_y_16gf", 83'590'140},
+                                            {"regnet_y_1_6gf", 11'202'430},
+                                            {"regnet_y_32gf", 145'046'770},
+                                            {"regnet_y_3_2gf", 19'436'338},
+                                            {"regnet_y_400mf", 4'344'144},
+                                            {"regnet_y_800mf", 6'432'512},
+                                            {"regnet_y_8gf", 39'381'472},
+                                            {"swin_b", 87'768'224},
+                                            {"swin_s", 49'606'258},
+                                            {"swin_t", 28'288'354},
+                                            {"vit_b_32", 88'224'232},
+                                            {"vit_base_patch16_384", 86'859'496},
+                                            {"vit_base_patch8_224", 86'576'872},
+                                            {"vit_h_14", 632'045'800},
+                                            {"vit_l_16", 304'326'632},
+                                            {"vit_l_32", 306'535'400},
+                                            {"vit_large_patch16_384", 304'715'752},
+                                            {"vit_small_patch16_224", 22'050'664},
+                                            {"vit_small_patch16_384", 22'196'584},
+                                            {"vit_small_patch32_224", 22'878'952},
+                                            {"vit_tiny_patch16_224", 5'717'416},
+                                            {"vit_tiny_patch16_384", 5'790'376}};
   for (const auto& [name, parameters] : published) {
     CAPTURE(name);
     CHECK(parameter_count(shipped_model(name)) == parameters);
@@ -235,10 +271,11 @@ TEST_CASE("more stages than an image can be halved is an error") {
 TEST_CASE("a wrong value is an error and never a crash") {
   const std::vector<std::string> values = {"null", "0", "-1", "1e18", "\"x\"", "[]", "[[]]", "{}", "true"};
   const std::vector<std::string> keys = {
-      "depths",     "block",   "image_size", "layers",          "hidden",
-      "heads",      "style",   "vocabulary", "sequence_length", "width_percent",
-      "family",     "groups",  "patch_size", "growth_rate",     "attention",
-      "batch_norm", "variant", "version",    "stage_channels",  "last_channels"};
+      "attention",       "batch_norm",     "block",         "depths",     "family",
+      "group_width",     "groups",         "growth_rate",   "heads",      "hidden",
+      "image_size",      "last_channels",  "layers",        "patch_size", "sequence_length",
+      "squeeze_percent", "stage_channels", "style",         "token_ffn",  "variant",
+      "version",         "vocabulary",     "width_percent", "widths",     "window_size"};
   for (const auto& [family, entry] : Registry<ModelFamily>::all()) {
     for (const std::string& key : keys) {
       for (const std::string& value : values) {
@@ -248,6 +285,14 @@ TEST_CASE("a wrong value is an error and never a crash") {
       }
     }
   }
+}
+
+TEST_CASE("stages without a width of their own, and groups that do not divide a width, are errors") {
+  CHECK_THROWS_AS(model_from(R"({"family": "convnext", "depths": [1, 1], "widths": [8]})"), ConfigError);
+  CHECK_THROWS_AS(model_from(R"({"family": "regnet", "depths": [1], "widths": [24], "group_width": 16})"),
+                  ConfigError);
+  CHECK_THROWS_AS(model_from(R"({"family": "swin_transformer", "depths": [1], "hidden": 8, "heads": 3})"),
+                  ConfigError);
 }
 
 TEST_CASE("an image too small for the network is an error") {
