@@ -411,16 +411,17 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
           .width = attention.width};
 }
 
-// Scale, mask and softmax (and dropout), each a kernel of its own. PyTorch multiplies the gradient by the weights in a
+// Scale, mask if there is one, and softmax (and dropout), each a kernel of its own; a mask has no backward. PyTorch multiplies the gradient by the weights in a
 // kernel before softmax's backward, which reads that and the weights (aten/src/ATen/native/cuda/SoftMax.cu).
 Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
   const std::int64_t square = scores.activation.elements;
+  const int masks = attention.has_mask ? 1 : 0;
   const Tokens weights = tokens(scores.count, scores.width);
   builder_.mark_wide(weights.activation);
   builder_.add_layer(
       {.name = attention.name + ".softmax",
        .split = TensorSplit::local,
-       .forward_elements = 6 * square,
+       .forward_elements = (4 + 2 * masks) * square,
        .backward_elements = 7 * square,
        .saved_elements = builder_.keep(weights.activation),
        .autocast_bytes = element_bytes::half * square,
@@ -431,7 +432,7 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
        .autocast_forward = {.bytes = (element_bytes::cast + element_bytes::wider * 2) * square, .casts = 1},
        .autocast_backward = {.bytes = (element_bytes::cast + element_bytes::wider * (3 + 3)) * square,
                              .casts = 1},
-       .forward_kernels = 3,
+       .forward_kernels = 2 + masks,
        .backward_kernels = 4},
       {scores.activation});
   if (!attention.has_dropout)

@@ -137,7 +137,8 @@ class BlockWriter {
                                               .value_width = is_latent() ? value_width(sizes_) : 0,
                                               .is_fused = sizes_.fused_attention,
                                               .has_dropout = style_.has_dropout,
-                                              .is_causal = sizes_.causal},
+                                              .is_causal = sizes_.causal,
+                                              .has_mask = style_.has_mask},
                                              attention_inputs(input));
     return linear(style_.names.projection, output, sizes_.hidden, TensorSplit::row);
   }

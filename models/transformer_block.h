@@ -56,6 +56,7 @@ struct BlockStyle {
   bool is_post_norm = false;  // normalise sums, not inputs
   bool has_biases = true;     // linear layers and norms
   bool has_dropout = true;
+  bool has_mask = true;  // of attention that is not fused
   bool is_rotary = false;
   NormKind norm = NormKind::layer;
   bool stores_transposed = false;  // weights as [inputs, outputs], as GPT-2's Conv1D

@@ -38,6 +38,7 @@ BlockStyle joined_block() {
                     .norm_1 = "ln_1",
                     .norm_2 = "ln_2"},
           .has_dropout = false,
+          .has_mask = false,
           .joined_separator = '_'};
 }
 
@@ -51,7 +52,8 @@ BlockStyle apart_block() {
                     .norm_1 = "layernorm_before",
                     .norm_2 = "layernorm_after"},
           .order = BlockOrder::norms_last,
-          .has_dropout = false};
+          .has_dropout = false,
+          .has_mask = false};
 }
 
 VisionStyle read_style(const JsonReader& json) {

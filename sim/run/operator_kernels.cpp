@@ -24,7 +24,8 @@ OperatorKernels::OperatorKernels(const Scenario& scenario)
       composes_permutation_(!scenario.compute.moe_permute_fusion),
       fills_mask_in_place_(!composes_common_ && element_bytes_ == 4),
       is_autocast_(scenario.compute.autocast && style_ == KernelStyle::eager &&
-                   is_mixed(scenario.model.precision)) {}
+                   is_mixed(scenario.model.precision)),
+      converts_in_softmax_(scenario.model.precision == Precision::amp_fp16) {}
 
 MemoryPasses OperatorKernels::forward(const Layer& layer) const {
   if (const Composition* formula = formula_of(layer))
@@ -59,8 +60,15 @@ MemoryPasses OperatorKernels::made_of(const PrimitiveWork& primitives, ComposedB
   return {.count = primitives.launches(bytes), .bytes = primitives.bytes(bytes) * batch_};
 }
 
-MemoryPasses OperatorKernels::autocast(const AutocastWork& work) const {
-  return is_autocast_ ? MemoryPasses{.count = work.casts, .bytes = work.bytes * batch_} : MemoryPasses{};
+// A softmax of fp16, but not of bf16, reads that and makes fp32 in one kernel (half_to_float of
+// aten/src/ATen/native/cuda/SoftMax.cu): there is no cast, and what it reads, or writes in backward, is half as wide.
+MemoryPasses OperatorKernels::autocast(const AutocastWork& work, const Layer& layer) const {
+  constexpr std::int64_t wider = 2;
+  if (!is_autocast_)
+    return {};
+  const std::int64_t converted = converts_in_softmax_ ? layer.softmax_elements : 0;
+  const std::int64_t bytes = std::max<std::int64_t>(work.bytes - converted * (bytes_of_cast + wider), 0);
+  return {.count = std::max<std::int64_t>(work.casts - (converted > 0 ? 1 : 0), 0), .bytes = bytes * batch_};
 }
 
 bool OperatorKernels::is_merged(const Layer& layer) const {

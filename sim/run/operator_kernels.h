@@ -33,7 +33,7 @@ class OperatorKernels {
   MemoryPasses backward(const Layer& layer) const;
   MemoryPasses bias_beside_product(const Layer& layer) const;
   // Of PyTorch's autocast, where it is that.
-  MemoryPasses autocast(const AutocastWork& work) const;
+  MemoryPasses autocast(const AutocastWork& work, const Layer& layer) const;
 
   // Whether it is its formula's operators, one after another.
   bool is_formula(const Layer& layer) const { return formula_of(layer) != nullptr; }
@@ -58,6 +58,7 @@ class OperatorKernels {
   bool composes_permutation_;
   bool fills_mask_in_place_;
   bool is_autocast_;
+  bool converts_in_softmax_;
 };
 
 }  // namespace lockstep

@@ -222,6 +222,8 @@ std::optional<Duration> predict_step(const Json& gpu, const KernelCase& step, co
   given["compute"]["memory_format"] =
       name_of(shape.is_channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous,
               memory_format_spellings);
+  // Tables of steps are PyTorch's.
+  given["compute"]["autocast"] = is_mixed(step.multiplied);
   const LoadedScenario scenario = load_value(given, {.store = store});
   return predict(scenario, {.with_band = false}).report.iteration;
 }
