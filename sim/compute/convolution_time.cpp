@@ -6,6 +6,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t tensor_channels = 32;       // of one step through a filter's tap, whole or not
+constexpr std::int64_t few_channels = 8;           // of an image: kernels of their own take several taps a step
 constexpr std::int64_t least_winograd_depth = 24;  // channels that are summed over, or stand for fewer
 constexpr std::int64_t large_tile = 6;             // of Winograd's transform through memory
 constexpr std::int64_t frequency_tile = 32;        // of Fourier's
@@ -89,7 +90,9 @@ class ConvolutionTimer {
   }
 
   std::int64_t padded(std::int64_t channels) const {
-    return unit_.has_tensor_cores ? divided_up(channels, tensor_channels) * tensor_channels : channels;
+    if (!unit_.has_tensor_cores)
+      return channels;
+    return channels <= few_channels ? few_channels : divided_up(channels, tensor_channels) * tensor_channels;
   }
 
   // Tensor cores take the channels of neighbouring groups in one step: what lies beside the diagonal is multiplied with
@@ -97,6 +100,14 @@ class ConvolutionTimer {
   std::int64_t groups_of_step() const {
     const std::int64_t width = std::max(inputs(), outputs());
     return unit_.has_tensor_cores ? std::clamp<std::int64_t>(tensor_channels / width, 1, shape_.groups) : 1;
+  }
+
+  // Tensor cores' kernels step through the taps that a parity of the stride meets, others through as many as any does.
+  std::int64_t depth_of_parity(std::int64_t parities, std::int64_t channels) const {
+    if (unit_.has_tensor_cores)
+      return divided_up(channels * taps(), parities);
+    return channels * divided_up(shape_.filter_height, shape_.stride_height) *
+           divided_up(shape_.filter_width, shape_.stride_width);
   }
 
   // By data there is a product for each parity of the stride that meets a tap of the filter.
@@ -116,8 +127,7 @@ class ConvolutionTimer {
             .m = shape_.batch * divided_up(shape_.height, shape_.stride_height) *
                  divided_up(shape_.width, shape_.stride_width),
             .n = inputs,
-            .k = padded(outputs) * divided_up(shape_.filter_height, shape_.stride_height) *
-                 divided_up(shape_.filter_width, shape_.stride_width)};
+            .k = depth_of_parity(parities, padded(outputs))};
   }
 
   // What no tap of a strided filter reaches is set to nothing first.
