@@ -21,6 +21,7 @@ AttentionConstants only_flops() {
           .whole_waves = Ratio{},
           .alone = Ratio::one(),
           .memory_efficiency = Ratio::one(),
+          .cached = Ratio::one() * 4,
           .rotation = Ratio{},
           .start = start};
 }
@@ -37,11 +38,16 @@ AttentionShape full() {
 }
 
 Duration time_of(const AttentionConstants& constants, const AttentionShape& shape, bool is_backward = false,
-                 Bandwidth memory = Bandwidth{1000 * tera}) {
+                 Bandwidth memory = Bandwidth{1000 * tera}, Bytes cache = {}) {
   static const ProductConstants unused;
-  return attention_time(
-      {.peak = FlopRate{128 * tera}, .sms = 128, .memory = memory, .element_bytes = 2, .constants = unused},
-      constants, shape, is_backward);
+  return attention_time({.peak = FlopRate{128 * tera},
+                         .sms = 128,
+                         .memory = memory,
+                         .element_bytes = 2,
+                         .constants = unused,
+                         .lanes = FlopRate{16 * tera},
+                         .cache = cache},
+                        constants, shape, is_backward);
 }
 
 TEST_CASE("attention takes its two products of the full square, and its backward five") {
@@ -79,10 +85,11 @@ TEST_CASE("queries walk over as many keys as they meet") {
   CHECK(time_of(only_flops(), part) == start + scaled(walk * 4 * 64, 16384 + 64, 2 * 16384));
 }
 
-// As 64 elements more beside the 256 of a head's two products; backward has none of it.
+// Lanes that are an eighth as fast take 16 FLOPs a score, which would be 64 elements of two FLOPs more beside the 256 of a
+// head's two products; backward has none of it.
 TEST_CASE("softmax costs a narrow head more a FLOP") {
   AttentionConstants constants = only_flops();
-  constants.softmax = Ratio::one() * 64;
+  constants.softmax = Ratio::one() * 16;
   CHECK(time_of(constants, full()) == start + scaled(walk * 64, 256 + 64, 256));
   CHECK(time_of(constants, full(), true) == time_of(only_flops(), full(), true));
 }
@@ -140,6 +147,20 @@ TEST_CASE("a server that fills its cache moves keys and values before, and turns
   const std::int64_t bytes = tokens * 128 * (64 * 3 / 2 + 2 * 2 * 8) * 2;
   const Bandwidth memory{1000 * tera};
   CHECK(time_of(constants, serving) == time_of(constants, full()) + time_to_move(Bytes{bytes}, memory));
+}
+
+// Queries, keys, values and outputs of 2 x 4096 tokens: 64 + 64 + 2 x 8 heads of 128, in two bytes.
+TEST_CASE("called again, attention finds what fits into a cache there") {
+  const Bandwidth memory{1'000'000'000};
+  const Bytes all{std::int64_t{2} * 4096 * (64 + 64 + 2 * 8) * 128 * 2};
+  const auto time_with = [&](std::int64_t cache) {
+    return time_of(only_flops(), full(), false, memory, Bytes{cache});
+  };
+  CHECK(time_with(0) == start + time_to_move(all, memory));
+  CHECK(time_with(all.count()) == start + time_to_move(all, Bandwidth{4'000'000'000}));
+  CHECK(time_with(all.count() * 2 / 3) == time_with(0));
+  CHECK(time_with(all.count() * 4 / 5) < time_with(0));
+  CHECK(time_with(all.count() * 4 / 5) > time_with(all.count()));
 }
 
 }  // namespace lockstep::attention_time_test

@@ -97,13 +97,29 @@ TEST_CASE("at half the efficiency a convolution is a product twice as deep") {
         product_time(unit.unit(), {.m = 32 * 28 * 28, .n = 128, .k = 2 * 64 * 3 * 3}, elements_of(shape)));
 }
 
-// An image has three channels, and a tensor core's step takes 32.
-TEST_CASE("tensor cores multiply whole steps of channels") {
+// A tensor core's step takes 32 channels; of an image's three kernels of their own make eight.
+TEST_CASE("tensor cores multiply whole steps of channels, and an image's as eight") {
   const Unit unit{.has_tensor_cores = true};
   ConvolutionShape image = strided();
-  image.in_channels = 3;
-  CHECK(unit.time(plain(), image, KernelDirection::forward) ==
-        product_time(unit.unit(), {.m = 32 * 28 * 28, .n = 128, .k = 32 * 3 * 3}, elements_of(image)));
+  for (const auto& [channels, multiplied] :
+       {std::pair{3, 8}, std::pair{8, 8}, std::pair{9, 32}, std::pair{33, 64}}) {
+    image.in_channels = channels;
+    CHECK(unit.time(plain(), image, KernelDirection::forward) ==
+          product_time(unit.unit(), {.m = 32 * 28 * 28, .n = 128, .k = multiplied * 3 * 3},
+                       elements_of(image)));
+  }
+}
+
+// A stride of 2 each way meets 9 taps in four parities: a quarter of them each.
+TEST_CASE("by data tensor cores step through the taps that a parity meets") {
+  const Unit unit{.has_tensor_cores = true};
+  const ConvolutionShape shape = strided();
+  const Bandwidth memory = scaled_down(Bandwidth{tera}, unit.products.memory_efficiency);
+  const Duration filling =
+      Duration::microseconds(4) + time_to_move(Bytes{std::int64_t{32} * 64 * 56 * 56 * 2}, memory);
+  CHECK(unit.time(plain(), shape, KernelDirection::by_data) ==
+        filling + product_time(unit.unit(), {.batch = 4, .m = 32 * 28 * 28, .n = 64, .k = 128 * 9 / 4},
+                               elements_of(shape)));
 }
 
 // 16 products for the 36 of a tile's 4 outputs: 4/9 of the depth for as many points.
@@ -180,8 +196,7 @@ TEST_CASE("in single precision each tap of a depthwise filter reads the maps onc
   unit.element_bytes = 4;
   const ConvolutionShape shape = depthwise();
   CHECK(unit.time(plain(), shape, KernelDirection::by_weights) ==
-        unit.products.start +
-            time_to_move(Bytes{elements_of(shape) * 9 * 4}, Bandwidth{1'650'000'000'000}));
+        unit.products.start + time_to_move(Bytes{elements_of(shape) * 9 * 4}, Bandwidth{1'650'000'000'000}));
 }
 
 TEST_CASE("no depthwise convolution is quicker than memory") {
@@ -228,6 +243,19 @@ TEST_CASE("groups are products of their own") {
   shape.groups = 4;
   CHECK(unit.time(plain(), shape, KernelDirection::forward) ==
         product_time(unit.unit(), {.batch = 4, .m = 32 * 28 * 28, .n = 32, .k = 16 * 3 * 3},
+                     elements_of(shape)));
+}
+
+// 16 groups of 4 inputs and 8 outputs: four share a step of 32, whose products are 32 x 16.
+TEST_CASE("tensor cores take neighbouring groups in one step") {
+  const Unit unit{.has_tensor_cores = true};
+  ConvolutionShape shape = strided();
+  shape.groups = 16;
+  CHECK(unit.time(plain(), shape, KernelDirection::forward) ==
+        product_time(unit.unit(), {.batch = 4, .m = 32 * 28 * 28, .n = 32, .k = 32 * 3 * 3},
+                     elements_of(shape)));
+  CHECK(unit.time(plain(), shape, KernelDirection::by_weights) ==
+        product_time(unit.unit(), {.batch = 4, .m = 32, .n = 16 * 3 * 3, .k = 32 * 28 * 28},
                      elements_of(shape)));
 }
 

@@ -205,7 +205,7 @@ std::span<const KernelConstantField> kernel_constant_fields() {
 }
 
 bool shows_in_few_tables(const KernelConstantField& field) {
-  return field.unit == ConstantUnit::power || field.key.starts_with("across");
+  return field.unit == ConstantUnit::power || field.key.starts_with("across") || field.key == "cached";
 }
 
 KernelConstants read_kernel_constants(const JsonReader& json, const Place&) {

@@ -69,21 +69,19 @@ TEST_CASE(
   const auto name_of = [](std::int64_t capability) { return architecture_of(capability, "nvidia").name; };
   const auto is_own = [](std::int64_t capability) { return architecture_of(capability, "nvidia").is_own; };
   CHECK(name_of(100) == "blackwell");
-  CHECK(name_of(120) == "blackwell");
+  CHECK(name_of(120) == "blackwell_gb20x");
   CHECK(name_of(90) == "hopper");
   CHECK(name_of(89) == "ada");
   CHECK(name_of(80) == "ampere");
   CHECK(is_own(80));
-  CHECK(name_of(86) == "ampere");
-  CHECK_FALSE(is_own(86));
-  CHECK(name_of(75) == "volta");
-  CHECK_FALSE(is_own(75));
+  CHECK(name_of(86) == "ampere_ga10x");
+  CHECK(name_of(75) == "turing");
   CHECK(name_of(70) == "volta");
   CHECK(name_of(61) == "pascal_gp10x");
   CHECK(name_of(60) == "pascal");
   CHECK(is_own(60));
-  CHECK(name_of(52) == "pascal_gp10x");
-  CHECK(name_of(37) == "pascal_gp10x");
+  CHECK(name_of(52) == "maxwell");
+  CHECK(name_of(37) == "maxwell");
   CHECK_FALSE(is_own(37));
   CHECK(architecture_of(0, "amd").name == "cdna");
 }

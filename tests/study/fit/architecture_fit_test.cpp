@@ -145,6 +145,25 @@ TEST_CASE("what no row shows stays as it was known") {
   CHECK(fit.constants.tensor.across == Ratio::parts_per_million(876'000));
 }
 
+// A few sizes, however often they were run, tell how fast a tile is multiplied and nothing of memory.
+TEST_CASE("products of a few shapes move what multiplies alone") {
+  Kernels kernels({"a100_sxm_80gb"});
+  const GpuSpec gpu = gpu_named("a100_sxm_80gb");
+  std::int64_t size = 2'048;
+  for (KernelCase& kernel : kernels.cases) {
+    kernel.shape = GemmShape{.m = size, .n = size, .k = size};
+    kernel.time = scaled(*predict_kernel(gpu, kernel), 10, 9);
+    size = size == 8'192 ? 2'048 : 2 * size;
+  }
+  const std::vector<TimedKernel> rows = kernels.rows();
+  const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
+  const KernelConstants fitted = fit_architecture(start, rows).constants;
+  CHECK(fitted.tensor.efficiency < start.tensor.efficiency);
+  for (const KernelConstantField& field : kernel_constant_fields())
+    if (field.key.starts_with("memory") || field.key.starts_with("split") || field.key.ends_with("loss"))
+      CHECK_MESSAGE(field.get(fitted) == field.get(start), field.section, field.key);
+}
+
 TEST_CASE("a section without rows stays as it was, and so does one with few") {
   const Kernels kernels({"a100_sxm_80gb"});
   const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
