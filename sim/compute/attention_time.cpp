@@ -39,23 +39,17 @@ class AttentionTimer {
     return shape_.is_causal ? std::min(blocks * (all_keys() + queries_of_block) / 2, all) : all;
   }
 
-  // Softmax counts as so many more elements of the head as its lanes would let the products multiply meanwhile.
-  Ratio softmax() const {
-    const std::int64_t lanes = std::max<std::int64_t>(unit_.lanes.count(), 1);
-    const std::int64_t a_score = constants_.softmax.parts_per_million();
-    return is_backward_ ? Ratio{}
-                        : Ratio::parts_per_million(
-                              arithmetic::product_divided_up(a_score, unit_.peak.count(), 2 * lanes));
-  }
-
-  // So many keys for a block of queries.
+  // So many keys for a block of queries: their products, and on the vector lanes their softmax.
   Duration walk(std::int64_t keys, Ratio share) const {
-    const Ratio efficiency = is_backward_ ? constants_.backward_efficiency : constants_.efficiency;
-    const FlopRate of_sm = std::max(scaled_in_millions(unit_.of_sm(efficiency), share), FlopRate{1});
+    const Ratio efficiency =
+        scaled_down(is_backward_ ? constants_.backward_efficiency : constants_.efficiency, share);
+    const std::int64_t scores = queries_of_block * keys;
     const std::int64_t widths = multiplied_width(shape_.query_width) + multiplied_width(shape_.value_width);
-    const Ratio elements = Ratio::one() * widths + softmax();
-    const std::int64_t flops = queries_of_block * keys * (is_backward_ ? 5 : 2);
-    return time_to_compute(Flops{scaled_up(flops, elements)}, of_sm);
+    const Duration products =
+        time_to_compute(Flops{scores * (is_backward_ ? 5 : 2) * widths}, unit_.of_sm(efficiency));
+    return is_backward_ ? products
+                        : products + time_to_compute(Flops{scaled_up(scores, constants_.softmax)},
+                                                     unit_.lanes_of_sm(efficiency));
   }
 
   Duration block() const { return is_backward_ ? constants_.backward_block : constants_.block; }
@@ -93,7 +87,8 @@ class AttentionTimer {
   Ratio share_in_cache() const {
     const std::int64_t all = (elements() + elements_before()) * unit_.element_bytes;
     const std::int64_t cache = unit_.cache.count();
-    return ratio_down(std::clamp<std::int64_t>(3 * cache - 2 * all, 0, cache), std::max<std::int64_t>(cache, 1));
+    return ratio_down(std::clamp<std::int64_t>(3 * cache - 2 * all, 0, cache),
+                      std::max<std::int64_t>(cache, 1));
   }
 
   Duration moving(std::int64_t elements) const {

@@ -5,7 +5,7 @@
 // Problem:   the products of queries, keys and values are never stored, so no product of the libraries runs.
 // Idea:      a block is 64 queries of one head, on one SM, and walks over the keys it sees: all, or where
 //            attention is causal those before it, half of them on average. A key costs its two products and its
-//            softmax, which does not depend on the width of a head and is why narrow heads run slower a FLOP.
+//            softmax, which the vector lanes do, whatever the width of a head: why narrow heads run slower a FLOP.
 //            Heads between two kernels' widths are multiplied at the wider one, and read as they are.
 //            Blocks come in waves as tiles do, and nothing ends before the longest block, which alone does not
 //            fill its SM. Backward has five products where forward has two.

@@ -5,8 +5,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t tensor_channels = 32;       // of one step through a filter's tap, whole or not
-constexpr std::int64_t few_channels = 8;           // of an image: kernels of their own take several taps a step
+constexpr std::int64_t tensor_channels = 32;  // of one step through a filter's tap, whole or not
+constexpr std::int64_t few_channels = 16;  // at least, as of an image: DeepBench's take a V100 as long as 20
 constexpr std::int64_t least_winograd_depth = 24;  // channels that are summed over, or stand for fewer
 constexpr std::int64_t large_tile = 6;             // of Winograd's transform through memory
 constexpr std::int64_t frequency_tile = 32;        // of Fourier's
@@ -16,15 +16,16 @@ constexpr Duration one_start = Duration::microseconds(4);
 // of their own, whose addresses and edges cost more than the product: 5 x 5 over 8 x 64 x 1024 x 1008 points takes an
 // A100 25.0 ms forward and 89.0 ms backward (pytorch/pytorch pull requests 125362 and 129609; the GPU is taken to be
 // one), 37 a visit forward; the maps (below) leave 70 for the data. 3 x 3 on a V100 gives 111 for both together
-// (PaddlePaddle/Paddle 46332). Of two bytes backward is taken as the mean of both, 66 each: libraries have kernels
-// there, on an A100 1.2 to 5.8 times as quick (pytorch/pytorch 91735), whose cost by shape nobody published.
+// (PaddlePaddle/Paddle 46332). Of two bytes libraries have kernels that are 1.2 to 5.8 times as quick on an A100
+// (pytorch/pytorch 91735), whose cost by shape nobody published: 0.7 of the loops', backward the mean of both ways, between
+// what EfficientNets' steps of a V100 and of an RTX 3090 say (0.5 to 1; README, computing without an anchor).
 struct VisitCosts {
   std::int64_t forward;
   std::int64_t by_data;
   std::int64_t by_weights;  // 0: bound by the maps
 };
 constexpr VisitCosts loop_visits{37, 70, 0};
-constexpr VisitCosts half_visits{37, 66, 66};
+constexpr VisitCosts half_visits{26, 46, 46};
 
 // A loop for the weights has a block for each tap, and each reads both maps once more, mostly from the cache: seven
 // shapes on a V100 take 1.07 to 1.75 TB/s of them (PaddlePaddle/Paddle 46332), 1.65 times its memory's bandwidth in

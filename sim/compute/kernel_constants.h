@@ -52,7 +52,7 @@ struct AttentionConstants {
   Ratio whole_waves = Ratio::percent(80);  // of a wave that is begun and not full
   Ratio alone = Ratio::percent(60);        // of an SM's rate, that one block reaches
   Ratio memory_efficiency = Ratio::percent(70);
-  Ratio cached = Ratio::one() * 3;  // of memory's bandwidth, what the cache gives that all SMs share
+  Ratio cached = Ratio::one() * 3;    // of memory's bandwidth, what the cache gives that all SMs share
   Ratio rotation = Ratio::one() * 2;  // of the queries' bytes, where a server fills its cache
   Duration start = Duration::microseconds(8);
   auto operator<=>(const AttentionConstants&) const = default;

@@ -117,6 +117,10 @@ FlopRate ProductUnit::of_sm(Ratio efficiency) const {
   return std::max(scaled_in_millions(FlopRate{peak.count() / sms}, efficiency), FlopRate{1});
 }
 
+FlopRate ProductUnit::lanes_of_sm(Ratio efficiency) const {
+  return std::max(scaled_in_millions(FlopRate{lanes.count() / sms}, efficiency), FlopRate{1});
+}
+
 Bandwidth ProductUnit::memory_at(Ratio efficiency) const {
   return std::max(scaled_in_millions(memory, efficiency), Bandwidth{1});
 }

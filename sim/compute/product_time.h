@@ -36,6 +36,7 @@ struct ProductUnit {
 
   // At so much of their peaks.
   FlopRate of_sm(Ratio efficiency) const;
+  FlopRate lanes_of_sm(Ratio efficiency) const;
   Bandwidth memory_at(Ratio efficiency) const;
 };
 

@@ -154,8 +154,9 @@ TEST_CASE("twice the batch never takes more than twice as long, but for what wav
   check_twice(drawn_convolution, &ConvolutionShape::batch, 120);
 }
 
+// Rounded up, so that peaks of two precisions do not part.
 FlopRate more(FlopRate rate, std::int64_t parts, std::int64_t of) {
-  return FlopRate{rate.count() / of * parts};
+  return FlopRate{arithmetic::product_divided_up(rate.count(), parts, of)};
 }
 
 Unit with_peak(Unit unit, std::int64_t parts, std::int64_t of) {
