@@ -35,8 +35,6 @@ std::int64_t scaled_channels(std::int64_t channels, std::int64_t width_percent) 
   return rounded * 1000 < 9 * scaled ? rounded + 8 : rounded;
 }
 
-namespace {
-
 FeatureMap write_squeeze_excitation(ImageNetwork& network, const std::string& name, const FeatureMap& input,
                                     const SqueezeExcitation& options) {
   Convolution squeeze = same_convolution(options.channels, 1);
@@ -50,6 +48,8 @@ FeatureMap write_squeeze_excitation(ImageNetwork& network, const std::string& na
   factors = options.is_hard ? network.hardsigmoid(activation, factors) : network.sigmoid(activation, factors);
   return network.scale_channels(name + ".scale", input, factors);
 }
+
+namespace {
 
 FeatureMap write_path(ImageNetwork& network, const std::string& name, const FeatureMap& input,
                       const InvertedResidual& block) {

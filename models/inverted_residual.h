@@ -32,6 +32,10 @@ struct SqueezeExcitation {
   bool is_hard = false;  // factors are a hard sigmoid's
 };
 
+// A factor for each channel, out of their means over the map.
+FeatureMap write_squeeze_excitation(ImageNetwork& network, const std::string& name, const FeatureMap& input,
+                                    const SqueezeExcitation& options);
+
 struct InvertedResidual {
   std::int64_t expanded = 0;
   std::int64_t kernel = 3;

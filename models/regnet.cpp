@@ -12,6 +12,7 @@
 
 #include "models/image_network.h"
 #include "models/instance_keys.h"
+#include "models/inverted_residual.h"
 #include "sim/base/registry.h"
 #include "sim/plan/model_family.h"
 
@@ -29,38 +30,18 @@ struct Block {
   std::int64_t squeezed = 0;  // channels; 0: no squeeze and excitation
 };
 
-FeatureMap write_normed(ImageNetwork& network, const std::string& name, const FeatureMap& input,
-                        const Convolution& convolution) {
-  return network.convolution_norm(name + ".0", name + ".1", input, convolution);
-}
-
-FeatureMap write_activated(ImageNetwork& network, const std::string& name, const FeatureMap& input,
-                           const Convolution& convolution) {
-  return network.relu(name + ".2", write_normed(network, name, input, convolution));
-}
-
-FeatureMap write_squeeze_excitation(ImageNetwork& network, const std::string& name, const FeatureMap& input,
-                                    std::int64_t squeezed) {
-  Convolution squeeze = same_convolution(squeezed, 1);
-  Convolution excite = same_convolution(input.channels, 1);
-  squeeze.bias = excite.bias = true;
-  FeatureMap factors = network.global_average_pool(name + ".avgpool", input);
-  factors = network.convolution(name + ".fc1", factors, squeeze);
-  factors = network.relu(name + ".activation", factors);
-  factors = network.convolution(name + ".fc2", factors, excite);
-  factors = network.sigmoid(name + ".scale_activation", factors);
-  return network.scale_channels(name + ".scale", input, factors);
-}
-
 FeatureMap write_path(ImageNetwork& network, const std::string& name, const FeatureMap& input,
                       const Block& block) {
   Convolution grouped = same_convolution(block.channels, 3, block.stride);
   grouped.groups = block.groups;
-  FeatureMap path = write_activated(network, name + ".a", input, same_convolution(block.channels, 1));
-  path = write_activated(network, name + ".b", path, grouped);
+  FeatureMap path = write_convolution_block(network, name + ".a", input, same_convolution(block.channels, 1),
+                                            Nonlinearity::relu);
+  path = write_convolution_block(network, name + ".b", path, grouped, Nonlinearity::relu);
   if (block.squeezed > 0)
-    path = write_squeeze_excitation(network, name + ".se", path, block.squeezed);
-  return write_normed(network, name + ".c", path, same_convolution(block.channels, 1));
+    path = write_squeeze_excitation(network, name + ".se", path,
+                                    {.channels = block.squeezed, .nonlinearity = Nonlinearity::relu});
+  return write_convolution_block(network, name + ".c", path, same_convolution(block.channels, 1),
+                                 Nonlinearity::none);
 }
 
 FeatureMap write_block(ImageNetwork& network, const std::string& name, const FeatureMap& input,
@@ -68,8 +49,8 @@ FeatureMap write_block(ImageNetwork& network, const std::string& name, const Fea
   network.builder().begin_block();
   FeatureMap identity = input;
   if (block.stride != 1 || input.channels != block.channels)
-    identity =
-        write_normed(network, name + ".proj", input, same_convolution(block.channels, 1, block.stride));
+    identity = write_convolution_block(network, name + ".proj", input,
+                                       same_convolution(block.channels, 1, block.stride), Nonlinearity::none);
   const FeatureMap path = write_path(network, name + ".f", input, block);
   const FeatureMap output = network.relu(name + ".activation", network.add(name + ".add", identity, path));
   network.builder().end_block();
@@ -102,8 +83,8 @@ Model build(JsonReader& json, const ModelRequest&) {
   const ImageTask task = read_image_task(json, 32);
 
   ImageNetwork network;
-  FeatureMap features = write_activated(network, "stem", network.image(3, task.image_size),
-                                        same_convolution(stem_channels, 3, 2));
+  FeatureMap features = write_convolution_block(network, "stem", network.image(3, task.image_size),
+                                                same_convolution(stem_channels, 3, 2), Nonlinearity::relu);
   for (std::size_t stage = 0; stage < depths.size(); ++stage) {
     for (std::int64_t index = 0; index < depths[stage]; ++index) {
       features =

@@ -416,6 +416,8 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
 Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
   const std::int64_t square = scores.activation.elements;
   const int masks = attention.has_mask ? 1 : 0;
+  // A mask that is added is in fp32, as parameters are, and so is the sum; a causal one is filled in (torch.where).
+  const std::int64_t half = attention.has_mask && !attention.is_causal ? 0 : square;
   const Tokens weights = tokens(scores.count, scores.width);
   builder_.mark_wide(weights.activation);
   builder_.add_layer(
@@ -429,9 +431,12 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
        .pointwise_elements = square,
        .eager_backward_elements = 3 * square,
        .composition = masked_softmax_of_primitives(square),
-       .autocast_forward = {.bytes = (element_bytes::cast + element_bytes::wider * 2) * square, .casts = 1},
+       .autocast_forward = {.bytes = (element_bytes::cast + element_bytes::wider * 2) * square,
+                            .casts = 1,
+                            .softmax_of_half = half},
        .autocast_backward = {.bytes = (element_bytes::cast + element_bytes::wider * (3 + 3)) * square,
-                             .casts = 1},
+                             .casts = 1,
+                             .softmax_of_half = half},
        .forward_kernels = 2 + masks,
        .backward_kernels = 4},
       {scores.activation});

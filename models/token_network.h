@@ -57,7 +57,7 @@ struct Attention {
   bool is_fused = true;
   bool has_dropout = false;
   bool is_causal = true;
-  bool has_mask = true;  // added to the scores, without a fused kernel
+  bool has_mask = true;        // added to the scores, without a fused kernel
   std::int64_t key_count = 0;  // of tokens looked at, without a fused kernel; 0: as many as look
 };
 

@@ -39,7 +39,8 @@ class AttentionTimer {
     return shape_.is_causal ? std::min(blocks * (all_keys() + queries_of_block) / 2, all) : all;
   }
 
-  // So many keys for a block of queries: their products, and on the vector lanes their softmax.
+  // So many keys for a block of queries: their products, and on the vector lanes their softmax, both at that share of
+  // their peaks.
   Duration walk(std::int64_t keys, Ratio share) const {
     const Ratio efficiency =
         scaled_down(is_backward_ ? constants_.backward_efficiency : constants_.efficiency, share);
@@ -87,8 +88,8 @@ class AttentionTimer {
   Ratio share_in_cache() const {
     const std::int64_t all = (elements() + elements_before()) * unit_.element_bytes;
     const std::int64_t cache = unit_.cache.count();
-    return ratio_down(std::clamp<std::int64_t>(3 * cache - 2 * all, 0, cache),
-                      std::max<std::int64_t>(cache, 1));
+    const std::int64_t beyond = std::clamp<std::int64_t>(all - cache, 0, cache / 2);
+    return ratio_down(cache - 2 * beyond, std::max<std::int64_t>(cache, 1));
   }
 
   Duration moving(std::int64_t elements) const {

@@ -6,7 +6,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t tensor_channels = 32;  // of one step through a filter's tap, whole or not
-constexpr std::int64_t few_channels = 16;  // at least, as of an image: DeepBench's take a V100 as long as 20
+constexpr std::int64_t few_channels = 16;     // at least; DeepBench's images take a V100 as long as 20 would
 constexpr std::int64_t least_winograd_depth = 24;  // channels that are summed over, or stand for fewer
 constexpr std::int64_t large_tile = 6;             // of Winograd's transform through memory
 constexpr std::int64_t frequency_tile = 32;        // of Fourier's

@@ -40,7 +40,7 @@ struct Operands {
   Precision precision = Precision::fp32;
   std::int64_t bytes = 4;  // of an element
   Clock clock = Clock::held;
-  bool stay_cached = false;  // used again and again, as a benchmark does: what the cache holds stays there
+  bool stay_cached = false;  // attention's, used again as a benchmark does: what the cache holds stays there
 
   static Operands of(Precision precision) { return {precision, operand_bytes(precision)}; }
 };

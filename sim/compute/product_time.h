@@ -32,7 +32,7 @@ struct ProductUnit {
   bool has_tensor_cores = true;
   const ProductConstants& constants;
   FlopRate lanes{std::numeric_limits<std::int64_t>::max()};  // the vector lanes beside it
-  Bytes cache;  // that still holds what the call before left there; none in a training step
+  Bytes cache;  // that still holds what attention's call before left there; none in a training step
 
   // At so much of their peaks.
   FlopRate of_sm(Ratio efficiency) const;

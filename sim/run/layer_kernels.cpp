@@ -69,7 +69,7 @@ KernelWork LayerKernels::forward(const Layer& layer, bool reads_same_input) cons
   add(casting(layer, layer.weight_elements), layer, work);
   add(transposing(layer, 1), layer, work);
   add(operators_.bias_beside_product(layer), layer, work);
-  add(operators_.autocast(layer.autocast_forward, layer), layer, work);
+  add(operators_.autocast(layer.autocast_forward), layer, work);
   add(scaling_.of_operands(layer, reads_same_input), layer, work);
   return in_modules(work, modules(layer));
 }
@@ -87,7 +87,7 @@ KernelWork LayerKernels::backward(const Layer& layer) const {
                   .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_};
   add(casting(layer, layer.gradient_elements), layer, work);
   add(transposing(layer, layer.backward_input_flops > 0 ? 2 : 1), layer, work);
-  add(operators_.autocast(layer.autocast_backward, layer), layer, work);
+  add(operators_.autocast(layer.autocast_backward), layer, work);
   add(scaling_.of_gradient(layer), layer, work);
   add(adding_up(layer), layer, work);
   return in_modules(work, modules(layer));

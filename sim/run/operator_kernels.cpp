@@ -62,13 +62,14 @@ MemoryPasses OperatorKernels::made_of(const PrimitiveWork& primitives, ComposedB
 
 // A softmax of fp16, but not of bf16, reads that and makes fp32 in one kernel (half_to_float of
 // aten/src/ATen/native/cuda/SoftMax.cu): there is no cast, and what it reads, or writes in backward, is half as wide.
-MemoryPasses OperatorKernels::autocast(const AutocastWork& work, const Layer& layer) const {
+MemoryPasses OperatorKernels::autocast(const AutocastWork& work) const {
   constexpr std::int64_t wider = 2;
   if (!is_autocast_)
     return {};
-  const std::int64_t converted = converts_in_softmax_ ? layer.softmax_elements : 0;
-  const std::int64_t bytes = std::max<std::int64_t>(work.bytes - converted * (bytes_of_cast + wider), 0);
-  return {.count = std::max<std::int64_t>(work.casts - (converted > 0 ? 1 : 0), 0), .bytes = bytes * batch_};
+  if (!converts_in_softmax_ || work.softmax_of_half == 0)
+    return {.count = work.casts, .bytes = work.bytes * batch_};
+  return {.count = work.casts - 1,
+          .bytes = (work.bytes - work.softmax_of_half * (bytes_of_cast + wider)) * batch_};
 }
 
 bool OperatorKernels::is_merged(const Layer& layer) const {

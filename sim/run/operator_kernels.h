@@ -33,7 +33,7 @@ class OperatorKernels {
   MemoryPasses backward(const Layer& layer) const;
   MemoryPasses bias_beside_product(const Layer& layer) const;
   // Of PyTorch's autocast, where it is that.
-  MemoryPasses autocast(const AutocastWork& work, const Layer& layer) const;
+  MemoryPasses autocast(const AutocastWork& work) const;
 
   // Whether it is its formula's operators, one after another.
   bool is_formula(const Layer& layer) const { return formula_of(layer) != nullptr; }

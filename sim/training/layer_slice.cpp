@@ -27,7 +27,9 @@ void scale_kept(Layer& layer, std::int64_t share, std::int64_t whole) {
 
 // Of a product: of its input.
 void scale_casts(Layer& layer, std::int64_t share, std::int64_t whole) {
-  scale({&layer.autocast_forward.bytes, &layer.autocast_backward.bytes}, share, whole);
+  scale({&layer.autocast_forward.bytes, &layer.autocast_backward.bytes,
+         &layer.autocast_forward.softmax_of_half, &layer.autocast_backward.softmax_of_half},
+        share, whole);
 }
 
 void scale_flops(Layer& layer, std::int64_t share, std::int64_t whole) {

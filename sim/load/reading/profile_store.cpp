@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <system_error>
 
@@ -82,9 +83,11 @@ void add_names_in(const std::string& folder, std::set<std::string>& names) {
   }
 }
 
-// What a profile lists as names of its own; what is no text is complained about where the profile is read.
-std::vector<std::string> other_names_in(const std::string& text) {
-  const ordered_json profile = ordered_json::parse(text, nullptr, false);
+// What a profile lists as names of its own; what cannot be read, or is no text, is complained about where the
+// profile is asked for.
+std::vector<std::string> other_names_in(const std::string& file) {
+  std::ifstream stream(file);
+  const ordered_json profile = ordered_json::parse(stream, nullptr, false);
   std::vector<std::string> names;
   const auto listed = profile.is_object() ? profile.find("also_known_as") : profile.end();
   if (listed != profile.end() && listed->is_array())
@@ -169,11 +172,16 @@ ProfileStore::Found ProfileStore::find_file(ProfileKind kind, const std::string&
 const std::map<std::string, std::string>& ProfileStore::other_names_of_models() const {
   const std::scoped_lock lock(mutex_);
   if (!other_names_) {
-    other_names_.emplace();
-    for (const std::string& model : names(ProfileKind::model))
-      for (const std::string& other :
-           other_names_in(read_json_file(find_file(ProfileKind::model, model).file)))
-        other_names_->emplace(other, model);
+    std::map<std::string, std::string> found;
+    for (const std::string& root : roots_) {
+      std::set<std::string> models;
+      add_names_in(fmt::format("{}/{}", root, entry_of(ProfileKind::model).folder), models);
+      for (const std::string& model : models)
+        for (const std::string& other :
+             other_names_in(fmt::format("{}/{}", root, label_of(ProfileKind::model, model))))
+          found.emplace(other, model);
+    }
+    other_names_ = std::move(found);
   }
   return *other_names_;
 }

@@ -216,7 +216,7 @@ std::optional<Duration> predict_step(const Json& gpu, const KernelCase& step, co
   Json model{{"name", shape.model},
              {"batch_per_gpu", shape.batch},
              {"precision", name_of(step.multiplied, precision_spellings)}};
-  if (shape.is_of_pytorch_1 && profile->value->contains("heads"))
+  if (shape.is_of_pytorch_1 && profile->value->value("family", "") == "vision_transformer")
     model["attention"] = "unfused";
   Json given = step_scenario(gpu, model);
   given["compute"]["memory_format"] =

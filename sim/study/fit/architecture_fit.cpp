@@ -79,19 +79,19 @@ bool is_unused(const KernelConstantField& field) {
 
 // Products of a few shapes, such as squares alone, tell a tile from its peak and the clock from its limit: how memory is
 // reached stays as it is known.
-constexpr std::size_t few_shapes = 24;
+constexpr std::size_t most_few_shapes = 24;
 
 bool have_few_shapes(const std::vector<TimedKernel>& rows) {
   std::set<std::array<std::int64_t, 4>> shapes;
   for (const TimedKernel& row : rows)
     if (const auto* shape = std::get_if<GemmShape>(&row.kernel.shape))
       shapes.insert({shape->batch, shape->m, shape->n, shape->k});
-  return !shapes.empty() && shapes.size() < few_shapes;
+  return !shapes.empty() && shapes.size() <= most_few_shapes;
 }
 
 bool shows_in_few_shapes(const KernelConstantField& field) {
-  return field.key == "efficiency" || field.key == "operands" || field.key == "tile" || field.key == "whole_waves" ||
-         field.key == "draw";
+  return field.key == "efficiency" || field.key == "operands" || field.key == "tile" ||
+         field.key == "whole_waves" || field.key == "draw";
 }
 
 // Moves one section's constants; what Ceres holds is one more than a constant over its usual value, so that a

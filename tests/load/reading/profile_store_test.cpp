@@ -40,7 +40,11 @@ TEST_CASE("a model is found by what it is also known as, behind every file's own
   const Folder folder;
   folder.write("models/m.json", R"({"source": "m", "also_known_as": ["timm_m", "n", 3]})");
   folder.write("models/n.json", R"({"source": "n", "also_known_as": "timm_n"})");
-  const ProfileStore store(std::vector<std::string>{folder.path()});
+  folder.write("models/broken.json", "{");
+  folder.write("models/folder.json/file", "");
+  const Folder behind;
+  behind.write("models/a.json", R"({"source": "a", "also_known_as": ["timm_m"]})");
+  const ProfileStore store(std::vector<std::string>{folder.path(), behind.path()});
   const auto profile = store.open(ProfileKind::model, "timm_m");
   REQUIRE(profile.has_value());
   CHECK((*profile->value)["source"] == "m");
