@@ -86,6 +86,9 @@ void add_names_in(const std::string& folder, std::set<std::string>& names) {
 // What a profile lists as names of its own; what cannot be read, or is no text, is complained about where the
 // profile is asked for.
 std::vector<std::string> other_names_in(const std::string& file) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored))
+    return {};
   std::ifstream stream(file);
   const ordered_json profile = ordered_json::parse(stream, nullptr, false);
   std::vector<std::string> names;
