@@ -28,8 +28,7 @@ constexpr std::int64_t expansion = 4;
 constexpr std::int64_t widest = 1 << 14;
 
 FeatureMap write_norm(ImageNetwork& network, const std::string& name, const FeatureMap& input) {
-  register_norm(network.builder(), {}, name, input.channels);
-  return map_of(TokenNetwork(network.builder()).norm(name, tokens_of(input)), {input.height, input.width});
+  return map_of(lockstep::write_norm(network.builder(), name, tokens_of(input)), {input.height, input.width});
 }
 
 FeatureMap write_pointwise(ImageNetwork& network, Layer layer, const std::vector<FeatureMap>& inputs) {
@@ -89,14 +88,11 @@ FeatureMap write_sum(ImageNetwork& network, const std::string& name, const Featu
 }
 
 FeatureMap write_feed_forward(ImageNetwork& network, const std::string& name, const FeatureMap& input) {
-  TokenNetwork tokens(network.builder());
-  const std::int64_t inner = expansion * input.channels;
-  register_linear(network.builder(), {}, name + ".3", input.channels, inner);
-  register_linear(network.builder(), {}, name + ".5", inner, input.channels);
-  Tokens stream = tokens.linear({.name = name + ".3", .outputs = inner}, tokens_of(input));
-  stream = tokens.activation(name + ".4", stream, TensorSplit::replicated);
-  return map_of(tokens.linear({.name = name + ".5", .outputs = input.channels}, stream),
-                {input.height, input.width});
+  ModelBuilder& builder = network.builder();
+  Tokens stream = write_linear(builder, name + ".3", tokens_of(input), expansion * input.channels);
+  stream = TokenNetwork(builder).activation(name + ".4", stream, TensorSplit::replicated);
+  stream = write_linear(builder, name + ".5", stream, input.channels);
+  return map_of(stream, {input.height, input.width});
 }
 
 FeatureMap write_block(ImageNetwork& network, const std::string& name, const FeatureMap& input,

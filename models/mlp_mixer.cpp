@@ -31,16 +31,9 @@ struct MixerSizes {
   std::int64_t ffn = 3072;
 };
 
-Tokens write_linear(ModelBuilder& builder, const std::string& name, const Tokens& input,
-                    std::int64_t outputs) {
-  register_linear(builder, {}, name, input.width, outputs);
-  return TokenNetwork(builder).linear({.name = name, .outputs = outputs}, input);
-}
-
 Tokens write_norm(ModelBuilder& builder, const std::string& name, const FeatureMap& input) {
   add_channels_last_copy(builder, name + ".copy", input, 1);
-  register_norm(builder, {}, name, input.channels);
-  return TokenNetwork(builder).norm(name, tokens_of(input));
+  return lockstep::write_norm(builder, name, tokens_of(input));
 }
 
 Tokens write_activation(ModelBuilder& builder, const std::string& name, const Tokens& input) {

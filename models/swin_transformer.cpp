@@ -286,17 +286,6 @@ Tokens write_attention(ModelBuilder& builder, const Attention& attention, const 
   return write_moves(builder, attention.name + ".merged", merge, merged, merged.count, merged.width);
 }
 
-Tokens write_linear(ModelBuilder& builder, const std::string& name, const Tokens& input,
-                    std::int64_t outputs) {
-  register_linear(builder, {}, name, input.width, outputs);
-  return TokenNetwork(builder).linear({.name = name, .outputs = outputs}, input);
-}
-
-Tokens write_norm(ModelBuilder& builder, const std::string& name, const Tokens& input) {
-  register_norm(builder, {}, name, input.width);
-  return TokenNetwork(builder).norm(name, input);
-}
-
 Tokens write_attention_part(ModelBuilder& builder, const std::string& name, const Tokens& input,
                             const Attention& attention) {
   const Tokens normed = write_norm(builder, name + ".norm1", input);

@@ -411,8 +411,9 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
           .width = attention.width};
 }
 
-// Scale, mask if there is one, and softmax (and dropout), each a kernel of its own; a mask has no backward. PyTorch multiplies the gradient by the weights in a
-// kernel before softmax's backward, which reads that and the weights (aten/src/ATen/native/cuda/SoftMax.cu).
+// Scale, mask if there is one, and softmax (and dropout), each a kernel of its own; a mask has no backward. PyTorch
+// multiplies the gradient by the weights in a kernel before softmax's backward, which reads that and the weights
+// (aten/src/ATen/native/cuda/SoftMax.cu).
 Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
   const std::int64_t square = scores.activation.elements;
   const int masks = attention.has_mask ? 1 : 0;

@@ -330,6 +330,17 @@ void register_norm(ModelBuilder& builder, const BlockStyle& style, const std::st
     builder.add_parameter(name + ".bias", {width});
 }
 
+Tokens write_linear(ModelBuilder& builder, const std::string& name, const Tokens& input,
+                    std::int64_t outputs) {
+  register_linear(builder, {}, name, input.width, outputs);
+  return TokenNetwork(builder).linear({.name = name, .outputs = outputs}, input);
+}
+
+Tokens write_norm(ModelBuilder& builder, const std::string& name, const Tokens& input) {
+  register_norm(builder, {}, name, input.width);
+  return TokenNetwork(builder).norm(name, input);
+}
+
 void register_block(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
                     const std::string& name) {
   const std::string prefix = name + ".";

@@ -80,6 +80,10 @@ void register_linear(ModelBuilder& builder, const BlockStyle& style, const std::
                      std::int64_t inputs, std::int64_t outputs);
 void register_norm(ModelBuilder& builder, const BlockStyle& style, const std::string& name,
                    std::int64_t width);
+// Registered and written: a linear layer with its bias, and a norm.
+Tokens write_linear(ModelBuilder& builder, const std::string& name, const Tokens& input,
+                    std::int64_t outputs);
+Tokens write_norm(ModelBuilder& builder, const std::string& name, const Tokens& input);
 void register_block(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,
                     const std::string& name);
 Tokens write_block(ModelBuilder& builder, const BlockStyle& style, const TransformerSizes& sizes,

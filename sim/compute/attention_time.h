@@ -8,7 +8,8 @@
 //            softmax, which the vector lanes do, whatever the width of a head: why narrow heads run slower a FLOP.
 //            Heads between two kernels' widths are multiplied at the wider one, and read as they are.
 //            Blocks come in waves as tiles do, and nothing ends before the longest block, which alone does not
-//            fill its SM. Backward has five products where forward has two.
+//            fill its SM. Backward has five products where forward has two. A benchmark that calls again finds what
+//            fits into the shared cache there (`ProductUnit::cache`); a training step does not.
 // Invariant: integers; rounded up; a longer sequence never takes less.
 // Cost:      a few nanoseconds.
 // Reference: Dao, "FlashAttention-2", arXiv 2307.08691 (blocks of queries, five products).

@@ -17,8 +17,8 @@ constexpr Duration one_start = Duration::microseconds(4);
 // A100 25.0 ms forward and 89.0 ms backward (pytorch/pytorch pull requests 125362 and 129609; the GPU is taken to be
 // one), 37 a visit forward; the maps (below) leave 70 for the data. 3 x 3 on a V100 gives 111 for both together
 // (PaddlePaddle/Paddle 46332). Of two bytes libraries have kernels that are 1.2 to 5.8 times as quick on an A100
-// (pytorch/pytorch 91735), whose cost by shape nobody published: 0.7 of the loops', backward the mean of both ways, between
-// what EfficientNets' steps of a V100 and of an RTX 3090 say (0.5 to 1; README, computing without an anchor).
+// (pytorch/pytorch 91735), whose cost by shape nobody published: 0.7 of the loops', backward the mean of both ways,
+// between what EfficientNets' steps of a V100 and of an RTX 3090 say (0.5 to 1; README, computing without an anchor).
 struct VisitCosts {
   std::int64_t forward;
   std::int64_t by_data;

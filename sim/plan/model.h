@@ -80,8 +80,8 @@ struct Composition {
 struct AutocastWork {
   std::int64_t bytes = 0;
   int casts = 0;  // kernels; their bytes are among those above
-  std::int64_t softmax_of_half =
-      0;  // scores whose cast is among them, and that a softmax of fp16 casts itself
+  // Scores whose cast is among them, and that a softmax of fp16 casts itself.
+  std::int64_t softmax_of_half = 0;
 };
 
 struct Layer {

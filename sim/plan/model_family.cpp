@@ -1,18 +1,9 @@
 #include "sim/plan/model_family.h"
 
+#include "sim/base/other_names.h"
 #include "sim/base/registry.h"
 
 namespace lockstep {
-
-namespace {
-
-// For whoever looks a model up by what another library calls it.
-void read_other_names(const JsonReader& json) {
-  if (const auto names = json.optional("also_known_as"))
-    for (const JsonReader& name : names->elements()) name.text();
-}
-
-}  // namespace
 
 Model build_model(JsonReader& json, const ModelRequest& request) {
   const auto name = json.optional("name");

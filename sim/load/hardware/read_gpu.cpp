@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/base/nearest_name.h"
+#include "sim/base/other_names.h"
 #include "sim/load/hardware/kernel_constants_json.h"
 #include "sim/load/hardware/read_hardware.h"
 #include "sim/load/reading/fields.h"
@@ -180,15 +181,6 @@ std::int64_t read_compute_capability(const JsonReader& json) {
     return 0;
   }
   return std::stoll(text.substr(0, point)) * 10 + (text.back() - '0');
-}
-
-// For whoever looks a GPU up by what a driver or a benchmark prints.
-void read_other_names(const JsonReader& json) {
-  if (const auto names = json.optional("also_known_as")) {
-    for (const JsonReader& name : names->elements()) {
-      name.text();
-    }
-  }
 }
 
 }  // namespace

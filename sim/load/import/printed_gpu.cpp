@@ -4,6 +4,9 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "sim/base/other_names.h"
 
 namespace lockstep {
 namespace {
@@ -18,11 +21,9 @@ std::string bare(std::string_view name) {
 }
 
 bool is_also_known_as(const nlohmann::ordered_json& profile, const std::string& wanted) {
-  const auto names = profile.find("also_known_as");
-  return names != profile.end() && names->is_array() &&
-         std::any_of(names->begin(), names->end(), [&](const nlohmann::ordered_json& name) {
-           return name.is_string() && bare(name.get<std::string>()) == wanted;
-         });
+  const std::vector<std::string> names = other_names_of(profile);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return bare(name) == wanted; });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "sim/base/error.h"
 #include "sim/base/installed_data.h"
 #include "sim/base/json_text.h"
+#include "sim/base/other_names.h"
 #include "sim/load/import/imported_files.h"
 #include "sim/load/reading/lenders.h"
 #include "sim/load/reading/store_shelf.h"
@@ -83,21 +84,13 @@ void add_names_in(const std::string& folder, std::set<std::string>& names) {
   }
 }
 
-// What a profile lists as names of its own; what cannot be read, or is no text, is complained about where the
-// profile is asked for.
+// What cannot be read is complained about where the profile is asked for.
 std::vector<std::string> other_names_in(const std::string& file) {
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored))
     return {};
   std::ifstream stream(file);
-  const ordered_json profile = ordered_json::parse(stream, nullptr, false);
-  std::vector<std::string> names;
-  const auto listed = profile.is_object() ? profile.find("also_known_as") : profile.end();
-  if (listed != profile.end() && listed->is_array())
-    for (const ordered_json& name : *listed)
-      if (name.is_string())
-        names.push_back(name.get<std::string>());
-  return names;
+  return other_names_of(ordered_json::parse(stream, nullptr, false));
 }
 
 std::string label_of(ProfileKind kind, const std::string& name) {

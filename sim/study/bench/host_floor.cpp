@@ -40,7 +40,7 @@ struct TimedWork {
   double time_us;
 };
 
-double median_of(std::span<const TimedWork> rows, double TimedWork::*member) {
+double median_of(std::span<const TimedWork> rows, double TimedWork::* member) {
   std::vector<double> values;
   for (const TimedWork& row : rows) values.push_back(row.*member);
   return median(values);

@@ -77,8 +77,8 @@ bool is_unused(const KernelConstantField& field) {
          (field.key.ends_with("winograd") || field.key == "transform");
 }
 
-// Products of a few shapes, such as squares alone, tell a tile from its peak and the clock from its limit: how memory is
-// reached stays as it is known.
+// Products of a few shapes, such as squares alone, tell a tile from its peak and the clock from its limit: how memory
+// is reached stays as it is known.
 constexpr std::size_t most_few_shapes = 24;
 
 bool have_few_shapes(const std::vector<TimedKernel>& rows) {
