@@ -78,14 +78,15 @@ Bytes CollectiveFrame::on_the_wire(std::int64_t data) const {
   return bytes_on_the_wire(data, world(), request_.protocol, efficiency());
 }
 
-PathId CollectiveFrame::hop(const Flow& flow, Bytes message) {
+PathId CollectiveFrame::hop(const Flow& flow, Bytes message, Duration late) {
   return writer_.hop_path({.source = flow.source,
                            .destination = flow.destination,
                            .channel = flow.channel,
                            .exit = flow.exit,
                            .protocol = request_.protocol,
                            .algorithm = algorithm_,
-                           .message = world().waits_for_cores ? message : Bytes{0}});
+                           .message = world().waits_for_cores ? message : Bytes{0},
+                           .late = late});
 }
 
 OpId CollectiveFrame::move(const CoupledMove& move, std::span<const OpId> after) {

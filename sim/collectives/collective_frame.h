@@ -43,7 +43,7 @@ class CollectiveFrame {
   // Its result waits for `op`.
   void wait_for(std::size_t i, OpId op) { results_[i].push_back(op); }
   // The path of one message at fidelity `step`.
-  PathId hop(const Flow& flow, Bytes message = {});
+  PathId hop(const Flow& flow, Bytes message = {}, Duration late = {});
   // One transfer for all, after `after` (empty: after all launches); every result waits for it.
   OpId move(const CoupledMove& move, std::span<const OpId> after = {});
 

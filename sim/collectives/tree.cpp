@@ -7,19 +7,24 @@
 // deepest rank to the root and back, each a chunk u and a latency L, and k chunks, the time is the longer of
 //
 //   D (u + L) + (k - 1) u                  streams that never meet on a link, and
-//   (D - 2) (u + L) + 2 k u - u            streams that share the links next to the root.
+//   (D - 3) (u + L) + 2 k u + L            streams that share the links next to the root,
+//
+// or, of two nodes, whose NICs are the root's own links, one hop more: (D - 2) (u + L) + 2 k u + L.
 //
 // Two children share their parent's NIC. A NIC carries 2 S: a node inside one tree sends S / 2 up and S / 2
-// to each of two children, and S / 2 up as a leaf of the other. A chunk is what NCCL hands on at a time, but
-// a part is never cut into more than 64: a finer pipeline saves less than the walk's share, and plans stay
-// small.
+// to each of two children, and S / 2 up as a leaf of the other.
+//
+// A chunk is what NCCL hands on at a time. Of Simple it is a whole slot, or less where a pipeline of few slots would be
+// deeper than long, and a rank has it in hand for as long as half a channel's threads take to copy it: L is that much
+// longer. The lines of LL and LL128 move on as they come, in 64 groups at most, and at fidelity `step` slots do likewise: a
+// finer pipeline saves less than the walk's share, and plans stay small.
 //
 // At fidelity `flow` one coupled transfer moves all bytes, from when the first chunk is next to the root:
 // there the stream up and the stream down share a link first and part last. Transfers of no bytes price the
 // levels before and after, and beside it what streams take that never meet: the whole part, down one level.
 //
 // NCCL runs broadcast and reduce on rings only, and so does Lockstep.
-// Reference: Sanders, Speck and Traff 2009; NVIDIA/nccl src/device/all_reduce.h, runTreeUpDown.
+// Reference: Sanders, Speck and Traff 2009; NVIDIA/nccl src/device/all_reduce.h, runTreeSplit, and src/enqueue.cc.
 
 #include <algorithm>
 #include <array>
@@ -35,14 +40,40 @@ namespace {
 
 constexpr std::int64_t most_chunks = 64;
 
-// Data that one channel hands on at a time. Simple: a slot of its buffer. The flags of LL and LL128 go with
-// the data, so that a line moves on as it comes: what all threads send at once, 512 of 8 bytes or 640 of 60.
-std::int64_t chunk_of(const ProtocolFacts& protocol) {
+// As NCCL counts the levels of a tree when it cuts chunks.
+std::int64_t counted_depth(const Communicator& world) {
+  return world.gpus_per_node - 1 + std::bit_width(world.nodes) - 1;
+}
+
+// Of a slot of Simple's buffer: NCCL halves it while there are few for the levels, down to a quarter willingly, below less
+// so. Where it would be halved no more there were twice as many just before: from there chunks grow until there are as many
+// whole ones, so that more bytes never take less.
+std::int64_t simple_chunk(const CollectiveRequest& request) {
+  struct Shrinking {
+    std::int64_t chunks_a_level;
+    std::int64_t least;
+  };
+  constexpr std::int64_t slot = 512 * 1024;
+  constexpr std::array shrinkings{Shrinking{8, slot / 4}, Shrinking{4, slot / 8}, Shrinking{1, slot / 16}};
+  const std::int64_t of_channel = request.bytes.count() / std::max<std::int64_t>(request.channels, 1);
+  const std::int64_t depth = counted_depth(request.world);
+  std::int64_t chunk = slot;
+  for (const Shrinking& shrinking : shrinkings)
+    while (of_channel / chunk < depth * shrinking.chunks_a_level && chunk > shrinking.least) chunk /= 2;
+  for (const Shrinking& shrinking : shrinkings)
+    if (chunk > shrinking.least)
+      return std::min(chunk, divided_up(of_channel, 2 * depth * shrinking.chunks_a_level));
+  return chunk;
+}
+
+// Data that one channel hands on at a time. The flags of LL and LL128 go with the data, so that a line moves on as it
+// comes: what all threads send at once, 512 of 8 bytes or 640 of 60. A slot, which is a message, is many of these.
+std::int64_t chunk_of(const ProtocolFacts& protocol, const CollectiveRequest& request) {
   if (protocol.name == "ll")
     return 512 * 8;
   if (protocol.name == "ll128")
     return 640 * 60;
-  return 512 * 1024;
+  return simple_chunk(request);
 }
 
 // Bytes on the wire: the first `longer_count` chunks are longer than the rest. With more bytes none of them
@@ -92,24 +123,46 @@ class TreeWriter {
         visit(channel, find_rank_tree(world_, channel, tree));
   }
 
+  ProtocolFacts protocol() const {
+    return world_.protocols.empty() ? ProtocolFacts{} : world_.protocols[request_.protocol];
+  }
+
+  // LL and LL128.
+  bool comes_by_lines() const { return protocol().name.starts_with("ll"); }
+
   // Each channel has an equal part, each of its trees an equal part of that.
   Chunks chunks() const {
-    const auto channels = static_cast<std::int64_t>(world_.rings.size());
-    const std::int64_t part =
-        divided_up(divided_up(request_.bytes.count(), channels), tree_count(world_.nodes));
-    const ProtocolFacts protocol =
-        world_.protocols.empty() ? ProtocolFacts{} : world_.protocols[request_.protocol];
-    const std::int64_t handed_on = chunk_of(protocol) * divided_up<std::int64_t>(world_.channels(), channels);
-    if (part > handed_on * most_chunks)
+    const std::int64_t trees = std::ssize(world_.rings) * tree_count(world_.nodes);
+    const std::int64_t part = divided_up(request_.bytes.count(), trees);
+    const std::int64_t channels = divided_up<std::int64_t>(world_.channels(), trees);
+    const std::int64_t handed_on = chunk_of(protocol(), request_) * channels;
+    const std::int64_t count = divided_up(part, handed_on);
+    const bool is_coarse = comes_by_lines() || request_.fidelity == Fidelity::step;
+    if (is_coarse && count > most_chunks)
       return {.count = most_chunks,
               .longer_count = part % most_chunks,
-              .longer = frame_.on_the_wire(part / most_chunks + 1),
-              .shorter = frame_.on_the_wire(part / most_chunks)};
-    const std::int64_t count = divided_up(part, handed_on);
+              .longer = as_messages(part / most_chunks + 1, divided_up(channels * count, most_chunks)),
+              .shorter = as_messages(part / most_chunks, divided_up(channels * count, most_chunks))};
     return {.count = count,
             .longer_count = count - 1,
-            .longer = frame_.on_the_wire(handed_on),
-            .shorter = frame_.on_the_wire(part - handed_on * (count - 1))};
+            .longer = as_messages(handed_on, channels),
+            .shorter = as_messages(part - handed_on * (count - 1), channels)};
+  }
+
+  // With what a NIC could carry while it waits between so many messages.
+  Bytes as_messages(std::int64_t data, std::int64_t messages) const {
+    const Bytes wire = frame_.on_the_wire(data);
+    return comes_by_lines() ? wire : std::max(wire, world_.least_message * messages);
+  }
+
+  // How long a rank has a chunk in hand: of a part of less than a chunk no longer than that takes.
+  Duration time_in_hand() const {
+    if (comes_by_lines() || world_.hand_on_channel_bandwidth == Bandwidth{0})
+      return Duration::zero();
+    const std::int64_t of_channel =
+        divided_up(request_.bytes.count(), std::max<std::int64_t>(request_.channels, 1));
+    return time_to_move(Bytes{std::min(chunk_of(protocol(), request_), of_channel)},
+                        world_.hand_on_channel_bandwidth);
   }
 
   void write_coupled(const Chunks& cut) {
@@ -121,10 +174,12 @@ class TreeWriter {
     const OpId moved = move_all(cut, arrived);
     arrived = {walk(Direction::up, levels - 1, cut.at(0), arrived)};
     arrived = {walk(Direction::down, 0, cut.all(), arrived)};
-    if (levels > 1)
-      arrived = {walk(Direction::down, 1, cut.at(0), arrived),
-                 walk(Direction::down, 1, Bytes{0}, std::span(&moved, 1))};
-    for (std::uint32_t level = 2; level < levels; ++level)
+    const std::uint32_t shared = world_.nodes == 2 ? 0 : 1;  // the level down whose links are shared
+    if (levels > shared)
+      arrived.push_back(walk(Direction::down, shared, Bytes{0}, std::span(&moved, 1)));
+    if (shared == 1 && levels > 1)
+      arrived.front() = walk(Direction::down, 1, cut.at(0), std::span(&arrived.front(), 1));
+    for (std::uint32_t level = shared + 1; level < levels; ++level)
       arrived = {walk(Direction::down, level, cut.at(0), arrived)};
   }
 
@@ -141,7 +196,10 @@ class TreeWriter {
         writer_.traffic(key + std::to_string(level), [&] { return level_traffic(direction, level); });
     return frame_.move({.traffic = traffic,
                         .amount = Bytes{0},
-                        .shape = {.bytes_per_hop = 0, .bytes_per_step = bytes.count(), .chain_steps = 1}},
+                        .shape = {.bytes_per_hop = 0,
+                                  .bytes_per_step = bytes.count(),
+                                  .chain_steps = 1,
+                                  .late = time_in_hand()}},
                        after);
   }
 
@@ -156,14 +214,12 @@ class TreeWriter {
   }
 
   TrafficId all_traffic() {
-    return writer_.traffic(
-        "tree",
-        [&] {
-          Traffic traffic{.flows = flows_of(Direction::up), .rounds = {}};
-          const std::vector<Flow> down = flows_of(Direction::down);
-          traffic.flows.insert(traffic.flows.end(), down.begin(), down.end());
-          return traffic;
-        });
+    return writer_.traffic("tree", [&] {
+      Traffic traffic{.flows = flows_of(Direction::up), .rounds = {}};
+      const std::vector<Flow> down = flows_of(Direction::down);
+      traffic.flows.insert(traffic.flows.end(), down.begin(), down.end());
+      return traffic;
+    });
   }
 
   std::vector<Flow> flows_of(Direction direction) const {
@@ -209,7 +265,7 @@ class TreeWriter {
   }
 
   PathId hop(Rank source, Rank destination, std::uint32_t channel) {
-    return frame_.hop({.source = source, .destination = destination, .channel = channel});
+    return frame_.hop({.source = source, .destination = destination, .channel = channel}, {}, time_in_hand());
   }
 
   void write_up(const RankTree& tree, Bytes chunk, std::vector<EdgeOps>& ops) {

@@ -10,6 +10,9 @@ namespace lockstep {
 namespace {
 
 constexpr double most_channels = 64;
+// What NCCL hands on at a time.
+constexpr double least_chunk = 32 * 1024;
+constexpr double most_chunk = 512 * 1024;
 
 std::vector<LinkSpec> links_of(const ClusterSpec& cluster) {
   std::vector<LinkSpec> links;
@@ -49,6 +52,11 @@ double hop_seconds(const ClusterSpec& cluster) {
   return most_crossings * as_seconds(slowest);
 }
 
+double hand_on_seconds(const Calibration& calibration) {
+  const Bandwidth of_channel = calibration.peer.channel_bandwidth.value_or(Bandwidth{0});
+  return of_channel == Bandwidth{0} ? 0 : most_chunk / as_double(of_channel.count());
+}
+
 // One step of a ring: the costliest protocol, and a hop.
 double step_seconds(const ClusterSpec& cluster) {
   const Calibration& calibration = cluster.calibration;
@@ -60,7 +68,8 @@ double step_seconds(const ClusterSpec& cluster) {
   double dearest = 1;  // of the algorithms, in steps of the protocol
   for (const AlgorithmCost& algorithm : calibration.algorithms)
     dearest = std::max(dearest, as_ratio(algorithm.step_scale));
-  return dearest * step + hop_seconds(cluster) + as_seconds(calibration.core_wait);
+  return dearest * step + hop_seconds(cluster) + as_seconds(calibration.core_wait) +
+         hand_on_seconds(calibration) + as_seconds(calibration.message_gap);
 }
 
 double start_seconds(const Calibration& calibration) {
@@ -103,7 +112,7 @@ double byte_seconds(const Scenario& scenario) {
   const Duration of_cores =
       Duration::picoseconds(calibration.core_time_per_byte_ps + calibration.unhidden_per_byte_ps);
   return as_seconds(of_cores) * as_double(scenario.cluster.gpus_per_node) + 1 / copy_rate +
-         1 / least_rate(scenario);
+         1 / least_rate(scenario) + as_seconds(calibration.message_gap) / least_chunk;
 }
 
 }  // namespace

@@ -81,6 +81,8 @@ struct Calibration {
   // A kernel passes once over its rank's own part beside those that the wire carries (collective_frame.cpp), each
   // channel in use at this speed; empty: at once.
   std::optional<Bandwidth> own_copy_channel_bandwidth;
+  // Messages leave a NIC no closer than this, however short they are (the gap of LogP: Culler et al., 1993).
+  Duration message_gap;
   std::vector<ProtocolCost> protocols;
   std::vector<AlgorithmCost> algorithms;
   PeerCost peer;

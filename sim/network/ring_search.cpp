@@ -408,6 +408,9 @@ Communicator find_communicator(const Topology& topology, const WorldOptions& opt
   world.channel_start = channel_start_of(calibration, options.library_version);
   world.waits_for_cores = calibration.core_wait > Duration::zero();
   world.own_copy_channel_bandwidth = calibration.own_copy_channel_bandwidth.value_or(Bandwidth{0});
+  world.hand_on_channel_bandwidth = calibration.peer.channel_bandwidth.value_or(Bandwidth{0});
+  if (seats.nodes > 1)
+    world.least_message = moved_in(calibration.message_gap, world.ring_bandwidth);
   world.peer = peer_facts(calibration.peer, options.library_version, world);
   return world;
 }

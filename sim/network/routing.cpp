@@ -104,7 +104,7 @@ class Router {
     // Where nothing is modelled on the way, a byte takes the receiver a picosecond.
     if (uses.empty())
       uses.push_back({.link = input_.topology.compute_link(path.destination)});
-    table_.add(uses, hop.latency + step_cost(input_.calibration, path, hop.slowest_class),
+    table_.add(uses, hop.latency + step_cost(input_.calibration, path, hop.slowest_class) + path.shape.late,
                message_weight(path));
   }
 

@@ -190,7 +190,8 @@ class RoundClock {
     for (const HopKind& kind : round_.kinds) {
       Duration moving;
       for (const LinkLoad& load : kind.loads) moving = std::max(moving, time_of(load));
-      times.push_back(moving + kind.latency + step_cost(calibration_, path_, kind.slowest_class));
+      times.push_back(moving + kind.latency + step_cost(calibration_, path_, kind.slowest_class) +
+                      path_.shape.late);
     }
     return times;
   }

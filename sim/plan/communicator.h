@@ -89,7 +89,10 @@ struct Communicator {
   Duration channel_start;  // each channel in use costs a collective so much
   // At which each channel passes over a rank's own part; zero: takes no time.
   Bandwidth own_copy_channel_bandwidth = {};
+  // At which each channel hands on what came from one rank to the next, half its threads; zero: takes no time.
+  Bandwidth hand_on_channel_bandwidth = {};
   PeerFacts peer;
+  Bytes least_message = {};  // what a ring's slowest hop carries while a NIC waits before its next message
   bool waits_for_cores = false;  // what a message gets of a rank's core depends on its length
   PlanningFacts planning;
   Bandwidth ring_bandwidth;  // what the slowest hop of one ring can carry

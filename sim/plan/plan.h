@@ -106,12 +106,13 @@ struct Traffic {
 std::int64_t flow_count(const Traffic& traffic);
 
 // The chains inside a coupled transfer: each has `chain_steps` messages of `bytes_per_step`, one after
-// another; `bytes_per_hop` of these move while the transfer itself does. A hop whose message's length matters
-// states `bytes_per_step` alone.
+// another; `bytes_per_hop` of these move while the transfer itself does, and each comes `late` by what its sender takes
+// beside the wire. A hop whose message's length matters states `bytes_per_step` alone.
 struct CoupledShape {
   std::int64_t bytes_per_hop = 0;
   std::int64_t bytes_per_step = 0;
   std::int64_t chain_steps = 0;
+  Duration late = {};
   auto operator<=>(const CoupledShape&) const = default;
 };
 

@@ -43,7 +43,7 @@ PathId PlanWriter::hop_path(const Hop& hop) {
                     .destination = flow.destination,
                     .channel = flow.channel,
                     .exit = flow.exit,
-                    .shape = {.bytes_per_step = hop.message.count()},
+                    .shape = {.bytes_per_step = hop.message.count(), .late = hop.late},
                     .protocol = hop.protocol,
                     .algorithm = hop.algorithm});
 }

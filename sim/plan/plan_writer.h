@@ -40,6 +40,7 @@ struct Hop {
   std::uint8_t protocol = 0;
   std::uint8_t algorithm = no_algorithm;
   Bytes message = {};  // where its length matters to who carries it
+  Duration late = {};  // what its sender takes beside the wire
 };
 
 struct KernelHash {

@@ -31,12 +31,24 @@ Calibration small_chunks() {
 }
 
 std::int64_t small_chunk(const Communicator& world) {
-  return 512 * 8 * std::int64_t{world.rings.front().channels};
+  return 512 * 8 * divided_up<std::int64_t>(world.rings.front().channels, tree_count(world.nodes));
 }
 
+// A rank has 128 KiB in hand for 16.384 us.
+Calibration slots() {
+  Calibration calibration = small_chunks();
+  calibration.protocols[0].name = "simple";
+  calibration.peer.channel_bandwidth = gigabytes_per_second(8);
+  return calibration;
+}
+
+// On all channels.
 CollectiveRun run_tree(const TestCluster& cluster, std::int64_t bytes, Fidelity fidelity = Fidelity::step) {
   return run_collective(cluster.topology(), cluster.world(), cluster.calibration(),
-                        {.algorithm = "tree", .bytes = Bytes{bytes}, .fidelity = fidelity});
+                        {.algorithm = "tree",
+                         .bytes = Bytes{bytes},
+                         .fidelity = fidelity,
+                         .channels = cluster.world().channels()});
 }
 
 // Ops in an order that the dependencies and lanes allow, another for each seed.
@@ -219,6 +231,32 @@ TEST_CASE("A single chunk walks the trees between nodes, to the picosecond") {
     }
 }
 
+// Half the bytes go up one tree and half down the other through each NIC, which never rests: 2 k chunks of u, and the
+// last comes a latency later, the sender's time in hand among it. 16 MiB on two channels: slots of 512 KiB, 16 a tree.
+TEST_CASE(
+    "Between two nodes a tree streams at the NIC's rate from the first chunk to the last, to the "
+    "picosecond") {
+  const TestCluster cluster(machine_of(1, 1), 2, {}, slots());
+  const std::int64_t slot = 512 * kibi;
+  const Duration move = time_to_move(Bytes{slot}, nic_link.bandwidth);
+  const Duration in_hand = time_to_move(Bytes{slot}, gigabytes_per_second(8));
+  const Duration latency = nic_link.latency + Duration::microseconds(2) + in_hand;
+  for (const Fidelity fidelity : {Fidelity::step, Fidelity::flow})
+    CHECK(run_tree(cluster, 32 * slot, fidelity).time() == move * 32 + latency);
+}
+
+// 1 MiB on each of two channels, one level: of slots there would be 2, of halves 4; of quarters there are 8, as many as just
+// before. The wire would take 13 us for each.
+TEST_CASE("Messages leave a NIC no closer than its gap, to the picosecond") {
+  Calibration calibration = slots();
+  calibration.message_gap = Duration::microseconds(40);
+  const TestCluster cluster(machine_of(1, 1), 2, {}, calibration);
+  const Duration in_hand = time_to_move(Bytes{128 * kibi}, gigabytes_per_second(8));
+  const Duration latency = nic_link.latency + Duration::microseconds(2) + in_hand;
+  for (const Fidelity fidelity : {Fidelity::step, Fidelity::flow})
+    CHECK(run_tree(cluster, 2048 * kibi, fidelity).time() == calibration.message_gap * 16 + latency);
+}
+
 std::int64_t bytes_over(const TestCluster& cluster, const CollectiveRun& run, const std::string& link_name) {
   const auto bytes = bytes_by_link(run, cluster.topology().links().size());
   std::int64_t sum = 0;
@@ -277,7 +315,10 @@ std::size_t transfers_of(const Plan& plan, bool with_bytes_only = true) {
 
 WrittenCollective written_tree(const TestCluster& cluster, std::int64_t bytes, Fidelity fidelity) {
   return write_collective(cluster.world(), unfolded_roles(cluster.world().ranks()),
-                          {.algorithm = "tree", .bytes = Bytes{bytes}, .fidelity = fidelity});
+                          {.algorithm = "tree",
+                           .bytes = Bytes{bytes},
+                           .fidelity = fidelity,
+                           .channels = cluster.world().channels()});
 }
 
 TEST_CASE("At fidelity step every chunk crosses every edge up and down, in 64 chunks at most") {
@@ -291,6 +332,44 @@ TEST_CASE("At fidelity step every chunk crosses every edge up and down, in 64 ch
                                       {1000 * chunk, 64L}})
     CHECK(transfers_of(written_tree(cluster, bytes, Fidelity::step).plan) ==
           static_cast<std::size_t>(2 * (4 - 1) * chunks));
+}
+
+// A node of 4 counts 3 levels: slots are halved below 24 of them, to no less than 128 KiB, again below 12, to 64 KiB, and
+// below 3. From 24, 12 and 3 on there are the 48, 24 and 6 halves of just before, until these are whole.
+TEST_CASE("Simple's chunks shrink where the pipeline would be deeper than long") {
+  const TestCluster cluster(machine_of(4, 0), 1, {}, slots());
+  const std::int64_t channels = cluster.world().channels();
+  for (const auto& [size, chunks] : {std::pair{30'720L, 60L},
+                                     {16'384L, 48L},
+                                     {8192L, 48L},
+                                     {4096L, 32L},
+                                     {1536L, 24L},
+                                     {1024L, 16L},
+                                     {512L, 8L},
+                                     {128L, 4L},
+                                     {32L, 1L}}) {
+    INFO(size, " KiB a channel");
+    CHECK(transfers_of(written_tree(cluster, size * kibi * channels, Fidelity::step).plan) ==
+          static_cast<std::size_t>(2 * (4 - 1) * chunks));
+  }
+}
+
+// Where chunks become twice as long there are half as many gaps between them.
+TEST_CASE("More bytes never arrive sooner through a NIC that waits between messages") {
+  Calibration calibration = slots();
+  calibration.message_gap = Duration::microseconds(40);
+  for (const std::int64_t nodes : {2, 3, 8}) {
+    const TestCluster cluster(machine_of(2, 1), nodes, {}, calibration);
+    for (const Fidelity fidelity : {Fidelity::step, Fidelity::flow}) {
+      Duration before;
+      for (std::int64_t size = 8; size <= 64 * 1024; size += std::max<std::int64_t>(size / 16, 1)) {
+        const Duration time = run_tree(cluster, size * kibi, fidelity).time();
+        INFO(nodes, " nodes, ", size, " KiB");
+        CHECK(time >= before);
+        before = time;
+      }
+    }
+  }
 }
 
 TEST_CASE("At fidelity flow one transfer carries all bytes") {

@@ -137,7 +137,7 @@ constexpr std::array constants{
     CommunicationConstant{network, "ll128_fill", ratio, 0.85, 0.4, put_fill_between<ll128>},
     // Nine tenths of a NIC wherever the host lets it: less is a machine's own, not its network's.
     CommunicationConstant{network, "efficiency", ratio, usual(LinkClass::network), 0.15,
-                          put_efficiency_between},
+                          put_efficiency_between, 0, AlikeParts::carried_alike},
     // Beside what a NIC gives to anybody, pairs that meet at it lose little where nothing matches messages in software.
     CommunicationConstant{
         network, "direct_efficiency", ratio, 0.9, 0.1,
@@ -156,6 +156,11 @@ constexpr std::array constants{
     CommunicationConstant{
         gpu, "nvls_tree_efficiency", ratio, 0.9, 0.15,
         [](Calibration& c, Classes, double value) { put_algorithm_efficiency(c, "nvls_tree", value); }},
+    // Messages of 128 KiB fill 50 GB/s where nothing handles them in software: less than 2.6 us.
+    CommunicationConstant{
+        network, "message_gap", microseconds, 1.5, 0.8,
+        [](Calibration& c, Classes, double value) { c.message_gap = in_microseconds(value); }, 8,
+        AlikeParts::itself},
     CommunicationConstant{network, "tree_step_scale", ratio, 1, 0.5, put_tree_steps}};
 
 }  // namespace
@@ -189,6 +194,7 @@ Calibration blank_communication(Calibration base) {
   base.channel_start = Duration::zero();
   base.shared_channel_start = Duration::zero();
   base.own_copy_channel_bandwidth.reset();
+  base.message_gap = Duration::zero();
   base.host_launch = Duration::zero();
   base.communication_residuals.clear();
   base.fitted.reset();

@@ -33,6 +33,10 @@ constexpr std::string_view name_of(MachinePart part) {
 
 enum class CommunicationUnit : std::uint8_t { microseconds, ratio, gigabytes_per_second };
 
+// Whose values tell of a part's own: of all parts of its kind, of those that are carried alike (by hosts, or by NICs), or
+// of no other.
+enum class AlikeParts : std::uint8_t { all, carried_alike, itself };
+
 struct CommunicationConstant {
   MachinePart part;
   std::string_view key;  // as in a part's file
@@ -41,6 +45,8 @@ struct CommunicationConstant {
   double spread;  // standard deviation of the logarithm
   // `in_node`: the classes of the links between the GPUs of a node.
   void (*put)(Calibration& calibration, std::span<const LinkClass> in_node, double value);
+  double felt_from = 0;  // points say nothing of smaller values: a search begins here
+  AlikeParts told_by = AlikeParts::all;
 };
 
 std::span<const CommunicationConstant> communication_constants();

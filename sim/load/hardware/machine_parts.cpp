@@ -216,6 +216,12 @@ PartNames parts_of(const MachineSpec& machine, std::int64_t compute_capability, 
           network_names(machine, network)};
 }
 
+bool is_carried_by_host(std::string_view network) {
+  constexpr std::array<std::string_view, 2> whole{"sockets", "tcpx"};
+  return std::find(whole.begin(), whole.end(), network) != whole.end() || network.ends_with("_staged") ||
+         network.ends_with("_tcp");
+}
+
 PartProfile read_part(const JsonReader& json, const Place&) {
   PartProfile part;
   part.name = json.required("name").text();

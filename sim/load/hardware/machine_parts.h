@@ -30,6 +30,10 @@ using PartNames = std::array<std::vector<std::string>, machine_parts.size()>;
 PartNames parts_of(const MachineSpec& machine, std::int64_t compute_capability,
                    const std::string& network = {});
 
+// A network whose bytes the host's processor copies: sockets, and whatever goes by way of its memory. It may carry any
+// part of a NIC, where all others carry most of it.
+bool is_carried_by_host(std::string_view network);
+
 // `value` in the unit of the constant; `spread`: of its logarithm on the next machine with this part.
 struct PartConstant {
   double value = 0;

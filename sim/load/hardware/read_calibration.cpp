@@ -213,6 +213,7 @@ Calibration read_calibration(const JsonReader& json, const Place&) {
   calibration.shared_channel_start = shared_start ? shared_start->duration() : calibration.channel_start;
   if (const auto copies = json.optional("own_copy_channel_bandwidth"))
     calibration.own_copy_channel_bandwidth = copies->bandwidth();
+  calibration.message_gap = cost_or(json, "message_gap");
   calibration.efficiency = read_by_class<Ratio>(json.optional("link_efficiency"), read_share);
   calibration.protocols = read_protocols(json.required("protocols"));
   if (const auto algorithms = json.optional("algorithms")) {

@@ -108,6 +108,7 @@ ordered_json write_calibration(const Calibration& calibration) {
   json["shared_channel_start"] = exact_text(calibration.shared_channel_start);
   if (calibration.own_copy_channel_bandwidth)
     json["own_copy_channel_bandwidth"] = exact_text(*calibration.own_copy_channel_bandwidth);
+  json["message_gap"] = exact_text(calibration.message_gap);
   json["link_efficiency"] = write_by_class(calibration.efficiency, in_real);
   json["protocols"] = write_protocols(calibration.protocols);
   if (!calibration.algorithms.empty()) {

@@ -30,6 +30,8 @@ void forget_steps(Calibration& calibration, bool between_nodes) {
   for (ProtocolCost& protocol : calibration.protocols)
     std::erase_if(protocol.step,
                   [&](const auto& step) { return (step.first == LinkClass::network) == between_nodes; });
+  if (between_nodes)
+    calibration.message_gap = Duration::zero();
 }
 
 struct Removal {

@@ -198,6 +198,7 @@ Calibration rounded_communication(Calibration calibration) {
   calibration.channel_start = rounded(calibration.channel_start);
   calibration.shared_channel_start = rounded(calibration.shared_channel_start);
   round_known(calibration.own_copy_channel_bandwidth);
+  calibration.message_gap = rounded(calibration.message_gap);
   calibration.host_launch = rounded(calibration.host_launch);
   round_values(calibration.efficiency);
   for (ProtocolCost& protocol : calibration.protocols) round_protocol(protocol);
@@ -258,6 +259,7 @@ std::vector<CalibrationConstant> calibration_constants(const Calibration& calibr
   list.add("channel_start", calibration.channel_start);
   list.add("shared_channel_start", calibration.shared_channel_start);
   list.add("own_copy_channel_bandwidth", calibration.own_copy_channel_bandwidth);
+  list.add("message_gap", calibration.message_gap);
   list.add("host_launch", calibration.host_launch);
   list.add("link_efficiency", calibration.efficiency);
   for (const ProtocolCost& protocol : calibration.protocols) {

@@ -167,8 +167,18 @@ struct TableSet::State {
     return solution;
   }
 
+  // At the prior's mean, but for constants that no point would feel there.
+  Eigen::VectorXd where_felt(Eigen::VectorXd logarithms) const {
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      if (constants[i]->felt_from > 0) {
+        double& logarithm = logarithms[static_cast<Eigen::Index>(i)];
+        logarithm = std::max(logarithm, std::log(constants[i]->felt_from / constants[i]->usual));
+      }
+    return logarithms;
+  }
+
   Search search_from_prior(const ConstantsPrior& prior) const {
-    Search search{prior, solution_of(prior.mean), Releases(groups.size(), 0)};
+    Search search{prior, solution_of(where_felt(prior.mean)), Releases(groups.size(), 0)};
     if (has_unnamed_release())
       take_best_release_for_all(search);
     for (const double knee : knees) {

@@ -39,8 +39,6 @@ std::string source_of(const std::set<std::string>& machines) {
 }  // namespace
 
 PartFit::PartFit(std::span<const MeasuredTable> tables, const ProfileStore& store) {
-  for (const CommunicationConstant& constant : communication_constants())
-    own_spread_[&constant] = usual_own_spread;
   for (auto& [profile, of_profile] : tables_by_profile(tables)) {
     const MeasuredTable& first = of_profile.front();
     const ClusterSpec cluster = load_collective_setting({.machine = first.machine}, store).cluster;
@@ -63,8 +61,10 @@ Index PartFit::place_of(const std::string& part, const CommunicationConstant& co
     return known.part == part && known.constant == &constant;
   });
   const Index place = found - constants_.begin();
-  if (found == constants_.end())
+  if (found == constants_.end()) {
     constants_.push_back({part, &constant});
+    own_spread_[kind_of(constants_.back())] = usual_own_spread;
+  }
   return place;
 }
 
@@ -81,15 +81,26 @@ void PartFit::solve(int rounds, const std::function<void(int)>& tell) {
 VectorXd PartFit::own_precision(const PartMember& member) const {
   VectorXd precision(static_cast<Index>(member.places.size()));
   for (Index i = 0; i < precision.size(); ++i) {
-    const double spread = own_spread_.at(constant_of(member, i));
+    const double spread = own_spread_.at(kind_of(member, i));
     precision[i] = (member.weights.size() == 0 ? 1 : member.weights[i]) / (spread * spread);
   }
   return precision;
 }
 
-const CommunicationConstant* PartFit::constant_of(const PartMember& member, Index i) const {
+PartFit::Kind PartFit::kind_of(const Constant& constant) {
+  switch (constant.constant->told_by) {
+    case AlikeParts::itself:
+      return {constant.constant, constant.part};
+    case AlikeParts::carried_alike:
+      return {constant.constant, is_carried_by_host(constant.part) ? "hosts" : "NICs"};
+    default:
+      return {constant.constant, ""};
+  }
+}
+
+PartFit::Kind PartFit::kind_of(const PartMember& member, Index i) const {
   const Index place = member.places[static_cast<std::size_t>(i)];
-  return constants_[static_cast<std::size_t>(place)].constant;
+  return kind_of(constants_[static_cast<std::size_t>(place)]);
 }
 
 // The parts of all machines but those of this name.
@@ -120,14 +131,14 @@ std::optional<Index> PartFit::place_of_stand_in(const Constant& constant,
 // far from the usual value as that is uncertain; each part lies about that middle, and one that no machine is known to have
 // about what stands in for it.
 MatrixXd PartFit::usual_precision(const std::set<std::string>& known) const {
-  std::map<const CommunicationConstant*, std::vector<Index>> alike;
+  std::map<Kind, std::vector<Index>> alike;
   for (std::size_t i = 0; i < constants_.size(); ++i)
-    alike[constants_[i].constant].push_back(static_cast<Index>(i));
+    alike[kind_of(constants_[i])].push_back(static_cast<Index>(i));
   MatrixXd precision =
       MatrixXd::Zero(static_cast<Index>(constants_.size()), static_cast<Index>(constants_.size()));
-  for (const auto& [constant, places] : alike) {
+  for (const auto& [kind, places] : alike) {
     const auto count = static_cast<Index>(places.size());
-    const double square = constant->spread * constant->spread;
+    const double square = kind.constant->spread * kind.constant->spread;
     MatrixXd covariance = MatrixXd::Constant(count, count, square);
     covariance.diagonal().array() += square * share_of_spread * share_of_spread;
     const MatrixXd inverse = covariance.inverse();
@@ -211,21 +222,21 @@ VectorXd PartFit::squared_factors(const PartMember& member, const Gaussian& part
 // Expectation and maximisation for Student's t: a machine far from its parts (its host is the limit) weighs less.
 void PartFit::estimate_spread() {
   const Gaussian parts = posterior_without("");
-  std::map<const CommunicationConstant*, std::pair<double, double>> squares;  // sum, count
+  std::map<Kind, std::pair<double, double>> squares;  // sum, count
   for (PartMember& member : members_) {
     const VectorXd factors = squared_factors(member, parts);
     member.weights.resize(factors.size());
     for (Index i = 0; i < factors.size(); ++i) {
-      const CommunicationConstant* constant = constant_of(member, i);
-      const double spread = own_spread_.at(constant);
+      const Kind kind = kind_of(member, i);
+      const double spread = own_spread_.at(kind);
       member.weights[i] = (freedom + 1) / (freedom + factors[i] / (spread * spread));
-      auto& [sum, count] = squares[constant];
+      auto& [sum, count] = squares[kind];
       sum += member.weights[i] * factors[i];
       count += 1;
     }
   }
-  for (auto& [constant, spread] : own_spread_) {
-    const auto& [sum, count] = squares[constant];
+  for (auto& [kind, spread] : own_spread_) {
+    const auto& [sum, count] = squares[kind];
     const double square =
         (sum + usual_own_weight * usual_own_spread * usual_own_spread) / (count + usual_own_weight);
     spread = std::max(std::sqrt(square), least_own_spread);
@@ -238,7 +249,7 @@ std::map<std::string, PartProfile> PartFit::parts() const {
   for (std::size_t i = 0; i < constants_.size(); ++i) {
     const auto& [part, constant] = constants_[i];
     const auto at = static_cast<Index>(i);
-    const double own = own_spread_.at(constant);
+    const double own = own_spread_.at(kind_of(constants_[i]));
     result[part].part = constant->part;
     result[part].constants[std::string(constant->key)] = {
         .value = constant->usual * std::exp(all.mean[at]),

@@ -73,6 +73,14 @@ class PartFit {
     const CommunicationConstant* constant;
   };
 
+  // Constants that tell of each other (AlikeParts).
+  struct Kind {
+    const CommunicationConstant* constant;
+    std::string family;
+    auto operator<=>(const Kind&) const = default;
+  };
+  static Kind kind_of(const Constant& constant);
+
   Eigen::Index place_of(const std::string& part, const CommunicationConstant& constant);
   std::set<std::string> parts_without(const std::string& machine) const;
   std::optional<Eigen::Index> place_of_stand_in(const Constant& constant,
@@ -80,7 +88,7 @@ class PartFit {
   Eigen::MatrixXd usual_precision(const std::set<std::string>& known) const;
   Gaussian posterior_without(const std::string& machine) const;
   ConstantsPrior prior_of(const PartMember& member, const Gaussian& parts) const;
-  const CommunicationConstant* constant_of(const PartMember& member, Eigen::Index i) const;
+  Kind kind_of(const PartMember& member, Eigen::Index i) const;
   Eigen::VectorXd own_precision(const PartMember& member) const;
   void fit_members(bool is_first);
   Eigen::VectorXd squared_factors(const PartMember& member, const Gaussian& parts) const;
@@ -89,7 +97,7 @@ class PartFit {
   std::vector<PartMember> members_;
   std::vector<Constant> constants_;
   std::map<std::string, std::vector<std::string>> stand_ins_;  // by part: itself, then the nearest first
-  std::map<const CommunicationConstant*, double> own_spread_;  // of machines about their parts
+  std::map<Kind, double> own_spread_;                          // of machines about their parts
 };
 
 }  // namespace lockstep

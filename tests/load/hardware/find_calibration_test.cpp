@@ -92,6 +92,14 @@ TEST_CASE("GPUs that let nobody into their memory have a network part of their o
   CHECK(names[2].at(1) == "roce");
 }
 
+TEST_CASE("hosts carry sockets and what is staged in their memory, NICs all else") {
+  for (const char* name : {"sockets", "tcpx", "slingshot_tcp", "infiniband_staged", "roce_staged"})
+    CHECK(is_carried_by_host(name));
+  for (const char* name :
+       {"infiniband_hdr", "roce", "efa", "fastrak", "slingshot", "slingshot_software_match"})
+    CHECK_FALSE(is_carried_by_host(name));
+}
+
 TEST_CASE("nearest relatives are neighbours in time, and of two as near the newer") {
   MachineSpec machine;
   machine.gpu_links.kind = GpuLinkKind::nvswitch;
