@@ -45,8 +45,8 @@ constexpr std::array removals{
     Removal{"launch: the kernel, its channels, its peers", forget_launches},
     Removal{"steps over links in a node", [](Calibration& c) { forget_steps(c, false); }},
     Removal{"steps between nodes", [](Calibration& c) { forget_steps(c, true); }},
-    Removal{"channels that start slowly, copies of its own part", [](Calibration& c) {
-              c.peer.ramp = Duration::zero();
+    Removal{"channels that copy: starting slowly, chunks in hand, a rank's own part", [](Calibration& c) {
+              c.peer.channel_bandwidth.reset();
               c.own_copy_channel_bandwidth.reset();
             }}};
 
