@@ -18,7 +18,7 @@ Timeline SizeWatch::run(const Plan& plan, std::span<const Bandwidth> capacities,
     look(running.progress(), events_of(plan));
   Timeline timeline = running.finish();
   if (timeline.events > 0)
-    expect(static_cast<double>(timeline.shared) / events_of(plan));
+    expect(static_cast<double>(timeline.shared), events_of(plan));
   return timeline;
 }
 
@@ -27,15 +27,18 @@ void SizeWatch::look(const RunProgress& progress, double events) {
   if (progress.sent == 0)
     return;
   const double part = static_cast<double>(progress.sent) / static_cast<double>(progress.to_send);
-  expect(static_cast<double>(progress.shared) / part / events);
+  expect(static_cast<double>(progress.shared) / part, events);
 }
 
-void SizeWatch::expect(double shared_by_event) {
+// So much is shared among so many events of one plan.
+void SizeWatch::expect(double shared, double events) {
   RunSize found = size_;
-  found.shared = shared_by_event * (size_.events + size_.long_run.merged);
+  found.shared = shared / events * (size_.events + size_.long_run.merged);
   found.has_seen_sharing = true;
-  if (!size_.has_seen_sharing)
+  if (events > events_seen_) {
+    events_seen_ = events;
     size_ = found;
+  }
   refuse_if_large(scenario_, found);
 }
 

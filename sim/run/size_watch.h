@@ -18,7 +18,8 @@ namespace lockstep {
 
 class SizeWatch {
  public:
-  // Both must outlive it. What the first look finds is put down in `size`.
+  // Both must outlive it. What the first look at the largest plan finds is put down in `size`: a first iteration that only
+  // broadcasts says little of those that follow.
   SizeWatch(const Scenario& scenario, RunSize& size) : scenario_(scenario), size_(size) {}
 
   // The plan, run under its eyes; what is still to come is like it.
@@ -26,10 +27,11 @@ class SizeWatch {
 
  private:
   void look(const RunProgress& progress, double events);
-  void expect(double shared_by_event);
+  void expect(double shared, double events);
 
   const Scenario& scenario_;
   RunSize& size_;
+  double events_seen_ = 0;  // of the plan whose sharing is put down
 };
 
 }  // namespace lockstep

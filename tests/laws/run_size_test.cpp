@@ -226,7 +226,7 @@ TEST_CASE("Time and memory of what is large are known within a factor of two") {
       {"length_grouped_bert", {{"training.gradient_accumulation", "4"}}},
       {"pipeline_four_stages", {{"training.gradient_accumulation", "256"}}}};
   for (const Large& large : all) {
-    CAPTURE(large.scenario);
+    CAPTURE(std::string(large.scenario));
     check_estimate(load({.path = std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/" + large.scenario + ".json",
                          .overrides = large.changes,
                          .fold = large.fold,
