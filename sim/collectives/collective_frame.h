@@ -22,6 +22,9 @@ struct CoupledMove {
   CoupledShape shape;
 };
 
+// Of Simple's buffer: what NCCL hands on at a time (4 MiB in NCCL_STEPS of 8).
+inline constexpr Bytes simple_slot{512 * 1024};
+
 // `data` with the protocol's flags, and what an algorithm cannot use of a link.
 Bytes bytes_on_the_wire(std::int64_t data, const Communicator& world, std::uint8_t protocol,
                         Ratio efficiency = Ratio::one());

@@ -20,9 +20,6 @@ bool is_pipeline(CollectiveOp op) {
   return op == CollectiveOp::broadcast || op == CollectiveOp::reduce;
 }
 
-// NCCL's slot: what a pipeline hands on at a time.
-constexpr Bytes pipeline_chunk{512 * 1024};
-
 class RingWriter {
  public:
   RingWriter(PlanWriter& writer, const CollectiveRequest& request)
@@ -57,7 +54,7 @@ class RingWriter {
   // A network proxy serves one operation at a time: the last chunk of a message has left it before the first
   // of the next is posted, as if it were sent one chunk longer.
   std::int64_t unhidden(bool hides_chain) const {
-    return hides_chain && world_.nodes > 1 ? std::min(per_ring(), pipeline_chunk.count()) : 0;
+    return hides_chain && world_.nodes > 1 ? std::min(per_ring(), simple_slot.count()) : 0;
   }
 
   std::string traffic_key(bool hides_chain) const {
@@ -157,7 +154,7 @@ RingSteps ring_steps(const CollectiveRequest& request) {
   const auto rings = static_cast<std::int64_t>(request.world.rings.size());
   const std::int64_t per_ring = divided_up(request.bytes.count(), rings);
   if (is_pipeline(request.op)) {
-    const std::int64_t chunk = std::min(per_ring, pipeline_chunk.count());
+    const std::int64_t chunk = std::min(per_ring, simple_slot.count());
     return {ranks - 1, Bytes{chunk}};
   }
   const std::int64_t rounds = request.op == CollectiveOp::all_reduce ? 2 : 1;

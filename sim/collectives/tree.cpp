@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <iterator>
 #include <optional>
 
@@ -53,7 +54,7 @@ std::int64_t simple_chunk(const CollectiveRequest& request) {
     std::int64_t chunks_a_level;
     std::int64_t least;
   };
-  constexpr std::int64_t slot = 512 * 1024;
+  constexpr std::int64_t slot = simple_slot.count();
   constexpr std::array shrinkings{Shrinking{8, slot / 4}, Shrinking{4, slot / 8}, Shrinking{1, slot / 16}};
   const std::int64_t of_channel = request.bytes.count() / std::max<std::int64_t>(request.channels, 1);
   const std::int64_t depth = counted_depth(request.world);
@@ -103,7 +104,13 @@ struct EdgeOps {
 class TreeWriter {
  public:
   TreeWriter(PlanWriter& writer, const CollectiveRequest& request)
-      : writer_(writer), request_(request), world_(request.world), frame_(writer, request, "tree") {}
+      : writer_(writer),
+        request_(request),
+        world_(request.world),
+        frame_(writer, request, "tree"),
+        protocol_(world_.protocols.empty() ? ProtocolFacts{} : world_.protocols[request.protocol]),
+        comes_by_lines_(protocol_.name.starts_with("ll")),
+        time_in_hand_(find_time_in_hand()) {}
 
   CollectiveOps write() {
     if (frame_.moves_anything()) {
@@ -123,21 +130,14 @@ class TreeWriter {
         visit(channel, find_rank_tree(world_, channel, tree));
   }
 
-  ProtocolFacts protocol() const {
-    return world_.protocols.empty() ? ProtocolFacts{} : world_.protocols[request_.protocol];
-  }
-
-  // LL and LL128.
-  bool comes_by_lines() const { return protocol().name.starts_with("ll"); }
-
   // Each channel has an equal part, each of its trees an equal part of that.
   Chunks chunks() const {
     const std::int64_t trees = std::ssize(world_.rings) * tree_count(world_.nodes);
     const std::int64_t part = divided_up(request_.bytes.count(), trees);
     const std::int64_t channels = divided_up<std::int64_t>(world_.channels(), trees);
-    const std::int64_t handed_on = chunk_of(protocol(), request_) * channels;
+    const std::int64_t handed_on = chunk_of(protocol_, request_) * channels;
     const std::int64_t count = divided_up(part, handed_on);
-    const bool is_coarse = comes_by_lines() || request_.fidelity == Fidelity::step;
+    const bool is_coarse = comes_by_lines_ || request_.fidelity == Fidelity::step;
     if (is_coarse && count > most_chunks)
       return {.count = most_chunks,
               .longer_count = part % most_chunks,
@@ -152,16 +152,16 @@ class TreeWriter {
   // With what a NIC could carry while it waits between so many messages.
   Bytes as_messages(std::int64_t data, std::int64_t messages) const {
     const Bytes wire = frame_.on_the_wire(data);
-    return comes_by_lines() ? wire : std::max(wire, world_.least_message * messages);
+    return comes_by_lines_ ? wire : std::max(wire, world_.least_message * messages);
   }
 
-  // How long a rank has a chunk in hand: of a part of less than a chunk no longer than that takes.
-  Duration time_in_hand() const {
-    if (comes_by_lines() || world_.hand_on_channel_bandwidth == Bandwidth{0})
+  // Of a part of less than a chunk no longer than that takes.
+  Duration find_time_in_hand() const {
+    if (comes_by_lines_ || world_.hand_on_channel_bandwidth == Bandwidth{0} || !frame_.moves_anything())
       return Duration::zero();
     const std::int64_t of_channel =
         divided_up(request_.bytes.count(), std::max<std::int64_t>(request_.channels, 1));
-    return time_to_move(Bytes{std::min(chunk_of(protocol(), request_), of_channel)},
+    return time_to_move(Bytes{std::min(chunk_of(protocol_, request_), of_channel)},
                         world_.hand_on_channel_bandwidth);
   }
 
@@ -173,14 +173,12 @@ class TreeWriter {
       arrived = {walk(Direction::up, level, cut.at(0), arrived)};
     const OpId moved = move_all(cut, arrived);
     arrived = {walk(Direction::up, levels - 1, cut.at(0), arrived)};
-    arrived = {walk(Direction::down, 0, cut.all(), arrived)};
     const std::uint32_t shared = world_.nodes == 2 ? 0 : 1;  // the level down whose links are shared
-    if (levels > shared)
-      arrived.push_back(walk(Direction::down, shared, Bytes{0}, std::span(&moved, 1)));
-    if (shared == 1 && levels > 1)
-      arrived.front() = walk(Direction::down, 1, cut.at(0), std::span(&arrived.front(), 1));
-    for (std::uint32_t level = shared + 1; level < levels; ++level)
-      arrived = {walk(Direction::down, level, cut.at(0), arrived)};
+    for (std::uint32_t level = 0; level < levels; ++level) {
+      arrived = {walk(Direction::down, level, level == 0 ? cut.all() : cut.at(0), arrived)};
+      if (level == shared)
+        arrived.push_back(walk(Direction::down, level, Bytes{0}, std::span(&moved, 1)));
+    }
   }
 
   // A single chunk never shares a link with itself: its bytes move beside its walk.
@@ -199,7 +197,7 @@ class TreeWriter {
                         .shape = {.bytes_per_hop = 0,
                                   .bytes_per_step = bytes.count(),
                                   .chain_steps = 1,
-                                  .late = time_in_hand()}},
+                                  .late = time_in_hand_}},
                        after);
   }
 
@@ -265,7 +263,7 @@ class TreeWriter {
   }
 
   PathId hop(Rank source, Rank destination, std::uint32_t channel) {
-    return frame_.hop({.source = source, .destination = destination, .channel = channel}, {}, time_in_hand());
+    return frame_.hop({.source = source, .destination = destination, .channel = channel}, {}, time_in_hand_);
   }
 
   void write_up(const RankTree& tree, Bytes chunk, std::vector<EdgeOps>& ops) {
@@ -300,8 +298,11 @@ class TreeWriter {
   PlanWriter& writer_;
   const CollectiveRequest& request_;
   const Communicator& world_;
-  mutable std::array<std::vector<std::vector<Flow>>, 2> levels_;  // up, down
   CollectiveFrame frame_;
+  ProtocolFacts protocol_;
+  bool comes_by_lines_;                                           // as those of LL and LL128 do
+  Duration time_in_hand_;                                         // how long a rank has a chunk
+  mutable std::array<std::vector<std::vector<Flow>>, 2> levels_;  // up, down
 };
 
 CollectiveOps write_tree(PlanWriter& writer, const CollectiveRequest& request) {

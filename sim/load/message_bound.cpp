@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "sim/collectives/collective_frame.h"
 #include "sim/compute/kernel_time.h"
 #include "sim/load/bound_arithmetic.h"
 
@@ -10,9 +11,9 @@ namespace lockstep {
 namespace {
 
 constexpr double most_channels = 64;
-// What NCCL hands on at a time.
-constexpr double least_chunk = 32 * 1024;
-constexpr double most_chunk = 512 * 1024;
+// What a tree hands on at a time (sim/collectives/tree.cpp).
+constexpr auto most_chunk = static_cast<double>(simple_slot.count());
+constexpr double least_chunk = most_chunk / 16;
 
 std::vector<LinkSpec> links_of(const ClusterSpec& cluster) {
   std::vector<LinkSpec> links;

@@ -378,7 +378,7 @@ TEST_CASE("At fidelity flow one transfer carries all bytes") {
 }
 
 TEST_CASE("A single rank, or no bytes, moves nothing through a tree") {
-  const TestCluster alone(machine_of(1, 0), 1);
+  const TestCluster alone(machine_of(1, 0), 1, {}, slots());
   const TestCluster two(machine_of(2, 0), 1);
   for (const Fidelity fidelity : {Fidelity::step, Fidelity::flow}) {
     CHECK(transfers_of(written_tree(alone, 8, fidelity).plan, false) == 0);

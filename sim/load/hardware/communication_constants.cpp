@@ -156,7 +156,8 @@ constexpr std::array constants{
     CommunicationConstant{
         gpu, "nvls_tree_efficiency", ratio, 0.9, 0.15,
         [](Calibration& c, Classes, double value) { put_algorithm_efficiency(c, "nvls_tree", value); }},
-    // Messages of 128 KiB fill 50 GB/s where nothing handles them in software: less than 2.6 us.
+    // A guess but for an end: pairs' messages go in pieces of 128 KiB (NVIDIA/nccl src/init.cc, P2P_NET_CHUNKSIZE), which
+    // could not fill 50 GB/s from 2.6 us on.
     CommunicationConstant{
         network, "message_gap", microseconds, 1.5, 0.8,
         [](Calibration& c, Classes, double value) { c.message_gap = in_microseconds(value); }, 8,
