@@ -50,6 +50,7 @@ ErrorModel read_error_model(const JsonReader& json) {
   model.transferred = read_error_range(json.required("transferred"));
   for (const auto& [kind, range] : json.required("unanchored").members())
     model.unanchored[kind] = read_error_range(range);
+  model.host = read_error_range(json.required("host"));
   model.communication = read_message_ranges(json.required("communication"));
   json.finish();
   return model;
@@ -95,6 +96,7 @@ ordered_json write_error_model(const ErrorModel& model) {
                     {"between_nodes", write_error_range(model.between_nodes)},
                     {"transferred", write_error_range(model.transferred)},
                     {"unanchored", ordered_json::object()},
+                    {"host", write_error_range(model.host)},
                     {"communication", ordered_json::array()}};
   for (const auto& [kind, range] : model.unanchored) json["unanchored"][kind] = write_error_range(range);
   for (const ResidualBand& band : model.communication) {

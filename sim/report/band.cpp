@@ -5,6 +5,7 @@
 
 #include "sim/base/series.h"
 #include "sim/report/extrapolation.h"
+#include "sim/run/host_issue.h"
 #include "sim/run/repriced_run.h"
 
 namespace lockstep {
@@ -58,10 +59,7 @@ class Ends {
 
   double at(const PriceChange& change) {
     repriced_.run(change);
-    const auto of = [](Duration time) {
-      return static_cast<double>(std::max<std::int64_t>(time.picoseconds(), 1));
-    };
-    return natural_logarithm(of(steady_iteration(simulation_)) / of(before_));
+    return logarithm_of(steady_iteration(simulation_));
   }
 
   LogRange of_computing(const LogRange& range) {
@@ -69,6 +67,13 @@ class Ends {
       return {};
     return {std::min(at({.compute = to_ratio(range.low)}), 0.0),
             std::max(at({.compute = to_ratio(range.high)}), 0.0)};
+  }
+
+  LogRange of_host(const Scenario& scenario, const LogRange& range) {
+    if (!waits_for_host(simulation_.job))
+      return {0, of_hidden_host(scenario, range.high)};
+    return {std::min(at({.host = to_ratio(range.low)}), 0.0),
+            std::max(at({.host = to_ratio(range.high)}), 0.0)};
   }
 
   LogRange of_messages(const Scenario& scenario) {
@@ -79,6 +84,19 @@ class Ends {
   }
 
  private:
+  // Of one that is always ahead: what one GPU would wait for it.
+  double of_hidden_host(const Scenario& scenario, double high) const {
+    const Duration waiting = waiting_for_slower_host(scenario, simulation_.job, to_ratio(high));
+    return logarithm_of(before_ + waiting);
+  }
+
+  double logarithm_of(Duration iteration) const {
+    const auto of = [](Duration time) {
+      return static_cast<double>(std::max<std::int64_t>(time.picoseconds(), 1));
+    };
+    return natural_logarithm(of(iteration) / of(before_));
+  }
+
   Simulation& simulation_;
   Duration before_;
   RepricedRun repriced_;
@@ -93,6 +111,8 @@ BandParts parts_of(const Scenario& scenario, Simulation& simulation, ClusterStor
   parts.computing = sum_of(parts.sources);
   Ends ends(simulation, scenario, clusters);
   parts.computing_of_iteration = ends.of_computing(parts.computing);
+  parts.host = log_range(scenario.errors->host);
+  parts.host_of_iteration = ends.of_host(scenario, parts.host);
   parts.communication_of_iteration = ends.of_messages(scenario);
   return parts;
 }
@@ -118,13 +138,15 @@ bool knows_errors(Report& report, const Scenario& scenario) {
 }  // namespace
 
 LogRange whole_band(const BandParts& parts) {
-  return root_of_squares({parts.again, parts.computing_of_iteration, parts.communication_of_iteration}) *
+  return root_of_squares({parts.again, parts.computing_of_iteration, parts.host_of_iteration,
+                          parts.communication_of_iteration}) *
          parts.factor.in_real();
 }
 
 BandRuns expected_band_runs(const Scenario& scenario) {
   constexpr int ends = 2;
   return {.computing = scenario.errors ? ends : 0,
+          .host = scenario.errors ? ends : 0,
           .messages = scenario.errors && scenario.cluster.ranks() > 1 ? ends : 0};
 }
 

@@ -16,6 +16,8 @@ struct BandParts {
   std::vector<ErrorSource> sources;  // of computing, as ranges of computing
   LogRange computing;                // what they come to
   LogRange computing_of_iteration;
+  LogRange host;  // of what its host takes to issue kernels
+  LogRange host_of_iteration;
   LogRange communication_of_iteration;
   LogRange again;  // of any iteration that is measured again, elsewhere
   Ratio factor = Ratio::one();

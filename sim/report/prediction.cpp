@@ -25,7 +25,10 @@ Prediction predict(LoadedScenario scenario, const PredictionOptions& options) {
   Prediction prediction{.scenario = solve_anchor(std::move(scenario)), .simulation = {}, .report = {}};
   prediction.simulation = simulate(
       prediction.scenario,
-      {.clusters = options.clusters, .computing_ends = runs.computing, .message_ends = runs.messages});
+      {.clusters = options.clusters,
+       .computing_ends = runs.computing,
+       .host_ends = runs.host,
+       .message_ends = runs.messages});
   prediction.report = report_of(prediction.scenario, prediction.simulation);
   if (options.with_band)
     add_band(prediction.report, prediction.scenario, prediction.simulation, options.clusters);

@@ -303,6 +303,7 @@ void add_band_parts(const Report& report, ordered_json& json) {
   }
   json["band"] = {{"measured_again", write_range(report.band->again)},
                   {"computing", write_range(report.band->computing_of_iteration)},
+                  {"host", write_range(report.band->host_of_iteration)},
                   {"communication", write_range(report.band->communication_of_iteration)},
                   {"factor", report.band->factor.in_real()},
                   {"errors_of_computing", std::move(sources)}};

@@ -431,6 +431,24 @@ bool has_host_in_it(const Scenario& scenario) {
   return scenario.compute.single_gpu_iteration.has_value();
 }
 
+bool waits_for_host(const Job& job) {
+  const auto waits = [](const Job& stage) { return stage.host.has_value(); };
+  return waits(job) || std::any_of(job.stages.begin(), job.stages.end(), waits);
+}
+
+void slow_host(Scenario& scenario, Ratio times) {
+  HostSpec& host = scenario.cluster.machine.host;
+  host.operator_time = scaled(operator_time(host), times);
+}
+
+Duration waiting_for_slower_host(const Scenario& scenario, const Job& job, Ratio times) {
+  if (!is_issued_in_order(scenario) || !job.stages.empty() || waits_for_host(job))
+    return Duration::zero();
+  Scenario slower = scenario;
+  slow_host(slower, times);
+  return waiting_for_host(slower, job, single_gpu_scale(slower, job));
+}
+
 std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job) {
   if (!is_issued_in_order(scenario))
     return std::nullopt;

@@ -60,6 +60,16 @@ Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkSc
 // Whether the step alone was measured, and with it what it waits for.
 bool has_host_in_it(const Scenario& scenario);
 
+// Whether any GPU of it waits for its host anywhere.
+bool waits_for_host(const Job& job);
+
+// From now on its framework spends so many times as long on an operator.
+void slow_host(Scenario& scenario, Ratio times);
+
+// What each GPU's step would gain with such a host, messages left out, where it does not wait for the one it has; zero of
+// a pipeline's stages.
+Duration waiting_for_slower_host(const Scenario& scenario, const Job& job, Ratio times);
+
 // Where a plan has to wait for the host; none: nowhere.
 std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job);
 // The same of a stage of a pipeline, whose host issues passes in the order of its schedule.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/engine/executor.h"
+#include "sim/run/host_issue.h"
 
 namespace lockstep {
 namespace {
@@ -16,16 +17,22 @@ Ratio factor_of(const std::vector<MessageFactor>& factors, std::int64_t bytes) {
   return found;
 }
 
+// But for joins.
 template <class Visit>
-void for_each_message_op(const Plan& plan, const Visit& visit) {
+void for_each_op_of(const Plan& plan, Category category, const Visit& visit) {
   for (std::size_t i = 0; i < plan.sections.size(); ++i) {
-    if (plan.sections[i].category != Category::communication)
+    if (plan.sections[i].category != category)
       continue;
     const std::size_t end = i + 1 < plan.sections.size() ? plan.sections[i + 1].first.index : plan.size();
     for (std::size_t op = plan.sections[i].first.index; op < end; ++op)
       if (plan.kind[op] != OpKind::join)
         visit(op);
   }
+}
+
+template <class Visit>
+void for_each_message_op(const Plan& plan, const Visit& visit) {
+  for_each_op_of(plan, Category::communication, visit);
 }
 
 // By message op, in the order of for_each_message_op; of those outside any message, what they move themselves.
@@ -83,7 +90,8 @@ void RepricedRun::run(const PriceChange& change) {
   if (updates_)
     simulation_.updates = run_updates(priced(change), simulation_.job, simulation_.cluster->topology,
                                       factor_of(change.messages, updates_->pushed.count()));
-  else if (strategy_of(scenario_).fuse != nullptr && change.compute != Ratio::one())
+  else if (strategy_of(scenario_).fuse != nullptr &&
+           !(change.compute == Ratio::one() && change.host == Ratio::one()))
     run_anew(change);
   else
     run_plan_again(change);
@@ -93,6 +101,8 @@ Scenario RepricedRun::priced(const PriceChange& change) const {
   Scenario priced = scenario_;
   Ratio& scale = priced.compute.scale;
   scale = std::max(scaled_up(scale, change.compute), Ratio::smallest());
+  if (change.host != Ratio::one())
+    slow_host(priced, change.host);
   return priced;
 }
 
@@ -118,9 +128,17 @@ void RepricedRun::run_plan_again(const PriceChange& change) {
   run.plan.amount = amounts_;
   if (change.compute != Ratio::one())
     price_again(run, priced(change), simulation_.job, *simulation_.cluster);
+  scale_host(change.host);
   scale_messages(change.messages);
   run.timeline = {};  // before there is another
   run.timeline = lockstep::run(run.plan, simulation_.cluster->topology.capacities(), run.routes);
+}
+
+void RepricedRun::scale_host(Ratio factor) {
+  Plan& plan = simulation_.steady.plan;
+  if (factor != Ratio::one())
+    for_each_op_of(plan, Category::host_overhead,
+                   [&](std::size_t op) { plan.amount[op] = scaled_up(plan.amount[op], factor); });
 }
 
 // A path's latency goes by the largest message that takes it.

@@ -4,7 +4,8 @@
 //
 // Problem:   the ends of a band are the same step at other prices; to describe, write and route it anew for
 //            each costs as often what the step itself does.
-// Idea:      the plan stands. Its kernels are priced again, every op that is charged to communication takes
+// Idea:      the plan stands. Its kernels are priced again, what the host spends before the GPU may go on takes so
+//            many times its time, every op that is charged to communication
 //            so many times its bytes or time, by the size of the message it belongs to, and the engine runs
 //            it again. Of a long run it is the few iterations that details are of. Strategies that rehearse
 //            decide by when gradients are ready: where computing changes, they are simulated anew, and
@@ -30,6 +31,7 @@ struct MessageFactor {
 
 struct PriceChange {
   Ratio compute = Ratio::one();
+  Ratio host = Ratio::one();                 // of what is spent where the GPU waits for its host
   std::vector<MessageFactor> messages = {};  // ascending by size, the first from 0; empty: as they are
 };
 
@@ -52,6 +54,7 @@ class RepricedRun {
   void run_anew(const PriceChange& change);
   void run_plan_again(const PriceChange& change);
   void take_plan_back();
+  void scale_host(Ratio factor);
   void scale_messages(const std::vector<MessageFactor>& factors);
 
   Simulation& simulation_;

@@ -5,6 +5,7 @@
 
 #include "sim/run/describe_job.h"
 #include "sim/run/folding.h"
+#include "sim/run/host_issue.h"
 #include "sim/run/plan_sizes.h"
 #include "sim/run/rehearsal.h"
 #include "sim/run/run_extent.h"
@@ -89,7 +90,8 @@ WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cl
   PlanSizes sizes(scenario, cluster);
   const bool is_long = is_long_run(scenario);
   const bool is_asynchronous = strategy_of(scenario).is_asynchronous;  // its plan is of one worker, once
-  const double ends = options.computing_ends + options.message_ends;
+  const double host_ends = waits_for_host(job) ? options.host_ends : 0;
+  const double ends = options.computing_ends + host_ends + options.message_ends;
   WrittenRun written;
   if (writes_first(scenario, options) || is_long)  // whose length a window goes by
     written.first = sizes.write(job, {.is_first = true});

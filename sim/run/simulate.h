@@ -38,9 +38,10 @@ struct SimulationOptions {
   // Iteration 1 is its own plan, which only reports look at.
   bool with_first = true;
   ClusterStore* clusters = nullptr;  // which outlives the simulation; none: it builds its own
-  // How often the steady iterations will be run again where computing, and where messages, cost otherwise: its size
-  // includes that.
+  // How often the steady iterations will be run again where computing, the host that the GPU waits for, and messages
+  // cost otherwise: its size includes that.
   int computing_ends = 0;
+  int host_ends = 0;
   int message_ends = 0;
 };
 

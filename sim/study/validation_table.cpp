@@ -31,6 +31,7 @@ Json band_json(const BandParts& band) {
             {"between_nodes", band.conditions.between_nodes}}},
           {"measured_again", range(band.again)},
           {"computing", range(band.computing_of_iteration)},
+          {"host", range(band.host_of_iteration)},
           {"communication", range(band.communication_of_iteration)},
           {"factor", band.factor.in_real()}};
 }

@@ -36,8 +36,9 @@ TEST_CASE("every scenario's band holds its prediction, and no wider source narro
     CAPTURE(file);
     const LoadedScenario scenario = predict(load({.path = file}), {.with_band = false}).scenario;
     const Ends before = ends_of(scenario);
-    for (ErrorRange ErrorModel::*source : {&ErrorModel::measured, &ErrorModel::in_node,
-                                           &ErrorModel::between_nodes, &ErrorModel::transferred}) {
+    for (ErrorRange ErrorModel::*source :
+         {&ErrorModel::measured, &ErrorModel::in_node, &ErrorModel::between_nodes, &ErrorModel::transferred,
+          &ErrorModel::host}) {
       LoadedScenario wider = scenario;
       widen((*wider.errors).*source);
       CHECK(holds(ends_of(wider), before));

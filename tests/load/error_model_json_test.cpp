@@ -37,6 +37,7 @@ ErrorModel all_different() {
   errors.transferred = {Ratio::percent(-7), Ratio::percent(8)};
   errors.unanchored = {{"convolutions fp32", {Ratio::percent(-9), Ratio::percent(10)}},
                        {"products tf32", {Ratio{}, Ratio::percent(50)}}};
+  errors.host = {Ratio::percent(-15), Ratio::percent(16)};
   errors.communication = {{Ratio::percent(-11), Ratio::percent(12), Bytes{0}},
                           {Ratio::percent(-13), Ratio::percent(14), Bytes{mebi}}};
   errors.factor = Ratio::parts_per_million(1'234'500);

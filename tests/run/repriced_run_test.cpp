@@ -77,6 +77,23 @@ TEST_CASE(
   }
 }
 
+// Of one image the GPU waits for each kernel.
+TEST_CASE("A step that its host sets the pace of takes so many times as long as the host does") {
+  const LoadedScenario scenario =
+      scenario_from({{"cluster",
+                      {{"machine", {{"based_on", "dgx_a100_80gb"}, {"host", {{"operator_time", "200 us"}}}}},
+                       {"gpus_per_node", 1}}},
+                     {"model", {{"name", "resnet50"}, {"batch_per_gpu", 1}, {"precision", "bf16"}}},
+                     {"training", {{"strategy", "single"}}}});
+  Simulation simulation = simulate(scenario);
+  const Duration before = iteration_of(simulation);
+  RepricedRun repriced(simulation, scenario);
+  repriced.run({.host = Ratio::percent(150)});
+  CHECK(iteration_of(simulation).in_seconds() == doctest::Approx(1.5 * before.in_seconds()).epsilon(1e-6));
+  repriced.run({.compute = Ratio::percent(150)});
+  CHECK(iteration_of(simulation) == before);
+}
+
 TEST_CASE("The simulation is left as it was found") {
   const Scenario scenario = scenario_from(two_hosts(Json::object()));
   Simulation simulation = simulate(scenario);

@@ -72,6 +72,8 @@ std::string sources_text(const BandParts& band) {
   if (!names.empty())
     text +=
         fmt::format(", computing {} ({})", range_text(band.computing_of_iteration), fmt::join(names, "; "));
+  if (band.host_of_iteration.high > 0 || band.host_of_iteration.low < 0)
+    text += ", the host " + range_text(band.host_of_iteration);
   if (band.communication_of_iteration.high > 0 || band.communication_of_iteration.low < 0)
     text += ", communication " + range_text(band.communication_of_iteration);
   return text;

@@ -15,8 +15,8 @@ using Votes = std::vector<std::pair<double, double>>;  // what was missed, and h
 constexpr double covered = 0.8;
 // A measured step that has grown by less than so many doublings is as it was measured.
 constexpr double least_doublings = 0.3;
-// Where computing is a smaller part of the iteration than this, a miss says little of it.
-constexpr double least_per_computing = 0.5;
+// Where computing, or the host, is a smaller part of the iteration than this, a miss says little of it.
+constexpr double least_part = 0.5;
 // The misses of all kinds count as so many more of each.
 constexpr double votes_of_all_kinds = 5;
 
@@ -33,13 +33,21 @@ ErrorRange rounded(const LogRange& range) {
   return {in_ten_thousandths(std::exp(range.low) - 1), in_ten_thousandths(std::exp(range.high) - 1)};
 }
 
-bool tells_of_computing(const StepMiss& miss) {
-  return std::min(miss.per_computing.low, miss.per_computing.high) >= least_per_computing;
+bool tells_of(const LogRange& part) {
+  return std::min(part.low, part.high) >= least_part;
 }
 
-// What computing must have missed for it.
+bool tells_of_computing(const StepMiss& miss) {
+  return tells_of(miss.per_computing);
+}
+
+// What a part of the iteration must have missed for it.
+double missed_by(const LogRange& part, const StepMiss& miss) {
+  return miss.missed / (miss.missed > 0 ? part.high : part.low);
+}
+
 double missed_by_computing(const StepMiss& miss) {
-  return miss.missed / (miss.missed > 0 ? miss.per_computing.high : miss.per_computing.low);
+  return missed_by(miss.per_computing, miss);
 }
 
 bool is_as_measured(const StepMiss& miss) {
@@ -86,10 +94,22 @@ std::map<std::string, ErrorRange> unanchored_ranges(std::span<const StepMiss> mi
   return ranges;
 }
 
+ErrorRange host_range(std::span<const StepMiss> misses) {
+  Votes each;
+  for (const StepMiss& miss : misses)
+    if (tells_of(miss.per_host))
+      each.emplace_back(missed_by(miss.per_host, miss), 1);
+  return rounded(range_of(each));
+}
+
 double factor_of(std::span<const StepMiss> misses, const ErrorModel& errors) {
   Votes away;
   for (const StepMiss& miss : misses) away.emplace_back(ranges_away(miss, errors), 1);
   return std::clamp(weighted_quantile(away, covered), 0.01, 100.0);
+}
+
+LogRange of_iteration(const LogRange& range, const LogRange& part) {
+  return {range.low * part.low, range.high * part.high};
 }
 
 }  // namespace
@@ -97,10 +117,9 @@ double factor_of(std::span<const StepMiss> misses, const ErrorModel& errors) {
 LogRange range_of(const StepMiss& miss, const ErrorModel& errors) {
   std::vector<LogRange> ranges;
   for (const ErrorSource& source : sources_of(miss.conditions, errors)) ranges.push_back(source.range);
-  const LogRange computing = root_of_squares(ranges);
   return root_of_squares({log_range(errors.measured),
-                          {computing.low * miss.per_computing.low, computing.high * miss.per_computing.high},
-                          miss.communication});
+                          of_iteration(root_of_squares(ranges), miss.per_computing),
+                          of_iteration(log_range(errors.host), miss.per_host), miss.communication});
 }
 
 double ranges_away(const StepMiss& miss, const ErrorModel& errors) {
@@ -132,6 +151,7 @@ ErrorModel fit_errors(std::span<const StepMiss> misses, std::vector<ResidualBand
       },
       [](const StepMiss& miss) { return miss.conditions.transferred; });
   errors.unanchored = unanchored_ranges(misses);
+  errors.host = host_range(misses);
   errors.factor = in_ten_thousandths(factor_of(misses, errors));
   return errors;
 }

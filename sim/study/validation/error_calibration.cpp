@@ -58,6 +58,7 @@ ErrorModel probe_model(std::vector<ResidualBand> communication) {
   probe.between_nodes = probe_range;
   probe.transferred = probe_range;
   probe.unanchored = {{"any", probe_range}};
+  probe.host = probe_range;
   probe.communication = std::move(communication);
   return probe;
 }
@@ -66,8 +67,11 @@ bool counts(const ValidationCase& entry) {
   return entry.split == "heldout" && entry.caution.empty() && !entry.is_kernel && entry.band;
 }
 
-double part_of(double iteration, double computing) {
-  return computing == 0 ? 0 : iteration / computing;
+LogRange part_of(const LogRange& iteration, const LogRange& alone) {
+  const auto part = [](double of_iteration, double of_itself) {
+    return of_itself == 0 ? 0 : of_iteration / of_itself;
+  };
+  return {part(iteration.low, alone.low), part(iteration.high, alone.high)};
 }
 
 StepMiss miss_of(const ValidationCase& entry) {
@@ -75,8 +79,8 @@ StepMiss miss_of(const ValidationCase& entry) {
   return {.group = entry.group,
           .conditions = band.conditions,
           .missed = std::log(entry.measured_s / entry.predicted_s),
-          .per_computing = {part_of(band.computing_of_iteration.low, band.computing.low),
-                            part_of(band.computing_of_iteration.high, band.computing.high)},
+          .per_computing = part_of(band.computing_of_iteration, band.computing),
+          .per_host = part_of(band.host_of_iteration, band.host),
           .communication = band.communication_of_iteration};
 }
 
@@ -119,6 +123,7 @@ std::string to_text(const ErrorCalibration& report) {
   text += line_of("more nodes, each doubling", errors.between_nodes);
   text += line_of("carried over, each doubling", errors.transferred);
   for (const auto& [kind, range] : errors.unanchored) text += line_of("no measured step: " + kind, range);
+  text += line_of("what issuing takes a host that is waited for", errors.host);
   text += fmt::format("\nfactor {:.3f}; groups left out one by one: {} of {} cases held ({:.1f} %)\n",
                       errors.factor.in_real(), report.held, report.cases,
                       100.0 * static_cast<double>(report.held) / static_cast<double>(report.cases));

@@ -12,6 +12,7 @@ StepMiss miss(const std::string& group, double missed, const StepConditions& con
           .conditions = conditions,
           .missed = missed,
           .per_computing = {1, 1},
+          .per_host = {},
           .communication = {}};
 }
 
@@ -65,6 +66,21 @@ TEST_CASE("Where computing is half of what the iteration shows, it must have mis
         doctest::Approx(2 * std::log1p(whole.in_node.high.in_real())).epsilon(1e-2));
   for (StepMiss& each : misses) each.per_computing = {0.1, 0.1};  // nearly all is communication
   CHECK(fit_errors(misses, {}).in_node == ErrorRange{});
+}
+
+// The half of an iteration that is the host's must have missed twice as far.
+TEST_CASE("What a host takes is known from steps that wait for it") {
+  std::vector<StepMiss> misses = spread_evenly({.is_measured = false, .kind = "any"}, 0.3);
+  CHECK(fit_errors(misses, {}).host == ErrorRange{});
+  for (StepMiss& each : misses) {
+    each.per_computing = {0.3, 0.3};
+    each.per_host = {0.5, 0.5};
+  }
+  const ErrorModel errors = fit_errors(misses, {});
+  CHECK(errors.host.high.in_real() == doctest::Approx(std::exp(2 * 0.3 * tenth) - 1).epsilon(1e-2));
+  CHECK(errors.host.low.in_real() == doctest::Approx(std::exp(-2 * 0.3 * tenth) - 1).epsilon(1e-2));
+  CHECK(errors.unanchored.empty());
+  CHECK(errors.factor.in_real() == doctest::Approx(1).epsilon(0.02));
 }
 
 // Five cases of one kind stand half and half between their own range and that of all.
