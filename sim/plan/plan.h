@@ -163,6 +163,7 @@ struct KernelWork {
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::int64_t launches = 0;
+  std::int64_t library_launches = 0;  // of those, the ones that a library makes within an operator
   Duration duration{};
   // Where the shapes are known: which of the job's runs of products this is, and what is moved beside them.
   std::uint32_t products = no_products;

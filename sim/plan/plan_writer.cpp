@@ -146,8 +146,8 @@ OpId PlanWriter::kernel(LaneId lane, const KernelWork& work, std::span<const OpI
 
 std::size_t KernelHash::operator()(const KernelWork& work) const {
   return hash_of({static_cast<std::int64_t>(work.work_class) * 2 + (work.is_model_work ? 1 : 0), work.flops,
-                  work.bytes, work.launches, work.duration.picoseconds(), work.products, work.passes,
-                  work.pass_bytes});
+                  work.bytes, work.launches, work.library_launches, work.duration.picoseconds(),
+                  work.products, work.passes, work.pass_bytes});
 }
 
 // What tells paths apart as a rule: few differ in the rest alone.

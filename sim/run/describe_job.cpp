@@ -89,6 +89,7 @@ KernelWork difference(KernelWork whole, const KernelWork& part) {
   whole.flops -= part.flops;
   whole.bytes = std::max<std::int64_t>(whole.bytes - part.bytes, 0);
   whole.launches = std::max<std::int64_t>(whole.launches - part.launches, 0);
+  whole.library_launches = std::max<std::int64_t>(whole.library_launches - part.library_launches, 0);
   whole.passes -= part.passes;
   whole.pass_bytes -= part.pass_bytes;
   return whole;

@@ -13,7 +13,8 @@ constexpr std::int64_t scaling_passes = 2;
 }  // namespace
 
 Precision multiplied_precision(const Layer& layer, Precision precision) {
-  const bool is_of_block = layer.block >= 0 && layer.weight_elements > 0;
+  const bool is_linear = layer.product && std::holds_alternative<GemmShape>(*layer.product);
+  const bool is_of_block = layer.block >= 0 && layer.weight_elements > 0 && is_linear;
   return precision == Precision::fp8 && !is_of_block ? Precision::bf16 : precision;
 }
 

@@ -155,7 +155,11 @@ class IssuedKernels {
  public:
   // Products are the whole job's, also of a stage.
   IssuedKernels(const Scenario& scenario, const Job& whole, const Job& job, const WorkScale& scale)
-      : job_(job), pricing_(pricing_of(scenario, whole)), scale_(scale), cost_(issue_cost(scenario)) {}
+      : job_(job),
+        pricing_(pricing_of(scenario, whole)),
+        scale_(scale),
+        cost_(issue_cost(scenario)),
+        host_launch_(scenario.cluster.gpu.host_launch) {}
 
   std::vector<IssuedWork> of_optimizer() {
     spend(cost_ ? cost_->step : Duration::zero());
@@ -223,7 +227,8 @@ class IssuedKernels {
       issued.until_first = std::exchange(pending_, {}) + first;
       const std::int64_t modules = layer == nullptr ? 1 : layer->modules;
       const Duration other = layer != nullptr && layer->is_formula ? cost_->kernel : kernel;
-      issued.after_first = first * (modules - 1) + other * (work.launches - modules);
+      issued.after_first = first * (modules - 1) + other * (work.launches - modules - work.library_launches) +
+                           host_launch_ * work.library_launches;
     }
     works_.push_back(issued);
   }
@@ -232,6 +237,7 @@ class IssuedKernels {
   Pricing pricing_;
   WorkScale scale_;
   std::optional<IssueCost> cost_;
+  Duration host_launch_;
   Duration pending_;  // to be paid by the next kernel
   std::vector<IssuedWork> works_;
 };

@@ -22,6 +22,7 @@ bool adds_gradients_up(const Scenario& scenario) {
 // In memory-bound layers' own bytes, beside products as passes.
 void add(const MemoryPasses& passes, const Layer& layer, KernelWork& work) {
   work.launches += passes.count;
+  work.library_launches += passes.is_of_library ? passes.count : 0;
   if (!layer.product) {
     work.bytes += passes.bytes;
     return;
@@ -33,6 +34,7 @@ void add(const MemoryPasses& passes, const Layer& layer, KernelWork& work) {
 // The same bytes in more kernels.
 KernelWork in_modules(KernelWork work, std::int64_t modules) {
   work.launches *= modules;
+  work.library_launches *= modules;
   work.passes *= modules;
   return work;
 }
@@ -170,7 +172,7 @@ MemoryPasses LayerKernels::transposing(const Layer& layer, std::int64_t products
   if (!has_tensor_cores_ || is_channels_last_ || shape == nullptr || shape->is_depthwise())
     return {};
   const std::int64_t operands = layer.forward_elements * batch_ + layer.weight_elements;
-  return {.count = 3 * products, .bytes = 2 * operands * element_bytes_ * products};
+  return {.count = 3 * products, .bytes = 2 * operands * element_bytes_ * products, .is_of_library = true};
 }
 
 // The first micro-batch's gradients are nobody's to be added to. Kernels that are written by hand add as they

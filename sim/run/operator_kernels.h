@@ -20,6 +20,7 @@ namespace lockstep {
 struct MemoryPasses {
   std::int64_t count = 0;
   std::int64_t bytes = 0;
+  bool is_of_library = false;  // launched within an operator, not as operators of their own
 };
 
 constexpr std::int64_t bytes_of_cast = 6;  // read in one precision, written in the other

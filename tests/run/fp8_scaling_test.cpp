@@ -32,6 +32,14 @@ Layer product(int block) {
 
 }  // namespace
 
+TEST_CASE("convolutions of blocks stay in half precision, and nothing is scaled for them") {
+  const Layer convolution{
+      .name = "convolution", .block = 0, .weight_elements = 64, .product = ConvolutionShape{}};
+  CHECK(multiplied_precision(convolution, Precision::fp8) == Precision::bf16);
+  CHECK(scaling("fp8", "eager").of_operands(convolution, false).bytes == 0);
+  CHECK(scaling("fp8", "eager").of_gradient(convolution).count == 0);
+}
+
 TEST_CASE("the products of blocks' weights alone are in fp8") {
   CHECK(multiplied_precision(product(0), Precision::fp8) == Precision::fp8);
   CHECK(multiplied_precision(product(-1), Precision::fp8) == Precision::bf16);

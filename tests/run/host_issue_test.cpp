@@ -30,6 +30,13 @@ std::int64_t launches_of(const Job& job) {
   return launches;
 }
 
+std::int64_t library_launches_of(const Job& job) {
+  std::int64_t launches = 0;
+  for (const LayerWork& layer : job.layers)
+    launches += layer.forward.library_launches + layer.backward.library_launches;
+  return launches;
+}
+
 Duration kernels_of(const Scenario& scenario) {
   return modelled_step(scenario, describe_job(scenario)).total();
 }
@@ -46,10 +53,23 @@ TEST_CASE("A step of large kernels waits for no host: it takes what its kernels 
 
 TEST_CASE("A host that is behind takes the step along at its own pace: an operator and a launch a kernel") {
   const LoadedScenario scenario = scenario_from(one_gpu("bf16", 1, "200 us"));
-  const Duration host = Duration::microseconds(205) * launches_of(describe_job(scenario));
+  const Job job = describe_job(scenario);
+  const Duration host =
+      Duration::microseconds(205) * launches_of(job) - Duration::microseconds(200) * library_launches_of(job);
   REQUIRE(host > kernels_of(scenario));
   CHECK(iteration_of(scenario) == host);
   CHECK(single_gpu_time(scenario) == host);
+}
+
+// Without channels_last cuDNN puts the maps of tensor cores in order within the operator.
+TEST_CASE("What a library launches within an operator costs its host a launch each") {
+  const auto step = [](const char* precision) {
+    return iteration_of(scenario_from(one_gpu(precision, 1, "200 us")));
+  };
+  const LoadedScenario tensor_cores = scenario_from(one_gpu("tf32", 1, "200 us"));
+  const std::int64_t within = library_launches_of(describe_job(tensor_cores));
+  CHECK(within == 3 * (3 * 53 - 1));  // each convolution's three products, but the image's gradient
+  CHECK(step("tf32") == step("fp32") + Duration::microseconds(5) * within);
 }
 
 TEST_CASE("What the GPU waits for its host stands under host overhead, and the rest is its kernels") {
@@ -193,7 +213,9 @@ TEST_CASE("Gradients of more than one micro-batch are added up, tensor by tensor
   }
 }
 
-TEST_CASE("FlashAttention-2 takes twice as long as cuDNN's kernels on Hopper, its first version twice as long again") {
+TEST_CASE(
+    "FlashAttention-2 takes twice as long as cuDNN's kernels on Hopper, its first version twice as long "
+    "again") {
   for (const char* machine : {"dgx_h100", "dgx_a100_80gb"}) {
     Json given = one_block("bf16");
     given["cluster"]["machine"] = machine;
@@ -235,9 +257,8 @@ TEST_CASE("In full precision Megatron's softmax is not fused, whatever else is")
   for (const char* kernels : {"eager", "fused"}) {
     given["compute"]["kernels"] = kernels;
     const Job job = describe_job(scenario_from(given));
-    const auto softmax = std::find_if(job.layers.begin(), job.layers.end(), [](const LayerWork& work) {
-      return work.name.ends_with(".softmax");
-    });
+    const auto softmax = std::find_if(job.layers.begin(), job.layers.end(),
+                                      [](const LayerWork& work) { return work.name.ends_with(".softmax"); });
     REQUIRE(softmax != job.layers.end());
     CHECK(softmax->forward.bytes == 4 * 4 * scores);
     CHECK(softmax->backward.bytes == 10 * 4 * scores);
