@@ -107,8 +107,9 @@ class DataParallelIteration {
   // The threads take turns at the interpreter.
   void launch(LaneId host, const LayerWork& layer) {
     context_.writer.section("launch " + layer.name, Category::host_overhead);
-    const Duration each =
-        job_.training.data_parallel.operator_time * (layer.forward.launches - layer.forward.library_launches);
+    const std::int64_t within = layer.forward.library_launches;
+    const Duration each = job_.training.data_parallel.operator_time * (layer.forward.launches - within) +
+                          job_.host_launch * within;
     for (const LaneId compute : context_.compute) {
       const OpId launched = context_.writer.delay(host, each);
       context_.writer.join(compute, std::span(&launched, 1));
