@@ -5,6 +5,7 @@
 // Every figure is a physical quantity of its own: what one ring step costs beyond its bytes, what part of a
 // wire the library fills, what a collective takes from the kernels beside it.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -114,12 +115,16 @@ struct Calibration {
   std::optional<FittedRange> fitted;
   std::int64_t library_version = 0;  // NCCL_VERSION_CODE of what was measured; 0: not known
 
-  // The band for a message of so many bytes.
+  // The band for a message of so many bytes: residuals that all lie on one side are widened to hold the prediction.
   std::optional<ResidualBand> communication_residual(Bytes bytes) const {
     std::optional<ResidualBand> band;
     for (const ResidualBand& candidate : communication_residuals)
       if (candidate.from <= bytes || !band)
         band = candidate;
+    if (band) {
+      band->low = std::min(band->low, Ratio{});
+      band->high = std::max(band->high, Ratio{});
+    }
     return band;
   }
   bool operator==(const Calibration&) const = default;

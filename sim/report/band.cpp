@@ -62,18 +62,12 @@ class Ends {
     return logarithm_of(steady_iteration(simulation_));
   }
 
-  LogRange of_computing(const LogRange& range) {
-    if (range.low == 0 && range.high == 0)
-      return {};
-    return {std::min(at({.compute = to_ratio(range.low)}), 0.0),
-            std::max(at({.compute = to_ratio(range.high)}), 0.0)};
-  }
+  LogRange of_computing(const LogRange& range) { return between(range, &PriceChange::compute); }
 
   LogRange of_host(const Scenario& scenario, const LogRange& range) {
     if (!waits_for_host(simulation_.job))
       return {0, of_hidden_host(scenario, range.high)};
-    return {std::min(at({.host = to_ratio(range.low)}), 0.0),
-            std::max(at({.host = to_ratio(range.high)}), 0.0)};
+    return between(range, &PriceChange::host);
   }
 
   LogRange of_messages(const Scenario& scenario) {
@@ -84,6 +78,17 @@ class Ends {
   }
 
  private:
+  LogRange between(const LogRange& range, Ratio PriceChange::*part) {
+    if (range.low == 0 && range.high == 0)
+      return {};
+    const auto end = [&](double logarithm) {
+      PriceChange change;
+      change.*part = to_ratio(logarithm);
+      return at(change);
+    };
+    return {std::min(end(range.low), 0.0), std::max(end(range.high), 0.0)};
+  }
+
   // Of one that is always ahead: what one GPU would wait for it.
   double of_hidden_host(const Scenario& scenario, double high) const {
     const Duration waiting = waiting_for_slower_host(scenario, simulation_.job, to_ratio(high));

@@ -6,15 +6,14 @@
 //            computing bring to light, or hide, what was sent beside it; and what is wrong is rarely all
 //            wrong at once.
 // Idea:      each source of error alone at its low end and at its high end: the same plan run again at the
-//            price of computing, of issuing kernels where the GPU waits for its host, and of every message by its
-//            own size. What these make of the iteration is
-//            added up as independent errors are, low and high ends apart, in logarithms; one factor, fitted
-//            so that 80 of 100 measured cases lie within (study/fit/error_fit), stretches the sum.
+//            price of computing, of issuing kernels where the GPU waits for its host, and of every message by
+//            its own size. What these make of the iteration is added up as independent errors are, low and
+//            high ends apart, in logarithms; one factor, fitted so that 80 of 100 measured cases lie within
+//            (study/fit/error_fit), stretches the sum.
 // Invariant: the band holds the prediction; wider sources never narrow it; there is none where any source
 //            is not known. Messages between nodes never exceed the wire.
-// Cost:      the steady iterations four times more (two where nothing communicates, two on top where the GPU waits
-//            for its host), nothing written again
-//            but by strategies that rehearse.
+// Cost:      the steady iterations four times more (two where nothing communicates, two on top where the GPU
+//            waits for its host), nothing written again but by strategies that rehearse.
 
 #include "sim/report/report.h"
 

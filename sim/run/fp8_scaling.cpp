@@ -25,8 +25,7 @@ Fp8Scaling::Fp8Scaling(const Scenario& scenario)
                                                                   : 1) {}
 
 bool Fp8Scaling::is_scaled(const Layer& layer) const {
-  return layer.product && precision_ == Precision::fp8 &&
-         multiplied_precision(layer, precision_) == Precision::fp8;
+  return multiplied_precision(layer, precision_) == Precision::fp8;
 }
 
 MemoryPasses Fp8Scaling::of_operands(const Layer& layer, bool reads_same_input) const {

@@ -47,6 +47,7 @@ constexpr ModuleCost megatron_core{
 struct IssueCost {
   Duration graph;      // of a pass, forward or backward
   Duration step = {};  // of a step, before it updates the weights
+  Duration launch;     // of a kernel within an operator
   Duration kernel;     // an operator with its launch
   // What a kernel takes, by that.
   Ratio forward = Ratio::one();
@@ -68,16 +69,17 @@ std::optional<IssueCost> issue_cost(const Scenario& scenario) {
     return std::nullopt;
   if (scenario.compute.kernels == KernelStyle::compiled) {
     const Duration kernel = scaled(each, compiled_operator) + gpu.host_launch;
-    return IssueCost{.graph = each * operators_of_graph, .kernel = kernel};
+    return IssueCost{.graph = each * operators_of_graph, .launch = gpu.host_launch, .kernel = kernel};
   }
   const Duration kernel = each + gpu.host_launch;
   if (scenario.compute.modules == ModuleStyle::torch)
-    return IssueCost{.graph = {}, .kernel = kernel};
+    return IssueCost{.graph = {}, .launch = gpu.host_launch, .kernel = kernel};
   const ModuleCost& modules =
       scenario.compute.modules == ModuleStyle::megatron_core ? megatron_core : megatron;
   return IssueCost{
       .graph = {},
       .step = kernel * modules.operators_of_step,
+      .launch = gpu.host_launch,
       .kernel = kernel,
       .forward = modules.forward,
       .backward = modules.backward,
@@ -155,11 +157,7 @@ class IssuedKernels {
  public:
   // Products are the whole job's, also of a stage.
   IssuedKernels(const Scenario& scenario, const Job& whole, const Job& job, const WorkScale& scale)
-      : job_(job),
-        pricing_(pricing_of(scenario, whole)),
-        scale_(scale),
-        cost_(issue_cost(scenario)),
-        host_launch_(scenario.cluster.gpu.host_launch) {}
+      : job_(job), pricing_(pricing_of(scenario, whole)), scale_(scale), cost_(issue_cost(scenario)) {}
 
   std::vector<IssuedWork> of_optimizer() {
     spend(cost_ ? cost_->step : Duration::zero());
@@ -228,7 +226,7 @@ class IssuedKernels {
       const std::int64_t modules = layer == nullptr ? 1 : layer->modules;
       const Duration other = layer != nullptr && layer->is_formula ? cost_->kernel : kernel;
       issued.after_first = first * (modules - 1) + other * (work.launches - modules - work.library_launches) +
-                           host_launch_ * work.library_launches;
+                           cost_->launch * work.library_launches;
     }
     works_.push_back(issued);
   }
@@ -237,7 +235,6 @@ class IssuedKernels {
   Pricing pricing_;
   WorkScale scale_;
   std::optional<IssueCost> cost_;
-  Duration host_launch_;
   Duration pending_;  // to be paid by the next kernel
   std::vector<IssuedWork> works_;
 };

@@ -66,8 +66,8 @@ bool waits_for_host(const Job& job);
 // From now on its framework spends so many times as long on an operator.
 void slow_host(Scenario& scenario, Ratio times);
 
-// What each GPU's step would gain with such a host, messages left out, where it does not wait for the one it has; zero of
-// a pipeline's stages.
+// What each GPU's step would gain with such a host, messages left out, where it does not wait for the one it has; zero
+// of a pipeline's stages.
 Duration waiting_for_slower_host(const Scenario& scenario, const Job& job, Ratio times);
 
 // Where a plan has to wait for the host; none: nowhere.

@@ -91,7 +91,7 @@ void RepricedRun::run(const PriceChange& change) {
     simulation_.updates = run_updates(priced(change), simulation_.job, simulation_.cluster->topology,
                                       factor_of(change.messages, updates_->pushed.count()));
   else if (strategy_of(scenario_).fuse != nullptr &&
-           !(change.compute == Ratio::one() && change.host == Ratio::one()))
+           (change.compute != Ratio::one() || change.host != Ratio::one()))
     run_anew(change);
   else
     run_plan_again(change);

@@ -4,12 +4,12 @@
 //
 // Problem:   the ends of a band are the same step at other prices; to describe, write and route it anew for
 //            each costs as often what the step itself does.
-// Idea:      the plan stands. Its kernels are priced again, what the host spends before the GPU may go on takes so
-//            many times its time, every op that is charged to communication
-//            so many times its bytes or time, by the size of the message it belongs to, and the engine runs
-//            it again. Of a long run it is the few iterations that details are of. Strategies that rehearse
-//            decide by when gradients are ready: where computing changes, they are simulated anew, and
-//            decide as they then would.
+// Idea:      the plan stands. Its kernels are priced again, what the host spends before the GPU may go on
+//            takes so many times its time, every op that is charged to communication so many times its bytes
+//            or time, by the size of the message it belongs to, and the engine runs it again. Of a long run it
+//            is the few iterations that details are of. Strategies that rehearse decide by when gradients are
+//            ready: where computing or the host changes, they are simulated anew, and decide as they then
+//            would.
 // Invariant: with messages as they are it is to the picosecond the run of the scenario with so many times
 //            its `compute.scale`. The library's choice of algorithms looks at no price and stays as it was.
 //            The simulation is as it was found when this ends.

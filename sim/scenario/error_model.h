@@ -5,8 +5,8 @@
 // Problem:   a band must say how far a prediction may be wrong before anybody has measured it.
 // Idea:      each source of error has a range of its own: what a step that was measured takes elsewhere, what ranks
 //            beside it on its node and more nodes add, what carrying it over adds for each doubling, what a step
-//            that nobody measured comes to, by kind, and what issuing takes a host that its GPU waits for. Collectives have theirs in the calibration; those below stand
-//            in where it has none.
+//            that nobody measured comes to, by kind, and what issuing takes a host that its GPU waits for.
+//            Collectives have theirs in the calibration; those below stand in where it has none.
 //            `factor` stretches the combined range so that it holds 80 of 100.
 // Invariant: every range holds 0; all come from hw_profiles/errors, which a command writes from measurements.
 // Reference: Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World" (2005): conformal prediction.

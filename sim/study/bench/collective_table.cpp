@@ -227,10 +227,10 @@ CollectiveRow CollectiveBench::row_of(const Asked& asked, Duration time) const {
                     .channels = asked.choice.channels};
   row.algbw = rate_of(row.size, row.time);
   row.busbw = on_the_bus(row.algbw, bus_factor(asked.op, cluster_->world.ranks()));
-  // The residual is measured over predicted, so it scales the prediction itself, which stays in its band.
+  // The residual is measured over predicted, so it scales the prediction itself.
   if (const auto residual = scenario_.cluster.calibration.communication_residual(row.size)) {
-    row.low = scaled(row.time, Ratio::one() + std::min(residual->low, Ratio{}));
-    row.high = scaled(row.time, Ratio::one() + std::max(residual->high, Ratio{}));
+    row.low = scaled(row.time, Ratio::one() + residual->low);
+    row.high = scaled(row.time, Ratio::one() + residual->high);
   }
   return row;
 }

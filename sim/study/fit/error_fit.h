@@ -6,8 +6,9 @@
 //            those that it is about, and none may be counted on what it was made from.
 // Idea:      a source that comes by doublings takes the misses of cases where it is the one that grew, over
 //            their doublings, one vote each; a step that nobody measured those of its kind, drawn towards
-//            those of all kinds where there are few; a host those of steps that wait for it. The factor is the quantile of how far each case lies,
-//            in ranges as they add up, that 80 of 100 do not exceed. One vote a case.
+//            those of all kinds where there are few; a host those of steps that wait for it. The factor is
+//            the quantile of how far each case lies, in ranges as they add up, that 80 of 100 do not exceed.
+//            One vote a case.
 // Invariant: a function of the cases alone, to four digits; leaving a group out forgets all of it.
 // Reference: Vovk, Gammerman, Shafer (2005), chapter 2 (conformal predictors); James and Stein (1961) for
 //            the drawing.

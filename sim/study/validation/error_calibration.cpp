@@ -41,8 +41,8 @@ std::vector<ResidualBand> usual_message_residuals(const ProfileStore& store) {
       const auto band = calibration_named(name, store).communication_residual(from);
       if (!band)
         continue;
-      low.emplace_back(parts_of(std::min(band->low, Ratio{})), 1);
-      high.emplace_back(parts_of(std::max(band->high, Ratio{})), 1);
+      low.emplace_back(parts_of(band->low), 1);
+      high.emplace_back(parts_of(band->high), 1);
     }
     usual.push_back({.low = Ratio::parts_per_million(std::llround(weighted_quantile(low, 0.5))),
                      .high = Ratio::parts_per_million(std::llround(weighted_quantile(high, 0.5))),

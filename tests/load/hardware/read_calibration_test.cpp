@@ -44,6 +44,16 @@ TEST_CASE("every field of a calibration is read, ratios as parts per million") {
   CHECK(calibration.compute_residual->high == Ratio::percent(2));
 }
 
+TEST_CASE("residuals that all lie on one side are widened to hold the prediction") {
+  Calibration calibration;
+  calibration.communication_residuals = {{.low = Ratio::percent(20), .high = Ratio::percent(50)},
+                                         {Ratio::percent(-9), Ratio::percent(-3), Bytes{mebi}}};
+  CHECK(calibration.communication_residual(Bytes{8})->low == Ratio{});
+  CHECK(calibration.communication_residual(Bytes{8})->high == Ratio::percent(50));
+  CHECK(calibration.communication_residual(Bytes{mebi})->low == Ratio::percent(-9));
+  CHECK(calibration.communication_residual(Bytes{mebi})->high == Ratio{});
+}
+
 TEST_CASE("a calibration of its own raises no warning") {
   CHECK(load_lab({{"cluster.machine.calibration", full}}).warnings.empty());
 }
