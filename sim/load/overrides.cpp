@@ -37,6 +37,12 @@ ordered_json value_of(const std::string& text) {
   }
 }
 
+// Releases are texts: as a number 2.10 would be 2.1.
+bool is_release(std::string_view path, const ordered_json& said) {
+  const std::string_view key = last_name_of(path);
+  return said.is_number() && (key == "framework_version" || key == "library_version");
+}
+
 // Places of names come first, from the outside in; all others stay in their order behind them.
 std::size_t turn_of(const std::pair<std::string, std::string>& override_) {
   const auto& [path, value] = override_;
@@ -124,7 +130,7 @@ void apply(JsonDocument& document, const std::string& path, const std::string& v
   } else if (renames && current->contains(base_key)) {
     document.set(path + "." + std::string(base_key), said.dump());
   } else {
-    document.set(path, value);
+    document.set(path, is_release(path, said) ? ordered_json(value).dump() : value);
   }
 }
 

@@ -192,6 +192,15 @@ TEST_CASE("a profile's own mistakes are said of its own file") {
   CHECK_FALSE(testing::contains(problems, "scenario: /cluster/machine/gpsu"));
 }
 
+TEST_CASE("a release is text as it was written: 2.10 is not 2.1") {
+  const Scenario scenario =
+      load_lab({{"communication.library", "nccl"},
+                {"communication.library_version", "2.10"},
+                {"training.framework_version", "1.10"}});
+  CHECK(scenario.communication.library_version == 21'000);
+  CHECK(scenario.training.framework_version == "1.10");
+}
+
 TEST_CASE("text that is no UTF-8 is refused, whatever the path") {
   for (const char* path : {"cluster.machine.nics.count", "cluster.machine", "model", "model.attention"})
     check_says(problems_of_resnet({{path, "\xff\xfe"}}), {"UTF-8"});
