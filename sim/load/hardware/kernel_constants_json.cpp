@@ -1,5 +1,7 @@
 #include "sim/load/hardware/kernel_constants_json.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -198,6 +200,17 @@ Json text_of(const KernelConstantField& field, std::int64_t count) {
   return {};
 }
 
+// Constants that were fitted have their residuals beside them.
+void say_if_never_compared(const JsonReader& json, const KernelConstants& constants, const Place& place) {
+  if (json.optional("residuals"))
+    return;
+  const std::string sentence =
+      fmt::format("kernels of {}: never compared with timed ones{}{}", constants.name,
+                  constants.source.empty() ? "" : ": ", constants.source);
+  place.note(sentence);
+  place.context.warnings.push_back(sentence);
+}
+
 }  // namespace
 
 std::span<const KernelConstantField> kernel_constant_fields() {
@@ -208,12 +221,12 @@ bool shows_in_few_tables(const KernelConstantField& field) {
   return field.unit == ConstantUnit::power || field.key.starts_with("across") || field.key == "cached";
 }
 
-KernelConstants read_kernel_constants(const JsonReader& json, const Place&) {
+KernelConstants read_kernel_constants(const JsonReader& json, const Place& place) {
   KernelConstants constants;
   constants.name = json.required("name").text();
   constants.source = text_or(json, "source", "");
   json.optional("sources");
-  json.optional("residuals");
+  say_if_never_compared(json, constants, place);
   for (const KernelConstantField& field : fields)
     if (const auto value = value_of(field, json.required(field.section)))
       field.set(constants, read_constant(field, *value));

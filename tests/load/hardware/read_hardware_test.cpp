@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/compute/product_time.h"
 #include "sim/load/hardware/kernel_constants_json.h"
 #include "tests/scenario/lab.h"
 
@@ -54,7 +55,24 @@ TEST_CASE("a GPU takes the constants of its architecture") {
   CHECK(architecture_named("dgx_h100") == "hopper");
   CHECK(architecture_named("dgx_a100_40gb") == "ampere");
   CHECK(architecture_named("dgx1_v100") == "volta");
-  CHECK(architecture_named("mi300x_8gpu") == "cdna");
+  CHECK(architecture_named("mi300x_8gpu") == "cdna3");
+}
+
+// stas00/ml-engineering (744d01e1), accelerator chapter: the best of many shapes.
+TEST_CASE("the largest products of CDNA 3 and 4 take as long as the best that was found") {
+  const auto teraflops_of = [](const std::string& name) {
+    const GpuSpec gpu = load_lab({{"cluster.machine.gpu", name}}).cluster.gpu;
+    const ProductUnit unit{.peak = gpu.peak.at(Precision::bf16),
+                           .sms = gpu.sms,
+                           .memory = gpu.memory_bandwidth,
+                           .constants = gpu.kernels->tensor};
+    constexpr std::int64_t side = 38'912;  // 152 tiles of 256, 304 of 128: whole waves on 304 and on 256 units
+    const GemmShape shape{.batch = 1, .m = side, .n = side, .k = side};
+    return 2e-12 * side * side * side / product_time(unit, shape).in_seconds();
+  };
+  CHECK(teraflops_of("mi300x") == doctest::Approx(668).epsilon(0.01));
+  CHECK(teraflops_of("mi325x") == doctest::Approx(668).epsilon(0.01));
+  CHECK(teraflops_of("mi355x") == doctest::Approx(1565).epsilon(0.01));
 }
 
 TEST_CASE("every shipped GPU has constants, but for the processor that has a curve") {
