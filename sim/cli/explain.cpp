@@ -224,6 +224,11 @@ std::string constants_text(const Scenario& scenario) {
                      : "a curve of efficiencies, no kernels one by one";
 }
 
+std::string whose_step(const Scenario& scenario) {
+  const std::int64_t stages = scenario.training.layout.pipeline;
+  return stages == 1 ? "one GPU's step" : fmt::format("the step of one GPU of each of {} stages", stages);
+}
+
 int explain_kernels(const ExplainArguments& arguments, const LoadedScenario& scenario,
                     const ProfileStore& store) {
   const std::vector<KernelGroup> groups = kernel_account(scenario);
@@ -234,11 +239,11 @@ int explain_kernels(const ExplainArguments& arguments, const LoadedScenario& sce
   if (arguments.wants_json)
     print_json(json);
   else
-    print(fmt::format(
-        "{}\n\nThe kernels of one GPU's step, before any measured step corrects them\n{}\n  {}: {}\n"
-        "  clock of products: {}{}\n",
-        summary_of(scenario), to_text(groups), scenario.cluster.gpu.name, constants_text(scenario),
-        tell_clock(scenario), residuals_text(residuals)));
+    print(
+        fmt::format("{}\n\nThe kernels of {}, before any measured step corrects them\n{}\n  {}: {}\n"
+                    "  clock of products: {}{}\n",
+                    summary_of(scenario), whose_step(scenario), to_text(groups), scenario.cluster.gpu.name,
+                    constants_text(scenario), tell_clock(scenario), residuals_text(residuals)));
   return 0;
 }
 
