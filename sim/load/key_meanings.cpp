@@ -99,6 +99,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"compute.cross_entropy_loss_fusion",
      "Whether the loss is a few kernels; false: one operator after another, as PyTorch's, and Megatron-LM's "
      "unless asked for."},
+    {"compute.fp8_recipe",
+     "Where fp8's scales come from: delayed (the greatest elements of earlier steps) or tensorwise (a "
+     "tensor's own, found first: current scaling)."},
     {"compute.kernels",
      "How kernels are written: operator by operator (eager), by a compiler (compiled), by hand (fused), or "
      "as formulas of several operators (primitives)."},
@@ -129,6 +132,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "model.batch_per_gpu when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.cross_entropy_loss_fusion",
      "compute.cross_entropy_loss_fusion when it was measured; left out: the scenario's."},
+    {"compute.single_gpu_iteration.fp8_recipe",
+     "compute.fp8_recipe when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.gpu",
      "The GPU that it was measured on: a name, a file or an object; left out: the scenario's."},
     {"compute.single_gpu_iteration.gradient_accumulation",

@@ -228,6 +228,7 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
       {"memory_format", name_of(scenario.compute.memory_format, memory_format_spellings)},
       {"modules", name_of(scenario.compute.modules, module_style_spellings)},
       {"attention_backend", name_of(scenario.compute.attention_backend, attention_backend_spellings)},
+      {"fp8_recipe", name_of(scenario.compute.fp8_recipe, fp8_recipe_spellings)},
       {"autocast", scenario.compute.autocast},
       {"cross_entropy_loss_fusion", scenario.compute.cross_entropy_loss_fusion},
       {"gradient_accumulation", scenario.training.gradient_accumulation}};

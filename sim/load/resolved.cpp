@@ -407,7 +407,8 @@ ordered_json write_compute(const LoadedScenario& scenario) {
                     {"moe_router_fusion", compute.moe_router_fusion},
                     {"moe_permute_fusion", compute.moe_permute_fusion},
                     {"memory_format", name_of(compute.memory_format, memory_format_spellings)},
-                    {"attention_backend", name_of(compute.attention_backend, attention_backend_spellings)}};
+                    {"attention_backend", name_of(compute.attention_backend, attention_backend_spellings)},
+                    {"fp8_recipe", name_of(compute.fp8_recipe, fp8_recipe_spellings)}};
   write_measured_steps(scenario, json);
   if (compute.anchor) {
     json["anchor"] = write_anchor(*compute.anchor);

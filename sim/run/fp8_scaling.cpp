@@ -7,8 +7,13 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t scaling_bytes = 2 + 2 + 1 + 1;  // an element in half precision twice, in fp8 twice
-constexpr std::int64_t scaling_passes = 2;
+constexpr std::int64_t half_bytes = 2;
+constexpr std::int64_t written_bytes = 1 + 1;  // an element in fp8 along both dimensions
+
+// How often an operand is read: by each pass.
+std::int64_t passes_of(Fp8Recipe recipe) {
+  return recipe == Fp8Recipe::delayed ? 1 : 2;
+}
 
 }  // namespace
 
@@ -21,6 +26,7 @@ Precision multiplied_precision(const Layer& layer, Precision precision) {
 Fp8Scaling::Fp8Scaling(const Scenario& scenario)
     : batch_(scenario.model.batch_per_gpu),
       precision_(scenario.model.precision),
+      passes_(passes_of(scenario.compute.fp8_recipe)),
       weight_uses_(scenario.compute.kernels == KernelStyle::fused ? scenario.training.gradient_accumulation
                                                                   : 1) {}
 
@@ -33,15 +39,19 @@ MemoryPasses Fp8Scaling::of_operands(const Layer& layer, bool reads_same_input) 
     return {};
   const GemmShape& shape = std::get<GemmShape>(*layer.product);
   const std::int64_t input = reads_same_input ? 0 : shape.batch * shape.m * shape.k * batch_;
-  return {.count = (reads_same_input ? 1 : 2) * scaling_passes,
-          .bytes = (input + divided_up(layer.weight_elements, weight_uses_)) * scaling_bytes};
+  return {.count = (reads_same_input ? 0 : passes_) + passes_ / weight_uses_,
+          .bytes = (input + divided_up(layer.weight_elements, weight_uses_)) * scaling_bytes()};
 }
 
 MemoryPasses Fp8Scaling::of_gradient(const Layer& layer) const {
   if (!is_scaled(layer))
     return {};
   const GemmShape& shape = std::get<GemmShape>(*layer.product);
-  return {.count = scaling_passes, .bytes = shape.batch * shape.m * shape.n * batch_ * scaling_bytes};
+  return {.count = passes_, .bytes = shape.batch * shape.m * shape.n * batch_ * scaling_bytes()};
+}
+
+std::int64_t Fp8Scaling::scaling_bytes() const {
+  return passes_ * half_bytes + written_bytes;
 }
 
 }  // namespace lockstep

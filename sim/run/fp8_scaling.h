@@ -2,15 +2,15 @@
 
 // What it takes to multiply in fp8.
 //
-// Problem:   a tensor fits into fp8 only once it is scaled by its greatest element, which has to be found first; and
-//            not every product is made in it.
-// Idea:      each operand is read for its greatest, read again, and written along both dimensions, as the products of
-//            forward and backward read it. Layers that read one tensor scale it once.
+// Problem:   a tensor fits into fp8 only once it is scaled by its greatest element; and not every product is made in it.
+// Idea:      each operand is read and written along both dimensions, as the products of forward and backward read it.
+//            Under current scaling it was read for its greatest before; delayed scaling takes that of earlier steps and
+//            notes the new one in passing. Layers that read one tensor scale it once.
 // Invariant: in fp8 are the products of the blocks' weights alone: attention, what goes before the blocks and behind
 //            them (the head) stay in half precision.
-// Reference: Transformer Engine (fp8_dpa false; cast_transpose under current scaling; is_first_microbatch),
-//            Megatron-LM (the output layer is none of its modules), torchtitan (filter_fqns output), torchao (float8
-//            with tensorwise scaling).
+// Reference: Transformer Engine (fp8_dpa false; cast_transpose; is_first_microbatch; common/recipe: DelayedScaling,
+//            Float8CurrentScaling), Megatron-LM (the output layer is none of its modules), torchtitan (filter_fqns
+//            output), torchao (float8 with tensorwise scaling).
 
 #include <cstdint>
 
@@ -30,9 +30,11 @@ class Fp8Scaling {
 
  private:
   bool is_scaled(const Layer& layer) const;
+  std::int64_t scaling_bytes() const;  // of an element
 
   std::int64_t batch_;
   Precision precision_;
+  std::int64_t passes_;
   std::int64_t weight_uses_;  // of a weight once it is scaled: hand-written kernels keep it for a step
 };
 

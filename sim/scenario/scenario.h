@@ -146,6 +146,10 @@ enum class MemoryFormat : std::uint8_t { contiguous, channels_last };
 // its first version, which spread a head over fewer threads, or cuDNN, which has kernels of each generation.
 enum class AttentionBackend : std::uint8_t { flash_attention, flash_attention_1, cudnn_attention };
 
+// Where the factors that bring tensors into fp8 come from, as Megatron-LM names it: the greatest elements of steps
+// before (Transformer Engine's DelayedScaling), or the tensor's own, which is found first (current scaling).
+enum class Fp8Recipe : std::uint8_t { delayed, tensorwise };
+
 // How one GPU computes, and what was measured of that as far as it says something here.
 struct ComputeSpec {
   std::string preset = "pytorch";  // whose defaults the rest has
@@ -159,6 +163,7 @@ struct ComputeSpec {
   bool moe_permute_fusion = true;
   MemoryFormat memory_format = MemoryFormat::contiguous;
   AttentionBackend attention_backend = AttentionBackend::cudnn_attention;
+  Fp8Recipe fp8_recipe = Fp8Recipe::tensorwise;
   std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions
   WorkFactors factors;                           // of the model's kernels
   Ratio transfer = {};  // doublings between what was measured and this; 0: measured as it is here

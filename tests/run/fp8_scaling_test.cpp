@@ -56,6 +56,18 @@ TEST_CASE("a product scales its input and its weight, two passes each, and its g
   CHECK(gradient.bytes == 16 * 64 * batch * scaled);
 }
 
+TEST_CASE("delayed scaling reads a tensor once: its greatest element is noted for steps to come") {
+  const Fp8Scaling delayed(
+      scenario_from(Json{{"cluster", {{"machine", "dgx_h100"}, {"gpus_per_node", 1}}},
+                         {"model", {{"name", "gpt2"}, {"batch_per_gpu", batch}, {"precision", "fp8"}}},
+                         {"training", {{"strategy", "single"}}},
+                         {"compute", {{"kernels", "compiled"}, {"fp8_recipe", "delayed"}}}}));
+  CHECK(delayed.of_operands(product(0), false).count == 2);
+  CHECK(delayed.of_operands(product(0), false).bytes == (16 * 32 * batch + 32 * 64) * (2 + 1 + 1));
+  CHECK(delayed.of_gradient(product(0)).count == 1);
+  CHECK(delayed.of_gradient(product(0)).bytes == 16 * 64 * batch * (2 + 1 + 1));
+}
+
 TEST_CASE("layers that read one input scale it once") {
   const MemoryPasses operands = scaling("fp8", "compiled").of_operands(product(0), true);
   CHECK(operands.count == 2);
@@ -64,6 +76,8 @@ TEST_CASE("layers that read one input scale it once") {
 
 TEST_CASE("hand-written kernels scale a weight once a step, others once a micro-batch") {
   CHECK(scaling("fp8", "fused", 4).of_operands(product(0), true).bytes == 32 * 64 / 4 * scaled);
+  CHECK(scaling("fp8", "fused", 4).of_operands(product(0), true).count == 0);
+  CHECK(scaling("fp8", "fused", 4).of_operands(product(0), false).count == 2);
   CHECK(scaling("fp8", "compiled", 4).of_operands(product(0), true).bytes == 32 * 64 * scaled);
 }
 

@@ -313,6 +313,17 @@ class MegatronReader {
     const bool is_fp8 = keys_.has("fp8-format") || keys_.has("fp8-hybrid");
     keys_.used("fp8-format", "model.precision");
     draft_.model()["precision"] = is_fp8 ? "fp8" : is_bf16 ? "bf16" : is_fp16 ? "fp16" : "fp32";
+    if (is_fp8)
+      read_fp8_recipe();
+  }
+
+  // Scales of blocks are found in the tensor at hand, as one for all of it is.
+  void read_fp8_recipe() {
+    const std::string recipe = keys_.text("fp8-recipe").value_or("delayed");
+    keys_.used("fp8-recipe", "compute.fp8_recipe");
+    draft_.compute()["fp8_recipe"] = recipe == "delayed" ? "delayed" : "tensorwise";
+    if (recipe != "delayed" && recipe != "tensorwise")
+      draft_.warn(fmt::format("fp8-recipe {} is predicted as tensorwise", recipe));
   }
 
   // --recompute-activations is --recompute-granularity selective.

@@ -96,6 +96,8 @@ inline constexpr auto attention_backend_spellings =
     std::to_array<Spelling<AttentionBackend>>({{"flash_attention", AttentionBackend::flash_attention},
                                                {"flash_attention_1", AttentionBackend::flash_attention_1},
                                                {"cudnn_attention", AttentionBackend::cudnn_attention}});
+inline constexpr auto fp8_recipe_spellings = std::to_array<Spelling<Fp8Recipe>>(
+    {{"delayed", Fp8Recipe::delayed}, {"tensorwise", Fp8Recipe::tensorwise}});
 inline constexpr auto fidelity_spellings =
     std::to_array<Spelling<Fidelity>>({{"flow", Fidelity::flow}, {"step", Fidelity::step}});
 

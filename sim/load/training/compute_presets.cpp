@@ -44,6 +44,8 @@ Default<bool> torch_autocast(const Facts& facts) {
   const bool cuts_weights = strategy_named(facts.training.strategy).partition >= Partition::weights;
   if (facts.precision == Precision::amp_bf16 && !cuts_weights)
     return {true, "torch.autocast: nothing else in PyTorch mixes bfloat16 into a model that is whole"};
+  if (facts.precision == Precision::amp_fp16 && !cuts_weights)
+    return {false, guessed_autocast};
   return Defaults{}.autocast;
 }
 
@@ -116,6 +118,7 @@ Defaults megatron(const Facts&) {
           .memory_format = {MemoryFormat::contiguous, "no convolutions"},
           .attention = {AttentionBackend::cudnn_attention,
                         "transformer_engine/pytorch/attention, get_attention_backend"},
+          .fp8_recipe = {Fp8Recipe::delayed, "Megatron-LM, training/arguments.py: --fp8-recipe delayed"},
           .modules = {ModuleStyle::megatron_core, "Megatron Core's modules"},
           .loss_fusion = megatron_loss_fusion,
           .moe_grouped_gemm = {false, "Megatron-LM, training/arguments.py: SequentialMLP unless asked for"},

@@ -25,12 +25,17 @@ struct ComputeFacts {
   std::int64_t compute_capability = 0;  // 90 is 9.0; 0: not a CUDA device
 };
 
+// Either is what others mean by amp_fp16, and a transformer's step is another.
+inline constexpr std::string_view guessed_autocast =
+    "assumed: the model is cast as a whole (apex O2); true: torch.autocast, with norms and sums in fp32";
+
 struct ComputeDefaults {
   Default<KernelStyle> kernels{KernelStyle::eager, ""};
   Default<OptimizerKernels> optimizer{OptimizerKernels::foreach, ""};
   Default<MemoryFormat> memory_format{MemoryFormat::contiguous, ""};
   Default<AttentionBackend> attention{AttentionBackend::flash_attention, ""};
   Default<bool> autocast{false, "assumed: all of the model is in half precision (apex O2, FSDP, DeepSpeed)"};
+  Default<Fp8Recipe> fp8_recipe{Fp8Recipe::tensorwise, "torchao, float8/config.py: tensorwise, dynamic"};
   Default<ModuleStyle> modules{ModuleStyle::torch, "modules without a host's work of their own"};
   Default<bool> loss_fusion{true, "the framework's own loss"};
   Default<bool> moe_grouped_gemm{true, "assumed: a rank's experts in one product"};

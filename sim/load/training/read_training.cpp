@@ -362,6 +362,14 @@ Value spelled_or_default(const JsonReader& json, const Place& place, std::string
   return spelled_or(json, key, usual.value, spellings);
 }
 
+// Of a step that was measured it tells next to nothing, and feature maps are in half precision either way.
+void warn_of_guessed_autocast(const JsonReader& json, const Place& place, const ComputeFacts& facts,
+                              const ComputeSpec& compute) {
+  const bool is_measured = json.optional("single_gpu_iteration") || json.optional("anchors");
+  if (compute.kernels == KernelStyle::eager && !facts.has_convolutions && !is_measured)
+    place.context.warnings.push_back(fmt::format("compute.autocast is not stated, {}", guessed_autocast));
+}
+
 void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts& facts,
                   ComputeSpec& compute) {
   compute.preset = name_or(json, "preset", std::string(usual_compute_preset(facts.training.framework)),
@@ -377,11 +385,14 @@ void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts
       spelled_or_default(json, place, "memory_format", usual.memory_format, memory_format_spellings);
   compute.attention_backend =
       spelled_or_default(json, place, "attention_backend", usual.attention, attention_backend_spellings);
+  compute.fp8_recipe = spelled_or_default(json, place, "fp8_recipe", usual.fp8_recipe, fp8_recipe_spellings);
   const auto flag = [&](std::string_view key, const Default<bool>& fused) {
     (place / key).note(fmt::format("default ({})", fused.why));
     return boolean_or(json, key, fused.value);
   };
   compute.autocast = flag("autocast", usual.autocast);
+  if (!json.optional("autocast") && usual.autocast.why == guessed_autocast)
+    warn_of_guessed_autocast(json, place, facts, compute);
   compute.cross_entropy_loss_fusion =
       flag("cross_entropy_loss_fusion", usual_loss_fusion(usual, compute.modules, compute.kernels));
   compute.moe_grouped_gemm = flag("moe_grouped_gemm", usual.moe_grouped_gemm);

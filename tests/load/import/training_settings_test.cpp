@@ -173,6 +173,19 @@ TEST_CASE("Megatron-LM's arguments are a model as well") {
   CHECK(made["communication"]["overlap"] == true);
 }
 
+TEST_CASE("Megatron-LM's fp8 scales by earlier steps unless it is told otherwise") {
+  const std::string sample = bytes_of(samples_folder() / "megatron_arguments/llama2_70b.txt");
+  const auto recipe = [&](const std::string& more) {
+    return import_text("megatron_arguments", sample + " --fp8-format hybrid" + more);
+  };
+  CHECK(recipe("").document["compute"]["fp8_recipe"] == "delayed");
+  CHECK(recipe(" --fp8-recipe tensorwise").document["compute"]["fp8_recipe"] == "tensorwise");
+  CHECK(recipe(" --fp8-recipe tensorwise").warnings == recipe("").warnings);
+  const auto blockwise = recipe(" --fp8-recipe blockwise");
+  CHECK(blockwise.document["compute"]["fp8_recipe"] == "tensorwise");
+  CHECK(std::ranges::count(blockwise.warnings, "fp8-recipe blockwise is predicted as tensorwise") == 1);
+}
+
 TEST_CASE("Megatron-LM's mixture of experts stands in GPT's blocks, its heads normed") {
   const ordered_json made = import_sample(samples_folder() / "megatron_arguments/gpt_mixture.txt").document;
   CHECK(made["model"]["style"] == "gpt2");
