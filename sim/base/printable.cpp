@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sim/base/json_text.h"
@@ -30,9 +31,20 @@ bool turns_text(std::uint32_t code) {
          (code >= 0x2066 && code <= 0x2069);
 }
 
+// How much of it, from its beginning, anybody may print.
+std::size_t plain_length(std::string_view text) {
+  const auto is_plain = [](char byte) { return byte >= 0x20 && byte < 0x7f; };
+  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
+}
+
 std::string written_out(std::string_view text, std::string_view kept) {
   std::string result;
-  while (!text.empty()) {
+  while (true) {
+    const std::size_t plain = plain_length(text);
+    result += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty())
+      return result;
     const std::size_t length = utf8_length(text);
     const std::string_view character = text.substr(0, length == 0 ? 1 : length);
     const std::uint32_t code = length == 0 ? replacement : code_point(character);
@@ -43,7 +55,6 @@ std::string written_out(std::string_view text, std::string_view kept) {
       result += character;
     text.remove_prefix(character.size());
   }
-  return result;
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ TEST_CASE("what controls a terminal is written out") {
                   "31m") == "\\u009b31m");  // C1: the escape sequence in one character
   CHECK(printable_name("two\nlines\t") == "two\\u000alines\\u0009");
   CHECK(printable(std::string_view("a\0b", 3)) == "a\\u0000b");
+  CHECK(printable("plain \x1b größer \x7f again") == "plain \\u001b größer \\u007f again");
 }
 
 TEST_CASE("what turns text around or breaks its line unseen is written out") {
