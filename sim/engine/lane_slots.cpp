@@ -10,14 +10,22 @@ bool runs_when_ready(const Lane& lane) {
   return lane.discipline == Discipline::when_ready;
 }
 
+bool is_pool(const Lane& lane) {
+  return lane.slots > 1 && !runs_when_ready(lane);
+}
+
 }  // namespace
 
 LaneSlots::LaneSlots(const Plan& plan) : plan_(plan) {
-  pools_.reserve(plan.lanes.size());
-  for (const Lane& lane : plan.lanes)
-    pools_.push_back({.free_slots = lane.slots, .is_pool = lane.slots > 1 && !runs_when_ready(lane)});
+  if (std::any_of(plan.lanes.begin(), plan.lanes.end(), is_pool))
+    make_pools();
   if (std::any_of(plan.lanes.begin(), plan.lanes.end(), runs_when_ready))
     make_queues();
+}
+
+void LaneSlots::make_pools() {
+  pools_.reserve(plan_.lanes.size());
+  for (const Lane& lane : plan_.lanes) pools_.push_back({.free_slots = lane.slots, .is_pool = is_pool(lane)});
 }
 
 void LaneSlots::make_queues() {

@@ -52,7 +52,8 @@ class LaneSlots {
   };
 
   bool changes_slots(OpId op) const {
-    return plan_.kind[op.index] == OpKind::join && pools_[plan_.lane[op.index].index].is_pool;
+    return !pools_.empty() && plan_.kind[op.index] == OpKind::join &&
+           pools_[plan_.lane[op.index].index].is_pool;
   }
   bool must_wait_for_slot(OpId op) {
     if (!changes_slots(op) || plan_.amount[op.index] <= 0)
@@ -67,13 +68,14 @@ class LaneSlots {
   }
   bool must_wait_in_queue(OpId op) { return !queues_.empty() && must_queue(op); }
 
+  void make_pools();
   void make_queues();
   ReadyQueue* queue_of(OpId op);
   bool must_queue(OpId op);
   OpId next_in_queue(OpId leaving);
 
   const Plan& plan_;
-  std::vector<Pool> pools_;
+  std::vector<Pool> pools_;         // by lane; empty where none is one
   std::vector<ReadyQueue> queues_;  // by lane; empty where every lane keeps its order
   std::uint32_t arrivals_ = 0;
 };

@@ -9,18 +9,20 @@ constexpr const char* unexplained = "idle";
 
 class PathWalk {
  public:
-  PathWalk(const Run& run, OpId last)
-      : run_(run), blocker_(last.index, no_op), leavers_(run.plan.lanes.size()) {
+  PathWalk(const Run& run, OpId last) : run_(run), blocker_(last.index, no_op) {
+    const IdVector<LaneId, Lane>& lanes = run.plan.lanes;
+    if (std::any_of(lanes.begin(), lanes.end(), decides_while_running))
+      leavers_.resize(lanes.size());
     for (std::uint32_t op = 0; op < last.index; ++op) {
       consider(OpId{op}, run.plan.next_in_lane[op]);
       for (std::uint32_t next = run.plan.successor_begin[op]; next < run.plan.successor_begin[op + 1]; ++next)
         consider(OpId{op}, run.plan.successors[next]);
-      if (decides_while_running(run.plan.lanes[run.plan.lane[op]]))
+      if (!leavers_.empty() && decides_while_running(lanes[run.plan.lane[op]]))
         leavers_[run.plan.lane[op].index].push_back(OpId{op});
     }
-    for (const LaneId lane : run.plan.lanes.ids())
-      std::stable_sort(leavers_[lane.index].begin(), leavers_[lane.index].end(),
-                       [&](OpId a, OpId b) { return left(lane, a) < left(lane, b); });
+    for (std::uint32_t lane = 0; lane < leavers_.size(); ++lane)
+      std::stable_sort(leavers_[lane].begin(), leavers_[lane].end(),
+                       [&](OpId a, OpId b) { return left(LaneId{lane}, a) < left(LaneId{lane}, b); });
   }
 
   // Of the messages of a relay, from the last to the second: each waited for its own lane's message before it
@@ -102,6 +104,8 @@ class PathWalk {
 
   // The last that made room before `op` started.
   OpId last_to_leave(LaneId lane, OpId op) const {
+    if (leavers_.empty())
+      return no_op;
     const std::vector<OpId>& ops = leavers_[lane.index];
     auto after = std::upper_bound(ops.begin(), ops.end(), start_of(op),
                                   [&](Time time, OpId other) { return time < left(lane, other); });
@@ -115,7 +119,8 @@ class PathWalk {
 
   const Run& run_;
   std::vector<OpId> blocker_;
-  std::vector<std::vector<OpId>> leavers_;  // by lane whose order the plan does not tell, by end
+  // By lane whose order the plan does not tell, by end; empty: it tells that of all.
+  std::vector<std::vector<OpId>> leavers_;
 };
 
 // Pieces from the last to the first.
