@@ -27,9 +27,10 @@ MemoryReport report_memory(const Scenario& scenario, const Simulation& simulatio
                       .counts_activations = tells_activations(simulation.job)};
   if (!memory.moment.empty())
     memory.since_start = found.moment.time - iteration_start;
-  for (const MemoryMoment& moment : track_memory(run, standing, found.representative))
+  follow_memory(run, standing, found.representative, [&](const MemoryMoment& moment) {
     memory.track.emplace_back(moment.op == no_op ? Duration::zero() : moment.time - iteration_start,
                               moment.use.total());
+  });
   return memory;
 }
 

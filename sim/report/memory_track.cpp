@@ -79,6 +79,11 @@ std::vector<MemoryUse> standing_memory(const Scenario& scenario, const Simulatio
   return standing;
 }
 
+void follow_memory(const Run& run, const MemoryUse& standing, std::size_t representative,
+                   const std::function<void(const MemoryMoment&)>& visit) {
+  follow(run, standing, representative, visit);
+}
+
 std::vector<MemoryMoment> track_memory(const Run& run, const MemoryUse& standing,
                                        std::size_t representative) {
   std::vector<MemoryMoment> moments;

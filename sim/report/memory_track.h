@@ -10,6 +10,7 @@
 // Cost:      n log n in the changes of one iteration, for each representative.
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,7 +30,10 @@ struct MemoryMoment {
 // What stands all the time, by representative: stages of a pipeline hold unlike parts.
 std::vector<MemoryUse> standing_memory(const Scenario& scenario, const Simulation& simulation);
 
-// What one representative holds in the last iteration of the steady run: a moment for each change.
+// What one representative holds in the last iteration of the steady run: a moment for each change, one after another
+// or all of them.
+void follow_memory(const Run& run, const MemoryUse& standing, std::size_t representative,
+                   const std::function<void(const MemoryMoment&)>& visit);
 std::vector<MemoryMoment> track_memory(const Run& run, const MemoryUse& standing, std::size_t representative);
 
 struct MemoryPeak {

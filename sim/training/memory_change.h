@@ -7,15 +7,18 @@
 //            the run (report/memory_track).
 // Invariant: what an iteration allocates it releases. Changes at one instant happen in the order they were
 //            written, which is the order in which the host asks its allocator.
-// Cost:      a change a layer and pass, in one iteration of a run; none in the others. 24 bytes a change and 4 for
-//            each representative between the first and the last that it is of.
+// Cost:      a change a layer and pass, in one iteration of a run; none in the others. 8 bytes for each representative
+//            that it is of: few changes differ, and those that do are kept once.
 
-#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
+#include "sim/base/id.h"
 #include "sim/base/units.h"
+#include "sim/plan/numbering.h"
 #include "sim/plan/plan.h"
 
 namespace lockstep {
@@ -36,6 +39,16 @@ struct MemoryChange {
   MemoryCategory category = MemoryCategory::activations;
   OpEdge edge = OpEdge::start;
   Bytes bytes;  // below zero: released
+  bool operator==(const MemoryChange&) const = default;
+};
+
+using MemoryChangeId = Id<struct MemoryChangeTag>;
+
+struct MemoryChangeHash {
+  std::size_t operator()(const MemoryChange& change) const {
+    return std::hash<std::int64_t>{}(change.bytes.count()) * 16 +
+           static_cast<std::size_t>(change.category) * 2 + static_cast<std::size_t>(change.edge);
+  }
 };
 
 // Those of an iteration, in the order in which they were written.
@@ -45,44 +58,35 @@ class MemoryChanges {
   void add(const MemoryChange& change, std::span<const OpId> at, std::span<const std::uint32_t> roles) {
     if (at.empty())
       return;
-    const auto role_of = [&](std::size_t place) {
-      return roles.empty() ? static_cast<std::uint32_t>(place) : roles[place];
-    };
-    const std::size_t begin = ops_.size();
-    std::uint32_t first = role_of(0);
-    std::uint32_t last = first;
-    for (std::size_t place = 1; place < at.size(); ++place) {
-      first = std::min(first, role_of(place));
-      last = std::max(last, role_of(place));
+    const MemoryChangeId number = numbering_.number_of(change, all_);
+    for (std::size_t place = 0; place < at.size(); ++place) {
+      const std::size_t representative = roles.empty() ? place : roles[place];
+      if (representative >= of_.size())
+        of_.resize(representative + 1);
+      if (at[place] != no_op)
+        of_[representative].push_back({number, at[place]});
     }
-    ops_.resize(begin + last - first + 1, no_op);
-    for (std::size_t place = 0; place < at.size(); ++place) ops_[begin + role_of(place) - first] = at[place];
-    entries_.push_back({change, first, static_cast<std::uint32_t>(ops_.size())});
   }
 
   // Calls visit(change, op) for those of a representative.
   template <class Visit>
   void for_each(std::uint32_t representative, const Visit& visit) const {
-    std::uint32_t begin = 0;
-    for (const Entry& entry : entries_) {
-      const std::uint32_t place = begin + representative - entry.first;
-      if (representative >= entry.first && place < entry.end && ops_[place] != no_op)
-        visit(entry.change, ops_[place]);
-      begin = entry.end;
-    }
+    if (representative < of_.size())
+      for (const Entry& entry : of_[representative]) visit(all_[entry.change], entry.op);
   }
 
-  bool empty() const { return entries_.empty(); }
+  bool empty() const { return of_.empty(); }
 
  private:
   struct Entry {
-    MemoryChange change;
-    std::uint32_t first;  // representative
-    std::uint32_t end;    // one past its ops
+    MemoryChangeId change;
+    OpId op;
   };
 
-  std::vector<Entry> entries_;
-  std::vector<OpId> ops_;  // entry after entry, by representative from its first on
+  IdVector<MemoryChangeId, MemoryChange> all_;  // that differ
+  Numbering<MemoryChangeId, MemoryChange, std::unordered_map<MemoryChange, MemoryChangeId, MemoryChangeHash>>
+      numbering_;
+  std::vector<std::vector<Entry>> of_;  // by representative
 };
 
 }  // namespace lockstep
