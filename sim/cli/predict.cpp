@@ -117,6 +117,10 @@ bool writes_document(const PredictArguments& arguments) {
   return arguments.wants_json || !arguments.report_path.empty() || !arguments.picture.empty();
 }
 
+bool draws_times(const PredictArguments& arguments) {
+  return !arguments.trace_path.empty() || !arguments.report_path.empty() || !arguments.picture.empty();
+}
+
 int run_predict(const PredictArguments& arguments, const CommandContext& context) {
   const Stopwatch since_start;
   const ScenarioVariants variants(arguments.scenario.request(context));
@@ -138,7 +142,7 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   check_chakra_export(arguments.chakra_prefix, scenario);
   if (!arguments.picture.empty())
     check_picture_file(arguments.picture);
-  Prediction prediction = variants.predict(std::move(scenario));
+  Prediction prediction = variants.predict(std::move(scenario), {.with_times = draws_times(arguments)});
   MemoryReport& memory = prediction.report.memory;
   if (!memory.fits())
     memory.remedies = variants.find_remedies(prediction.scenario);

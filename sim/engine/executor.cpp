@@ -1,6 +1,7 @@
 #include "sim/engine/executor.h"
 
 #include <limits>
+#include <utility>
 
 #include "sim/base/check.h"
 #include "sim/engine/event_queue.h"
@@ -30,13 +31,30 @@ static_assert(tag_bits + FlowNetwork::ticket_bits == 32);
 // What the network calls an op is a relay, if this bit is set.
 constexpr std::uint32_t relay_bit = 1u << 31;
 
+Timeline with_ends(const Plan& plan, Timeline room) {
+  room.end.resize(plan.size());
+  room.message_start.resize(plan.message_count);
+  room.message_end.resize(plan.message_count);
+  room.events = room.shared = 0;
+  return room;
+}
+
+Timeline with_starts_and_ends(const Plan& plan) {
+  Timeline timeline = with_ends(plan, {});
+  timeline.start.resize(plan.size());
+  return timeline;
+}
+
 }  // namespace
 
 class Executor {
  public:
-  Executor(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes)
+  // Of a `timeline` without places for starts nobody asks for them.
+  Executor(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes,
+           Timeline timeline)
       : plan_(plan),
         routes_(routes),
+        timeline_(std::move(timeline)),
         rows_(plan, routes, timeline_),
         network_(capacities, routes, &rows_),
         waiting_for_(plan.dependency_count),
@@ -44,10 +62,6 @@ class Executor {
         quiet_rings_(plan, capacities, routes),
         slots_(plan) {
     LOCKSTEP_CHECK(plan.size() < relay_bit, "a plan has fewer than 2^31 ops");
-    timeline_.start.resize(plan.size());
-    timeline_.end.resize(plan.size());
-    timeline_.message_start.resize(plan.message_count);
-    timeline_.message_end.resize(plan.message_count);
     for (std::uint32_t op = 0; op < plan_.size(); ++op)
       if (waiting_for_[op] == 0)
         schedule_start(OpId{op});
@@ -121,8 +135,8 @@ class Executor {
   void start(OpId op) {
     if (slots_.must_wait(op))
       return;
-    const Time now = queue_.now();
-    timeline_.start[op.index] = now;
+    if (!timeline_.start.empty())
+      timeline_.start[op.index] = queue_.now();
     switch (plan_.kind[op.index]) {
       case OpKind::delay:
         return schedule_end(op, Duration::picoseconds(plan_.amount[op.index]));
@@ -269,8 +283,17 @@ class Executor {
   std::size_t arrived_ = 0;  // messages of relays
 };
 
+namespace {
+
+Timeline run_through(Executor& executor) {
+  executor.advance(std::numeric_limits<std::uint64_t>::max());
+  return executor.finish();
+}
+
+}  // namespace
+
 PlanRun::PlanRun(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes)
-    : executor_(std::make_unique<Executor>(plan, capacities, routes)) {}
+    : executor_(std::make_unique<Executor>(plan, capacities, routes, with_starts_and_ends(plan))) {}
 
 PlanRun::~PlanRun() = default;
 
@@ -291,9 +314,15 @@ Timeline PlanRun::finish() {
 }
 
 Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes) {
-  Executor executor(plan, capacities, routes);
-  executor.advance(std::numeric_limits<std::uint64_t>::max());
-  return executor.finish();
+  Executor executor(plan, capacities, routes, with_starts_and_ends(plan));
+  return run_through(executor);
+}
+
+Timeline run_to_ends(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes,
+                     Timeline room) {
+  room.start = {};
+  Executor executor(plan, capacities, routes, with_ends(plan, std::move(room)));
+  return run_through(executor);
 }
 
 }  // namespace lockstep

@@ -58,4 +58,8 @@ class PlanRun {
 // `capacities` by LinkId; route i of `routes` belongs to path i of `plan`.
 Timeline run(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes);
 
+// The same, where nobody asks when ops start: ends alone, in the room of a timeline that is no longer needed.
+Timeline run_to_ends(const Plan& plan, std::span<const Bandwidth> capacities, const RouteTable& routes,
+                     Timeline room);
+
 }  // namespace lockstep

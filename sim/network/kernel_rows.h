@@ -21,7 +21,7 @@ namespace lockstep {
 
 class KernelRows {
  public:
-  // All must outlive it. `timeline` has a place for every op.
+  // All must outlive it. `timeline` has a place for every end, and for every start or none.
   KernelRows(const Plan& plan, const RouteTable& routes, Timeline& timeline);
 
   // Whether the next on the lane follows in the row of `op`.
@@ -31,7 +31,10 @@ class KernelRows {
   RouteId route(OpId op) const { return RouteId{plan_.path[op.index].index}; }
 
   Time end(OpId op) const { return timeline_.end[op.index]; }
-  void lay_start(OpId op, Time time) { timeline_.start[op.index] = time; }
+  void lay_start(OpId op, Time time) {
+    if (!timeline_.start.empty())
+      timeline_.start[op.index] = time;
+  }
   void lay_end(OpId op, Time time) { timeline_.end[op.index] = time; }
 
   // `op` is over and the next begins.

@@ -15,8 +15,8 @@
 namespace lockstep {
 
 struct Timeline {
-  std::vector<Time> start;
-  std::vector<Time> end;     // when dependents may go on; a transfer's last byte has arrived
+  std::vector<Time> start;          // empty where nobody asks (run_to_ends)
+  std::vector<Time> end;            // when dependents may go on; a transfer's last byte has arrived
   std::vector<Time> message_start;  // of relays (Relay::place)
   std::vector<Time> message_end;
   std::uint64_t events = 0;  // starts and ends

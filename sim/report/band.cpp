@@ -6,7 +6,6 @@
 #include "sim/base/series.h"
 #include "sim/report/extrapolation.h"
 #include "sim/run/host_issue.h"
-#include "sim/run/repriced_run.h"
 
 namespace lockstep {
 namespace {
@@ -52,10 +51,10 @@ Duration steady_iteration(const Simulation& simulation) {
 // The iteration at other prices over the one as it is, as a logarithm.
 class Ends {
  public:
-  Ends(Simulation& simulation, const Scenario& scenario, ClusterStore* clusters)
+  Ends(Simulation& simulation, const Scenario& scenario, const RepricedRunOptions& options)
       : simulation_(simulation),
         before_(steady_iteration(simulation)),
-        repriced_(simulation, scenario, clusters) {}
+        repriced_(simulation, scenario, options) {}
 
   double at(const PriceChange& change) {
     repriced_.run(change);
@@ -107,14 +106,14 @@ class Ends {
   RepricedRun repriced_;
 };
 
-BandParts parts_of(const Scenario& scenario, Simulation& simulation, ClusterStore* clusters) {
+BandParts parts_of(const Scenario& scenario, Simulation& simulation, const RepricedRunOptions& options) {
   BandParts parts;
   parts.conditions = conditions_of(scenario);
   parts.factor = scenario.errors->factor;
   parts.again = log_range(scenario.errors->measured);
   parts.sources = sources_of_computing(scenario, parts.conditions);
   parts.computing = sum_of(parts.sources);
-  Ends ends(simulation, scenario, clusters);
+  Ends ends(simulation, scenario, options);
   parts.computing_of_iteration = ends.of_computing(parts.computing);
   parts.host = log_range(scenario.errors->host);
   parts.host_of_iteration = ends.of_host(scenario, parts.host);
@@ -155,11 +154,12 @@ BandRuns expected_band_runs(const Scenario& scenario) {
           .messages = scenario.errors && scenario.cluster.ranks() > 1 ? ends : 0};
 }
 
-void add_band(Report& report, const Scenario& scenario, Simulation& simulation, ClusterStore* clusters) {
+void add_band(Report& report, const Scenario& scenario, Simulation& simulation,
+              const RepricedRunOptions& options) {
   warn_beyond_fitted_scale(scenario.cluster, report.warnings);
   if (!knows_errors(report, scenario))
     return;
-  report.band = parts_of(scenario, simulation, clusters);
+  report.band = parts_of(scenario, simulation, options);
   const LogRange whole = whole_band(*report.band);
   report.times.low = std::min(scaled(report.iteration, to_ratio(whole.low)), report.iteration);
   report.times.high = std::max(scaled(report.iteration, to_ratio(whole.high)), report.iteration);

@@ -16,6 +16,7 @@
 //            waits for its host), nothing written again but by strategies that rehearse.
 
 #include "sim/report/report.h"
+#include "sim/run/repriced_run.h"
 
 namespace lockstep {
 
@@ -28,7 +29,8 @@ struct BandRuns {
 BandRuns expected_band_runs(const Scenario& scenario);
 
 // Gives the report its low and high times and what they come from, or warns why there are none.
-// `simulation` is left as it is; `clusters` may be null.
-void add_band(Report& report, const Scenario& scenario, Simulation& simulation, ClusterStore* clusters);
+// `simulation` is left as it is, or as the options say.
+void add_band(Report& report, const Scenario& scenario, Simulation& simulation,
+              const RepricedRunOptions& options);
 
 }  // namespace lockstep

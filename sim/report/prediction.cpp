@@ -30,8 +30,11 @@ Prediction predict(LoadedScenario scenario, const PredictionOptions& options) {
        .host_ends = runs.host,
        .message_ends = runs.messages});
   prediction.report = report_of(prediction.scenario, prediction.simulation);
+  if (!options.with_times)
+    prediction.simulation.first = {};
   if (options.with_band)
-    add_band(prediction.report, prediction.scenario, prediction.simulation, options.clusters);
+    add_band(prediction.report, prediction.scenario, prediction.simulation,
+             {.clusters = options.clusters, .keeps_times = options.with_times});
   return prediction;
 }
 
@@ -53,8 +56,9 @@ LoadedScenario ScenarioVariants::load(const ScenarioVariant& variant) const {
   return scenario;
 }
 
-Prediction ScenarioVariants::predict(LoadedScenario scenario, bool with_band) const {
-  return lockstep::predict(std::move(scenario), {.with_band = with_band, .clusters = &clusters_});
+Prediction ScenarioVariants::predict(LoadedScenario scenario, PredictionOptions options) const {
+  options.clusters = &clusters_;
+  return lockstep::predict(std::move(scenario), options);
 }
 
 Duration ScenarioVariants::predict_iteration(const Scenario& scenario) const {

@@ -24,12 +24,13 @@ namespace lockstep {
 
 struct Prediction {
   LoadedScenario scenario;  // its anchor solved
-  Simulation simulation;
+  Simulation simulation;    // whole where its times were asked for
   Report report;
 };
 
 struct PredictionOptions {
   bool with_band = true;
+  bool with_times = true;            // of every op, for who draws them; else they go once they are summarised
   ClusterStore* clusters = nullptr;  // which outlives the prediction; none: built for it alone
 };
 
@@ -53,7 +54,8 @@ class ScenarioVariants {
 
   LoadedScenario load(const ScenarioVariant& variant = {}) const;
 
-  Prediction predict(LoadedScenario scenario, bool with_band = true) const;
+  // On its own clusters.
+  Prediction predict(LoadedScenario scenario, PredictionOptions options = {.with_times = false}) const;
   Duration predict_iteration(const Scenario& scenario) const;
   // Of one of them that does not fit.
   std::vector<MemoryRemedy> find_remedies(const LoadedScenario& scenario) const;

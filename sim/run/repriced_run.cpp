@@ -17,27 +17,28 @@ Ratio factor_of(const std::vector<MessageFactor>& factors, std::int64_t bytes) {
   return found;
 }
 
-// But for joins.
-template <class Visit>
-void for_each_op_of(const Plan& plan, Category category, const Visit& visit) {
+// Those of `category`, but for joins.
+PricedOps priced_ops(const Plan& plan, Category category) {
+  PricedOps priced;
   for (std::size_t i = 0; i < plan.sections.size(); ++i) {
     if (plan.sections[i].category != category)
       continue;
     const std::size_t end = i + 1 < plan.sections.size() ? plan.sections[i + 1].first.index : plan.size();
-    for (std::size_t op = plan.sections[i].first.index; op < end; ++op)
-      if (plan.kind[op] != OpKind::join)
-        visit(op);
+    for (std::uint32_t op = plan.sections[i].first.index; op < end; ++op)
+      if (plan.kind[op] != OpKind::join) {
+        priced.ops.push_back(op);
+        priced.amounts.push_back(plan.amount[op]);
+      }
   }
+  return priced;
 }
 
-template <class Visit>
-void for_each_message_op(const Plan& plan, const Visit& visit) {
-  for_each_op_of(plan, Category::communication, visit);
-}
-
-// By message op, in the order of for_each_message_op; of those outside any message, what they move themselves.
-std::vector<std::int64_t> find_message_bytes(const Run& run) {
-  std::vector<std::int64_t> bytes = run.plan.amount;
+// By message op; of those outside any message, what they move themselves.
+std::vector<std::int64_t> find_message_bytes(const Run& run, const PricedOps& messages) {
+  std::vector<std::int64_t> bytes = messages.amounts;
+  const auto place_of = [&](std::uint32_t op) {
+    return std::lower_bound(messages.ops.begin(), messages.ops.end(), op) - messages.ops.begin();
+  };
   for (const IterationOps& iteration : run.iterations)
     for (const Communication& communication : iteration.communications) {
       std::uint32_t first = no_op.index;
@@ -47,30 +48,40 @@ std::vector<std::int64_t> find_message_bytes(const Run& run) {
           first = std::min(first, part.begin.index);
           last = std::max(last, part.end.index);
         }
-      for (std::uint32_t op = first; op <= last; ++op) bytes[op] = communication.bytes_on_wire.count();
+      for (auto place = place_of(first); place < std::ssize(bytes) && messages.ops[place] <= last; ++place)
+        bytes[place] = communication.bytes_on_wire.count();
     }
-  std::vector<std::int64_t> by_message_op;
-  for_each_message_op(run.plan, [&](std::size_t op) { by_message_op.push_back(bytes[op]); });
-  return by_message_op;
+  return bytes;
 }
 
-bool has_messages(const Plan& plan) {
-  bool has_any = false;
-  for_each_message_op(plan, [&](std::size_t op) { has_any = has_any || plan.amount[op] > 0; });
-  return has_any;
+void put_back(const PricedOps& priced, Plan& plan) {
+  for (std::size_t i = 0; i < priced.ops.size(); ++i) plan.amount[priced.ops[i]] = priced.amounts[i];
+}
+
+// All but where iterations lie and when they end.
+void drop_details(Run& run) {
+  run.timeline.start = {};
+  for (IterationOps& iteration : run.iterations) {
+    iteration.communications = {};
+    iteration.memory = {};
+  }
 }
 
 }  // namespace
 
-RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario, ClusterStore* clusters)
+RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario, const RepricedRunOptions& options)
     : simulation_(simulation),
       scenario_(scenario),
-      clusters_(clusters),
-      amounts_(simulation.steady.plan.amount),
-      message_bytes_(find_message_bytes(simulation.steady)),
-      timeline_(std::move(simulation.steady.timeline)),
-      updates_(std::move(simulation.updates)),
-      sends_messages_(updates_ || has_messages(simulation.steady.plan)) {
+      clusters_(options.clusters),
+      keeps_times_(options.keeps_times),
+      host_ops_(priced_ops(simulation.steady.plan, Category::host_overhead)),
+      message_ops_(priced_ops(simulation.steady.plan, Category::communication)),
+      message_bytes_(find_message_bytes(simulation.steady, message_ops_)),
+      updates_(std::move(simulation.updates)) {
+  if (keeps_times_)
+    timeline_ = std::exchange(simulation.steady.timeline, {});
+  else
+    drop_details(simulation.steady);
   const RouteTable& routes = simulation.steady.routes;
   for (std::uint32_t path = 0; path < routes.size(); ++path)
     latencies_.push_back(routes.latency(RouteId{path}));
@@ -78,12 +89,17 @@ RepricedRun::RepricedRun(Simulation& simulation, const Scenario& scenario, Clust
 
 RepricedRun::~RepricedRun() {
   take_plan_back();
+  put_prices_back();
   Run& run = simulation_.steady;
-  run.plan.amount = std::move(amounts_);
   run.timeline = std::move(timeline_);
   for (std::uint32_t path = 0; path < latencies_.size(); ++path)
     run.routes.set_latency(RouteId{path}, latencies_[path]);
   simulation_.updates = std::move(updates_);
+}
+
+bool RepricedRun::sends_messages() const {
+  return updates_ || std::any_of(message_ops_.amounts.begin(), message_ops_.amounts.end(),
+                                 [](std::int64_t amount) { return amount > 0; });
 }
 
 void RepricedRun::run(const PriceChange& change) {
@@ -122,39 +138,51 @@ void RepricedRun::take_plan_back() {
   put_aside_.reset();
 }
 
+// Those of kernels that are charged to communication as well, so these come last.
+void RepricedRun::put_prices_back() {
+  Run& run = simulation_.steady;
+  if (std::exchange(has_other_kernels_, false))
+    price_again(run, scenario_, simulation_.job, *simulation_.cluster);
+  put_back(host_ops_, run.plan);
+  put_back(message_ops_, run.plan);
+}
+
 void RepricedRun::run_plan_again(const PriceChange& change) {
   take_plan_back();
+  put_prices_back();
   Run& run = simulation_.steady;
-  run.plan.amount = amounts_;
-  if (change.compute != Ratio::one())
+  has_other_kernels_ = change.compute != Ratio::one();
+  if (has_other_kernels_)
     price_again(run, priced(change), simulation_.job, *simulation_.cluster);
   scale_host(change.host);
   scale_messages(change.messages);
-  run.timeline = {};  // before there is another
-  run.timeline = lockstep::run(run.plan, simulation_.cluster->topology.capacities(), run.routes);
+  const std::vector<Bandwidth> capacities = simulation_.cluster->topology.capacities();
+  Timeline before = std::exchange(run.timeline, {});
+  if (!keeps_times_) {
+    run.timeline = run_to_ends(run.plan, capacities, run.routes, std::move(before));
+    return;
+  }
+  before = {};  // there is no room for two
+  run.timeline = lockstep::run(run.plan, capacities, run.routes);
 }
 
 void RepricedRun::scale_host(Ratio factor) {
   Plan& plan = simulation_.steady.plan;
   if (factor != Ratio::one())
-    for_each_op_of(plan, Category::host_overhead,
-                   [&](std::size_t op) { plan.amount[op] = scaled_up(plan.amount[op], factor); });
+    for (const std::uint32_t op : host_ops_.ops) plan.amount[op] = scaled_up(plan.amount[op], factor);
 }
 
 // A path's latency goes by the largest message that takes it.
 void RepricedRun::scale_messages(const std::vector<MessageFactor>& factors) {
   Run& run = simulation_.steady;
   std::vector<std::int64_t> largest(latencies_.size(), 0);
-  std::size_t place = 0;
-  for_each_message_op(run.plan, [&](std::size_t op) {
-    const std::int64_t bytes = message_bytes_[place++];
-    std::int64_t& amount = run.plan.amount[op];
-    amount = scaled_up(amount, factor_of(factors, bytes));
-    if (run.plan.path[op] == no_path)
-      return;
-    std::int64_t& most = largest[run.plan.path[op].index];
-    most = std::max(most, bytes);
-  });
+  for (std::size_t i = 0; i < message_bytes_.size(); ++i) {
+    const std::uint32_t op = message_ops_.ops[i];
+    const PathId path = run.plan.path[op];
+    run.plan.amount[op] = scaled_up(run.plan.amount[op], factor_of(factors, message_bytes_[i]));
+    if (path != no_path)
+      largest[path.index] = std::max(largest[path.index], message_bytes_[i]);
+  }
   for (std::uint32_t path = 0; path < largest.size(); ++path)
     run.routes.set_latency(RouteId{path}, scaled(latencies_[path], factor_of(factors, largest[path])));
 }

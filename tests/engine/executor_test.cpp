@@ -52,7 +52,9 @@ class Bench {
           .link = LinkId{0}, .multiplicity = is_hop ? 1u : 0u, .reserved_sms = is_hop ? 0u : 1u};
       routes.add(std::span(&use, 1), is_hop ? latency : Duration::zero());
     }
-    timeline_ = lockstep::run(plan_, std::vector<Bandwidth>{rate_}, routes);
+    const std::vector<Bandwidth> capacities{rate_};
+    timeline_ = lockstep::run(plan_, capacities, routes);
+    CHECK(run_to_ends(plan_, capacities, routes, timeline_).end == timeline_.end);
     return timeline_;
   }
   Duration start(OpId op) const { return timeline_.start[op.index].since_start(); }

@@ -102,7 +102,8 @@ TEST_CASE("what a search tells of a layout is what a prediction with its changes
   const ScenarioVariants variants(question.base);
   for (const FoundLayout& layout : search_layouts(question).layouts) {
     CAPTURE(set_arguments(changes_of(layout)));
-    const Prediction prediction = variants.predict(variants.load({.changes = changes_of(layout)}), false);
+    const Prediction prediction =
+        variants.predict(variants.load({.changes = changes_of(layout)}), {.with_band = false});
     CHECK(layout.brief.iteration == prediction.report.iteration);
     CHECK(layout.brief.memory == prediction.report.memory.peak.total());
     CHECK(sum(layout.brief.breakdown) == prediction.report.iteration);
@@ -143,7 +144,7 @@ TEST_CASE("a schedule that splits backward exchanges as much in tensor groups as
     const Overrides changes{{"training.tensor_parallel", "2"},
                             {"training.pipeline_parallel", "2"},
                             {"training.pipeline_schedule", schedule}};
-    const Prediction prediction = variants.predict(variants.load({.changes = changes}), false);
+    const Prediction prediction = variants.predict(variants.load({.changes = changes}), {.with_band = false});
     for (const DimensionReport& dimension : prediction.report.communication.dimensions)
       if (dimension.name == "tensor")
         return dimension.sent;

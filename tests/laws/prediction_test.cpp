@@ -23,6 +23,7 @@ TEST_CASE("every scenario is told alike by itself and by who has predicted it, a
     CAPTURE(file);
     const LoadedScenario scenario = load({.path = file});
     const std::string alone = told(predict(scenario));
+    CHECK(told(predict(scenario, {.with_times = false})) == alone);
     CHECK(told(predict(scenario, {.clusters = &clusters})) == alone);
     CHECK(told(predict(scenario, {.clusters = &clusters})) == alone);
   }
