@@ -200,9 +200,10 @@ Json text_of(const KernelConstantField& field, std::int64_t count) {
   return {};
 }
 
-// Constants that were fitted have their residuals beside them.
+// Constants that were fitted have their residuals beside them, in the file that they stand in.
 void say_if_never_compared(const JsonReader& json, const KernelConstants& constants, const Place& place) {
-  if (json.optional("residuals"))
+  const bool is_file = json.pointer().empty();
+  if (json.optional("residuals") || !is_file)
     return;
   const std::string sentence =
       fmt::format("kernels of {}: never compared with timed ones{}{}", constants.name,

@@ -66,13 +66,27 @@ TEST_CASE("the largest products of CDNA 3 and 4 take as long as the best that wa
                            .sms = gpu.sms,
                            .memory = gpu.memory_bandwidth,
                            .constants = gpu.kernels->tensor};
-    constexpr std::int64_t side = 38'912;  // 152 tiles of 256, 304 of 128: whole waves on 304 and on 256 units
+    constexpr std::int64_t side =
+        38'912;  // 152 tiles of 256, 304 of 128: whole waves on 304 and on 256 units
     const GemmShape shape{.batch = 1, .m = side, .n = side, .k = side};
     return 2e-12 * side * side * side / product_time(unit, shape).in_seconds();
   };
   CHECK(teraflops_of("mi300x") == doctest::Approx(668).epsilon(0.01));
   CHECK(teraflops_of("mi325x") == doctest::Approx(668).epsilon(0.01));
   CHECK(teraflops_of("mi355x") == doctest::Approx(1565).epsilon(0.01));
+}
+
+TEST_CASE("constants that were never compared with timed kernels say so") {
+  const auto warns = [](const std::string& gpu) {
+    const std::vector<std::string> warnings = load_lab({{"cluster.machine.gpu", gpu}}).warnings;
+    return std::ranges::any_of(warnings, [](const std::string& warning) {
+      return contains(warning, "kernels of cdna3: never compared with timed ones: ");
+    });
+  };
+  CHECK(warns("mi300x"));
+  CHECK(warns("mi325x"));
+  CHECK_FALSE(warns("mi250x"));
+  CHECK_FALSE(warns("h100_sxm_80gb"));
 }
 
 TEST_CASE("every shipped GPU has constants, but for the processor that has a curve") {

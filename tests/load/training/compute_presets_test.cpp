@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/scenario/lab.h"
@@ -64,6 +65,36 @@ TEST_CASE("bfloat16 is mixed by autocast, and by whom cuts weights or casts whol
   CHECK_FALSE(is_autocast("amp_bf16", {{"strategy", "zero1"}, {"framework", "deepspeed"}}));
   CHECK_FALSE(is_autocast("amp_bf16", {{"strategy", "zero1"}, {"framework", "megatron"}}));
   CHECK(is_autocast("amp_fp16", {{"strategy", "ddp"}}, {{"autocast", true}}));
+}
+
+TEST_CASE("a guess at what amp_fp16 means is said, where it tells and nothing states it") {
+  const auto warns = [](const Json& training, const Json& compute, const char* model, const char* precision) {
+    const auto warnings = load({.text = scenario_of(training, compute, model, precision).dump()}).warnings;
+    return std::ranges::any_of(warnings, [](const std::string& warning) {
+      return warning.starts_with("compute.autocast is not stated, assumed: ");
+    });
+  };
+  const Json none = Json::object();
+  CHECK(warns({{"strategy", "ddp"}}, none, "bert_base", "amp_fp16"));
+  CHECK_FALSE(warns({{"strategy", "ddp"}}, {{"autocast", false}}, "bert_base", "amp_fp16"));
+  CHECK_FALSE(warns({{"strategy", "ddp"}}, {{"kernels", "compiled"}}, "bert_base", "amp_fp16"));
+  CHECK_FALSE(warns({{"strategy", "ddp"}}, {{"single_gpu_iteration", "90 ms"}}, "bert_base", "amp_fp16"));
+  CHECK_FALSE(warns({{"strategy", "ddp"}}, none, "resnet50", "amp_fp16"));
+  CHECK_FALSE(warns({{"strategy", "ddp"}}, none, "bert_base", "amp_bf16"));
+  CHECK_FALSE(warns({{"strategy", "fsdp"}}, none, "bert_base", "amp_fp16"));
+  CHECK_FALSE(warns({{"strategy", "ddp"}, {"framework", "hf_trainer"}}, none, "bert_base", "amp_fp16"));
+}
+
+TEST_CASE("each framework scales into fp8 as its own library does") {
+  const auto recipe = [](const Json& training, const Json& compute = Json::object()) {
+    return compute_of(training, compute, "gpt2", "bf16").fp8_recipe;
+  };
+  CHECK(recipe({{"strategy", "zero1"}, {"framework", "megatron"}}) == Fp8Recipe::delayed);
+  CHECK(recipe({{"strategy", "zero1"}, {"framework", "nemo"}}) == Fp8Recipe::delayed);
+  CHECK(recipe({{"strategy", "fsdp"}, {"framework", "torchtitan"}}) == Fp8Recipe::tensorwise);
+  CHECK(recipe({{"strategy", "ddp"}}) == Fp8Recipe::tensorwise);
+  CHECK(recipe({{"strategy", "zero1"}, {"framework", "megatron"}}, {{"fp8_recipe", "tensorwise"}}) ==
+        Fp8Recipe::tensorwise);
 }
 
 TEST_CASE("Feature maps lie as each framework has them, by precision") {
