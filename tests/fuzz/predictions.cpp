@@ -117,7 +117,7 @@ void predict_all(const Json& scenario, const std::string& folder, Told& told) {
   const ScenarioVariants variants(
       {.path = path, .text = scenario.dump(), .data_directory = LOCKSTEP_SOURCE_DIR});
   const LoadedScenario loaded = variants.load();
-  Prediction prediction = variants.predict(loaded);
+  Prediction prediction = variants.predict(loaded, {.with_times = true});
   told.expected_bytes = prediction.simulation.size.bytes();
   told.expected_seconds = prediction.simulation.size.seconds();
   const double before = seconds_of_processor(own_usage());
