@@ -273,6 +273,19 @@ RouterBalancing read_balancing(const JsonReader& json) {
                              : RouterBalancing::none;
 }
 
+// As Megatron-LM names DeepSeek's: experts are chosen of so many groups alone.
+void read_router_groups(const JsonReader& json, MixtureSizes& mixture) {
+  const auto groups = json.optional("moe_router_num_groups");
+  if (!groups)
+    return;
+  mixture.groups = count_of(*groups, mixture.experts);
+  mixture.groups_per_token = required_count(json, "moe_router_group_topk", mixture.groups);
+  if (mixture.experts % mixture.groups != 0)
+    groups->expected("groups of equally many of the model's " + std::to_string(mixture.experts) + " experts");
+  if (mixture.experts / mixture.groups * mixture.groups_per_token < mixture.experts_per_token)
+    json.problem("moe_router_group_topk: its groups have fewer experts than experts_per_token");
+}
+
 // Keys of mixtures are read together with "experts" and are unknown without it.
 MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes) {
   const auto experts = json.optional("experts");
@@ -288,6 +301,7 @@ MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes)
     mixture.dense_layers = std::clamp<std::int64_t>(dense->integer(0, sizes.layers - 1), 0, sizes.layers - 1);
   mixture.capacity_percent = read_capacity(json);
   mixture.balancing = read_balancing(json);
+  read_router_groups(json, mixture);
   return mixture;
 }
 

@@ -21,6 +21,7 @@
 #include "sim/plan/communicator.h"
 #include "sim/plan/fidelity.h"
 #include "sim/plan/plan_writer.h"
+#include "sim/plan/token_routing.h"
 
 namespace lockstep {
 
@@ -47,6 +48,7 @@ struct CollectiveRequest {
   std::span<const OpId> after;    // by representative: when its part is ready
   bool back_to_back = false;      // one of many, enqueued without waiting, as nccl-tests does
   bool in_place = true;           // a rank's own part of the result lies there already
+  TokenRouting routing = {};      // of all_to_all: whose copies may travel as one; `bytes` are those of all
 };
 
 // By representative: the join that ends when the rank holds the result; and the opening joins.

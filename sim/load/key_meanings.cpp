@@ -297,8 +297,12 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.measured.parameters[].gradient_ready",
      "When the tensor's gradient was ready, from the start of backward."},
     {"model.measured.parameters[].name", "Name of the tensor; left out: parameter0, parameter1, ..."},
+    {"model.moe_router_group_topk",
+     "Of a mixture of experts: from how many groups a token's experts are chosen (node-limited routing)."},
     {"model.moe_router_load_balancing_type",
      "Of a mixture of experts: what keeps experts evenly busy, as Megatron-LM names it; left out: aux_loss."},
+    {"model.moe_router_num_groups",
+     "Of a mixture of experts: how many groups the router chooses from before it chooses experts; left out: 1."},
     {"model.name",
      "Which model: a shipped name or a file, changed by what stands beside it; beside family, layers or "
      "measured it only names."},
@@ -473,6 +477,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"training.micro_batch",
      "Samples that a copy of the model has at a time; left out: model.batch_per_gpu, else what global_batch "
      "leaves, else 1."},
+    {"training.moe_token_dispatcher",
+     "Of a mixture of experts: how tokens reach experts on other ranks: each copy on its own (alltoall), all tokens "
+     "to all (allgather), a token to a node once and there to a GPU once (deepep, hybridep)."},
     {"training.no_sync",
      "FSDP's no_sync: gradients of all but the last micro-batch stay whole and unreduced."},
     {"training.num_groups",

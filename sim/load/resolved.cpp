@@ -305,6 +305,8 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
   json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;
   if (layout.degrees.context > 1)
     json["context_parallel_kind"] = name_of(layout.degrees.context_kind, context_kind_spellings);
+  if (layout.degrees.expert > 1)
+    json["moe_token_dispatcher"] = name_of(layout.degrees.token_dispatch, token_dispatch_spellings);
   if (layout.degrees.expert_imbalance != Ratio::one())
     json["expert_imbalance"] = layout.degrees.expert_imbalance.in_real();
   if (layout.pipeline == 1)

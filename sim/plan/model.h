@@ -150,6 +150,8 @@ struct MixtureSizes {
   std::int64_t dense_layers = 0;      // the first so many have no mixture
   std::int64_t capacity_percent = 0;  // of an even share, what each expert computes, padded; 0: what comes
   RouterBalancing balancing = RouterBalancing::aux_loss;
+  std::int64_t groups = 1;            // of experts, which the router chooses first
+  std::int64_t groups_per_token = 1;  // of these, which it then chooses experts of
 
   bool operator==(const MixtureSizes&) const = default;
 };

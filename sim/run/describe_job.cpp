@@ -104,7 +104,8 @@ std::vector<ExchangeWork> exchange_work(const std::vector<Exchange>& exchanges, 
                     .op = exchange.op,
                     .bytes = Bytes{exchange.elements * use.batch_per_gpu *
                                    (exchange.is_wide ? wide : activation_bytes(use.precision))},
-                    .is_beside_kernel = exchange.beside_kernel});
+                    .is_beside_kernel = exchange.beside_kernel,
+                    .relayed = exchange.relayed});
   return work;
 }
 
@@ -146,7 +147,8 @@ class LayerDescriber {
                    .is_loss = layer.is_loss,
                    .modules = kernels_.modules(layer),
                    .is_formula = kernels_.is_formula(layer),
-                   .is_module = is_module(index)};
+                   .is_module = is_module(index),
+                   .counts_rows = counts_rows(index)};
     if (index < rank_.exchanges.size())
       work.exchanges = exchange_work(rank_.exchanges[index], use_);
     const std::size_t origin = rank_.origin.empty() ? index : rank_.origin[index];
@@ -165,6 +167,13 @@ class LayerDescriber {
   }
 
  private:
+  // Experts compute whatever comes: the first of a mixture asks how much that is.
+  bool counts_rows(std::size_t index) const {
+    const Model& model = rank_.model;
+    return model.layers[index].is_expert() && model.transformer->mixture.capacity_percent == 0 &&
+           (index == 0 || !model.layers[index - 1].is_expert());
+  }
+
   // Transformer Engine's: its products, and norms that none of its columns takes in.
   bool is_module(std::size_t index) const {
     const Layer& layer = layer_at(index);

@@ -193,6 +193,7 @@ class IssuedKernels {
   }
 
   void add_forward(const LayerWork& layer, Category category) {
+    counts_next_ = layer.counts_rows;
     issue_messages(layer.exchanges.before_forward.size(), category);
     add(layer.forward, category, &layer);
     issue_messages(layer.exchanges.after_forward.size(), category);
@@ -217,7 +218,9 @@ class IssuedKernels {
                       .on_gpu = scaled(scale_.weigh(work_time(pricing_, work)), scale_.whole),
                       .until_first = {},
                       .after_first = {},
-                      .waiting = {}};
+                      .waiting = {},
+                      .begins_anew = counts_next_,
+                      .counts_rows = std::exchange(counts_next_, false)};
     if (cost_ && work.launches > 0) {
       const Duration kernel = cost_->of(category);
       const bool is_module = layer != nullptr && layer->is_module;
@@ -236,6 +239,7 @@ class IssuedKernels {
   WorkScale scale_;
   std::optional<IssueCost> cost_;
   Duration pending_;  // to be paid by the next kernel
+  bool counts_next_ = false;
   std::vector<IssuedWork> works_;
 };
 
@@ -257,8 +261,12 @@ class IssuedStep {
 
   // Whether the host waits for the GPU anywhere.
   bool is_read_back() const {
-    const auto waits = [](const IssuedPass& pass) { return pass.begins_anew; };
-    return optimizer_.front().begins_anew || std::any_of(passes_.begin(), passes_.end(), waits);
+    const auto waits = [](const auto& one) { return one.begins_anew; };
+    const auto waits_inside = [&](const auto& known) {
+      return std::any_of(known.second.begin(), known.second.end(), waits);
+    };
+    return optimizer_.front().begins_anew || std::any_of(passes_.begin(), passes_.end(), waits) ||
+           std::any_of(alike_.begin(), alike_.end(), waits_inside);
   }
 
   // Before each pass, of what is spent before each of `works`.
@@ -290,7 +298,7 @@ class IssuedStep {
       const std::size_t first = step.size();
       step.insert(step.end(), works.begin(), works.end());
       if (!works.empty())
-        step[first].begins_anew = pass.begins_anew;
+        step[first].begins_anew |= pass.begins_anew;
     }
     return step;
   }
@@ -380,6 +388,26 @@ bool is_issued_in_order(const Scenario& scenario) {
   return issue_cost(scenario) && !has_host_in_it(scenario) && !has_own_order;
 }
 
+// By kernel, of what is spent before each; empty: the host never waits for how many rows one has.
+std::vector<std::optional<Duration>> count_waits(const std::vector<IssuedWork>& step,
+                                                 std::span<const Duration> spent) {
+  const auto counts = [](const IssuedWork& work) { return work.counts_rows; };
+  if (std::none_of(step.begin(), step.end(), counts))
+    return {};
+  std::vector<std::optional<Duration>> waits(step.size());
+  for (std::size_t i = 0; i < step.size(); ++i)
+    if (step[i].counts_rows)
+      waits[i] = spent[i];
+  return waits;
+}
+
+// From how a step is walked to how a plan is written: the optimizer last.
+template <typename Each>
+void put_last(std::vector<Each>& by_kernel, std::size_t optimizers) {
+  if (!by_kernel.empty())
+    std::rotate(by_kernel.begin(), by_kernel.begin() + static_cast<std::ptrdiff_t>(optimizers), by_kernel.end());
+}
+
 std::optional<HostWork> host_work(const IssuedStep& issued) {
   const std::vector<IssuedWork> step = waiting_step(issued);
   const auto waits = [](const IssuedWork& work) { return work.waiting > Duration::zero(); };
@@ -388,12 +416,12 @@ std::optional<HostWork> host_work(const IssuedStep& issued) {
   SpentByHost spent = spent_in(step);
   HostWork work{.issuing = std::move(spent.until_gpu_waits),
                 .reads_back = {},
-                .pass_waits = issued.waits(spent.until_host_waits)};
+                .pass_waits = issued.waits(spent.until_host_waits),
+                .count_waits = count_waits(step, spent.until_host_waits)};
   if (step.front().begins_anew)
     work.reads_back = spent.until_host_waits.front();
-  // As a plan is written: the optimizer last.
-  std::rotate(work.issuing.begin(), work.issuing.begin() + static_cast<std::ptrdiff_t>(issued.optimizers()),
-              work.issuing.end());
+  put_last(work.issuing, issued.optimizers());
+  put_last(work.count_waits, issued.optimizers());
   return work;
 }
 

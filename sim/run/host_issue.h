@@ -10,7 +10,9 @@
 //            optimizer) the host waits for, so a step is walked from there; a loop that reads nothing back is behind
 //            for good or never.
 //            Passes are walked in the order of the schedule, from anew where the host has waited for a message
-//            between stages, a micro-batch or its loss (HostWaits).
+//            between stages, a micro-batch or its loss (HostWaits), or before experts for how many tokens each gets:
+//            products of so many rows, and messages of as many, are issued from the host (Megatron-LM
+//            core/transformer/moe/token_dispatcher.py, cuda_sync_point; torchtitan's all-to-all splits).
 //            Messages between ranks only ever delay the GPU: where it does not wait alone it never does, and only
 //            the kernels that it waits for alone become ops of a plan.
 // Invariant: more kernels, a slower framework or a slower launch never make a step shorter. A step that was
@@ -49,6 +51,7 @@ struct IssuedWork {
   Duration after_first;      // likewise, for the others
   Duration waiting;          // of the GPU, for the first
   bool begins_anew = false;  // the host has waited for the GPU before it
+  bool counts_rows = false;  // and that for how many rows it has
 };
 
 // A step of one GPU from its optimizer on, once it is like the step before it.

@@ -9,6 +9,13 @@
 namespace lockstep {
 namespace {
 
+TokenRouting routing_of(const MixtureSizes& mixture) {
+  return {.experts = mixture.experts,
+          .per_token = mixture.experts_per_token,
+          .groups = mixture.groups,
+          .groups_per_token = mixture.groups_per_token};
+}
+
 // Of the tokens on their way to the experts of one mixture, and back.
 class TokenDispatcher {
  public:
@@ -16,21 +23,22 @@ class TokenDispatcher {
   TokenDispatcher(const Model& whole, std::size_t index, const ParallelDegrees& degrees)
       : degrees_(degrees),
         mixture_(whole.transformer->mixture),
-        elements_(routed_elements(whole.layers[index])) {}
+        copied_(copied_elements(whole.layers[index])),
+        elements_(routed_elements()) {}
 
   void dispatch(LayerExchanges& exchanges) const {
     exchange_counts(exchanges);
-    add(exchanges.before_forward, to_experts("dispatch"));
+    add(exchanges.before_forward, to_experts("dispatch", CollectiveOp::all_gather));
     add(exchanges.before_forward, among_sharers("gather of tokens", CollectiveOp::all_gather));
     add(exchanges.after_backward, among_sharers("token gradients", CollectiveOp::reduce_scatter));
-    add(exchanges.after_backward, to_experts("gradients of dispatch"));
+    add(exchanges.after_backward, to_experts("gradients of dispatch", CollectiveOp::reduce_scatter));
   }
 
   void combine(LayerExchanges& exchanges) const {
-    add(exchanges.before_backward, to_experts("gradients of combine"));
+    add(exchanges.before_backward, to_experts("gradients of combine", CollectiveOp::all_gather));
     add(exchanges.after_forward, among_sharers("sum of experts", CollectiveOp::reduce_scatter));
     add(exchanges.before_backward, among_sharers("output gradients", CollectiveOp::all_gather));
-    add(exchanges.after_forward, to_experts("combine"));
+    add(exchanges.after_forward, to_experts("combine", CollectiveOp::reduce_scatter));
   }
 
  private:
@@ -38,12 +46,15 @@ class TokenDispatcher {
     add_exchange(list, degrees_, std::move(exchange));
   }
 
-  // Of a sample, that come to this rank's experts: who gets most is who all wait for.
-  std::int64_t routed_elements(const Layer& whole) const {
+  // Of a sample's tokens on one rank, each as often as it has experts.
+  std::int64_t copied_elements(const Layer& whole) const {
     const GemmShape shape = sides_of(whole).shape;
     const std::int64_t width = whole.split == TensorSplit::column ? shape.k : shape.n;
-    const std::int64_t even = divided_up(shape.batch * shape.m * width, degrees_.context * degrees_.tensor);
-    return degrees_.expert > 1 ? scaled_up(even, degrees_.expert_imbalance) : even;
+    return divided_up(shape.batch * shape.m * width, degrees_.context * degrees_.tensor);
+  }
+  // That come to this rank's experts: who gets most is who all wait for.
+  std::int64_t routed_elements() const {
+    return degrees_.expert > 1 ? scaled_up(copied_, degrees_.expert_imbalance) : copied_;
   }
 
   // Who computes whatever comes has to know how much will: each rank's tokens for each expert, of all.
@@ -56,9 +67,23 @@ class TokenDispatcher {
                                      .is_wide = true});
   }
 
-  Exchange to_experts(const char* name) const {
-    return {
+  // Where all ranks get all tokens it is `by_all`, of each token once.
+  Exchange to_experts(const char* name, CollectiveOp by_all) const {
+    Exchange exchange{
         .name = name, .axis = ParallelAxis::expert, .op = CollectiveOp::all_to_all, .elements = elements_};
+    switch (degrees_.token_dispatch) {
+      case TokenDispatch::alltoall:
+        break;
+      case TokenDispatch::allgather:
+        exchange.op = by_all;
+        exchange.elements = divided_up(copied_, mixture_.experts_per_token) * degrees_.expert;
+        break;
+      case TokenDispatch::deepep:
+      case TokenDispatch::hybridep:
+        exchange.relayed = routing_of(mixture_);
+        break;
+    }
+    return exchange;
   }
   Exchange among_sharers(const char* name, CollectiveOp op) const {
     const bool are_all = degrees_.expert_tensor == degrees_.tensor;
@@ -70,6 +95,7 @@ class TokenDispatcher {
 
   const ParallelDegrees& degrees_;
   const MixtureSizes& mixture_;
+  std::int64_t copied_;
   std::int64_t elements_;
 };
 

@@ -7,6 +7,7 @@
 // Idea:      a rank keeps its part of the experts and computes as many rows as before, or as the busiest rank does.
 //            An all-to-all before the first layer of a mixture sends tokens to their experts, one after the last
 //            sends them back; who shares an expert gathers what came to any of the sharers, and scatters the sums.
+//            Copies of a token go each on its own, or to a node once (TokenDispatch); or everybody gathers all.
 // Invariant: backward sends as much as forward, the other way round.
 // Cost:      four all-to-alls a mixture and micro-batch, and the counts of tokens where no capacity fixes them.
 // Reference: Lepikhin et al. 2006.16668; Megatron-LM core/transformer/moe/token_dispatcher.py (counts, dispatch,

@@ -21,6 +21,11 @@ void HostLane::begin_pass() {
     wait_for_gpu(work_.pass_waits[next_pass_++]);
 }
 
+void HostLane::count_rows() {
+  if (!work_.count_waits.empty())
+    wait_for_gpu(work_.count_waits[next_]);
+}
+
 void HostLane::read_back() {
   wait_for_gpu(work_.reads_back);
 }

@@ -31,6 +31,8 @@ class HostLane {
   void begin_iteration() { next_ = next_pass_ = 0; }
   // The next pass, before which the host may wait for the GPU.
   void begin_pass();
+  // Before the model's next kernel and its messages, where the host has to read how many rows these have.
+  void count_rows();
   // Holds the compute lanes until the model's next kernel is issued.
   void hold();
   // Holds the host until all that stands on the compute lanes so far has ended.

@@ -48,6 +48,7 @@ struct ExchangeWork {
   CollectiveOp op = CollectiveOp::all_reduce;
   Bytes bytes;                    // of one micro-batch
   bool is_beside_kernel = false;  // may run beside what is left of its layer
+  TokenRouting relayed = {};      // tokens that go to a node once; `bytes` are those of all copies
 };
 
 struct LayerExchangeWork {
@@ -74,6 +75,7 @@ struct LayerWork {
   std::int64_t modules = 1;               // whose kernels are issued one after another
   bool is_formula = false;                // of operators, which a module calls one by one
   bool is_module = false;  // a library's own, such as Transformer Engine's, where kernels are fused
+  bool counts_rows = false;  // how many rows its forward has the host reads from the GPU first
 };
 
 // Layers [first, last) of a job, one after another.
@@ -109,6 +111,7 @@ struct HostWork {
   // none: it does not wait. In each iteration before the optimizer steps, and before each pass (empty: for none).
   std::optional<Duration> reads_back = {};
   std::vector<std::optional<Duration>> pass_waits = {};
+  std::vector<std::optional<Duration>> count_waits = {};  // likewise before kernels of the model; empty: none
 };
 
 // What a process holds beside the tensors of a step. None of it on a CPU.

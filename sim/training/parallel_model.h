@@ -34,6 +34,9 @@ enum class ContextKind : std::uint8_t { ring, all_gather, ulysses, rotate_all_ga
 // (Megatron). pieces: with sequence parallelism these, and what a product reads or writes piece by piece
 // beside itself (user buffers of Transformer Engine, asynchronous tensor parallelism of PyTorch).
 enum class TensorOverlap : std::uint8_t { none, backward, pieces };
+// How tokens reach their experts. alltoall: each copy on its own. allgather: all tokens to all ranks. deepep,
+// hybridep: a token to a node once, and to a GPU of it once (libraries of these names).
+enum class TokenDispatch : std::uint8_t { alltoall, allgather, deepep, hybridep };
 enum class ParallelAxis : std::uint8_t { tensor, context, expert, expert_tensor };
 
 struct ParallelDegrees {
@@ -49,6 +52,7 @@ struct ParallelDegrees {
   bool is_compiled = false;
   std::int64_t vocabulary_multiple = 128;  // of each rank's words; used where tensor > 1
   Ratio expert_imbalance = Ratio::one();   // the busiest rank's tokens by an even share
+  TokenDispatch token_dispatch = TokenDispatch::alltoall;
 };
 
 // Ranks that share each expert, whether that is stated or not.
@@ -69,6 +73,7 @@ struct Exchange {
   bool is_wide = false;  // fp32, whatever the activations are
   bool beside_kernel =
       false;  // may run beside what is left of the layer that it stands at; awaited at its end
+  TokenRouting relayed = {};  // tokens that go to a node once; `elements` are those of all copies
 };
 
 // In the order of time, each list in the order in which its exchanges are issued.

@@ -30,6 +30,7 @@ Pausing exchange_all(const StrategyContext& context, const Exchanges& exchanges)
 Pausing forward_kernels(const StrategyContext& context, const LayerWork& layer, PassVerb verb,
                         std::vector<OpId>& kernels) {
   BegunExchanges before;
+  count_rows(context, layer);
   Pausing first = begin_pausing(context, layer.exchanges.before_forward, before);
   while (first.resume()) co_await pause();
   kernels = write_layer_kernels(context, layer, verb);

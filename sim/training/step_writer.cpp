@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sim/collectives/known_choices.h"
+#include "sim/collectives/relay.h"
 #include "sim/training/host_lane.h"
 
 namespace lockstep {
@@ -74,6 +75,11 @@ void hold_for_host(const StrategyContext& context) {
 
 }  // namespace
 
+void count_rows(const StrategyContext& context, const LayerWork& layer) {
+  if (context.host != nullptr && layer.counts_rows)
+    context.host->count_rows();
+}
+
 std::vector<OpId> write_layer_kernels(const StrategyContext& context, const LayerWork& layer, PassVerb verb) {
   hold_for_host(context);
   switch (verb) {
@@ -91,12 +97,15 @@ std::vector<OpId> write_layer_kernels(const StrategyContext& context, const Laye
 }
 
 std::vector<OpId> begin_exchange(const StrategyContext& context, const ExchangeWork& work) {
+  const bool is_relayed = work.relayed.per_token > 0;
   return write_collective(context,
                           {.name = work.name,
                            .payload = Payload::activations,
                            .op = work.op,
                            .bytes = work.bytes,
-                           .group = context.subgroup(name_of(work.axis))},
+                           .group = context.subgroup(name_of(work.axis)),
+                           .algorithm = std::string(is_relayed ? relay_algorithm : ""),
+                           .routing = work.relayed},
                           write_mark(context));
 }
 
@@ -124,6 +133,7 @@ std::vector<OpId> last_of(const StrategyContext& context, bool has_exchanges, st
 std::vector<OpId> write_forward_kernels(const StrategyContext& context, const LayerWork& layer,
                                         PassVerb verb) {
   const LayerExchangeWork& exchanges = layer.exchanges;
+  count_rows(context, layer);
   const BegunExchanges before = begin_exchanges(context, exchanges.before_forward);
   std::vector<OpId> kernels = write_layer_kernels(context, layer, verb);
   end_exchanges(context, exchanges.before_forward, before);
@@ -357,7 +367,8 @@ CollectiveOps write_among(const StrategyContext& context, const Message& message
                                                    .protocol = choice.protocol,
                                                    .channels = choice.channels,
                                                    .lanes = among.lanes,
-                                                   .after = among.ready});
+                                                   .after = among.ready,
+                                                   .routing = message.routing});
 }
 
 // By all whom the context writes for, as one group.

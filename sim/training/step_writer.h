@@ -19,6 +19,8 @@ namespace lockstep {
 // Runs the same kernel on the compute lane of every representative, each after its own `after`.
 std::vector<OpId> write_kernels(const StrategyContext& context, const KernelWork& work,
                                 std::span<const OpId> after = {});
+// Before the messages of a layer's forward: its host waits for the GPU where it has to read how many rows there are.
+void count_rows(const StrategyContext& context, const LayerWork& layer);
 enum class PassVerb : std::uint8_t { forward, recompute, backward };
 // A layer's own kernels, once the host has issued them.
 std::vector<OpId> write_layer_kernels(const StrategyContext& context, const LayerWork& layer, PassVerb verb);
@@ -96,6 +98,7 @@ struct Message {
   std::uint32_t tensors = 0;
   const ProcessGroup* group = nullptr;  // null: the one that the strategy was told
   std::string algorithm = {};           // that the strategy insists on; empty: as the scenario says
+  TokenRouting routing = {};            // of tokens whose copies travel as one
 };
 
 // What the library would choose, remembered where the context does.

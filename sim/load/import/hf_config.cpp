@@ -43,8 +43,6 @@ const std::vector<KeyAccount::Reason> left_aside_of_configs{
       "norm_topk_prob",
       "routed_scaling_factor",
       "topk_method",
-      "n_group",
-      "topk_group",
       "scoring_func",
       "router_*",
       "output_router_logits",
@@ -413,6 +411,12 @@ void read_deepseek_v3(ConfigReader& config) {
   read_decoder(config, false);
   take_experts(config, "n_routed_experts", "moe_intermediate_size");
   config.take("n_shared_experts", "shared_experts");
+  if (config.keys().integer("n_group", 1, largest_size).value_or(1) > 1) {
+    config.take("n_group", "moe_router_num_groups");
+    config.require("topk_group", "moe_router_group_topk", "4");
+  } else {
+    config.keys().leave({{{"n_group", "topk_group"}, "one group is all experts"}});
+  }
   if (const auto dense = config.keys().integer("first_k_dense_replace", 0, largest_size)) {
     config.model()["dense_layers"] = *dense;
     config.keys().used("first_k_dense_replace", "dense_layers");

@@ -246,10 +246,30 @@ class MegatronReader {
       model["capacity_factor"] = *factor;
       keys_.used("moe-expert-capacity-factor", "model.capacity_factor");
     }
+    if (keys_.has("moe-router-num-groups")) {
+      model["moe_router_num_groups"] = count("moe-router-num-groups", 1, "model.moe_router_num_groups");
+      model["moe_router_group_topk"] = count("moe-router-group-topk", 1, "model.moe_router_group_topk");
+    }
+    draft_.training()["moe_token_dispatcher"] = read_token_dispatcher();
     read_how_experts_run();
-    keys_.leave({{{"moe-router-*", "moe-aux-loss-coeff", "moe-token-dispatcher-type", "moe-z-loss-coeff",
+    keys_.leave({{{"moe-router-*", "moe-aux-loss-coeff", "moe-z-loss-coeff",
                    "moe-pad-expert-input-to-capacity"},
                   "changes little of an iteration"}});
+  }
+
+  // What is not stated is all tokens gathered by all, there.
+  std::string read_token_dispatcher() {
+    const bool is_old_deepep = flag("moe-enable-deepep", "training.moe_token_dispatcher");
+    const auto backend = keys_.text("moe-flex-dispatcher-backend");
+    keys_.used("moe-flex-dispatcher-backend", "training.moe_token_dispatcher");
+    const std::string type = keys_.text("moe-token-dispatcher-type").value_or("allgather");
+    if (type != "allgather" && type != "alltoall" && type != "flex")
+      keys_.refused("moe-token-dispatcher-type", "allgather, alltoall and flex are known");
+    else
+      keys_.used("moe-token-dispatcher-type", "training.moe_token_dispatcher");
+    if (type != "flex")
+      return type == "allgather" ? "allgather" : "alltoall";
+    return backend == "hybridep" && !is_old_deepep ? "hybridep" : "deepep";
   }
 
   // What is not stated is off there, and the default of framework megatron here.

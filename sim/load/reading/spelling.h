@@ -71,6 +71,11 @@ inline constexpr auto context_kind_spellings =
                                           {"ulysses", ContextKind::ulysses},
                                           {"rotate_all_gather", ContextKind::rotate_all_gather},
                                           {"rotate_all_to_all", ContextKind::rotate_all_to_all}});
+inline constexpr auto token_dispatch_spellings =
+    std::to_array<Spelling<TokenDispatch>>({{"alltoall", TokenDispatch::alltoall},
+                                            {"allgather", TokenDispatch::allgather},
+                                            {"deepep", TokenDispatch::deepep},
+                                            {"hybridep", TokenDispatch::hybridep}});
 inline constexpr auto tensor_overlap_spellings =
     std::to_array<Spelling<TensorOverlap>>({{"none", TensorOverlap::none},
                                             {"backward", TensorOverlap::backward},

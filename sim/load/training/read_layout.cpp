@@ -48,7 +48,7 @@ constexpr std::array layout_keys{"tensor_parallel",       "pipeline_parallel",  
                                  "sequence_parallel",     "virtual_stages",          "context_parallel_kind",
                                  "vocabulary_multiple",   "expert_imbalance",        "stage_layers",
                                  "pipeline_schedule",     "tensor_parallel_overlap", "keeps_gathered_inputs",
-                                 "expert_tensor_parallel"};
+                                 "expert_tensor_parallel", "moe_token_dispatcher"};
 
 // The largest that divides `whole` and is no more than `wanted`.
 std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
@@ -387,6 +387,8 @@ void read_options(const JsonReader& json, Layout& layout) {
   if (const auto multiple = json.optional("vocabulary_multiple"))
     degrees.vocabulary_multiple = multiple->integer(1, million);
   degrees.expert_imbalance = ratio_or(json, "expert_imbalance", degrees.expert_imbalance, {1, 1000});
+  degrees.token_dispatch =
+      spelled_or(json, "moe_token_dispatcher", degrees.token_dispatch, token_dispatch_spellings);
 }
 
 }  // namespace
