@@ -278,7 +278,7 @@ void read_router_groups(const JsonReader& json, MixtureSizes& mixture) {
   const auto groups = json.optional("moe_router_num_groups");
   if (!groups)
     return;
-  mixture.groups = count_of(*groups, mixture.experts);
+  mixture.groups = count_of(*groups, std::min<std::int64_t>(mixture.experts, 1024));
   mixture.groups_per_token = required_count(json, "moe_router_group_topk", mixture.groups);
   if (mixture.experts % mixture.groups != 0)
     groups->expected("groups of equally many of the model's " + std::to_string(mixture.experts) + " experts");

@@ -11,8 +11,6 @@
 
 #include "sim/collectives/relay.h"
 
-#include <cmath>
-
 #include "sim/collectives/pairwise.h"
 
 namespace lockstep {
@@ -23,8 +21,8 @@ Bytes sent_to(const CollectiveRequest& request, std::int64_t parts) {
   const TokenRouting& routing = request.routing;
   if (routing.per_token == 0)
     return Bytes{divided_up(request.bytes.count(), parts)};
-  const double once = static_cast<double>(divided_up(request.bytes.count(), routing.per_token));
-  return Bytes{std::llround(once * visited_share(routing, parts))};
+  const std::int64_t once = divided_up(request.bytes.count(), routing.per_token);
+  return Bytes{scaled_up(once, visited_share(routing, parts))};
 }
 
 Bytes block_of(const CollectiveFrame& frame, Bytes message) {

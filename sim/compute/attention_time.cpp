@@ -2,21 +2,33 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace lockstep {
 namespace {
 
 // The widths of a head that libraries have kernels for (FlashAttention, csrc/flash_attn/src/static_switch.h,
-// HEADDIM_SWITCH); any other is multiplied as the next of them.
-constexpr std::array<std::int64_t, 7> widths_of_kernels{32, 64, 96, 128, 160, 192, 256};
+// HEADDIM_SWITCH; TensorRT-LLM's go by powers of two); any other is multiplied as the next of them.
+constexpr std::array<std::int64_t, 7> flash_widths{32, 64, 96, 128, 160, 192, 256};
+constexpr std::array<std::int64_t, 4> tensorrt_widths{32, 64, 128, 256};
 
-std::int64_t multiplied_width(std::int64_t width) {
-  const auto next = std::ranges::lower_bound(widths_of_kernels, width);
-  return next == widths_of_kernels.end() ? width : *next;
+std::int64_t next_of(std::span<const std::int64_t> widths, std::int64_t width) {
+  const auto next = std::ranges::lower_bound(widths, width);
+  return next == widths.end() ? width : *next;
+}
+
+std::int64_t multiplied_width(AttentionLibrary library, std::int64_t width) {
+  return library == AttentionLibrary::tensorrt_llm ? next_of(tensorrt_widths, width)
+                                                   : next_of(flash_widths, width);
 }
 
 constexpr std::int64_t queries_of_block = 64;
 constexpr std::int64_t keys_of_step = 64;
+// Threads of a block that writes one token to the cache, one for each element of its keys (vLLM,
+// csrc/cache_kernels.cu, reshape_and_cache_flash), and of an SM of a data centre's GPU (CUDA C++ Programming Guide,
+// compute capabilities 7.0, 8.0, 9.0).
+constexpr std::int64_t most_threads_of_token = 512;
+constexpr std::int64_t threads_of_sm = 2'048;
 
 // One call's sizes, and the rates it meets.
 class AttentionTimer {
@@ -25,7 +37,9 @@ class AttentionTimer {
                  bool is_backward)
       : unit_(unit), constants_(constants), shape_(shape), is_backward_(is_backward) {}
 
-  Duration time() const { return constants_.start + std::max(computing(), moving(elements())) + before(); }
+  Duration time() const {
+    return constants_.start + std::max(computing(), moving(elements())) + before() + filling();
+  }
 
  private:
   std::int64_t blocks_of_head() const { return divided_up(shape_.sequence, queries_of_block); }
@@ -45,7 +59,8 @@ class AttentionTimer {
     const Ratio efficiency =
         scaled_down(is_backward_ ? constants_.backward_efficiency : constants_.efficiency, share);
     const std::int64_t scores = queries_of_block * keys;
-    const std::int64_t widths = multiplied_width(shape_.query_width) + multiplied_width(shape_.value_width);
+    const std::int64_t widths = multiplied_width(shape_.library, shape_.query_width) +
+                                multiplied_width(shape_.library, shape_.value_width);
     const Duration products =
         time_to_compute(Flops{scores * (is_backward_ ? 5 : 2) * widths}, unit_.of_sm(efficiency));
     return is_backward_ ? products
@@ -55,9 +70,14 @@ class AttentionTimer {
 
   Duration block() const { return is_backward_ ? constants_.backward_block : constants_.block; }
 
+  // A lone query's heads that share keys are the rows of one block (FlashAttention, seqlenq_ngroups_swapped).
+  std::int64_t heads_of_blocks() const {
+    return shape_.sequence == 1 ? std::min(shape_.heads, shape_.kv_heads) : shape_.heads;
+  }
+
   Duration computing() const {
     constexpr std::int64_t part = 1'024;
-    const std::int64_t blocks = shape_.batch * shape_.heads * blocks_of_head();
+    const std::int64_t blocks = shape_.batch * heads_of_blocks() * blocks_of_head();
     const std::int64_t spread = arithmetic::product_divided_up(blocks, part, unit_.sms);
     const std::int64_t begun = divided_up(blocks, unit_.sms) * part;
     const std::int64_t waves = spread + scaled_up(begun - spread, constants_.whole_waves);
@@ -78,15 +98,27 @@ class AttentionTimer {
     return is_backward_ ? 2 * (once + queries()) : once;
   }
 
-  // A server turns queries and keys by their places and writes keys and values to its cache.
+  // A server turns queries by their places.
   std::int64_t elements_before() const {
-    return shape_.fills_cache ? scaled_up(queries(), constants_.rotation) + 2 * keys_and_values() : 0;
+    return shape_.fills_cache ? scaled_up(queries(), constants_.rotation) : 0;
   }
   Duration before() const { return moving(elements_before()); }
 
+  // It writes keys and values to its cache, a block of threads for each token: as memory allows, or as many at once
+  // as fit the SMs.
+  std::int64_t elements_to_cache() const { return shape_.fills_cache ? 2 * keys_and_values() : 0; }
+  Duration filling() const {
+    if (!shape_.fills_cache)
+      return Duration::zero();
+    const std::int64_t threads =
+        std::min(shape_.kv_heads * std::max(shape_.query_width, shape_.value_width), most_threads_of_token);
+    return std::max(moving(elements_to_cache()),
+                    scaled(constants_.fill, tokens() * threads, unit_.sms * threads_of_sm));
+  }
+
   // Called again, all of what the cache holds is still there, and none of what is half as much again.
   Ratio share_in_cache() const {
-    const std::int64_t all = (elements() + elements_before()) * unit_.element_bytes;
+    const std::int64_t all = (elements() + elements_before() + elements_to_cache()) * unit_.element_bytes;
     const std::int64_t cache = unit_.cache.count();
     const std::int64_t beyond = std::clamp<std::int64_t>(all - cache, 0, cache / 2);
     return ratio_down(cache - 2 * beyond, std::max<std::int64_t>(cache, 1));

@@ -9,10 +9,13 @@
 //            Heads between two kernels' widths are multiplied at the wider one, and read as they are.
 //            Blocks come in waves as tiles do, and nothing ends before the longest block, which alone does not
 //            fill its SM. Backward has five products where forward has two. A benchmark that calls again finds what
-//            fits into the shared cache there (`ProductUnit::cache`); a training step does not.
+//            fits into the shared cache there (`ProductUnit::cache`); a training step does not. A server's
+//            prefill turns its queries and writes keys and values to a cache, a block of threads for each token,
+//            of which an SM holds few: with few heads that takes as long as with some.
 // Invariant: integers; rounded up; a longer sequence never takes less.
 // Cost:      a few nanoseconds.
-// Reference: Dao, "FlashAttention-2", arXiv 2307.08691 (blocks of queries, five products).
+// Reference: Dao, "FlashAttention-2", arXiv 2307.08691 (blocks of queries, five products). vLLM,
+//            csrc/cache_kernels.cu (blocks of tokens).
 
 #include "sim/compute/product_time.h"
 

@@ -54,6 +54,7 @@ struct AttentionConstants {
   Ratio memory_efficiency = Ratio::percent(70);
   Ratio cached = Ratio::one() * 3;    // of memory's bandwidth, what the cache gives that all SMs share
   Ratio rotation = Ratio::one() * 2;  // of the queries' bytes, where a server fills its cache
+  Duration fill = Duration::microseconds(4);  // of a block of threads that writes one token there
   Duration start = Duration::microseconds(8);
   auto operator<=>(const AttentionConstants&) const = default;
 };
@@ -82,6 +83,7 @@ struct KernelConstants {
   ProductConstants tensor;
   ProductConstants vector;
   AttentionConstants attention;
+  AttentionConstants server_attention;  // of TensorRT-LLM's own kernels
   ConvolutionConstants tensor_convolution;
   ConvolutionConstants vector_convolution{.winograd = Ratio::percent(70),
                                           .large_winograd = Ratio::percent(80)};

@@ -116,9 +116,13 @@ Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants
                           shape, direction);
 }
 
+const AttentionConstants& constants_of(const KernelConstants& constants, const AttentionShape& shape) {
+  return shape.library == AttentionLibrary::tensorrt_llm ? constants.server_attention : constants.attention;
+}
+
 Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants, const AttentionShape& shape,
                        KernelDirection direction) {
-  return attention_time(unit, constants.attention, shape, direction != KernelDirection::forward);
+  return attention_time(unit, constants_of(constants, shape), shape, direction != KernelDirection::forward);
 }
 
 bool is_attention(const ProductShape& shape) {
@@ -144,8 +148,8 @@ std::int64_t flops_of(const AttentionShape& shape, KernelDirection direction) {
 // Of what a kernel takes, that depends on nothing it does.
 Duration start_of(const GpuSpec& gpu, const Operands& operands, const Kernel& kernel) {
   const KernelConstants& constants = *gpu.kernels;
-  if (is_attention(kernel.shape))
-    return constants.attention.start;
+  if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape))
+    return constants_of(constants, *attention).start;
   const Duration start =
       uses_tensor_cores(gpu, operands.precision) ? constants.tensor.start : constants.vector.start;
   return kernel.direction == KernelDirection::backward ? start * 2 : start;

@@ -478,8 +478,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Samples that a copy of the model has at a time; left out: model.batch_per_gpu, else what global_batch "
      "leaves, else 1."},
     {"training.moe_token_dispatcher",
-     "Of a mixture of experts: how tokens reach experts on other ranks: each copy on its own (alltoall), all tokens "
-     "to all (allgather), a token to a node once and there to a GPU once (deepep, hybridep)."},
+     "How tokens reach experts on other ranks: each copy apart (alltoall), all to all (allgather), or to a node "
+     "once (deepep, hybridep)."},
     {"training.no_sync",
      "FSDP's no_sync: gradients of all but the last micro-batch stay whole and unreduced."},
     {"training.num_groups",

@@ -37,6 +37,9 @@ struct ConvolutionShape {
   std::int64_t out_width() const { return (width + 2 * pad_width - filter_width) / stride_width + 1; }
 };
 
+// Whose kernel it is: of FlashAttention's family, as frameworks train and most servers serve with, or TensorRT-LLM's.
+enum class AttentionLibrary : std::uint8_t { flash_attention, tensorrt_llm };
+
 // One kernel from queries, keys and values to the output: no square matrix is stored.
 struct AttentionShape {
   std::int64_t batch = 1, sequence = 1, heads = 1, kv_heads = 1;
@@ -47,6 +50,7 @@ struct AttentionShape {
   // That a query meets; 0: as many as there are queries. A causal rank that holds a balanced part of the
   // queries meets half of them in the mean.
   std::int64_t keys = 0;
+  AttentionLibrary library = AttentionLibrary::flash_attention;
   auto operator<=>(const AttentionShape&) const = default;
 
   std::int64_t keys_of_query() const { return keys > 0 ? keys : sequence; }

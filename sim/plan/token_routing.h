@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "sim/base/units.h"
+
 namespace lockstep {
 
 struct TokenRouting {
@@ -24,6 +26,6 @@ struct TokenRouting {
 };
 
 // Of all tokens, those that have at least one expert in one of so many equal parts of them.
-double visited_share(const TokenRouting& routing, std::int64_t parts);
+Ratio visited_share(const TokenRouting& routing, std::int64_t parts);
 
 }  // namespace lockstep

@@ -23,6 +23,7 @@ AttentionConstants only_flops() {
           .memory_efficiency = Ratio::one(),
           .cached = Ratio::one() * 4,
           .rotation = Ratio{},
+          .fill = Duration::zero(),
           .start = start};
 }
 
@@ -147,6 +148,43 @@ TEST_CASE("a server that fills its cache moves keys and values before, and turns
   const std::int64_t bytes = tokens * 128 * (64 * 3 / 2 + 2 * 2 * 8) * 2;
   const Bandwidth memory{1000 * tera};
   CHECK(time_of(constants, serving) == time_of(constants, full()) + time_to_move(Bytes{bytes}, memory));
+}
+
+// Of 128 SMs with 2048 threads each: a token has a thread for each element of its keys, 512 at most.
+TEST_CASE("a token with few heads takes its place on an SM, however little it writes") {
+  AttentionConstants constants = only_flops();
+  constants.fill = Duration::milliseconds(1);
+  const auto filling = [&](std::int64_t kv_heads) {
+    AttentionShape shape = full();
+    shape.kv_heads = kv_heads;
+    AttentionShape serving = shape;
+    serving.fills_cache = true;
+    return time_of(constants, serving) - time_of(constants, shape);
+  };
+  const Duration of_all = scaled(constants.fill, 2 * 4096, 128 * 2048);
+  CHECK(filling(1) == of_all * 128);
+  CHECK(filling(2) == of_all * 256);
+  CHECK(filling(4) == of_all * 512);
+  CHECK(filling(8) == filling(4));
+}
+
+// 96 is a width of FlashAttention's, and 3/4 of the next of TensorRT-LLM's.
+TEST_CASE("TensorRT-LLM's kernels have widths of powers of two") {
+  AttentionShape shape = full();
+  shape.query_width = shape.value_width = 96;
+  CHECK(time_of(only_flops(), shape) == start + scaled(walk * 64, 3, 4));
+  shape.library = AttentionLibrary::tensorrt_llm;
+  CHECK(time_of(only_flops(), shape) == start + walk * 64);
+}
+
+// 128 samples with a query each, on 128 SMs, past a step of 64 keys: walk is 4096 / 64 = 64 steps.
+TEST_CASE("heads of a lone query that share keys are one block") {
+  AttentionShape lone = full();
+  lone.batch = 128;
+  lone.sequence = 1;
+  CHECK(time_of(only_flops(), lone) == start + scaled(walk, lone.kv_heads, 64));
+  lone.kv_heads = 64;
+  CHECK(time_of(only_flops(), lone) == start + walk);
 }
 
 // Queries, keys, values and outputs of 2 x 4096 tokens: 64 + 64 + 2 x 8 heads of 128, in two bytes.

@@ -26,6 +26,7 @@ struct CollectiveCase {
   std::uint32_t channels = 1;
   bool back_to_back = false;
   bool in_place = true;
+  TokenRouting routing = {};
 };
 
 struct CollectiveRun {
@@ -58,7 +59,8 @@ inline WrittenCollective write_collective(const Communicator& world, const Roles
                                                 .lanes = lanes,
                                                 .after = {},
                                                 .back_to_back = wanted.back_to_back,
-                                                .in_place = wanted.in_place});
+                                                .in_place = wanted.in_place,
+                                                .routing = wanted.routing});
   return {std::move(writer).finish(), std::move(ops)};
 }
 

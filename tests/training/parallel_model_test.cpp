@@ -534,6 +534,36 @@ TEST_CASE("expert parallelism dispatches and combines every token's copies, forw
   }
 }
 
+TEST_CASE("a library that sends a token to a node once is told of how many experts it has how many") {
+  const Model model = model_from(mixture);
+  const ParallelModel plain = parallel_model(model, {.expert = 4});
+  for (const TokenDispatch kind : {TokenDispatch::deepep, TokenDispatch::hybridep}) {
+    const ParallelModel rank = parallel_model(model, {.expert = 4, .token_dispatch = kind});
+    for (const Lists& lists : {forward_lists, backward_lists}) {
+      const std::vector<Exchange> found = exchanges_of(rank, 1, lists);
+      CHECK(elements_of(found, CollectiveOp::all_to_all) ==
+            elements_of(exchanges_of(plain, 1, lists), CollectiveOp::all_to_all));
+      for (const Exchange& exchange : found)
+        if (exchange.op == CollectiveOp::all_to_all)
+          CHECK(exchange.relayed == TokenRouting{.experts = 16, .per_token = 4});
+    }
+  }
+}
+
+// S h of each of four ranks, once.
+TEST_CASE("where all tokens go to all ranks each is gathered once, and what comes back is a sum") {
+  const ParallelModel rank =
+      parallel_model(model_from(mixture), {.expert = 4, .token_dispatch = TokenDispatch::allgather});
+  constexpr std::int64_t all_tokens = 4 * 128 * 256;
+  for (const bool is_forward : {true, false}) {
+    const std::vector<Exchange> found = exchanges_of(rank, 1, is_forward ? forward_lists : backward_lists);
+    CHECK(count_of(found, CollectiveOp::all_to_all) == 0);
+    CHECK(elements_of(found, CollectiveOp::reduce_scatter) == all_tokens);
+    const std::int64_t counts = is_forward ? 4 * 16 : 0;
+    CHECK(elements_of(found, CollectiveOp::all_gather) == all_tokens + counts);
+  }
+}
+
 TEST_CASE("ranks tell each other how many tokens come, unless every expert computes its capacity") {
   const ParallelModel rank = parallel_model(model_from(mixture), {.expert = 4});
   CHECK(elements_of(exchanges_of(rank, 1, forward_lists), CollectiveOp::all_gather) == 4 * 16);

@@ -22,6 +22,7 @@ constexpr Bandwidth slowest{1'000'000};
 constexpr Bandwidth fastest{1'000'000'000'000'000};
 constexpr Duration longest = Duration::seconds(1);
 constexpr std::int64_t most_draw = million;  // milliwatts
+constexpr std::string_view server_attention = "server_attention";
 
 std::int64_t count_of(Ratio value) {
   return value.parts_per_million();
@@ -100,10 +101,9 @@ constexpr auto convolution_fields(std::string_view section) {
                     field<part, &C::transform>(section, "transform")};
 }
 
-constexpr auto attention_fields() {
+template <auto part>
+constexpr auto attention_fields(std::string_view section) {
   using A = AttentionConstants;
-  constexpr auto part = &KernelConstants::attention;
-  constexpr std::string_view section = "attention";
   return std::array{field<part, &A::efficiency>(section, "efficiency"),
                     field<part, &A::backward_efficiency>(section, "backward_efficiency"),
                     field<part, &A::softmax>(section, "softmax"),
@@ -114,6 +114,7 @@ constexpr auto attention_fields() {
                     field<part, &A::memory_efficiency>(section, "memory_efficiency"),
                     field<part, &A::cached>(section, "cached"),
                     field<part, &A::rotation>(section, "rotation"),
+                    field<part, &A::fill>(section, "fill"),
                     field<part, &A::start>(section, "start")};
 }
 
@@ -136,12 +137,19 @@ constexpr auto joined(const Arrays&... arrays) {
 
 constexpr auto fields = joined(
     product_fields<&KernelConstants::tensor>("tensor"), product_fields<&KernelConstants::vector>("vector"),
-    attention_fields(), convolution_fields<&KernelConstants::tensor_convolution>("tensor_convolution"),
+    attention_fields<&KernelConstants::attention>("attention"),
+    attention_fields<&KernelConstants::server_attention>(server_attention),
+    convolution_fields<&KernelConstants::tensor_convolution>("tensor_convolution"),
     convolution_fields<&KernelConstants::vector_convolution>("vector_convolution"), memory_fields());
 
 bool divides(const KernelConstantField& field) {
   return field.key.ends_with("efficiency") || field.key.starts_with("across") || field.key == "forward" ||
          field.key == "alone" || field.key == "transform" || field.key.starts_with("by_");
+}
+
+// An architecture of which no such kernels were timed has none of its own.
+bool is_of_servers(const KernelConstantField& field) {
+  return field.section == server_attention;
 }
 
 std::int64_t read_time(const JsonReader& json) {
@@ -219,7 +227,8 @@ std::span<const KernelConstantField> kernel_constant_fields() {
 }
 
 bool shows_in_few_tables(const KernelConstantField& field) {
-  return field.unit == ConstantUnit::power || field.key.starts_with("across") || field.key == "cached";
+  return field.unit == ConstantUnit::power || field.key.starts_with("across") || field.key == "cached" ||
+         field.key == "fill";
 }
 
 KernelConstants read_kernel_constants(const JsonReader& json, const Place& place) {
@@ -228,9 +237,18 @@ KernelConstants read_kernel_constants(const JsonReader& json, const Place& place
   constants.source = text_or(json, "source", "");
   json.optional("sources");
   say_if_never_compared(json, constants, place);
-  for (const KernelConstantField& field : fields)
-    if (const auto value = value_of(field, json.required(field.section)))
+  const auto read = [&](const KernelConstantField& field, const JsonReader& section) {
+    if (const auto value = value_of(field, section))
       field.set(constants, read_constant(field, *value));
+  };
+  for (const KernelConstantField& field : fields)
+    if (!is_of_servers(field))
+      read(field, json.required(field.section));
+  constants.server_attention = constants.attention;
+  if (const auto section = json.optional(server_attention))
+    for (const KernelConstantField& field : fields)
+      if (is_of_servers(field))
+        read(field, *section);
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (i == 0 || fields[i].section != fields[i - 1].section)
       if (const auto section = json.optional(fields[i].section))
@@ -241,8 +259,10 @@ KernelConstants read_kernel_constants(const JsonReader& json, const Place& place
 
 Json write_kernel_constants(const KernelConstants& constants) {
   Json json{{"name", constants.name}, {"source", constants.source}};
+  const bool has_server_attention = constants.server_attention != constants.attention;
   for (const KernelConstantField& field : fields)
-    json[std::string(field.section)][std::string(field.key)] = text_of(field, field.get(constants));
+    if (has_server_attention || !is_of_servers(field))
+      json[std::string(field.section)][std::string(field.key)] = text_of(field, field.get(constants));
   return json;
 }
 

@@ -48,7 +48,9 @@ struct KernelCase {
   KernelDirection operands = KernelDirection::forward;
   KernelShape shape = {};
   Duration time = {};
-  bool is_cold = false;  // its operands were not in a cache
+  bool is_cold = false;              // its operands were not in a cache
+  bool is_of_server = false;         // attention whose row names no kernel
+  bool has_unknown_library = false;  // attention of a server, and nothing tells of which
   std::string source = {};
 };
 

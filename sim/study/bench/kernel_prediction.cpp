@@ -195,7 +195,9 @@ std::optional<Kernel> product_of(const KernelCase& kernel) {
       kernel.shape);
 }
 
-std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& kernel) {
+namespace {
+
+std::optional<Duration> predict_known(const GpuSpec& gpu, const KernelCase& kernel) {
   const auto timed_at = [&](Clock clock, const Kernel& product) {
     return product_time(gpu, {kernel.multiplied, kernel.element_bytes, clock, !kernel.is_cold}, product);
   };
@@ -206,6 +208,23 @@ std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& ker
     return std::nullopt;
   const Pricing pricing{.gpu = gpu, .precision = kernel.multiplied, .copy = {}};
   return kernel_time(pricing, *work);
+}
+
+bool tells_servers_apart(const GpuSpec& gpu) {
+  return gpu.kernels && gpu.kernels->server_attention != gpu.kernels->attention;
+}
+
+}  // namespace
+
+std::optional<Duration> predict_kernel(const GpuSpec& gpu, const KernelCase& kernel) {
+  const std::optional<Duration> predicted = predict_known(gpu, kernel);
+  const auto* attention = std::get_if<AttentionShape>(&kernel.shape);
+  if (attention == nullptr || !kernel.has_unknown_library || !predicted || !tells_servers_apart(gpu))
+    return predicted;
+  KernelCase other = kernel;
+  std::get<AttentionShape>(other.shape).library = AttentionLibrary::tensorrt_llm;
+  other.has_unknown_library = false;
+  return scaled(*predicted + *predict_known(gpu, other), 1, 2);
 }
 
 std::optional<Duration> predict_step(const Json& gpu, const KernelCase& step, const ProfileStore& store) {

@@ -6,7 +6,9 @@
 // Idea:      a shape becomes the work that a scenario's layer of that kind has: FLOPs of its products, one
 //            pass over memory for each tensor, its kernels; the model of computing prices it as any other.
 // Invariant: what was measured never enters. The counts are those of models/: attention is the full square,
-//            whether or not it is causal, and its backward five products; a convolution is a product.
+//            whether or not it is causal, and its backward five products; a convolution is a product. Where
+//            nothing tells whose kernel it was, it lies half-way between those that it may have been and that
+//            have constants of their own.
 // Cost:      a table look-up a kernel; a simulation a step.
 // Reference: sim/compute/kernel_time.h; models/token_network.h. Kernels in a row: ai-dynamo/aiconfigurator,
 //            collector/vllm/collect_gemm.py warms up with 18 products and times 36.

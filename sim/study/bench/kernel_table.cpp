@@ -12,6 +12,7 @@
 
 #include "sim/base/check.h"
 #include "sim/base/nearest_name.h"
+#include "sim/study/bench/server_sweeps.h"
 #include "sim/study/logs/csv_document.h"
 
 namespace lockstep {
@@ -162,9 +163,11 @@ void read_attention(const CsvRow& row, Cases& cases) {
   check_size(row, "kv_heads", product(shape.batch, shape.sequence, shape.kv_heads, shape.query_width),
              most_elements);
   // Rows that name no kernel are a server's, whose prefill fills its cache.
-  shape.fills_cache = shape.is_causal && row.text("kernel").empty();
+  const bool is_of_server = row.text("kernel").empty();
+  shape.fills_cache = shape.is_causal && is_of_server;
   cases.push_back(read_directed(row));
   cases.back().shape = shape;
+  cases.back().is_of_server = is_of_server;
 }
 
 void read_convolution(const CsvRow& row, Cases& cases) {
@@ -436,6 +439,7 @@ std::vector<KernelCase> read_kernel_table(const std::string& file) {
   document.throw_if_problems();
   const std::string table = std::filesystem::path(file).stem().string();
   for (KernelCase& kernel : cases) kernel.table = table;
+  tell_servers_apart(cases);
   return cases;
 }
 

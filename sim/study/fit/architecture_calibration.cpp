@@ -71,10 +71,40 @@ Json json_of(const SectionResidual& residual) {
           {"bias_percent", two_digits(residual.bias)}};
 }
 
-Json residuals_of(std::span<const SectionResidual> residuals) {
-  Json json = Json::array();
-  for (const SectionResidual& residual : residuals) json.push_back(json_of(residual));
-  return json;
+// Residuals of sections that stay as they were.
+Json kept_residuals(const Json& before, const Json& profile, const std::set<std::string>& fitted) {
+  Json kept = Json::array();
+  for (const Json& residual : before.value("residuals", Json::array())) {
+    const std::string section = residual.at("section");
+    if (!fitted.contains(section) && profile.contains(section))
+      kept.push_back(residual);
+  }
+  return kept;
+}
+
+// Who says what the rows of this fit do not.
+Json kept_sources(const Json& before, const Json& kept, const std::set<std::string>& fitted) {
+  Json sources = before.value("sources", Json::object());
+  for (const std::string& section : fitted) sources.erase(section);
+  for (const Json& residual : kept)
+    if (const std::string section = residual.at("section"); !sources.contains(section))
+      sources[section] = before.at("source");
+  return sources;
+}
+
+Json profile_of(const ArchitectureFit& fit, const Json& before) {
+  std::set<std::string> fitted;
+  for (const SectionResidual& residual : fit.residuals) fitted.insert(residual.section);
+  const Json constants = write_kernel_constants(to_four_digits(fit.constants));
+  Json residuals = kept_residuals(before, constants, fitted);
+  const Json sources = kept_sources(before, residuals, fitted);
+  Json profile{{"name", constants.at("name")}, {"source", constants.at("source")}};
+  if (!sources.empty())
+    profile["sources"] = sources;
+  profile.update(constants);
+  for (const SectionResidual& residual : fit.residuals) residuals.push_back(json_of(residual));
+  profile["residuals"] = residuals;
+  return profile;
 }
 
 }  // namespace
@@ -104,11 +134,9 @@ ArchitectureCalibration calibrate_architecture(const std::string& name, std::spa
     throw ConfigError(fmt::format("--architecture {}: no row of the tables is of a shipped GPU of it", name));
   ArchitectureFit fit = fit_architecture(start, telling.rows());
   fit.constants.source = fmt::format("fitted to timed kernels: {}", fmt::join(sources, ", "));
-  ArchitectureCalibration report{.profile = write_kernel_constants(to_four_digits(fit.constants)),
-                                 .residuals = fit.residuals,
-                                 .warnings = telling.warnings()};
-  report.profile["residuals"] = residuals_of(fit.residuals);
-  return report;
+  return {.profile = profile_of(fit, *store.open(ProfileKind::architecture, name)->value),
+          .residuals = fit.residuals,
+          .warnings = telling.warnings()};
 }
 
 std::string to_text(const ArchitectureCalibration& report) {

@@ -4,7 +4,8 @@
 //
 // Idea:      of the tables' rows those of shipped GPUs of the architecture count; rows that tell of a benchmark's
 //            host are left out. The profile states its constants to four digits, what they were fitted to, and
-//            how far fitted and kept-aside rows lie.
+//            how far fitted and kept-aside rows lie. A section without rows keeps its constants, its residuals and
+//            who says so: tables of one kind of kernels write a whole profile.
 // Cost:      that of the fit.
 // Reference: architecture_fit.h.
 

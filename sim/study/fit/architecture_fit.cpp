@@ -37,12 +37,16 @@ struct ConstantRange {
   double most;
 };
 
+bool is_of_attention(const KernelConstantField& field) {
+  return field.section.ends_with("attention");
+}
+
 ConstantRange range_of(const KernelConstantField& field, const KernelConstants& defaults) {
   const auto usual = static_cast<double>(field.get(defaults));
   // No GPU keeps its stream longer for nothing: more is the host of who measured.
   if (field.key == "start")
     return {usual, 1e6, field.section == "memory" ? 4e6 : 1e7};
-  if (field.section == "memory" || (field.section == "attention" && field.key == "memory_efficiency"))
+  if (field.section == "memory" || (is_of_attention(field) && field.key == "memory_efficiency"))
     return {usual, 0.2e6, 0.93e6};
   if (field.unit == ConstantUnit::time)
     return {std::max(usual, 1e5), 0, 3e7};
@@ -54,13 +58,17 @@ ConstantRange range_of(const KernelConstantField& field, const KernelConstants& 
     return {usual, 0.3e6, usual};
   if (field.key == "split_traffic")
     return {usual, 0, 5e6};
+  // Its products run on the units that all products run on, and softmax is counted beside them: nothing takes the
+  // rest of the peak twice.
+  if (is_of_attention(field) && field.key.ends_with("efficiency"))
+    return {usual, 0.2e6, 1e6};
   if (field.key.ends_with("efficiency"))
     return {usual, 0.2e6, 1.3e6};
   if (field.key == "softmax")
     return {usual, 0, 40e6};
-  // Queries are read and written as they turn.
+  // Queries are read and written as they turn, or turn within the kernel.
   if (field.key == "rotation")
-    return {usual, 2e6, 6e6};
+    return {usual, 0, 6e6};
   if (field.key == "cached")
     return {usual, 1e6, 6e6};
   if (field.key.ends_with("winograd"))
@@ -94,6 +102,15 @@ bool shows_in_few_shapes(const KernelConstantField& field) {
          field.key == "whole_waves" || field.key == "draw";
 }
 
+// Softmax takes as long at any width of a head: heads of one width tell it from no product, and it is left as usual.
+bool have_one_width(const std::vector<TimedKernel>& rows) {
+  std::set<std::int64_t> widths;
+  for (const TimedKernel& row : rows)
+    if (const auto* shape = std::get_if<AttentionShape>(&row.kernel.shape))
+      widths.insert(shape->query_width + shape->value_width);
+  return widths.size() == 1;
+}
+
 // Moves one section's constants; what Ceres holds is one more than a constant over its usual value, so that a
 // constant of nothing still has a step.
 class SectionFitter {
@@ -101,12 +118,19 @@ class SectionFitter {
   SectionFitter(std::string section, KernelConstants start, std::vector<TimedKernel> rows)
       : start_(std::move(start)), rows_(std::move(rows)) {
     const bool has_few_shapes = have_few_shapes(rows_);
-    for (const KernelConstantField& field : kernel_constant_fields())
-      if (field.section == section && !is_unused(field) && (!has_few_shapes || shows_in_few_shapes(field))) {
-        fields_.push_back(&field);
-        ranges_.push_back(range_of(field, KernelConstants{}));
-      }
+    const bool has_one_width = have_one_width(rows_);
+    for (const KernelConstantField& field : kernel_constant_fields()) {
+      if (field.section != section || is_unused(field) || (has_few_shapes && !shows_in_few_shapes(field)))
+        continue;
+      if (has_one_width && field.key == "softmax")
+        field.set(start_, field.get(KernelConstants{}));
+      else
+        add(field);
+    }
     for (const TimedKernel& row : rows_) gpus_.try_emplace(&row.gpu, row.gpu);
+    is_for_servers_too_ = section == "attention" && std::ranges::any_of(rows_, [](const TimedKernel& row) {
+                            return section_of(row.kernel, row.gpu) == "server_attention";
+                          });
   }
 
   // The valleys are several: from what is known, from what is usual, and from tiles that cost next to nothing.
@@ -132,6 +156,11 @@ class SectionFitter {
   }
 
  private:
+  void add(const KernelConstantField& field) {
+    fields_.push_back(&field);
+    ranges_.push_back(range_of(field, KernelConstants{}));
+  }
+
   // One constant at a time, by steps that shrink: tiles and waves make the floor of a valley uneven, and a
   // gradient stops on it. The same rows decide.
   void polish(std::vector<double>& values) {
@@ -178,6 +207,8 @@ class SectionFitter {
     KernelConstants constants = start_;
     for (std::size_t i = 0; i < fields_.size(); ++i)
       fields_[i]->set(constants, std::llround((values[i] - 1) * ranges_[i].usual));
+    if (is_for_servers_too_)
+      constants.server_attention = constants.attention;
     return constants;
   }
 
@@ -206,6 +237,7 @@ class SectionFitter {
 
   KernelConstants start_;
   std::vector<TimedKernel> rows_;
+  bool is_for_servers_too_ = false;
   std::vector<const KernelConstantField*> fields_;
   std::vector<ConstantRange> ranges_;
   std::map<const GpuSpec*, GpuSpec> gpus_;
@@ -292,8 +324,8 @@ std::string section_of(const KernelCase& kernel, const GpuSpec& gpu) {
     return unit;
   if (std::holds_alternative<ConvolutionShape>(kernel.shape))
     return unit + "_convolution";
-  if (std::holds_alternative<AttentionShape>(kernel.shape))
-    return "attention";
+  if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape))
+    return attention->library == AttentionLibrary::tensorrt_llm ? "server_attention" : "attention";
   return std::holds_alternative<MemoryBoundShape>(kernel.shape) ? "memory" : "";
 }
 
@@ -303,17 +335,41 @@ KernelConstants to_four_digits(KernelConstants constants) {
   return constants;
 }
 
+namespace {
+
+using RowsOfSections = std::map<std::string, std::vector<TimedKernel>>;
+
+bool fills_cache(const TimedKernel& row) {
+  return std::get<AttentionShape>(row.kernel.shape).fills_cache;
+}
+
+// Where no server that runs FlashAttention was timed with its cache, nothing tells what that costs: one set of
+// constants is for all attention.
+void join_attention(RowsOfSections& fitted, RowsOfSections& aside) {
+  if (fitted["server_attention"].empty() || std::ranges::any_of(fitted["attention"], fills_cache))
+    return;
+  for (RowsOfSections* rows : {&fitted, &aside}) {
+    std::vector<TimedKernel>& all = (*rows)["attention"];
+    for (const TimedKernel& row : (*rows)["server_attention"]) all.push_back(row);
+    rows->erase("server_attention");
+  }
+}
+
+}  // namespace
+
 ArchitectureFit fit_architecture(const KernelConstants& start, std::span<const TimedKernel> kernels) {
   ArchitectureFit result{.constants = start, .residuals = {}};
-  std::map<std::string, std::vector<TimedKernel>> fitted;
-  std::map<std::string, std::vector<TimedKernel>> aside;
+  RowsOfSections fitted;
+  RowsOfSections aside;
   for (const TimedKernel& row : kernels)
     if (const std::string section = section_of(row.kernel, row.gpu);
         !section.empty() && predict_kernel(row.gpu, row.kernel))
       (is_kept_aside(row.kernel) ? aside : fitted)[section].push_back(row);
+  join_attention(fitted, aside);
+  const bool has_server_attention = start.server_attention != start.attention;
   // Convolutions stand on products.
-  for (const std::string section :
-       {"tensor", "vector", "attention", "tensor_convolution", "vector_convolution", "memory"}) {
+  for (const std::string section : {"tensor", "vector", "attention", "server_attention", "tensor_convolution",
+                                    "vector_convolution", "memory"}) {
     if (fitted[section].size() < fewest_kernels_of_section)
       continue;
     result.constants = SectionFitter(section, result.constants, thinned(fitted[section])).fit();
@@ -321,6 +377,8 @@ ArchitectureFit fit_architecture(const KernelConstants& start, std::span<const T
     if (!aside[section].empty())
       result.residuals.push_back(residual_of(section, false, aside[section], result.constants));
   }
+  if (!has_server_attention && fitted["server_attention"].size() < fewest_kernels_of_section)
+    result.constants.server_attention = result.constants.attention;
   return result;
 }
 

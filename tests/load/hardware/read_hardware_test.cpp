@@ -146,6 +146,22 @@ TEST_CASE("constants that a GPU states by name or in full stand before its archi
   CHECK(stated.kernels == own);
 }
 
+TEST_CASE(
+    "an architecture without constants of servers' attention has those of any attention, and writes none") {
+  KernelConstants own = *load_lab({{"cluster.machine.gpu", inline_gpu}}).cluster.gpu.kernels;
+  const auto read_again = [&] {
+    return load_lab({{"cluster.machine.gpu", inline_gpu},
+                     {"cluster.machine.gpu.compute", write_kernel_constants(own).dump()}})
+        .cluster.gpu.kernels;
+  };
+  own.server_attention = own.attention;
+  CHECK_FALSE(write_kernel_constants(own).contains("server_attention"));
+  CHECK(read_again() == own);
+  own.server_attention.alone = own.attention.alone + Ratio::parts_per_million(1);
+  CHECK(write_kernel_constants(own).contains("server_attention"));
+  CHECK(read_again() == own);
+}
+
 TEST_CASE("a memory efficiency that a GPU states beats its architecture's") {
   const KernelConstants shipped = *load_lab({{"cluster.machine.gpu", inline_gpu}}).cluster.gpu.kernels;
   const GpuSpec gpu =
@@ -175,6 +191,8 @@ TEST_CASE("constants that are missing, out of range or of no architecture are er
   CHECK(contains(problems_with(".tensor.across", "0"), place + "/tensor/across: "));
   CHECK(contains(problems_with(".vector.operands", "1 B/s"), place + "/vector/operands: "));
   CHECK(contains(problems_with(".attention.alone", "-1"), place + "/attention/alone: "));
+  CHECK(contains(problems_with(".server_attention", "{}"), place + "/server_attention: found no"));
+  CHECK(contains(problems_with(".attention.fill", "2 s"), place + "/attention/fill: "));
   CHECK(contains(problems_with(".memory.starts", "1 us"), place + "/memory/starts: "));
 }
 

@@ -194,4 +194,26 @@ TEST_CASE("a GPU is loaded with the figures of its profile") {
   CHECK(gpu.peak.contains(Precision::bf16));
 }
 
+TEST_CASE("attention of an unknown library lies half-way between those it may be of") {
+  const GpuSpec gpu = load_gpu("a100_sxm_80gb", shipped_profiles());
+  const AttentionShape shape{.batch = 4,
+                             .sequence = 1024,
+                             .heads = 32,
+                             .kv_heads = 8,
+                             .query_width = 96,
+                             .value_width = 96,
+                             .fills_cache = true};
+  AttentionShape of_tensorrt = shape;
+  of_tensorrt.library = AttentionLibrary::tensorrt_llm;
+  KernelCase unknown = kernel_of(shape);
+  unknown.has_unknown_library = true;
+  const Duration first = predict_kernel(gpu, kernel_of(shape)).value();
+  const Duration second = predict_kernel(gpu, kernel_of(of_tensorrt)).value();
+  CHECK(first != second);
+  CHECK(predict_kernel(gpu, unknown) == scaled(first + second, 1, 2));
+  GpuSpec alike = gpu;
+  alike.kernels->server_attention = alike.kernels->attention;
+  CHECK(predict_kernel(alike, unknown) == first);
+}
+
 }  // namespace lockstep::kernel_prediction_test

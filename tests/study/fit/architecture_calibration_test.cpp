@@ -66,14 +66,36 @@ TEST_CASE("rows that tell of a host are left out, and told") {
   CHECK(load_gpu("h100_sxm_80gb", shipped_profiles()).kernels->name == "hopper");
 }
 
+std::vector<nlohmann::ordered_json> residuals_of(const nlohmann::ordered_json& profile,
+                                                 const std::string& section) {
+  std::vector<nlohmann::ordered_json> residuals;
+  for (const auto& residual : profile.at("residuals"))
+    if (residual.at("section") == section)
+      residuals.push_back(residual);
+  return residuals;
+}
+
 TEST_CASE("a profile has residuals beside its constants, and serves a GPU") {
   const ArchitectureCalibration report = calibrated(copies());
-  REQUIRE(report.profile["residuals"].size() == report.residuals.size());
-  CHECK(report.profile["residuals"][0]["section"] == "memory");
-  CHECK(report.profile["residuals"][0]["rows"] == "fitted");
+  const auto residuals = residuals_of(report.profile, "memory");
+  REQUIRE(residuals.size() == report.residuals.size());
+  CHECK(residuals[0]["rows"] == "fitted");
   nlohmann::ordered_json gpu = *shipped_profiles().open(ProfileKind::gpu, "h200_sxm")->value;
   gpu["compute"] = report.profile;
   CHECK(load_gpu(gpu, shipped_profiles()).kernels->source == report.profile["source"]);
+}
+
+TEST_CASE("sections without rows keep their constants, their residuals and who says so") {
+  const nlohmann::ordered_json& before = *shipped_profiles().open(ProfileKind::architecture, "hopper")->value;
+  const ArchitectureCalibration report = calibrated(copies());
+  for (const char* section : {"tensor", "attention"}) {
+    CHECK(report.profile[section] == before[section]);
+    CHECK(residuals_of(report.profile, section) == residuals_of(before, section));
+    CHECK(report.profile["sources"].contains(section));
+  }
+  for (const auto& [key, source] : before["sources"].items())
+    CHECK((key == "memory" || report.profile["sources"][key] == source));
+  CHECK_FALSE(report.profile["sources"].contains("memory"));
 }
 
 TEST_CASE("an architecture that nobody knows, and one without rows, are refused") {

@@ -164,6 +164,42 @@ TEST_CASE("products of a few shapes move what multiplies alone") {
       CHECK_MESSAGE(field.get(fitted) == field.get(start), field.section, field.key);
 }
 
+// Heads of these widths on an A100 whose softmax costs half as much again as usual, and whose attention is quick.
+Kernels attention_of(const std::vector<std::int64_t>& widths, std::int64_t times, std::int64_t of) {
+  Kernels kernels({"a100_sxm_80gb"});
+  GpuSpec gpu = gpu_named("a100_sxm_80gb");
+  gpu.kernels->attention.softmax = Ratio::one() * 30;
+  std::size_t i = 0;
+  for (KernelCase& kernel : kernels.cases) {
+    const std::int64_t width = widths[i % widths.size()];
+    kernel.shape = AttentionShape{.batch = static_cast<std::int64_t>(1 + i / 13),
+                                  .sequence = 512 << (i % 5),
+                                  .heads = 32,
+                                  .kv_heads = 32,
+                                  .query_width = width,
+                                  .value_width = width};
+    kernel.time = scaled(*predict_kernel(gpu, kernel), times, of);
+    ++i;
+  }
+  return kernels;
+}
+
+TEST_CASE("heads of one width tell nothing of softmax, heads of two find it again") {
+  const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
+  const auto softmax_of = [&](const std::vector<std::int64_t>& widths) {
+    const Kernels kernels = attention_of(widths, 1, 1);
+    return fit_architecture(start, kernels.rows()).constants.attention.softmax;
+  };
+  CHECK(softmax_of({128}) == AttentionConstants{}.softmax);
+  CHECK(softmax_of({64, 128}).in_real() == doctest::Approx(30).epsilon(0.05));
+}
+
+TEST_CASE("attention that is faster than its products at their peak is fitted no efficiency above one") {
+  const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
+  const Kernels kernels = attention_of({64, 128}, 1, 4);
+  CHECK(fit_architecture(start, kernels.rows()).constants.attention.efficiency <= Ratio::one());
+}
+
 TEST_CASE("a section without rows stays as it was, and so does one with few") {
   const Kernels kernels({"a100_sxm_80gb"});
   const KernelConstants start = *gpu_named("a100_sxm_80gb").kernels;
@@ -224,6 +260,9 @@ TEST_CASE("a kernel's section is the unit that it runs on") {
   CHECK(section_of({.multiplied = Precision::fp16, .shape = ConvolutionShape{}}, a100) ==
         "tensor_convolution");
   CHECK(section_of({.multiplied = Precision::fp16, .shape = AttentionShape{}}, a100) == "attention");
+  CHECK(section_of({.multiplied = Precision::fp16,
+                    .shape = AttentionShape{.library = AttentionLibrary::tensorrt_llm}},
+                   a100) == "server_attention");
   CHECK(section_of({.shape = MemoryBoundShape{}}, a100) == "memory");
   CHECK(section_of({.shape = StepShape{}}, a100).empty());
 }
