@@ -22,8 +22,10 @@ void HostLane::begin_pass() {
 }
 
 void HostLane::count_rows() {
-  if (!work_.count_waits.empty())
-    wait_for_gpu(work_.count_waits[next_]);
+  if (work_.count_waits.empty())
+    return;
+  LOCKSTEP_CHECK(next_ < work_.count_waits.size(), "a kernel follows whose rows its host counts");
+  wait_for_gpu(work_.count_waits[next_]);
 }
 
 void HostLane::read_back() {
