@@ -188,12 +188,29 @@ struct Relay {
   std::uint32_t place(std::uint32_t message) const { return first_message + message * stride; }
 };
 
+// Words that outlive what tells them, ended by a zero: half as long as a view, since a plan tells many of them.
+class Text {
+ public:
+  constexpr Text(const char* words = "") : words_(words) {}
+  constexpr operator std::string_view() const { return words_; }
+
+ private:
+  const char* words_;
+};
+
+constexpr bool operator==(Text one, std::string_view other) {
+  return std::string_view(one) == other;
+}
+
 // Ops [first, next section's first) share a name and a category: names cost nothing per op.
 struct Section {
+  static constexpr std::uint32_t most_names = 1u << 24;
+
   OpId first;
-  std::uint32_t name;  // index into Plan::names
-  Category category = Category::other;
+  std::uint32_t name : 24;  // index into Plan::names
+  Category category : 8 = Category::other;
 };
+static_assert(sizeof(Section) == 8);
 
 struct Plan {
   std::vector<OpKind> kind;

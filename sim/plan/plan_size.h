@@ -34,7 +34,7 @@ struct PlanSize {
   static constexpr std::int64_t bytes_per_lane = 24;
   static constexpr std::int64_t bytes_per_flow = 16;
   static constexpr std::int64_t bytes_per_kernel = 8;  // which one it is: kernels alike are told once
-  static constexpr std::int64_t bytes_per_section = 12;
+  static constexpr std::int64_t bytes_per_section = 8;
   static constexpr std::int64_t bytes_per_name = 100;  // in the list, and in its writer's index
 
   // What starts and ends: a relay once for each of its messages.

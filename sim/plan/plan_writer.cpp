@@ -121,15 +121,17 @@ void PlanWriter::throw_too_large(std::int64_t expected_flows) const {
   throw found;
 }
 
-std::string_view PlanWriter::text(std::string_view words) {
-  return plan_.texts[text_table_.number_of(words, plan_.texts)];
+Text PlanWriter::text(std::string_view words) {
+  return plan_.texts[text_table_.number_of(words, plan_.texts)].c_str();
 }
 
 void PlanWriter::section(std::string_view verb, std::string_view name, Category category) {
   const std::size_t known = plan_.names.size();
   const std::uint32_t number = name_table_.number_of(verb, name, plan_.names);
+  LOCKSTEP_CHECK(number < Section::most_names, "a section's name has a number of 24 bits");
   take_room(PlanSize::bytes_per_section + (plan_.names.size() > known ? PlanSize::bytes_per_name : 0));
-  plan_.sections.push_back({OpId{static_cast<std::uint32_t>(plan_.size())}, number, category});
+  plan_.sections.push_back(
+      {.first = OpId{static_cast<std::uint32_t>(plan_.size())}, .name = number, .category = category});
 }
 
 OpId PlanWriter::delay(LaneId lane, Duration duration, std::span<const OpId> after) {

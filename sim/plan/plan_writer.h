@@ -103,7 +103,7 @@ class PlanWriter {
   // Under "VERBNAME", which nobody needs to put together where it is known.
   void section(std::string_view verb, std::string_view name, Category category);
   // The same words, which stand as long as the plan does.
-  std::string_view text(std::string_view words);
+  Text text(std::string_view words);
 
   // Dependencies may name `no_op`, which is no dependency.
   OpId delay(LaneId lane, Duration duration, std::span<const OpId> after = {});

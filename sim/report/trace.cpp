@@ -226,8 +226,8 @@ class RunTrace {
     const Duration waited = span.start - span_of(run_, sent, representative).ready;
     return {{"bytes", sent.bytes.count()},
             {"tensors", sent.tensors},
-            {"algorithm", sent.algorithm},
-            {"protocol", sent.protocol},
+            {"algorithm", std::string(sent.algorithm)},
+            {"protocol", std::string(sent.protocol)},
             {"waited_for_the_lane_us", waited.in_seconds() * 1e6},
             {"busbw_gbs", seconds > 0 ? on_bus / seconds / 1e9 : 0.0}};
   }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,16 +56,16 @@ struct Participation {
 // (PlanWriter::text). Of the representatives only those from `first` to its last are listed: a message between two
 // stages is as short whatever stands beside it.
 struct Communication {
-  std::string_view name;
+  Text name;
   Payload payload = Payload::gradients;
   CollectiveOp op = CollectiveOp::all_reduce;
   Bytes bytes;                // as nccl-tests counts them, before compression
   Bytes bytes_on_wire;        // after it
   std::uint32_t ranks = 1;    // of its communicator
   std::uint32_t tensors = 0;  // that travel in it
-  std::string_view dimension = "data";  // of the layout, along which its ranks lie
-  std::string_view algorithm;
-  std::string_view protocol;
+  Text dimension = "data";    // of the layout, along which its ranks lie
+  Text algorithm;
+  Text protocol;
   Direction direction = Direction::exchanged;
   std::uint32_t server = no_server;  // the other end of messages
   std::uint32_t messages = 1;        // alike, one for each rank or node
@@ -78,6 +79,9 @@ struct Communication {
   }
   const Participation& of(std::size_t representative) const { return taking_part[representative - first]; }
 };
+
+// Grows in pieces: a pipeline's iteration has hundreds of thousands, and a copy of all while they grow is dear.
+using Communications = std::deque<Communication>;
 
 // By place in a list that `roles` translates to representatives (empty: they are the same): `participation` of each
 // place. Cost: linear in the range that the roles span.
@@ -108,7 +112,7 @@ struct WatchedOps {
 struct IterationOps {
   OpId first;  // ops [first, last) make up the iteration
   OpId last;
-  std::vector<Communication> communications;
+  Communications communications;
   MemoryChanges memory;              // of the last iteration of a run
   WatchedOps watched;                // empty, unless the strategy rehearses
 };
@@ -144,7 +148,7 @@ struct StrategyContext {
   std::span<const ProcessGroup> subgroups;  // as it asked for them
   std::span<const LaneId> compute;          // by representative
   ClusterRanks cluster;
-  std::vector<Communication>& communications;  // of this iteration; filled by write_collective
+  Communications& communications;  // of this iteration; filled by write_collective
   Carried& carried;
   WatchedOps& watched;  // filled by strategies that rehearse
   std::int64_t iteration = 0;

@@ -60,7 +60,7 @@ class Iteration {
   PlanWriter writer_;
   RankLanes lanes_;
   std::vector<ProcessGroup> groups_;
-  std::vector<Communication> communications_;
+  Communications communications_;
   Carried carried_;
   WatchedOps watched_;
   StrategyContext context_;
@@ -217,7 +217,7 @@ TEST_CASE(
         CHECK(call.gradients_sent == 0);
       is_ready = is_ready || call.told == Told::gradient_ready;
     }
-    const std::vector<Communication>& sent = iteration.context().communications;
+    const Communications& sent = iteration.context().communications;
     const auto gradients = std::count_if(sent.begin(), sent.end(), [](const Communication& communication) {
       return communication.payload == Payload::gradients;
     });

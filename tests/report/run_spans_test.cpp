@@ -35,7 +35,7 @@ TEST_CASE("a collective's span is the stretch that the report lists, to the pico
     std::map<const Communication*, Span> drawn;
     for (const Span& span : seen.spans.collectives(run.lanes.communication[0], 0))
       drawn[span.communication] = span;
-    const std::vector<Communication>& written = run.iterations.back().communications;
+    const Communications& written = run.iterations.back().communications;
     REQUIRE(written.size() == seen.report.communication.collectives.size());
     REQUIRE_FALSE(written.empty());
     for (std::size_t i = 0; i < written.size(); ++i) {

@@ -103,7 +103,7 @@ class RecordingSynchroniser : public Synchroniser {
 
  private:
   void keep(ScheduleCall call) {
-    const std::vector<Communication>& sent = context_.communications;
+    const Communications& sent = context_.communications;
     call.gradients_sent = std::count_if(sent.begin(), sent.end(), [](const Communication& communication) {
       return communication.payload == Payload::gradients;
     });

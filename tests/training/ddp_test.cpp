@@ -80,7 +80,7 @@ TEST_CASE("the model is sent in pieces of 250 MiB") {
   Json given = two_hosts(Json::object());
   for (Json& layer : given["model"]["layers"]) layer["parameters"] = {40'000'000};
   const Simulation simulation = simulate(scenario_from(given));
-  const std::vector<Communication>& sent = simulation.first.iterations.front().communications;
+  const Communications& sent = simulation.first.iterations.front().communications;
   CHECK(names_of(simulation.first.iterations.front()) ==
         std::vector<std::string>{"broadcast weights", "broadcast weights", "bucket 0"});
   CHECK(sent[0].bytes == Bytes{320'000'000});
@@ -218,7 +218,7 @@ TEST_CASE(
                                   {.name = "batches", .elements = 500'000, .element_bytes = 8},
                                   {.name = "variance", .elements = 1'000'000}};
   const Simulation simulation = simulate(scenario);
-  const std::vector<Communication>& sent = simulation.steady.iterations.back().communications;
+  const Communications& sent = simulation.steady.iterations.back().communications;
   CHECK(
       names_of(simulation.steady.iterations.back()) ==
       std::vector<std::string>{"broadcast buffers", "broadcast buffers", "bucket 0", "bucket 1", "bucket 2"});

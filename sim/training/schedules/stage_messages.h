@@ -28,7 +28,7 @@ namespace lockstep {
 struct PipelineLinks {
   std::vector<WrittenGroup>
       lines;  // ranks that hold one copy of the model, stage by stage; roles as in the plan
-  std::vector<Communication>* communications = nullptr;  // filled
+  Communications* communications = nullptr;  // filled
 };
 
 struct StageMessage {

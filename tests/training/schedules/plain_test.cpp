@@ -55,7 +55,7 @@ class OneRank {
   std::vector<LaneId> compute_;
   Communicator alone_;
   ProcessGroup group_{.name = "alone", .communicator = &alone_};
-  std::vector<Communication> communications_;
+  Communications communications_;
   Carried carried_;
   WatchedOps watched_;
   StrategyContext context_;
