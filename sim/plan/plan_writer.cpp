@@ -1,6 +1,7 @@
 #include "sim/plan/plan_writer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/check.h"
 
@@ -271,6 +272,7 @@ void PlanWriter::check_relays() const {
 Plan PlanWriter::finish() && {
   check_relays();
   place_messages();
+  plan_.lanes = IdVector<LaneId, Lane>(std::as_const(plan_.lanes));  // a copy is no longer than it has to be
   plan_.successor_begin.assign(plan_.size() + 1, 0);
   for (const auto& [on, op] : edges_) ++plan_.successor_begin[on.index + 1];
   for (std::size_t op = 0; op < plan_.size(); ++op)

@@ -7,13 +7,22 @@ namespace {
 
 constexpr const char* unexplained = "idle";
 
+// From which on an op may end after `start`: what a walk back to there can meet.
+std::uint32_t first_after(const Run& run, Time start, OpId last) {
+  std::uint32_t op = 0;
+  while (op < last.index && run.timeline.end[op] <= start) ++op;
+  return op;
+}
+
+// Back from op `last` to `start`.
 class PathWalk {
  public:
-  PathWalk(const Run& run, OpId last) : run_(run), blocker_(last.index, no_op) {
+  PathWalk(const Run& run, Time start, OpId last)
+      : run_(run), first_(first_after(run, start, last)), blocker_(last.index - first_, no_op) {
     const IdVector<LaneId, Lane>& lanes = run.plan.lanes;
     if (std::any_of(lanes.begin(), lanes.end(), decides_while_running))
       leavers_.resize(lanes.size());
-    for (std::uint32_t op = 0; op < last.index; ++op) {
+    for (std::uint32_t op = first_; op < last.index; ++op) {
       consider(OpId{op}, run.plan.next_in_lane[op]);
       for (std::uint32_t next = run.plan.successor_begin[op]; next < run.plan.successor_begin[op + 1]; ++next)
         consider(OpId{op}, run.plan.successors[next]);
@@ -39,7 +48,7 @@ class PathWalk {
 
   // The op that `op` waited for: its end is the start of `op`, or before it where nothing explains the rest.
   OpId before(OpId op) const {
-    const OpId depended = blocker_[op.index];
+    const OpId depended = op.index < first_ ? no_op : blocker_[op.index - first_];
     if (depended != no_op && end_of(depended) >= start_of(op))
       return depended;
     const OpId leaver = last_to_leave(run_.plan.lane[op.index], op);
@@ -51,7 +60,7 @@ class PathWalk {
   // The op of `lane` before op `last` that ends last.
   OpId last_on(LaneId lane) const {
     OpId found = no_op;
-    for (std::uint32_t op = 0; op < blocker_.size(); ++op)
+    for (std::uint32_t op = first_; op < first_ + blocker_.size(); ++op)
       if (run_.plan.lane[op] == lane && (found == no_op || end_of(OpId{op}) >= end_of(found)))
         found = OpId{op};
     return found;
@@ -84,9 +93,9 @@ class PathWalk {
 
   // Of all that `op` had to wait for, the one that ended last held it up.
   void consider(OpId before, OpId op) {
-    if (op == no_op || op.index >= blocker_.size())
+    if (op == no_op || op.index >= first_ + blocker_.size())
       return;
-    OpId& blocker = blocker_[op.index];
+    OpId& blocker = blocker_[op.index - first_];
     if (blocker == no_op || end_of(before) >= end_of(blocker))
       blocker = before;
   }
@@ -118,7 +127,8 @@ class PathWalk {
   }
 
   const Run& run_;
-  std::vector<OpId> blocker_;
+  std::uint32_t first_;
+  std::vector<OpId> blocker_;  // by op from the first
   // By lane whose order the plan does not tell, by end; empty: it tells that of all.
   std::vector<std::vector<OpId>> leavers_;
 };
@@ -163,8 +173,8 @@ class PiecesBackward {
 
 std::vector<PathItem> find_critical_path(const RankView& critical) {
   const Run& run = critical.run();
-  const PathWalk walk(run, run.iterations.back().last);
   const std::size_t last = critical.iterations();
+  const PathWalk walk(run, critical.start_of(last), run.iterations.back().last);
   PiecesBackward pieces(run.plan, critical.start_of(last), critical.end_of(last));
   const auto add = [&](OpId op, Time from, Time to) { pieces.add(op, from, to); };
   for (OpId op = walk.last_on(critical.compute_lane()); op != no_op && !pieces.is_complete();

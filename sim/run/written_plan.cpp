@@ -134,6 +134,7 @@ WrittenPlan write_plan(const Job& job, const Cluster& cluster, const PlanExtent&
   if (job.host)
     host.emplace(writer, written.lanes.compute, written.lanes.issue, *job.host);
   Carried carried;
+  written.iterations.reserve(static_cast<std::size_t>(extent.iterations));
   for (std::int64_t iteration = 0; iteration < extent.iterations; ++iteration) {
     const IterationNumber number{iteration, extent.is_first, iteration + 1 == extent.iterations,
                                  input ? &*input : nullptr, host ? &*host : nullptr};
