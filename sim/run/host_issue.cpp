@@ -405,7 +405,8 @@ std::vector<std::optional<Duration>> count_waits(const std::vector<IssuedWork>& 
 template <typename Each>
 void put_last(std::vector<Each>& by_kernel, std::size_t optimizers) {
   if (!by_kernel.empty())
-    std::rotate(by_kernel.begin(), by_kernel.begin() + static_cast<std::ptrdiff_t>(optimizers), by_kernel.end());
+    std::rotate(by_kernel.begin(), by_kernel.begin() + static_cast<std::ptrdiff_t>(optimizers),
+                by_kernel.end());
 }
 
 std::optional<HostWork> host_work(const IssuedStep& issued) {

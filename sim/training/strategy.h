@@ -113,8 +113,8 @@ struct IterationOps {
   OpId first;  // ops [first, last) make up the iteration
   OpId last;
   Communications communications;
-  MemoryChanges memory;              // of the last iteration of a run
-  WatchedOps watched;                // empty, unless the strategy rehearses
+  MemoryChanges memory;  // of the last iteration of a run
+  WatchedOps watched;    // empty, unless the strategy rehearses
 };
 
 // What was seen there: from the start of the iteration, of the latest rank.
@@ -153,9 +153,9 @@ struct StrategyContext {
   WatchedOps& watched;  // filled by strategies that rehearse
   std::int64_t iteration = 0;
   bool is_first_iteration = false;
-  InputPipeline* input = nullptr;               // null: batches are always there
-  HostLane* host = nullptr;                     // null: it is never behind
-  MemoryChanges* memory = nullptr;              // null: nobody asks
+  InputPipeline* input = nullptr;   // null: batches are always there
+  HostLane* host = nullptr;         // null: it is never behind
+  MemoryChanges* memory = nullptr;  // null: nobody asks
   std::span<const std::uint32_t> roles =
       {};                           // of those whom it writes for, in the whole; empty: they are the whole
   KnownChoices* choices = nullptr;  // that are remembered; null: each is made anew

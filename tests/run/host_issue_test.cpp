@@ -266,12 +266,21 @@ TEST_CASE("In full precision Megatron's softmax is not fused, whatever else is")
 }
 
 // Megatron-LM's dispatcher and grouped products need the numbers of tokens on the host.
-TEST_CASE("Before the experts of each block the host waits for how many tokens come, unless they are padded") {
+TEST_CASE(
+    "Before the experts of each block the host waits for how many tokens come, unless they are padded") {
   Json given = one_gpu("bf16", 2, "200 us");
-  given["model"] = {{"family", "transformer"}, {"style", "llama"},       {"layers", 3},
-                    {"hidden", 64},            {"heads", 8},             {"ffn", 96},
-                    {"vocabulary", 1000},      {"sequence_length", 128}, {"experts", 8},
-                    {"experts_per_token", 2},  {"batch_per_gpu", 2},     {"precision", "bf16"}};
+  given["model"] = {{"family", "transformer"},
+                    {"style", "llama"},
+                    {"layers", 3},
+                    {"hidden", 64},
+                    {"heads", 8},
+                    {"ffn", 96},
+                    {"vocabulary", 1000},
+                    {"sequence_length", 128},
+                    {"experts", 8},
+                    {"experts_per_token", 2},
+                    {"batch_per_gpu", 2},
+                    {"precision", "bf16"}};
   const auto waits_in = [](const Json& scenario) {
     const Job job = describe_job(scenario_from(scenario));
     REQUIRE(job.host.has_value());

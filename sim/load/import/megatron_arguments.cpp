@@ -252,9 +252,9 @@ class MegatronReader {
     }
     draft_.training()["moe_token_dispatcher"] = read_token_dispatcher();
     read_how_experts_run();
-    keys_.leave({{{"moe-router-*", "moe-aux-loss-coeff", "moe-z-loss-coeff",
-                   "moe-pad-expert-input-to-capacity"},
-                  "changes little of an iteration"}});
+    keys_.leave(
+        {{{"moe-router-*", "moe-aux-loss-coeff", "moe-z-loss-coeff", "moe-pad-expert-input-to-capacity"},
+          "changes little of an iteration"}});
   }
 
   // What is not stated is all tokens gathered by all, there.

@@ -43,11 +43,11 @@ std::int64_t read_degree(const JsonReader& json, std::string_view key, std::int6
   return integer_or(json, key, fallback, {1, million});
 }
 
-constexpr std::array layout_keys{"tensor_parallel",       "pipeline_parallel",       "context_parallel",
-                                 "expert_parallel",       "data_parallel",           "placement",
-                                 "sequence_parallel",     "virtual_stages",          "context_parallel_kind",
-                                 "vocabulary_multiple",   "expert_imbalance",        "stage_layers",
-                                 "pipeline_schedule",     "tensor_parallel_overlap", "keeps_gathered_inputs",
+constexpr std::array layout_keys{"tensor_parallel",        "pipeline_parallel",       "context_parallel",
+                                 "expert_parallel",        "data_parallel",           "placement",
+                                 "sequence_parallel",      "virtual_stages",          "context_parallel_kind",
+                                 "vocabulary_multiple",    "expert_imbalance",        "stage_layers",
+                                 "pipeline_schedule",      "tensor_parallel_overlap", "keeps_gathered_inputs",
                                  "expert_tensor_parallel", "moe_token_dispatcher"};
 
 // The largest that divides `whole` and is no more than `wanted`.
