@@ -25,6 +25,7 @@ RunSpans::RunSpans(const Run& run, std::size_t first_iteration)
       first_iteration_(first_iteration),
       account_(account_of(run, first_iteration)),
       ops_by_lane_(run.plan.lanes.size()) {
+  LOCKSTEP_CHECK(run.timeline.start.size() == run.plan.size(), "a run that is drawn has kept its times");
   for (std::uint32_t op = run.iterations[first_iteration].first.index; op < run.plan.size(); ++op)
     ops_by_lane_[run.plan.lane[op]].push_back(OpId{op});
   for (const LaneId lane : run.plan.lanes.ids())

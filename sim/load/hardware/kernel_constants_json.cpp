@@ -213,11 +213,8 @@ void say_if_never_compared(const JsonReader& json, const KernelConstants& consta
   const bool is_file = json.pointer().empty();
   if (json.optional("residuals") || !is_file)
     return;
-  const std::string sentence =
-      fmt::format("kernels of {}: never compared with timed ones{}{}", constants.name,
-                  constants.source.empty() ? "" : ": ", constants.source);
-  place.note(sentence);
-  place.context.warnings.push_back(sentence);
+  place.note_stand_in(fmt::format("kernels of {}: never compared with timed ones{}{}", constants.name,
+                                  constants.source.empty() ? "" : ": ", constants.source));
 }
 
 }  // namespace

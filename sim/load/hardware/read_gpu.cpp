@@ -97,11 +97,6 @@ std::int64_t guessed_capability(const GpuSpec& gpu) {
   return gpu.peak.contains(Precision::fp16) ? 70 : 60;
 }
 
-void say_stand_in(const Place& place, const std::string& sentence) {
-  place.note(sentence);
-  place.context.warnings.push_back(sentence);
-}
-
 // A processor that was measured as a whole has its curve, a GPU the constants it states or its architecture's.
 void read_kernels(const JsonReader& json, const Place& place, std::string_view vendor, GpuSpec& gpu) {
   const Place kernels = place / "compute";
@@ -112,15 +107,14 @@ void read_kernels(const JsonReader& json, const Place& place, std::string_view v
     const ArchitectureChoice choice = architecture_of(is_amd ? 0 : guessed_capability(gpu), vendor);
     gpu.kernels = read_architecture(choice.name, kernels);
     if (!choice.is_own)
-      say_stand_in(
-          kernels,
+      kernels.note_stand_in(
           fmt::format("GPU {}: no kernels of its architecture were timed: those of {} stand for them",
                       gpu.name, choice.name));
     else if (!is_amd && gpu.compute_capability == 0)
-      say_stand_in(kernels,
-                   fmt::format("GPU {} states no compute_capability: by its precisions, kernels of {} stand "
-                               "for its own",
-                               gpu.name, choice.name));
+      kernels.note_stand_in(
+          fmt::format("GPU {} states no compute_capability: by its precisions, kernels of {} stand "
+                      "for its own",
+                      gpu.name, choice.name));
   }
   if (gpu.kernels && json.optional("memory_efficiency"))
     gpu.kernels->memory.efficiency = gpu.memory_efficiency;

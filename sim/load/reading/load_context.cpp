@@ -95,6 +95,11 @@ Place Place::operator/(std::string_view key) const {
   return {context, extended_pointer(pointer, key)};
 }
 
+void Place::note_stand_in(const std::string& sentence) const {
+  note(sentence);
+  context.warnings.push_back(sentence);
+}
+
 std::optional<JsonDocument> open_profile(const JsonReader& json, const Place& place, ProfileKind kind,
                                          const ordered_json& stated) {
   LoadContext& context = place.context;

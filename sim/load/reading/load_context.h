@@ -41,6 +41,8 @@ struct Place {
 
   Place operator/(std::string_view key) const;
   void note(std::string origin) const { context.origins[pointer] = std::move(origin); }
+  // Beside the value and among the warnings: something other than what was asked for is used.
+  void note_stand_in(const std::string& sentence) const;
 };
 
 // The file that the string `json` names. Records what is wrong: no such name at `json`, bad JSON in the file.
