@@ -34,10 +34,18 @@ CollectiveChoice chosen_by_library(const ChoiceRequest& request) {
                          .protocol = request.protocol});
 }
 
+// What was asked for, where that can do it: no algorithm does every operation, nor on every communicator.
+ChoiceRequest within_reach(ChoiceRequest request) {
+  const Collective* asked = Registry<Collective>::find(request.algorithm);
+  if (asked != nullptr && !can_run(*asked, request.op, request.world))
+    request.algorithm = "auto";
+  return request;
+}
+
 }  // namespace
 
 Choice choose_collective(const ChoiceRequest& request) {
-  const CollectiveChoice chosen = chosen_by_library(request);
+  const CollectiveChoice chosen = chosen_by_library(within_reach(request));
   Choice choice{.collective = Registry<Collective>::find(chosen.algorithm),
                 .algorithm = chosen.algorithm,
                 .protocol = protocol_index(request.world, chosen.protocol),

@@ -1,5 +1,10 @@
 #include "sim/report/report.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
 #include "sim/base/quantity_text.h"
 #include "sim/report/run_account.h"
 
@@ -12,7 +17,7 @@ void charge_checkpoints(Report& report, const Scenario& scenario, const Job& job
 Duration checkpoint_share(const Scenario& scenario, const Job& job, Duration iteration);
 EngineReport count_effort(const Simulation& simulation);
 std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation& simulation,
-                                     const MemoryReport& memory);
+                                     const Report& report);
 
 }  // namespace
 
@@ -39,7 +44,7 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
                                  .lane = critical.compute_lane(),
                                  .iteration = report.iteration,
                                  .peak = report.memory.peak.total()});
-  report.warnings = warnings_of(scenario, simulation, report.memory);
+  report.warnings = warnings_of(scenario, simulation, report);
   return report;
 }
 
@@ -98,9 +103,26 @@ EngineReport count_effort(const Simulation& simulation) {
   return {.events = events, .ranks_simulated = simulation.cluster->symmetry.roles.representatives.size()};
 }
 
+// Messages between pairs go their own way, whatever algorithm was asked for.
+std::set<std::string_view> beyond_algorithm(const std::string& algorithm,
+                                            const CommunicationReport& communication) {
+  const Collective* asked = Registry<Collective>::find(algorithm);
+  std::set<std::string_view> beyond;
+  for (const CollectiveReport& collective : communication.collectives)
+    if (asked != nullptr && !is_point_to_point(collective.op) && !asked->supports(collective.op))
+      beyond.insert(collective_op_name(collective.op));
+  return beyond;
+}
+
 std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation& simulation,
-                                     const MemoryReport& memory) {
+                                     const Report& report) {
+  const MemoryReport& memory = report.memory;
+  const std::string& algorithm = scenario.communication.algorithm;
   std::vector<std::string> warnings;
+  if (const auto beyond = beyond_algorithm(algorithm, report.communication); !beyond.empty())
+    warnings.push_back(
+        fmt::format("communication.algorithm {} does no {}: there the library's choice is used", algorithm,
+                    fmt::join(beyond, ", ")));
   if (simulation.timed_out)
     warnings.push_back(timeout_warning(*simulation.timed_out, *scenario.communication.timeout));
   warnings.insert(warnings.end(), simulation.notes.begin(), simulation.notes.end());

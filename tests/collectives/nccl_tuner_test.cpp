@@ -209,4 +209,23 @@ TEST_CASE("Gloo runs its ring, and messages between pairs go directly with any l
               .algorithm == "direct");
 }
 
+TEST_CASE(
+    "An algorithm that was asked for runs what it does, and whatever it does not as if nobody had asked") {
+  const Communicator world = world_of({});
+  for (const std::string& asked : Registry<Collective>::names())
+    for (const LibraryKind library : {LibraryKind::nccl, LibraryKind::gloo, LibraryKind::rccl})
+      for (const CollectiveOp op :
+           {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter,
+            CollectiveOp::broadcast, CollectiveOp::reduce, CollectiveOp::all_to_all}) {
+        CAPTURE(asked);
+        const auto chosen = [&](const std::string& algorithm) {
+          return choose_collective(
+              {.world = world, .op = op, .bytes = Bytes{mebi}, .library = library, .algorithm = algorithm});
+        };
+        const bool does = can_run(*Registry<Collective>::find(asked), op, world);
+        CHECK(chosen(asked).algorithm == (does ? asked : chosen("auto").algorithm));
+        CHECK(can_run(*chosen(asked).collective, op, world));
+      }
+}
+
 }  // namespace lockstep::nccl_tuner_test

@@ -3,6 +3,7 @@
 #include "sim/report/report.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -41,6 +42,18 @@ TEST_CASE("a bucket's bus bandwidth and a rank's bytes follow from its size, tim
   for (const BucketReport& bucket : report.communication.buckets)
     CHECK(bucket.busbw == Bandwidth{100'000'000});
   CHECK(report.communication.bytes_per_gpu == Bytes{12'000'000});
+}
+
+TEST_CASE("an algorithm that does not do all that is exchanged is told from one that does") {
+  const auto warns = [](const char* algorithm) {
+    Scenario scenario = scenario_from(two_hosts(Json::object()));
+    scenario.communication.algorithm = algorithm;
+    return warns_that(report_of(scenario),
+                      fmt::format("communication.algorithm {} does no all_reduce:", algorithm));
+  };
+  CHECK(warns("relay"));
+  CHECK_FALSE(warns("halving_doubling"));
+  CHECK_FALSE(warns("auto"));
 }
 
 // Steps of 90 ms, and after each second one 120 ms of averaging: the lengths are 90, 90, 210 and 210.
