@@ -302,8 +302,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.moe_router_load_balancing_type",
      "Of a mixture of experts: what keeps experts evenly busy, as Megatron-LM names it; left out: aux_loss."},
     {"model.moe_router_num_groups",
-     "Of a mixture of experts: how many groups the router chooses from before it chooses experts; left out: "
-     "1."},
+     "Of a mixture of experts: how many groups the router chooses from before it chooses experts; "
+     "left out: 1."},
     {"model.name",
      "Which model: a shipped name or a file, changed by what stands beside it; beside family, layers or "
      "measured it only names."},
@@ -479,9 +479,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Samples that a copy of the model has at a time; left out: model.batch_per_gpu, else what global_batch "
      "leaves, else 1."},
     {"training.moe_token_dispatcher",
-     "How tokens reach experts on other ranks: each copy apart (alltoall), all to all (allgather), or to a "
-     "node "
-     "once (deepep, hybridep)."},
+     "How tokens reach experts on other ranks: each copy apart (alltoall), all to all (allgather), or to "
+     "a node once (deepep, hybridep)."},
     {"training.no_sync",
      "FSDP's no_sync: gradients of all but the last micro-batch stay whole and unreduced."},
     {"training.num_groups",

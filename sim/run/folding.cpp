@@ -15,12 +15,36 @@
 namespace lockstep {
 namespace {
 
-// Only what all nodes do alike can stand for each other; between nodes the library may choose a tree.
+constexpr std::array folded_ops{CollectiveOp::all_reduce, CollectiveOp::all_gather,
+                                CollectiveOp::reduce_scatter};
+
+// Of the algorithms that may be chosen for messages of any size, those in which not all nodes do alike.
+std::set<std::string> unlike_choices(const Scenario& scenario, const Communicator& shape) {
+  constexpr int most_doublings = 40;
+  std::set<std::string> names;
+  for (const CollectiveOp op : folded_ops)
+    for (int doublings = 0; doublings < most_doublings; ++doublings) {
+      const Choice choice = choose_collective({.world = shape,
+                                               .op = op,
+                                               .bytes = Bytes{std::int64_t{1} << doublings},
+                                               .library = scenario.communication.library,
+                                               .library_version = scenario.communication.library_version,
+                                               .algorithm = scenario.communication.algorithm,
+                                               .protocol = scenario.communication.protocol});
+      if (!choice.collective->folds)
+        names.insert(choice.algorithm);
+    }
+  return names;
+}
+
+// Only what all nodes do alike can stand for each other; between nodes the library may choose a tree, also for what the
+// algorithm that was asked for does not do.
 bool does_alike(const Scenario& scenario, const Communicator& world) {
-  const std::string& asked = scenario.communication.algorithm;
-  if (asked == "auto")
+  const Collective* asked = Registry<Collective>::find(scenario.communication.algorithm);
+  if (asked == nullptr)
     return world.nodes == 1 || scenario.communication.library == LibraryKind::gloo;
-  return folds(asked);
+  const auto does = [&](CollectiveOp op) { return can_run(*asked, op, world); };
+  return asked->folds && (std::ranges::all_of(folded_ops, does) || unlike_choices(scenario, world).empty());
 }
 
 // At `flow` the busiest links stand for the others, but not the busiest cores: their kernels differ.
@@ -36,26 +60,8 @@ bool may_fold_groups(const Scenario& scenario) {
          scenario.cluster.calibration.core_time_per_byte_ps == 0;
 }
 
-// Of the algorithms that may be chosen for messages of any size, those in which not all nodes do alike.
 std::set<std::string> unlike_algorithms(const Scenario& scenario, const Communicator& shape) {
-  if (does_alike(scenario, shape))
-    return {};
-  constexpr int most_doublings = 40;
-  constexpr std::array ops{CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter};
-  std::set<std::string> names;
-  for (const CollectiveOp op : ops)
-    for (int doublings = 0; doublings < most_doublings; ++doublings) {
-      const Choice choice = choose_collective({.world = shape,
-                                               .op = op,
-                                               .bytes = Bytes{std::int64_t{1} << doublings},
-                                               .library = scenario.communication.library,
-                                               .library_version = scenario.communication.library_version,
-                                               .algorithm = scenario.communication.algorithm,
-                                               .protocol = scenario.communication.protocol});
-      if (!choice.collective->folds)
-        names.insert(choice.algorithm);
-    }
-  return names;
+  return does_alike(scenario, shape) ? std::set<std::string>{} : unlike_choices(scenario, shape);
 }
 
 // What an algorithm sends, in a plan of its own that nobody runs.
