@@ -45,17 +45,20 @@ struct PredictArguments {
 
 constexpr std::size_t large_trace = 100'000'000;  // bytes; what viewers open without complaint
 
-// It is written twice: what it would be is counted before any of it is on the disk.
+// Who reads the hint need not wait for the rest, and a disk that it fills is no surprise.
 void write_trace_file(AtomicFile& file, const Prediction& prediction, const TraceExtent& extent) {
   std::size_t bytes = 0;
   write_trace(
-      prediction.scenario, prediction.simulation, [&](std::string_view text) { bytes += text.size(); },
+      prediction.scenario, prediction.simulation,
+      [&](std::string_view text) {
+        if (bytes <= large_trace && bytes + text.size() > large_trace)
+          print_diagnostic(fmt::format(
+              "lockstep: the trace is above {} MB; --trace-iterations and --trace-ranks limit it\n",
+              large_trace / 1'000'000));
+        bytes += text.size();
+        file.write(text);
+      },
       extent);
-  if (bytes > large_trace)
-    print_diagnostic(fmt::format(
-        "lockstep: the trace is {} MB; --trace-iterations and --trace-ranks limit it\n", bytes / 1'000'000));
-  write_trace(
-      prediction.scenario, prediction.simulation, [&](std::string_view text) { file.write(text); }, extent);
   file.commit();
 }
 

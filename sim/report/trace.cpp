@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "sim/base/printable.h"
@@ -17,8 +20,6 @@
 
 namespace lockstep {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::size_t most_ops_with_channels = 20'000;
 constexpr std::int64_t picoseconds_per_microsecond = 1'000'000;
@@ -38,8 +39,8 @@ std::string microseconds(Duration duration) {
 }
 
 // JSON that no terminal obeys either.
-std::string json_text(std::string_view name) {
-  return printable(ordered_json(name).dump());
+std::string json_text(const std::string& name) {
+  return printable(nlohmann::json(name).dump());
 }
 
 // Lines of one process at a time, and which of its threads are free.
@@ -57,33 +58,30 @@ class TraceStream {
   }
 
   // On the first thread of the row that is free again by then, which it returns. Events of a row come in order of start.
+  // `arguments`: members of a JSON object.
   std::uint32_t write_event(std::uint32_t row, const std::string& row_name, const Span& event,
-                            const ordered_json& arguments = nullptr) {
+                            const std::string& arguments = {}) {
     const std::uint32_t thread = free_thread(row, row_name, event.start);
     last_end_[thread] = event.end;
-    std::string line =
-        fmt::format(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"cat":"{}","name":{})", process_, thread,
-                    microseconds(event.start.since_start()), microseconds(event.end - event.start),
-                    event.category, json_text(event.name));
-    if (!arguments.is_null())
-      line += ",\"args\":" + printable(arguments.dump());
-    write_line(line + "}");
+    write_line(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"cat":"{}","name":{}{}{}{}}})", process_,
+               thread, microseconds(event.start.since_start()), microseconds(event.end - event.start),
+               event.category, quoted(event.name), arguments.empty() ? "" : R"(,"args":{)", arguments,
+               arguments.empty() ? "" : "}");
     return thread;
   }
 
   // One end of an arrow between processes: it leaves the event that a thread runs then, or leads to it.
   enum class ArrowEnd : std::uint8_t { tail, head };
   void write_arrow(ArrowEnd end, std::uint32_t id, std::uint32_t thread, std::string_view name, Time time) {
-    write_line(fmt::format(R"({{"ph":"{}","id":{},"pid":{},"tid":{},"ts":{},"cat":"message",{}"name":{}}})",
-                           end == ArrowEnd::tail ? "s" : "f", id, process_, thread,
-                           microseconds(time.since_start()), end == ArrowEnd::tail ? "" : R"("bp":"e",)",
-                           json_text(name)));
+    write_line(R"({{"ph":"{}","id":{},"pid":{},"tid":{},"ts":{},"cat":"message",{}"name":{}}})",
+               end == ArrowEnd::tail ? "s" : "f", id, process_, thread, microseconds(time.since_start()),
+               end == ArrowEnd::tail ? "" : R"("bp":"e",)", quoted(std::string(name)));
   }
 
-  // A track of the process with one band for each part.
-  void write_counter(const std::string& name, Time time, const ordered_json& parts) {
-    write_line(fmt::format(R"({{"ph":"C","pid":{},"tid":0,"ts":{},"name":"{}","args":{}}})", process_,
-                           microseconds(time.since_start()), name, parts.dump()));
+  // A track of the process with one band for each part; `parts`: members of a JSON object.
+  void write_counter(const std::string& name, Time time, const std::string& parts) {
+    write_line(R"({{"ph":"C","pid":{},"tid":0,"ts":{},"name":"{}","args":{{{}}}}})", process_,
+               microseconds(time.since_start()), name, parts);
   }
 
  private:
@@ -103,31 +101,41 @@ class TraceStream {
   }
 
   void write_metadata(std::string_view kind, std::uint32_t thread, const std::string& arguments) {
-    write_line(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", process_, thread,
-                           kind, arguments));
+    write_line(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", process_, thread, kind,
+               arguments);
   }
 
-  void write_line(const std::string& line) {
-    sink_(is_first_line_ ? "\n" : ",\n");
-    sink_(line);
+  // Names recur with every layer, micro-batch and rank.
+  const std::string& quoted(const std::string& name) {
+    const auto [known, is_new] = quoted_.try_emplace(name);
+    if (is_new)
+      known->second = json_text(name);
+    return known->second;
+  }
+
+  template <class... Parts>
+  void write_line(fmt::format_string<Parts...> form, Parts&&... parts) {
+    line_ = is_first_line_ ? "\n" : ",\n";
+    fmt::format_to(std::back_inserter(line_), form, std::forward<Parts>(parts)...);
+    sink_(line_);
     is_first_line_ = false;
   }
 
   const TextSink& sink_;
   std::uint32_t process_ = 0;
   std::map<std::uint32_t, Time> last_end_;  // by thread of this process
+  std::unordered_map<std::string, std::string> quoted_;
+  std::string line_;
   bool is_first_line_ = true;
 };
 
-ordered_json bands_of(const MemoryUse& use) {
-  return {{"framework", use.framework.count()},
-          {"parameters", use.parameters.count()},
-          {"gradients", use.gradients.count()},
-          {"optimizer_states", use.optimizer_states.count()},
-          {"communication_buffers", use.communication_buffers.count()},
-          {"activations", use.activations.count()},
-          {"workspaces", use.workspaces.count()},
-          {"allocator", use.allocator.count()}};
+std::string bands_of(const MemoryUse& use) {
+  return fmt::format(
+      R"("framework":{},"parameters":{},"gradients":{},"optimizer_states":{},"communication_buffers":{},)"
+      R"("activations":{},"workspaces":{},"allocator":{})",
+      use.framework.count(), use.parameters.count(), use.gradients.count(), use.optimizer_states.count(),
+      use.communication_buffers.count(), use.activations.count(), use.workspaces.count(),
+      use.allocator.count());
 }
 
 // The last `wanted` of the iterations, or all.
@@ -215,21 +223,19 @@ class RunTrace {
     for (const Span& span : spans) stream_.write_event(row, row_name, span);
   }
 
-  ordered_json arguments_of(const Span& span, std::size_t representative) const {
+  std::string arguments_of(const Span& span, std::size_t representative) const {
     if (span.communication == nullptr)
-      return nullptr;
+      return {};
     const Communication& sent = *span.communication;
     const BusFactor factor = bus_factor(sent.op, sent.ranks);
     const double on_bus = static_cast<double>(sent.bytes_on_wire.count()) *
                           static_cast<double>(factor.numerator) / static_cast<double>(factor.denominator);
     const double seconds = (span.end - span.start).in_seconds();
     const Duration waited = span.start - span_of(run_, sent, representative).ready;
-    return {{"bytes", sent.bytes.count()},
-            {"tensors", sent.tensors},
-            {"algorithm", std::string(sent.algorithm)},
-            {"protocol", std::string(sent.protocol)},
-            {"waited_for_the_lane_us", waited.in_seconds() * 1e6},
-            {"busbw_gbs", seconds > 0 ? on_bus / seconds / 1e9 : 0.0}};
+    return fmt::format(
+        R"("bytes":{},"tensors":{},"algorithm":"{}","protocol":"{}","waited_for_the_lane_us":{},"busbw_gbs":{})",
+        sent.bytes.count(), sent.tensors, std::string_view(sent.algorithm), std::string_view(sent.protocol),
+        microseconds(waited), seconds > 0 ? on_bus / seconds / 1e9 : 0.0);
   }
 
   // Of the last iteration: a point for the last of the changes at one instant.
@@ -246,7 +252,7 @@ class RunTrace {
     for (const auto& [channel, spans] : spans_.transfers(rank))
       for (const Span& span : spans)
         stream_.write_event(channel_row + channel, fmt::format("ring {}", channel), span,
-                            {{"bytes", span.bytes}});
+                            fmt::format(R"("bytes":{})", span.bytes));
   }
 
   const Run& run_;
