@@ -44,7 +44,7 @@ class KernelAccount {
   KernelAccount(const Scenario& scenario, const Job& job) : job_(job), pricing_(pricing_of(scenario, job)) {}
 
   void add(const IssuedWork& issued) {
-    const KernelWork& work = *issued.work;
+    const KernelWork work = divided(*issued.work, issued.parts);
     const std::string kind = kind_of(job_, work);
     Group& group = groups_[{kind, std::string(part_of(issued.category).key)}];
     group.at_peak_s += kind == "stated" ? 0 : at_peak_s(work, kind == "memory");

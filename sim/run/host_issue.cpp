@@ -8,6 +8,7 @@
 
 #include "sim/run/cluster.h"
 #include "sim/training/megatron.h"
+#include "sim/training/memory.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
@@ -151,21 +152,41 @@ std::vector<IssuedPass> passes_of(const Job& job) {
   return passes;
 }
 
+// Into how many parts ranks divide what updates the weights, each taking one.
+struct UpdateParts {
+  std::int64_t dense = 1;
+  std::int64_t experts = 1;
+};
+
+// As they divide the states of the optimizer.
+UpdateParts update_parts(const Scenario& scenario, const Job& job) {
+  const auto parts_among = [&](std::int64_t ranks) {
+    return std::max<std::int64_t>(memory_shares(job, ranks).states, 1);
+  };
+  return {.dense = parts_among(scenario.synchronised_ranks()),
+          .experts = job.kinds ? parts_among(copies_of_expert(scenario.training.layout)) : 1};
+}
+
 // The kernels of a pass, or of the optimizer (of dense parameters and experts apart, where there are both), in the
 // order in which they are issued.
 class IssuedKernels {
  public:
   // Products are the whole job's, also of a stage.
-  IssuedKernels(const Scenario& scenario, const Job& whole, const Job& job, const WorkScale& scale)
-      : job_(job), pricing_(pricing_of(scenario, whole)), scale_(scale), cost_(issue_cost(scenario)) {}
+  IssuedKernels(const Scenario& scenario, const Job& whole, const Job& job, const WorkScale& scale,
+                const UpdateParts& parts)
+      : job_(job),
+        pricing_(pricing_of(scenario, whole)),
+        scale_(scale),
+        parts_(parts),
+        cost_(issue_cost(scenario)) {}
 
   std::vector<IssuedWork> of_optimizer() {
     spend(cost_ ? cost_->step : Duration::zero());
     if (job_.kinds) {
-      add(job_.kinds->dense.front().optimizer, Category::optimizer);
-      add(job_.kinds->experts.front().optimizer, Category::optimizer);
+      add_update(job_.kinds->dense.front().optimizer, parts_.dense);
+      add_update(job_.kinds->experts.front().optimizer, parts_.experts);
     } else {
-      add(job_.optimizer, Category::optimizer);
+      add_update(job_.optimizer, parts_.dense);
     }
     return std::exchange(works_, {});
   }
@@ -211,11 +232,21 @@ class IssuedKernels {
       add(*layer.backward_weights, Category::backward, &layer);
   }
 
+  void add_update(const KernelWork& work, std::int64_t parts) {
+    add(work, Category::optimizer);
+    works_.back().parts = parts;
+    works_.back().on_gpu = on_gpu(divided(work, parts));
+  }
+
+  Duration on_gpu(const KernelWork& work) const {
+    return scaled(scale_.weigh(work_time(pricing_, work)), scale_.whole);
+  }
+
   // `layer` is whose work it is; null: of none.
   void add(const KernelWork& work, Category category, const LayerWork* layer = nullptr) {
     IssuedWork issued{.work = &work,
                       .category = category,
-                      .on_gpu = scaled(scale_.weigh(work_time(pricing_, work)), scale_.whole),
+                      .on_gpu = on_gpu(work),
                       .until_first = {},
                       .after_first = {},
                       .waiting = {},
@@ -237,6 +268,7 @@ class IssuedKernels {
   const Job& job_;
   Pricing pricing_;
   WorkScale scale_;
+  UpdateParts parts_;
   std::optional<IssueCost> cost_;
   Duration pending_;  // to be paid by the next kernel
   bool counts_next_ = false;
@@ -355,8 +387,9 @@ std::vector<IssuedWork> waiting_step(const IssuedStep& issued) {
   return step;
 }
 
-IssuedStep step_of(const Scenario& scenario, const Job& job, const WorkScale& scale) {
-  return {IssuedKernels(scenario, job, job, scale), passes_of(job), reads_back(scenario)};
+IssuedStep step_of(const Scenario& scenario, const Job& job, const WorkScale& scale,
+                   const UpdateParts& parts) {
+  return {IssuedKernels(scenario, job, job, scale, parts), passes_of(job), reads_back(scenario)};
 }
 
 // What the host spends since a wait, its own or its GPU's.
@@ -447,7 +480,7 @@ LongestIssue longest_issue(const Scenario& scenario) {
 }
 
 std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {
-  const IssuedStep issued = step_of(scenario, job, scale);
+  const IssuedStep issued = step_of(scenario, job, scale, update_parts(scenario, job));
   std::vector<IssuedWork> step = waiting_step(issued);
   return step.empty() ? issued.works() : step;
 }
@@ -455,7 +488,7 @@ std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, co
 Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkScale& scale) {
   Duration sum;
   if (issue_cost(scenario))
-    for (const IssuedWork& work : waiting_step(step_of(scenario, job, scale))) sum += work.waiting;
+    for (const IssuedWork& work : waiting_step(step_of(scenario, job, scale, {}))) sum += work.waiting;
   return sum;
 }
 
@@ -484,7 +517,7 @@ Duration waiting_for_slower_host(const Scenario& scenario, const Job& job, Ratio
 std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job) {
   if (!is_issued_in_order(scenario))
     return std::nullopt;
-  return host_work(step_of(scenario, job, single_gpu_scale(scenario, job)));
+  return host_work(step_of(scenario, job, single_gpu_scale(scenario, job), update_parts(scenario, job)));
 }
 
 std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const Job& whole,
@@ -492,8 +525,9 @@ std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const J
   if (!is_issued_in_order(scenario))
     return std::nullopt;
   const Job& job = whole.stages[stage];
-  return host_work({IssuedKernels(scenario, whole, job, single_gpu_scale(scenario, whole)),
-                    passes_of_stage(job, static_cast<std::int64_t>(stage)), reads_back(scenario)});
+  return host_work(
+      {IssuedKernels(scenario, whole, job, single_gpu_scale(scenario, whole), update_parts(scenario, job)),
+       passes_of_stage(job, static_cast<std::int64_t>(stage)), reads_back(scenario)});
 }
 
 }  // namespace lockstep

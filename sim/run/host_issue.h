@@ -45,6 +45,7 @@ LongestIssue longest_issue(const Scenario& scenario);
 // Kernels that are issued one after another without anything between: a layer's, one way.
 struct IssuedWork {
   const KernelWork* work = nullptr;
+  std::int64_t parts = 1;  // into which ranks divide it
   Category category = Category::other;
   Duration on_gpu;
   Duration until_first;      // on the host
@@ -54,10 +55,10 @@ struct IssuedWork {
   bool counts_rows = false;  // and that for how many rows it has
 };
 
-// A step of one GPU from its optimizer on, once it is like the step before it.
+// A step of one GPU of the job from its optimizer on, once it is like the step before it.
 std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale);
 
-// The sum of what the GPU waits in it.
+// The sum of what the GPU waits in it where it is the only one.
 Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkScale& scale);
 
 // Whether the step alone was measured, and with it what it waits for.

@@ -13,6 +13,13 @@ std::vector<std::uint32_t> gradient_order(const Job& job) {
   return order;
 }
 
+KernelWork divided(KernelWork work, std::int64_t parts) {
+  work.flops = divided_up(work.flops, parts);
+  work.bytes = divided_up(work.bytes, parts);
+  work.duration = Duration::picoseconds(divided_up(work.duration.picoseconds(), parts));
+  return work;
+}
+
 std::int64_t element_count(const Gradient& gradient) {
   return gradient.bytes.count() / gradient.element_bytes;
 }

@@ -163,6 +163,8 @@ struct Job {
 
 // Gradient indices in the order backward completes them.
 std::vector<std::uint32_t> gradient_order(const Job& job);
+// What one of `parts` ranks does of work that they divide, in as many kernels.
+KernelWork divided(KernelWork work, std::int64_t parts);
 
 std::int64_t element_count(const Gradient& gradient);
 std::int64_t element_count(const std::vector<Gradient>& gradients);

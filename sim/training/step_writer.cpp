@@ -254,17 +254,12 @@ void write_optimizer(const StrategyContext& context) {
 }
 
 void write_partial_optimizer(const StrategyContext& context, std::int64_t parts) {
-  KernelWork work = context.job.optimizer;
-  const auto part = [&](std::int64_t whole) { return divided_up(whole, parts); };
-  work.flops = part(work.flops);
-  work.bytes = part(work.bytes);
-  work.duration = Duration::picoseconds(part(work.duration.picoseconds()));
   if (context.host != nullptr)
     context.host->read_back();
   hold_for_host(context);
   context.writer.section("optimizer", Category::optimizer);
-  hold_during(context, Bytes{part(context.job.process.optimizer_workspace.count())},
-              write_kernels(context, work));
+  hold_during(context, Bytes{divided_up(context.job.process.optimizer_workspace.count(), parts)},
+              write_kernels(context, divided(context.job.optimizer, parts)));
 }
 
 namespace {

@@ -76,6 +76,30 @@ TEST_CASE("The account of a step's kernels adds up to the modelled step, to the 
     }
 }
 
+// What explain tells of the optimizer is what the ranks of a run spend on it, where all are equally fast.
+void check_told_is_spent(const Json& given) {
+  LoadedScenario scenario = scenario_from(given);
+  scenario.cluster.calibration.rank_variation = Ratio{};
+  Duration told;
+  for (const KernelGroup& group : kernel_account(scenario))
+    if (group.direction == "optimizer")
+      told += group.time.total();
+  const Duration spent = predict(scenario, {.with_band = false}).report.breakdown.optimizer;
+  CHECK(told.picoseconds() == spent.picoseconds());
+}
+
+// Each rank of a group that divides the optimizer's states updates what it holds.
+TEST_CASE("The account of any strategy's optimizer is what its ranks spend on it") {
+  for (const char* strategy : {"ddp", "zero1", "zero2", "zero3", "fsdp", "hsdp"})
+    for (const char* kernels : {"eager", "fused"}) {
+      INFO(strategy, ", ", kernels);
+      check_told_is_spent({{"cluster", {{"machine", "dgx_a100_80gb"}, {"nodes", 2}}},
+                           {"model", {{"name", "gpt2"}, {"batch_per_gpu", 8}, {"precision", "amp_bf16"}}},
+                           {"training", {{"strategy", strategy}, {"optimizer", "adamw"}}},
+                           {"compute", {{"kernels", kernels}}}});
+    }
+}
+
 TEST_CASE("No kernels on tensor cores or bound by memory go above the peak that their share is told of") {
   for (const char* model : {"resnet50", "gpt2", "llama2_7b"})
     for (const KernelGroup& group : kernel_account(one_gpu(model, "eager", "amp_fp16"))) {
