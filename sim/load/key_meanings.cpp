@@ -503,8 +503,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "powersgd_R."},
     {"training.pull_once_per_node", "Whether a node pulls variables once for all of its GPUs."},
     {"training.recompute",
-     "Which activations backward computes again: none, attention's (selective), every block's (full), or of "
-     "K blocks in a row all but the first input (every_K)."},
+     "What backward computes again: none, attention (selective), all but attention and every second product "
+     "(selective_op), every block (full), K blocks at a time (every_K), one of K (one_in_K)."},
     {"training.reduce_bucket_size",
      "DeepSpeed's option, in elements: how large a bucket of gradients grows before it is reduced."},
     {"training.reduce_dtype",

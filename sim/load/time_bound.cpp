@@ -106,10 +106,22 @@ double slowdown(const Scenario& scenario) {
 
 // ---- the passes ----
 
-bool runs_again(const Layer& layer, RecomputeKind kind) {
-  if (layer.block < 0 || kind == RecomputeKind::none)
-    return false;
-  return kind != RecomputeKind::selective || layer.kind == LayerKind::attention;
+bool runs_again(const Layer& layer, const Recompute& recompute) {
+  const bool is_attention = layer.kind == LayerKind::attention;
+  switch (recompute.kind) {
+    case RecomputeKind::none:
+      return false;
+    case RecomputeKind::selective:
+      return layer.block >= 0 && is_attention;
+    case RecomputeKind::selective_op:
+      return layer.block >= 0 && !is_attention;
+    case RecomputeKind::full:
+    case RecomputeKind::every:
+      return layer.block >= 0;
+    case RecomputeKind::one_in:
+      return layer.block >= 0 && layer.block % recompute.blocks == recompute.blocks - 1;
+  }
+  return false;
 }
 
 // What one micro-batch takes of one part of the model.
@@ -183,7 +195,7 @@ class IterationBound {
     Part part;
     Work work;
     for (std::size_t layer = range.first; layer < range.last; ++layer) {
-      const double forwards = runs_again(model().layers[layer], scenario_.training.recompute.kind) ? 2 : 1;
+      const double forwards = runs_again(model().layers[layer], scenario_.training.recompute) ? 2 : 1;
       work += work_bound(scenario_.model, model(), layer, forwards);
       add_shared_weights(model().layers[layer], work);
       part.exchanging += exchange_seconds(layer, forwards);

@@ -226,6 +226,29 @@ void recompute_attention(Job& job, const Model& model) {
       job.layers[layer].recomputed = {layer};
 }
 
+// selective_op: torch.utils.checkpoint runs a block again but for what its policy has it save, of aten's operators `mm`
+// (a product with a bias is `addmm`) every second one, and attention.
+// Reference: torchtitan parallelisms/parallelize_llama.py, _apply_ac_to_transformer_block.
+void recompute_between_products(Job& job, const Model& model) {
+  std::vector<std::uint32_t> run;
+  std::int64_t products = 0;
+  for (std::uint32_t layer = 0; layer < job.layers.size(); ++layer) {
+    const Layer& now = model.layers[layer];
+    if (now.block < 0)
+      continue;
+    const bool is_product = now.kind == LayerKind::matmul && now.parameters.size() == 1 && !now.is_expert();
+    const bool is_saved = is_attention(now) || (is_product && ++products % 2 == 1);
+    if (is_saved)
+      job.layers[layer].is_saved = true;
+    else
+      run.push_back(layer);
+    if (layer + 1 == job.layers.size() || model.layers[layer + 1].block != now.block) {
+      job.layers[layer].recomputed = std::exchange(run, {});
+      products = 0;
+    }
+  }
+}
+
 // Blocks are forgotten `blocks` at a time; the backward of the last layer of such a run starts with the whole
 // run's forward.
 void recompute_blocks(Job& job, std::int64_t blocks) {
@@ -241,11 +264,28 @@ void recompute_blocks(Job& job, std::int64_t blocks) {
   }
 }
 
+// Of `blocks` in a row the last one.
+void recompute_one_in(Job& job, std::int64_t blocks) {
+  recompute_blocks(job, 1);
+  for (LayerWork& layer : job.layers)
+    if (layer.block % blocks != blocks - 1)
+      layer.recomputed.clear();
+}
+
 void plan_recomputation(Job& job, const Model& model, const Recompute& recompute) {
-  if (recompute.kind == RecomputeKind::selective)
-    recompute_attention(job, model);
-  else if (recompute.kind != RecomputeKind::none)
-    recompute_blocks(job, recompute.blocks);
+  switch (recompute.kind) {
+    case RecomputeKind::none:
+      return;
+    case RecomputeKind::selective:
+      return recompute_attention(job, model);
+    case RecomputeKind::selective_op:
+      return recompute_between_products(job, model);
+    case RecomputeKind::full:
+    case RecomputeKind::every:
+      return recompute_blocks(job, recompute.blocks);
+    case RecomputeKind::one_in:
+      return recompute_one_in(job, recompute.blocks);
+  }
 }
 
 std::vector<std::uint32_t> ready_order(const MeasuredModel& measured) {

@@ -63,6 +63,18 @@ class Activations {
     return std::min(of_layer(first), queries_keys_values());
   }
 
+  // Of a layer whose block runs again but for it: its output.
+  std::int64_t output_of(std::uint32_t index) const {
+    const Layer& layer = model_.layers[index];
+    const auto* product = layer.product ? std::get_if<GemmShape>(&*layer.product) : nullptr;
+    const auto* attention = layer.product ? std::get_if<AttentionShape>(&*layer.product) : nullptr;
+    if (product != nullptr)
+      return product->batch * product->m * product->n * element_bytes_;
+    if (attention != nullptr)
+      return attention->sequence * attention->heads * attention->value_width * element_bytes_;
+    return of_layer(index);
+  }
+
   // The gradients that one kernel reads and writes: as large as what its forward wrote and read.
   std::int64_t in_backward(std::uint32_t index) const {
     const Layer& layer = model_.layers[index];
@@ -120,6 +132,17 @@ void describe_activations(Job& job, const Model& model, const BatchUse& use) {
     LayerWork& work = job.layers[layer];
     work.kept = work.activations = Bytes{activations.of_layer(layer)} * use.samples;
     work.backward_workspace = Bytes{activations.in_backward(layer)} * use.samples;
+  }
+  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer) {
+    LayerWork& work = job.layers[layer];
+    if (!work.is_saved)
+      continue;
+    // What it reads is there again in time for its backward; a block's own input never went.
+    const bool begins_block = layer == 0 || model.layers[layer - 1].block != model.layers[layer].block;
+    const Bytes read = begins_block ? Bytes{0} : work.activations;
+    work.backward_workspace += read;
+    work.kept = work.activations =
+        Bytes{activations.output_of(layer)} * use.samples + (work.activations - read);
   }
   for (const LayerWork& last : job.layers) {
     for (const std::uint32_t again : last.recomputed) job.layers[again].kept = Bytes{0};

@@ -68,6 +68,7 @@ struct LayerWork {
   std::vector<std::uint32_t> gradients;   // complete when backward ends, in the order they are accumulated
   std::int64_t block = -1;                // the transformer layer it belongs to; -1: outside of all
   std::vector<std::uint32_t> recomputed;  // layers whose forward runs again just before this backward
+  bool is_saved = false;                  // its output is, where the rest of its block runs again
   Bytes activations = {};                 // what this backward needs of its forward
   Bytes kept = {};                        // of them, what stays from the forward on
   Bytes backward_workspace = {};          // held while its backward runs

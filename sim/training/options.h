@@ -35,11 +35,14 @@ struct Compression {
 };
 
 // Which activations backward computes again instead of keeping them from forward.
-enum class RecomputeKind : std::uint8_t { none, selective, full, every };
+// selective: attention's inner products (Megatron-LM); selective_op: of each block all but attention and every second
+// product without a bias, counted from the first (torchtitan's "op"); every: of K blocks in a row only the first one's
+// input is kept (Megatron-LM's uniform); one_in: one block of K (torchtitan's number of layers).
+enum class RecomputeKind : std::uint8_t { none, selective, selective_op, full, every, one_in };
 
 struct Recompute {
   RecomputeKind kind = RecomputeKind::none;
-  std::int64_t blocks = 1;  // every_K: of K blocks in a row only the first one's input is kept; full: every_1
+  std::int64_t blocks = 1;  // K of every_K and one_in_K; full: every_1
   friend bool operator==(const Recompute&, const Recompute&) = default;
 };
 

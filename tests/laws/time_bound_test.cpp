@@ -52,7 +52,8 @@ Json drawn_scenario() {
   training["strategy"] = *rc::gen::elementOf(strategies_in_order());
   training["micro_batch"] = *rc::gen::element(1, 4);
   training["gradient_accumulation"] = *rc::gen::element(1, 2, 8);
-  training["recompute"] = *rc::gen::element<std::string>("none", "selective", "full");
+  training["recompute"] =
+      *rc::gen::element<std::string>("none", "selective", "selective_op", "full", "one_in_2");
   training["optimizer"] = *rc::gen::element<std::string>("sgd", "adam", "lamb");
   for (const char* wait : {"broadcast_data_sync", "check_for_nan_in_loss"})
     training[wait] = *rc::gen::arbitrary<bool>();

@@ -9,7 +9,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/run/describe_job.h"
 #include "tests/support/scenarios.h"
@@ -131,6 +134,52 @@ TEST_CASE("A block that is computed again keeps its input alone") {
   for (const LayerWork& layer : job_of({.style = "llama", .recompute = "full"}).layers)
     kept += layer.block == 1 ? layer.kept : Bytes{0};
   CHECK(kept.count() == samples * 2 * s * h);
+}
+
+// Without the block's own, "model.layers.1.".
+std::vector<std::string> names_of(const Job& job, const std::vector<std::uint32_t>& layers) {
+  constexpr std::size_t prefix = std::string_view("model.layers.1.").size();
+  std::vector<std::string> names;
+  for (const std::uint32_t layer : layers) names.push_back(job.layers[layer].name.substr(prefix));
+  return names;
+}
+
+// Of queries, keys, values, output, gate, up and down projection the second, fourth and sixth; attention's output and
+// the other products' stay: h + h + h + f + h for queries, values, attention, gate and down, beside the input's h.
+TEST_CASE("torchtitan's op runs every second product of a block again, and all between products") {
+  const Job job = job_of({.style = "llama", .recompute = "selective_op"});
+  const auto last = std::find_if(job.layers.begin(), job.layers.end(), [](const LayerWork& layer) {
+    return layer.block == 1 && !layer.recomputed.empty();
+  });
+  REQUIRE(last != job.layers.end());
+  CHECK(names_of(job, last->recomputed) ==
+        std::vector<std::string>{"input_layernorm", "self_attn.k_proj", "rotary_query", "rotary_key",
+                                 "self_attn.o_proj", "residual_1", "post_attention_layernorm", "mlp.up_proj",
+                                 "activation", "residual_2"});
+  constexpr std::int64_t f = 4 * h;
+  Bytes kept;
+  for (const LayerWork& layer : job.layers) kept += layer.block == 1 ? layer.kept : Bytes{0};
+  CHECK(kept.count() == samples * 2 * s * (5 * h + f));
+}
+
+// A product with a bias is another operator of PyTorch's, which the policy does not know.
+TEST_CASE("torchtitan's op saves no product with a bias") {
+  const Job job = job_of({.recompute = "selective_op"});
+  for (const LayerWork& layer : job.layers) {
+    CAPTURE(layer.name);
+    CHECK(layer.is_saved == (layer.block >= 0 && layer.name.find("attention") != std::string::npos));
+  }
+}
+
+TEST_CASE("One block in two is computed again, and the others keep what they keep") {
+  const Job plain = job_of({.style = "llama"});
+  const Job full = job_of({.style = "llama", .recompute = "full"});
+  const Job half = job_of({.style = "llama", .recompute = "one_in_2"});
+  for (std::size_t layer = 0; layer < half.layers.size(); ++layer) {
+    const LayerWork& like = (half.layers[layer].block == 1 ? full : plain).layers[layer];
+    CHECK(half.layers[layer].kept == like.kept);
+    CHECK(half.layers[layer].recomputed == like.recomputed);
+  }
 }
 
 // Neither the norms' outputs (2 h) nor GELU's (4 h) nor masks: they follow from what is kept.

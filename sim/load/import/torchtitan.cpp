@@ -15,6 +15,7 @@
 #include "sim/base/json_text.h"
 #include "sim/load/import/import_file.h"
 #include "sim/load/import/scenario_draft.h"
+#include "sim/load/training/option_text.h"
 
 namespace lockstep {
 namespace {
@@ -227,24 +228,22 @@ class TorchtitanReader {
     return asks;
   }
 
+  // "op", or every so many layers, of which "2" is its default.
   void read_recomputation() {
     const std::string mode = keys_.text("activation_checkpoint.mode").value_or("selective");
-    const std::string kind = keys_.has("activation_checkpoint.selective_ac_option")
-                                 ? shown(*keys_.find("activation_checkpoint.selective_ac_option"))
-                                 : "";
-    const std::string digits =
-        kind.size() > 2 && kind.front() == '"' ? kind.substr(1, kind.size() - 2) : kind;
-    const bool is_every = !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos &&
-                          digits != "0" && digits.size() < 4;
     if (mode != "none" && mode != "full" && mode != "selective")
       return keys_.refused("activation_checkpoint.mode",
                            fmt::format("found {}, expected none, selective or full", mode));
-    draft_.training()["recompute"] = mode == "selective" && is_every ? "every_" + digits : mode;
+    const std::string option = keys_.text("activation_checkpoint.selective_ac_option").value_or("2");
+    const auto layers = parse_recompute("one_in_" + option);
+    if (mode == "selective" && option != "op" && !layers)
+      return keys_.refused("activation_checkpoint.selective_ac_option",
+                           fmt::format("found {}, expected \"op\" or a number of layers", option));
+    draft_.training()["recompute"] = mode != "selective" ? mode
+                                     : option == "op"    ? "selective_op"
+                                                         : "one_in_" + option;
     keys_.used("activation_checkpoint.mode", "training.recompute");
     keys_.used("activation_checkpoint.selective_ac_option", "training.recompute");
-    if (mode == "selective" && !is_every)
-      draft_.warn(
-          "activation_checkpoint op: every other product is computed again there, attention alone here");
     keys_.leave({{{"activation_checkpoint"}, "changes little"}});
   }
 

@@ -58,11 +58,17 @@ std::optional<Recompute> parse_recompute(std::string_view text) {
   if (text == "selective") {
     return Recompute{.kind = RecomputeKind::selective};
   }
+  if (text == "selective_op") {
+    return Recompute{.kind = RecomputeKind::selective_op};
+  }
   if (text == "full") {
     return Recompute{.kind = RecomputeKind::full};
   }
-  const auto blocks = count_after("every_", text);
-  return blocks ? std::optional(Recompute{.kind = RecomputeKind::every, .blocks = *blocks}) : std::nullopt;
+  if (const auto blocks = count_after("every_", text))
+    return Recompute{.kind = RecomputeKind::every, .blocks = *blocks};
+  if (const auto blocks = count_after("one_in_", text))
+    return Recompute{.kind = RecomputeKind::one_in, .blocks = *blocks};
+  return std::nullopt;
 }
 
 std::optional<AutoWrap> parse_auto_wrap(std::string_view text) {
@@ -110,10 +116,14 @@ std::string text_of(const Recompute& recompute) {
       return "none";
     case RecomputeKind::selective:
       return "selective";
+    case RecomputeKind::selective_op:
+      return "selective_op";
     case RecomputeKind::full:
       return "full";
     case RecomputeKind::every:
       return fmt::format("every_{}", recompute.blocks);
+    case RecomputeKind::one_in:
+      return fmt::format("one_in_{}", recompute.blocks);
   }
   return "none";
 }

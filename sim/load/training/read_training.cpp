@@ -186,7 +186,7 @@ void read_recompute(const JsonReader& json, const TrainingFacts& facts, Training
     found->problem(fmt::format("found {}, but this model has no blocks {}; valid: {}",
                                describe_value(found->value()),
                                parsed->kind == RecomputeKind::selective ? "with attention" : "of layers",
-                               facts.has_blocks ? "none, full, every_K" : "none"));
+                               facts.has_blocks ? "none, selective_op, full, every_K, one_in_K" : "none"));
   }
 }
 

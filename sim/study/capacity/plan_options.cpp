@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/base/error.h"
+#include "sim/load/training/option_text.h"
 
 namespace lockstep {
 namespace {
@@ -137,10 +138,8 @@ std::string layout_text(const Scenario& scenario) {
   text += training.layout.is_cut() ? degrees_text(training.layout)
                                    : fmt::format("dp {}", scenario.cluster.ranks());
   text += fmt::format(", micro-batch {} x {}", scenario.model.batch_per_gpu, training.gradient_accumulation);
-  if (training.recompute.kind == RecomputeKind::selective)
-    text += ", recompute selective";
-  if (training.recompute.kind == RecomputeKind::full)
-    text += ", recompute full";
+  if (training.recompute.kind != RecomputeKind::none)
+    text += ", recompute " + text_of(training.recompute);
   return text;
 }
 

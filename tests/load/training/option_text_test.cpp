@@ -32,13 +32,14 @@ TEST_CASE("a compression that keeps nothing, or more than there is, is none") {
 }
 
 TEST_CASE("every form of recomputation reads back to itself, and K counts blocks") {
-  for (const char* text : {"none", "selective", "full", "every_1", "every_12"}) {
+  for (const char* text : {"none", "selective", "selective_op", "full", "every_1", "every_12", "one_in_2"}) {
     CAPTURE(text);
     REQUIRE(parse_recompute(text));
     CHECK(text_of(*parse_recompute(text)) == text);
   }
   CHECK(parse_recompute("every_3")->blocks == 3);
-  for (const char* text : {"every_0", "every_", "every_K", "all"}) {
+  CHECK(parse_recompute("one_in_4")->blocks == 4);
+  for (const char* text : {"every_0", "every_", "every_K", "one_in_0", "one_in_", "all"}) {
     CHECK_FALSE(parse_recompute(text));
   }
 }
