@@ -412,6 +412,8 @@ TransformerConfig read_transformer(const JsonReader& json, const ModelRequest& r
   config.sizes.fused_attention = config.style.fuses_attention;
   if (config.style.learns_positions)
     config.positions = read_positions(json, config.sequence_length);
+  else
+    json.optional("positions");  // of the profile whose positions are learned
   if (!config.style.is_causal)
     read_masked_words(json, config);
   check_total(json, config);

@@ -235,6 +235,23 @@ void warn_of_borrowing(const ChangedProfile* machine, const Calibration& calibra
   }
 }
 
+// What a GPU's profile states for those whose kernels nobody timed.
+void warn_of_unused(const GpuSpec& gpu, LoadContext& context) {
+  struct Unused {
+    std::string_view key;
+    std::string_view why;
+  };
+  constexpr std::array keys{
+      Unused{"kernel_launch",
+             "how long its kernels take to start is among the constants of its architecture"},
+      Unused{"l2", "a step finds nothing in its cache that the step before it left there"}};
+  const ChangedProfile* changes = context.changes_at("/cluster/machine/gpu");
+  for (const Unused& unused : keys)
+    if (changes != nullptr && gpu.kernels && changes->changes_key(unused.key))
+      context.warnings.push_back(
+          fmt::format("cluster.machine.gpu.{} changes nothing: {}", unused.key, unused.why));
+}
+
 // What the machine's profile names holds for the machine's own library; what the user names, for any.
 Calibration choose_calibration(const Place& root, std::optional<Calibration> stated,
                                const Scenario& scenario) {
@@ -326,6 +343,7 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   }
   scenario.simulation = read_simulation(json.required("simulation"));
   json.finish();
+  warn_of_unused(scenario.cluster.gpu, root.context);
   scenario.cluster.calibration = choose_calibration(root, std::move(calibration), scenario);
   if (scenario.communication.library_version == 0) {
     scenario.communication.library_version = scenario.cluster.calibration.library_version;

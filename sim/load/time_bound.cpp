@@ -107,14 +107,14 @@ double slowdown(const Scenario& scenario) {
 // ---- the passes ----
 
 bool runs_again(const Layer& layer, const Recompute& recompute) {
-  const bool is_attention = layer.kind == LayerKind::attention;
+  const bool is_fused = layer.product && std::holds_alternative<AttentionShape>(*layer.product);
   switch (recompute.kind) {
     case RecomputeKind::none:
       return false;
     case RecomputeKind::selective:
-      return layer.block >= 0 && is_attention;
+      return layer.block >= 0 && layer.kind != LayerKind::matmul;
     case RecomputeKind::selective_op:
-      return layer.block >= 0 && !is_attention;
+      return layer.block >= 0 && !is_fused;
     case RecomputeKind::full:
     case RecomputeKind::every:
       return layer.block >= 0;

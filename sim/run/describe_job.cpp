@@ -216,18 +216,32 @@ class LayerDescriber {
 };
 
 bool is_attention(const Layer& layer) {
-  return layer.kind == LayerKind::attention;
+  return layer.kind == LayerKind::attention && layer.block >= 0;
 }
 
-// selective: attention's inner products again, just before their own backward.
+// selective: attention's inner products again just before their own backward, and where they are not one kernel what
+// lies between them.
 void recompute_attention(Job& job, const Model& model) {
-  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer)
-    if (is_attention(model.layers[layer]) && model.layers[layer].block >= 0)
-      job.layers[layer].recomputed = {layer};
+  std::vector<std::uint32_t> run;
+  std::uint32_t last = 0;  // product of the run
+  for (std::uint32_t layer = 0; layer < model.layers.size(); ++layer) {
+    const bool goes_on = !run.empty() && model.layers[layer].kind == LayerKind::vector;
+    if (!is_attention(model.layers[layer]) && !goes_on) {
+      run.clear();
+      continue;
+    }
+    run.push_back(layer);
+    if (goes_on)
+      continue;
+    if (run.size() > 1)
+      job.layers[last].recomputed.clear();
+    job.layers[layer].recomputed = run;
+    last = layer;
+  }
 }
 
 // selective_op: torch.utils.checkpoint runs a block again but for what its policy has it save, of aten's operators `mm`
-// (a product with a bias is `addmm`) every second one, and attention.
+// (a product with a bias is `addmm`) every second one, and attention in one kernel.
 // Reference: torchtitan parallelisms/parallelize_llama.py, _apply_ac_to_transformer_block.
 void recompute_between_products(Job& job, const Model& model) {
   std::vector<std::uint32_t> run;
@@ -236,8 +250,10 @@ void recompute_between_products(Job& job, const Model& model) {
     const Layer& now = model.layers[layer];
     if (now.block < 0)
       continue;
-    const bool is_product = now.kind == LayerKind::matmul && now.parameters.size() == 1 && !now.is_expert();
-    const bool is_saved = is_attention(now) || (is_product && ++products % 2 == 1);
+    const bool is_fused = now.product && std::holds_alternative<AttentionShape>(*now.product);
+    const bool is_product = now.kind == LayerKind::matmul && now.product && !now.is_expert() &&
+                            std::holds_alternative<GemmShape>(*now.product) && now.parameters.size() == 1;
+    const bool is_saved = is_fused || (is_product && ++products % 2 == 1);
     if (is_saved)
       job.layers[layer].is_saved = true;
     else
@@ -403,6 +419,7 @@ Job job_of_kind(const Job& whole, const ParallelModel& slice, const ParameterKin
     for (std::uint32_t& gradient : layer.gradients) gradient = kinds.number[gradient];
   }
   job.optimizer = optimizer_work(own, job, scenario);
+  job.process = describe_process(scenario, job);
   if (!wants_experts)
     job.buffers = whole.buffers;
   return job;

@@ -1,6 +1,7 @@
 #include "sim/training/activations.h"
 
 #include <algorithm>
+#include <span>
 #include <variant>
 
 #include "sim/training/torch_version.h"
@@ -56,11 +57,12 @@ class Activations {
            of_older_releases(layer);
   }
 
-  // Of the first layer of a run that is computed again: its input, which nothing before it need keep.
-  std::int64_t kept_of(std::uint32_t first) const {
+  // Of a run that is computed again: the input of its first layer, which nothing before it need keep.
+  std::int64_t kept_of(std::span<const std::uint32_t> run) const {
+    const std::uint32_t first = run.front();
     if (model_.layers[first].kind != LayerKind::attention || !model_.transformer)
       return input_of(model_.layers[first]);
-    return std::min(of_layer(first), queries_keys_values());
+    return run.size() == 1 ? std::min(of_layer(first), queries_keys_values()) : queries_keys_values();
   }
 
   // Of a layer whose block runs again but for it: its output.
@@ -147,8 +149,7 @@ void describe_activations(Job& job, const Model& model, const BatchUse& use) {
   for (const LayerWork& last : job.layers) {
     for (const std::uint32_t again : last.recomputed) job.layers[again].kept = Bytes{0};
     if (!last.recomputed.empty())
-      job.layers[last.recomputed.front()].kept =
-          Bytes{activations.kept_of(last.recomputed.front())} * use.samples;
+      job.layers[last.recomputed.front()].kept = Bytes{activations.kept_of(last.recomputed)} * use.samples;
   }
 }
 

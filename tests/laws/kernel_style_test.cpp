@@ -100,6 +100,27 @@ TEST_CASE("The account of any strategy's optimizer is what its ranks spend on it
     }
 }
 
+TEST_CASE("The account of a mixture's optimizer is what its ranks spend on dense parameters and on experts") {
+  for (const char* strategy : {"ddp", "zero1", "fsdp"}) {
+    INFO(strategy);
+    check_told_is_spent(
+        {{"cluster", {{"machine", "dgx_a100_80gb"}}},
+         {"model",
+          {{"family", "transformer"},
+           {"style", "llama"},
+           {"layers", 4},
+           {"hidden", 1024},
+           {"heads", 8},
+           {"vocabulary", 32'000},
+           {"sequence_length", 512},
+           {"experts", 8},
+           {"experts_per_token", 2},
+           {"precision", "bf16"}}},
+         {"training",
+          {{"strategy", strategy}, {"optimizer", "adamw"}, {"expert_parallel", 4}, {"micro_batch", 2}}}});
+  }
+}
+
 TEST_CASE("No kernels on tensor cores or bound by memory go above the peak that their share is told of") {
   for (const char* model : {"resnet50", "gpt2", "llama2_7b"})
     for (const KernelGroup& group : kernel_account(one_gpu(model, "eager", "amp_fp16"))) {

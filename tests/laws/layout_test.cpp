@@ -467,6 +467,29 @@ TEST_CASE("A host that is behind issues the optimizer of dense parameters and ex
   }
 }
 
+// A rank has fewer experts and divides them with fewer others. What a process holds besides is no expert's.
+TEST_CASE(
+    "However experts are dealt, sharded states take as much of a GPU, and so does what is no parameter") {
+  for (const char* strategy : {"zero1", "zero2", "zero3", "fsdp"}) {
+    const auto peak = [&](std::int64_t degree) {
+      Json given = transformer("dgx_a100_80gb", 1,
+                               {{"strategy", strategy}, {"expert_parallel", degree}, {"micro_batch", 1}});
+      given["model"].update(
+          {{"style", "llama"}, {"hidden", 256}, {"heads", 8}, {"experts", 8}, {"experts_per_token", 2}});
+      return report_of(given).memory.peak;
+    };
+    const MemoryUse whole = peak(1);
+    CHECK(whole.framework > Bytes{0});
+    for (const std::int64_t degree : {2, 4, 8}) {
+      INFO(strategy, ", experts dealt to ", degree);
+      const MemoryUse dealt = peak(degree);
+      CHECK(dealt.optimizer_states == whole.optimizer_states);
+      CHECK(dealt.framework == whole.framework);
+      CHECK(dealt.allocator > Bytes{0});
+    }
+  }
+}
+
 TEST_CASE(
     "Stages of several parts take strategies that reduce once an iteration, and others by their option") {
   for (const std::string schedule : {"interleaved", "zb_v"})

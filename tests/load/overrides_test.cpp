@@ -152,6 +152,13 @@ TEST_CASE("an anchor's other machine is changed as the scenario's is") {
   CHECK(there.cluster.machine.nics.size() == 4);
 }
 
+TEST_CASE("what a GPU whose kernels were timed states in vain is said") {
+  for (const auto& [key, value] : {std::pair{"kernel_launch", "40 us"}, std::pair{"l2", "1 MiB"}})
+    CHECK(warns_of(load_resnet({{std::string("cluster.machine.gpu.") + key, value}}),
+                   std::string("cluster.machine.gpu.") + key + " changes nothing"));
+  CHECK_FALSE(warns_of(load_resnet({{"cluster.machine.gpu.memory", "40 GB"}}), "changes nothing"));
+}
+
 TEST_CASE("a calibration of the machine as it was is said to be borrowed by the changed one") {
   CHECK(warns_of(load_resnet({{"cluster.machine.nics.count", "4"}}), "is borrowed"));
   CHECK_FALSE(warns_of(load_resnet({}), "is borrowed"));

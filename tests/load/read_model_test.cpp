@@ -98,6 +98,8 @@ TEST_CASE("a family is built from its sizes and takes the scenario's sequence le
   CHECK(scenario.model.batch_per_gpu == 8);
   CHECK(load_resnet({{"model.name", "gpt2"}, {"model.sequence_length", "512"}, {"compute", "null"}})
             .model.model.tokens_per_sample == 512);
+  CHECK(problems_of_resnet(
+            {{"model.name", "gpt2"}, {"model.learned_positions", "false"}, {"compute", "null"}}) == "");
 }
 
 TEST_CASE("a sequence length for a model without sequences is an error") {

@@ -107,6 +107,7 @@ TEST_CASE(
 TEST_CASE("The host walks a step kernel by kernel, and the GPU waits where it is ahead") {
   const Scenario scenario = scenario_from(one_gpu("amp_fp16", 1, "10 us"));
   Job job;
+  job.training.strategy = "single";
   for (const char* name : {"first", "second"})
     job.layers.push_back(
         {.name = name,

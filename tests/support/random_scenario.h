@@ -100,10 +100,11 @@ inline nlohmann::ordered_json random_machine() {
 
 inline nlohmann::ordered_json random_fabric() {
   const auto kind = *rc::gen::element<std::string>("single_switch", "fat_tree", "rail_optimised");
+  const int oversubscription = *rc::gen::element(1, 2, 4);
   return {{"name", "random"},
           {"source", "rapidcheck"},
           {"kind", kind},
-          {"oversubscription", *rc::gen::element(1, 2, 4)},
+          {"oversubscription", kind == "single_switch" ? 1 : oversubscription},
           {"ports_per_leaf", *rc::gen::element(1, 2, 4, 8)},
           {"hop_latency", random_latency()}};
 }

@@ -162,6 +162,28 @@ TEST_CASE("torchtitan's op runs every second product of a block again, and all b
   CHECK(kept.count() == samples * 2 * s * (5 * h + f));
 }
 
+// Korthikanti et al., arXiv 2205.05198: without the square matrices 34 s h of a layer are left.
+TEST_CASE("Selective recomputation keeps no scores, whether attention is one kernel or several") {
+  CHECK(kept_by_block({.attention = "unfused", .recompute = "selective"}) == 34 * s * h);
+  const Job job = job_of({.attention = "unfused", .recompute = "selective"});
+  for (const LayerWork& layer : job.layers)
+    if (!layer.recomputed.empty()) {
+      CHECK(layer.recomputed.size() == 4);  // scores, softmax, dropout, values
+      CHECK(job.layers[layer.recomputed.back()].name == layer.name);
+    }
+}
+
+// A product of two activations is no `mm`.
+TEST_CASE("torchtitan's op saves attention in one kernel, and none of its parts") {
+  for (const char* attention : {"fused", "unfused"}) {
+    const Job job = job_of({.attention = attention, .style = "llama", .recompute = "selective_op"});
+    const bool saves = std::ranges::any_of(job.layers, [](const LayerWork& layer) {
+      return layer.is_saved && layer.name.find("_proj") == std::string::npos;
+    });
+    CHECK(saves == (std::string_view(attention) == "fused"));
+  }
+}
+
 // A product with a bias is another operator of PyTorch's, which the policy does not know.
 TEST_CASE("torchtitan's op saves no product with a bias") {
   const Job job = job_of({.recompute = "selective_op"});

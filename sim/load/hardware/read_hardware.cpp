@@ -278,6 +278,25 @@ LinkSpec read_link(const JsonReader& json, const Place&, LinkClass link_class) {
   return link;
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 2> kinds_with_leaves{"fat_tree", "rail_optimised"};
+
+// Of a kind without leaves nothing is oversubscribed.
+void read_oversubscription(const JsonReader& json, FabricSpec& fabric) {
+  const auto factor = json.optional("oversubscription");
+  if (!factor)
+    return;
+  fabric.oversubscription = factor->number(1, 1000, "downlinks to uplinks");
+  const bool has_leaves =
+      std::find(kinds_with_leaves.begin(), kinds_with_leaves.end(), fabric.kind) != kinds_with_leaves.end();
+  if (!has_leaves && fabric.oversubscription > 1)
+    factor->expected("1: no switch of a " + fabric.kind +
+                     " has fewer ports up than down; of fat_tree and rail_optimised it says how many");
+}
+
+}  // namespace
+
 FabricSpec read_fabric(const JsonReader& json, const Place& place) {
   FabricSpec fabric;
   fabric.name = text_or(json, "name", "");
@@ -285,9 +304,7 @@ FabricSpec read_fabric(const JsonReader& json, const Place& place) {
   json.optional("sources");
   fabric.kind = json.required("kind").one_of(Registry<FabricKind>::names());
   fabric.hop_latency = duration_or(json, "hop_latency", Duration::zero());
-  if (const auto factor = json.optional("oversubscription")) {
-    fabric.oversubscription = factor->number(1, 1000, "downlinks to uplinks");
-  }
+  read_oversubscription(json, fabric);
   fabric.ports_per_leaf = integer_or(json, "ports_per_leaf", fabric.ports_per_leaf, {1, 100'000});
   fabric.in_network_reduction = boolean_or(json, "in_network_reduction", false);
   if (fabric.kind == "torus") {

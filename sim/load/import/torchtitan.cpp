@@ -15,7 +15,6 @@
 #include "sim/base/json_text.h"
 #include "sim/load/import/import_file.h"
 #include "sim/load/import/scenario_draft.h"
-#include "sim/load/training/option_text.h"
 
 namespace lockstep {
 namespace {
@@ -228,15 +227,24 @@ class TorchtitanReader {
     return asks;
   }
 
+  // A number may stand without quotation marks.
+  std::string option_of_recomputation() {
+    const ordered_json* option = keys_.find("activation_checkpoint.selective_ac_option");
+    if (option == nullptr)
+      return "2";
+    return option->is_string() ? option->get<std::string>() : option->dump();
+  }
+
   // "op", or every so many layers, of which "2" is its default.
   void read_recomputation() {
     const std::string mode = keys_.text("activation_checkpoint.mode").value_or("selective");
     if (mode != "none" && mode != "full" && mode != "selective")
       return keys_.refused("activation_checkpoint.mode",
                            fmt::format("found {}, expected none, selective or full", mode));
-    const std::string option = keys_.text("activation_checkpoint.selective_ac_option").value_or("2");
-    const auto layers = parse_recompute("one_in_" + option);
-    if (mode == "selective" && option != "op" && !layers)
+    const std::string option = option_of_recomputation();
+    const bool is_number = option.find_first_not_of("0123456789") == option.npos &&
+                           !option.starts_with('0') && !option.empty() && option.size() < 4;
+    if (mode == "selective" && option != "op" && !is_number)
       return keys_.refused("activation_checkpoint.selective_ac_option",
                            fmt::format("found {}, expected \"op\" or a number of layers", option));
     draft_.training()["recompute"] = mode != "selective" ? mode

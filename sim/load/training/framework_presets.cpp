@@ -184,6 +184,10 @@ void set_horovod(Input& input) {
       "as PyTorch and TensorFlow call it (from memory)");
 }
 
+// What one handler (de)serialises; reports of single gRPC streams range from 0.1 to 0.8 GB/s
+// (tensorflow/tensorflow issues 4498, 6116, 6256).
+constexpr Bandwidth grpc_handler{258'000'000};
+
 void set_byteps(Input& input) {
   ParameterServerOptions& options = input.spec.parameter_server;
   ServerSpec& servers = options.servers;
@@ -200,6 +204,8 @@ void set_byteps(Input& input) {
             "BytePS: servers add gradients up, each worker's own optimizer updates");
   input.set("servers/threads", servers.threads, 4, "BytePS, docs/env.md: BYTEPS_SERVER_ENGINE_THREAD 4");
   input.set("servers/transport", servers.transport, ServerTransport::direct, "BytePS: ps-lite, not gRPC");
+  input.set("servers/handler_bandwidth", servers.handler_bandwidth, grpc_handler,
+            "of gRPC, which BytePS does not use: as TensorFlow's");
   input.set("scheduling", options.scheduling, ServerScheduling::priority, source);
   input.set("pull_once_per_node", options.pull_once_per_node, true, source);
   input.set("local_reduce", options.local_reduce, LocalReduce::nccl, source);
@@ -225,10 +231,6 @@ void set_tensorflow_mirrored(Input& input) {
 void set_tensorflow_multiworker(Input& input) {
   set_tensorflow_packs(input, "tf.distribute CommunicationOptions: bytes_per_pack 0, all gradients in one");
 }
-
-// What one handler (de)serialises; reports of single gRPC streams range from 0.1 to 0.8 GB/s
-// (tensorflow/tensorflow issues 4498, 6116, 6256).
-constexpr Bandwidth grpc_handler{258'000'000};
 
 void set_tensorflow_ps(Input& input) {
   ParameterServerOptions& options = input.spec.parameter_server;

@@ -139,11 +139,11 @@ class ShardedUnits : public Synchroniser {
   std::vector<std::vector<OpId>> last_backward_;  // by unit, by representative
 };
 
-MemoryShares memory(const Job& job, std::int64_t) {
+// Experts have fewer ranks to be divided among than a group that shards has.
+MemoryShares memory(const Job& job, std::int64_t ranks) {
   const ShardedOptions& options = job.training.sharded;
-  return {.weights = options.shard_group,
-          .gradients = options.no_sync ? 1 : options.shard_group,
-          .states = options.shard_group};
+  const std::int64_t holders = std::min(options.shard_group, ranks);
+  return {.weights = holders, .gradients = options.no_sync ? 1 : holders, .states = holders};
 }
 
 // Nobody has a unit before all of its group have asked for it: for forward, and for backward where it was let go.

@@ -293,6 +293,9 @@ TEST_CASE("a fabric of the scenario beats the machine's") {
   CHECK(load_resnet({{"cluster.fabric", "fat_tree_4to1"}}).cluster.fabric.oversubscription == 4);
   CHECK(contains(problems_of_resnet({{"cluster.fabric", R"({"kind": "fat_tree", "oversubscription": 0.5})"}}),
                  "/cluster/fabric/oversubscription: "));
+  for (const char* fabric : {R"({"kind": "single_switch", "oversubscription": 8})",
+                             R"({"kind": "torus", "dims": [2], "oversubscription": 1.5})"})
+    CHECK(contains(problems_of_resnet({{"cluster.fabric", fabric}}), "fewer ports up than down"));
 }
 
 TEST_CASE("GPUs of one node that nothing joins are an error") {

@@ -121,6 +121,7 @@ TEST_CASE("byteps has its environment's defaults") {
   CHECK(byteps.servers.threads == 4);
   CHECK(byteps.servers.count == 2);
   CHECK(byteps.servers.transport == ServerTransport::direct);
+  CHECK(byteps.servers.handler_bandwidth == Bandwidth{258'000'000});
   CHECK(byteps.scheduling == ServerScheduling::priority);
   CHECK(byteps.local_reduce == LocalReduce::nccl);
 }
