@@ -1,10 +1,13 @@
 #include "sim/study/validation/validation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "sim/base/json_reader.h"
+#include "sim/base/printable.h"
 #include "sim/load/measured_steps.h"
 #include "sim/study/bench/kernel_residuals.h"
 #include "sim/study/validation/case_errors.h"
@@ -79,10 +82,17 @@ std::vector<StatedCase> read_file(const std::string& file) {
   return cases;
 }
 
+// Of several cases of one scenario: which.
+[[noreturn]] void refuse_case(const std::string& file, const StatedCase& stated, ConfigError error) {
+  error.problems.push_back(
+      fmt::format("{}: the case \"{}\" asks for it", file, printable_name(stated.result.name)));
+  throw ConfigError(error.problems);
+}
+
 // A measured step that no GPU can take is a mistake in what was measured, and one that takes too long to simulate is
 // for who says so (`too_large` is told why): the others are predicted all the same.
-void add_case(const StatedCase& stated, const ProfileStore& store, const CaseErrors& errors,
-              Validation& validation, std::vector<std::string>& too_large) {
+void add_case(const std::string& file, const StatedCase& stated, const ProfileStore& store,
+              const CaseErrors& errors, Validation& validation, std::vector<std::string>& too_large) {
   try {
     validation.cases.push_back(run_case(stated, store, errors.of(stated.result.group)));
   } catch (const ImpossibleStep& error) {
@@ -90,6 +100,8 @@ void add_case(const StatedCase& stated, const ProfileStore& store, const CaseErr
   } catch (const TooLarge& error) {
     too_large.push_back(error.problems.front());
     validation.notes.push_back(stated.result.name + " is not asked: " + error.problems.front());
+  } catch (const ConfigError& error) {
+    refuse_case(file, stated, error);
   }
 }
 
@@ -118,7 +130,7 @@ Validation validate(const ValidationOptions& options) {
   for (const std::string& file : options.files)
     for (StatedCase& stated : read_file(file)) {
       stated.accepts_any_size = options.accepts_any_size;
-      add_case(stated, store, errors, validation, too_large);
+      add_case(file, stated, store, errors, validation, too_large);
     }
   if (validation.cases.empty() && !too_large.empty())
     throw TooLarge(too_large);

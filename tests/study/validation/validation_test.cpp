@@ -267,6 +267,15 @@ TEST_CASE("A folder without measurements is refused, and so is JSON that cannot 
                        ConfigError);
 }
 
+TEST_CASE("What a case sets wrongly is said with the case and its file") {
+  const MeasurementFolder folder;
+  ordered_json wrong = measurements("heldout", {measured_case("a", 0.03), measured_case("b", 0.03)});
+  wrong["cases"][1]["set"]["training.recompute"] = "some";
+  const std::string file = folder.write("m.json", wrong.dump());
+  CHECK_THROWS_WITH_AS(validate_files({file}), doctest::Contains("m.json: the case \"b case\" asks for it"),
+                       ConfigError);
+}
+
 TEST_CASE("Mistakes of a measurements file are named with their place") {
   const MeasurementFolder folder;
   ordered_json wrong = measurements("training", {measured_case("a", 0.03)});
