@@ -152,19 +152,15 @@ std::vector<IssuedPass> passes_of(const Job& job) {
   return passes;
 }
 
-// Into how many parts ranks divide what updates the weights, each taking one.
+// Of what updates the weights a rank does one part in so many.
 struct UpdateParts {
   std::int64_t dense = 1;
   std::int64_t experts = 1;
 };
 
-// As they divide the states of the optimizer.
 UpdateParts update_parts(const Scenario& scenario, const Job& job) {
-  const auto parts_among = [&](std::int64_t ranks) {
-    return std::max<std::int64_t>(memory_shares(job, ranks).states, 1);
-  };
-  return {.dense = parts_among(scenario.synchronised_ranks()),
-          .experts = job.kinds ? parts_among(copies_of_expert(scenario.training.layout)) : 1};
+  return {.dense = update_parts(job, scenario.synchronised_ranks()),
+          .experts = job.kinds ? update_parts(job, copies_of_expert(scenario.training.layout)) : 1};
 }
 
 // The kernels of a pass, or of the optimizer (of dense parameters and experts apart, where there are both), in the

@@ -67,14 +67,11 @@ class Activations {
 
   // Of a layer whose block runs again but for it: its output.
   std::int64_t output_of(std::uint32_t index) const {
-    const Layer& layer = model_.layers[index];
-    const auto* product = layer.product ? std::get_if<GemmShape>(&*layer.product) : nullptr;
-    const auto* attention = layer.product ? std::get_if<AttentionShape>(&*layer.product) : nullptr;
-    if (product != nullptr)
-      return product->batch * product->m * product->n * element_bytes_;
-    if (attention != nullptr)
+    const ProductShape& shape = *model_.layers[index].product;
+    if (const auto* attention = std::get_if<AttentionShape>(&shape))
       return attention->sequence * attention->heads * attention->value_width * element_bytes_;
-    return of_layer(index);
+    const GemmShape& product = std::get<GemmShape>(shape);
+    return product.batch * product.m * product.n * element_bytes_;
   }
 
   // The gradients that one kernel reads and writes: as large as what its forward wrote and read.

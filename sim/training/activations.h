@@ -6,7 +6,8 @@
 //            wrote the kernels.
 // Idea:      a run of layers that is computed again keeps only the input of its first layer, until it is
 //            there in full for its backward. Attention that is computed again keeps its queries, keys and
-//            values, and forgets what it made of them. Eager kernels keep what each operator of theirs keeps,
+//            values, and forgets what it made of them. A product or an attention that is saved where the rest of
+//            its block runs again keeps its output. Eager kernels keep what each operator of theirs keeps,
 //            under autocast norms and softmax in fp32 and a cast for each product; a compiler keeps neither masks
 //            nor what is pointwise of what it keeps. A loss keeps its logits as its framework takes it. Older
 //            releases of PyTorch kept more.

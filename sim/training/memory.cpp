@@ -79,6 +79,10 @@ MemoryShares memory_shares(const Job& job, std::int64_t ranks) {
   return strategy.memory != nullptr ? strategy.memory(job, ranks) : MemoryShares{};
 }
 
+std::int64_t update_parts(const Job& job, std::int64_t ranks) {
+  return std::max<std::int64_t>(memory_shares(job, ranks).states, 1);
+}
+
 MemoryUse standing_memory(const MemoryInput& input) {
   const Job& job = input.job;
   const MemoryShares shares = memory_shares(job, input.ranks > 0 ? input.ranks : input.world.ranks());

@@ -65,5 +65,7 @@ Bytes state_bytes(const Job& job);
 std::int64_t states_per_parameter(Optimizer optimizer);
 // As the job's strategy says.
 MemoryShares memory_shares(const Job& job, std::int64_t ranks);
+// Into how many parts `ranks` divide what updates the weights, as they divide the optimizer's states.
+std::int64_t update_parts(const Job& job, std::int64_t ranks);
 
 }  // namespace lockstep

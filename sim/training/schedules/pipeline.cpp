@@ -221,8 +221,7 @@ class PipelineWriter {
 
   // What the other ranks of the group leave to a rank, which is what it updates.
   static Bytes reduced_gradients(const StrategyContext& context) {
-    const std::int64_t parts = memory_shares(context.job, context.group.members()).states;
-    return divided_up(gradient_bytes(context.job), std::max<std::int64_t>(parts, 1));
+    return divided_up(gradient_bytes(context.job), update_parts(context.job, context.group.members()));
   }
 
   struct Pair {
