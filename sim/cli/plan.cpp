@@ -1,6 +1,7 @@
 // lockstep plan REQUEST: which cluster trains a model in time and for the money.
 
 #include <memory>
+#include <optional>
 
 #include "sim/base/failure.h"
 #include "sim/cli/commands.h"
@@ -35,7 +36,8 @@ Overrides changes_in(const PlanArguments& arguments) {
 }
 
 int run_plan_command(const PlanArguments& arguments, const CommandContext& context) {
-  ProgressBar bar("plan", context.is_quiet);
+  ProgressBar bar("options", context.is_quiet);
+  std::optional<ProgressBar> layouts;
   const PlanQuestion question{
       .request = read_plan_request(arguments.path, changes_in(arguments)),
       .data_directory = context.data_directory,
@@ -43,7 +45,13 @@ int run_plan_command(const PlanArguments& arguments, const CommandContext& conte
       .jobs = arguments.jobs,
       .accepts_any_size = context.accepts_any_size,
       .team = context.team,
-      .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }};
+      .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); },
+      .on_layout =
+          [&](std::size_t finished, std::size_t all) {
+            if (finished == 1)
+              layouts.emplace("layouts of an option", context.is_quiet);
+            layouts->show(finished, all);
+          }};
   if (context.only_helps()) {
     search_plans(question);
     return exit_done;

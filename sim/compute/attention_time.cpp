@@ -22,8 +22,15 @@ std::int64_t multiplied_width(AttentionLibrary library, std::int64_t width) {
                                                    : next_of(flash_widths, width);
 }
 
-constexpr std::int64_t queries_of_block = 64;
 constexpr std::int64_t keys_of_step = 64;
+constexpr std::int64_t most_narrow_width = 128;
+
+// FlashAttention-2 has blocks of 128 queries forward, of 128 keys backward (csrc/flash_attn/src,
+// flash_fwd_launch_template.h and flash_bwd_launch_template.h).
+std::int64_t queries_of_block(AttentionLibrary library) {
+  return library == AttentionLibrary::flash_attention_2 ? 128 : 64;
+}
+
 // Threads of a block that writes one token to the cache, one for each element of its keys (vLLM,
 // csrc/cache_kernels.cu, reshape_and_cache_flash), and of an SM of a data centre's GPU (CUDA C++ Programming Guide,
 // compute capabilities 7.0, 8.0, 9.0).
@@ -35,14 +42,18 @@ class AttentionTimer {
  public:
   AttentionTimer(const ProductUnit& unit, const AttentionConstants& constants, const AttentionShape& shape,
                  bool is_backward)
-      : unit_(unit), constants_(constants), shape_(shape), is_backward_(is_backward) {}
+      : unit_(unit),
+        constants_(constants),
+        shape_(shape),
+        is_backward_(is_backward),
+        queries_of_block_(queries_of_block(shape.library)) {}
 
   Duration time() const {
     return constants_.start + std::max(computing(), moving(elements())) + before() + filling();
   }
 
  private:
-  std::int64_t blocks_of_head() const { return divided_up(shape_.sequence, queries_of_block); }
+  std::int64_t blocks_of_head() const { return divided_up(shape_.sequence, queries_of_block_); }
   std::int64_t all_keys() const { return divided_up(shape_.keys_of_query(), keys_of_step) * keys_of_step; }
 
   // Seen by all blocks of one head: block i of a causal one walks over i blocks, the half-masked one with
@@ -50,15 +61,22 @@ class AttentionTimer {
   std::int64_t keys_of_head() const {
     const std::int64_t blocks = blocks_of_head();
     const std::int64_t all = blocks * all_keys();
-    return shape_.is_causal ? std::min(blocks * (all_keys() + queries_of_block) / 2, all) : all;
+    return shape_.is_causal ? std::min(blocks * (all_keys() + queries_of_block_) / 2, all) : all;
+  }
+
+  Ratio narrow_efficiency() const {
+    return is_backward_ ? constants_.backward_efficiency : constants_.efficiency;
+  }
+  Ratio share_of_width() const {
+    return std::max(shape_.query_width, shape_.value_width) > most_narrow_width ? constants_.wide
+                                                                                : Ratio::one();
   }
 
   // So many keys for a block of queries: their products, and on the vector lanes their softmax, both at that share of
   // their peaks.
   Duration walk(std::int64_t keys, Ratio share) const {
-    const Ratio efficiency =
-        scaled_down(is_backward_ ? constants_.backward_efficiency : constants_.efficiency, share);
-    const std::int64_t scores = queries_of_block * keys;
+    const Ratio efficiency = scaled_down(scaled_down(narrow_efficiency(), share_of_width()), share);
+    const std::int64_t scores = queries_of_block_ * keys;
     const std::int64_t widths = multiplied_width(shape_.library, shape_.query_width) +
                                 multiplied_width(shape_.library, shape_.value_width);
     const Duration products =
@@ -83,7 +101,8 @@ class AttentionTimer {
     const std::int64_t waves = spread + scaled_up(begun - spread, constants_.whole_waves);
     const Duration mean = walk(divided_up(keys_of_head(), blocks_of_head()), Ratio::one()) + block();
     const Duration longest = walk(all_keys(), constants_.alone) + block();
-    return std::max(scaled(mean, waves, part), longest);
+    const Duration left = shape_.is_causal ? scaled(longest, constants_.last) : Duration::zero();
+    return std::max(scaled(mean, waves, part) + left, longest);
   }
 
   std::int64_t tokens() const { return shape_.batch * shape_.sequence; }
@@ -135,6 +154,7 @@ class AttentionTimer {
   const AttentionConstants& constants_;
   const AttentionShape& shape_;
   bool is_backward_;
+  std::int64_t queries_of_block_;
 };
 
 }  // namespace

@@ -51,11 +51,14 @@ struct AttentionConstants {
   Duration backward_block = Duration::microseconds(10);
   Ratio whole_waves = Ratio::percent(80);  // of a wave that is begun and not full
   Ratio alone = Ratio::percent(60);        // of an SM's rate, that one block reaches
+  Ratio wide = Ratio::one();  // of the efficiency, where heads are wider than 128: smaller tiles fit the SM
+  Ratio last = {};            // of the longest block, that a causal kernel runs when all else is done
   Ratio memory_efficiency = Ratio::percent(70);
   Ratio cached = Ratio::one() * 3;    // of memory's bandwidth, what the cache gives that all SMs share
   Ratio rotation = Ratio::one() * 2;  // of the queries' bytes, where a server fills its cache
   Duration fill = Duration::microseconds(4);  // of a block of threads that writes one token there
   Duration start = Duration::microseconds(8);
+  Milliwatts draw;  // as products' (a file that leaves it out: that of products)
   auto operator<=>(const AttentionConstants&) const = default;
 };
 
@@ -83,6 +86,7 @@ struct KernelConstants {
   ProductConstants tensor;
   ProductConstants vector;
   AttentionConstants attention;
+  AttentionConstants flash_attention_2;
   AttentionConstants server_attention;  // of TensorRT-LLM's own kernels
   ConvolutionConstants tensor_convolution;
   ConvolutionConstants vector_convolution{.winograd = Ratio::percent(70),

@@ -117,7 +117,15 @@ Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants
 }
 
 const AttentionConstants& constants_of(const KernelConstants& constants, const AttentionShape& shape) {
-  return shape.library == AttentionLibrary::tensorrt_llm ? constants.server_attention : constants.attention;
+  switch (shape.library) {
+    case AttentionLibrary::flash_attention_2:
+      return constants.flash_attention_2;
+    case AttentionLibrary::tensorrt_llm:
+      return constants.server_attention;
+    case AttentionLibrary::flash_attention:
+      break;
+  }
+  return constants.attention;
 }
 
 Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants, const AttentionShape& shape,
@@ -143,6 +151,21 @@ std::int64_t flops_of(const AttentionShape& shape, KernelDirection direction) {
   const std::int64_t pairs = shape.batch * shape.heads * shape.sequence * shape.keys_of_query();
   const std::int64_t both = 2 * pairs * (shape.query_width + shape.value_width) / (shape.is_causal ? 2 : 1);
   return direction == KernelDirection::forward ? both : both / 2 * 5;
+}
+
+// Tensor cores draw as much whatever they multiply, and make fewer FLOPs of wider numbers.
+PowerLimit tensor_limit(const GpuSpec& gpu, Precision precision, Milliwatts draw_of_half) {
+  const FlopRate half = std::max(matmul_peak(gpu, Precision::fp16), matmul_peak(gpu, Precision::bf16));
+  return {.board = {gpu.tdp_milliwatts},
+          .draw = {arithmetic::product_divided_up(draw_of_half.count, half.count(),
+                                                  matmul_peak(gpu, precision).count())}};
+}
+
+PowerLimit limit_of(const GpuSpec& gpu, Precision precision, const ProductShape& shape) {
+  const auto* attention = std::get_if<AttentionShape>(&shape);
+  return attention != nullptr && uses_tensor_cores(gpu, precision)
+             ? tensor_limit(gpu, precision, constants_of(*gpu.kernels, *attention).draw)
+             : power_limit(gpu, precision);
 }
 
 // Of what a kernel takes, that depends on nothing it does.
@@ -203,7 +226,7 @@ Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel
   const Flops flops{
       std::visit([&](const auto& shape) { return flops_of(shape, kernel.direction); }, kernel.shape)};
   const Duration start = start_of(gpu, operands, kernel);
-  return start + within_limit(boost - start, flops, power_limit(gpu, operands.precision));
+  return start + within_limit(boost - start, flops, limit_of(gpu, operands.precision, kernel.shape));
 }
 
 PowerLimit power_limit(const GpuSpec& gpu, Precision precision) {
@@ -211,11 +234,7 @@ PowerLimit power_limit(const GpuSpec& gpu, Precision precision) {
     return {};
   if (!uses_tensor_cores(gpu, precision))
     return {.board = {gpu.tdp_milliwatts}, .draw = gpu.kernels->vector.draw};
-  // Tensor cores draw as much whatever they multiply, and make fewer FLOPs of wider numbers.
-  const FlopRate half = std::max(matmul_peak(gpu, Precision::fp16), matmul_peak(gpu, Precision::bf16));
-  const std::int64_t draw = gpu.kernels->tensor.draw.count;
-  return {.board = {gpu.tdp_milliwatts},
-          .draw = {arithmetic::product_divided_up(draw, half.count(), matmul_peak(gpu, precision).count())}};
+  return tensor_limit(gpu, precision, gpu.kernels->tensor.draw);
 }
 
 bool uses_tensor_cores(const GpuSpec& gpu, Precision precision) {

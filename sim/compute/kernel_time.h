@@ -61,7 +61,7 @@ Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel
 
 RunTime product_run(const GpuSpec& gpu, const Operands& operands, std::span<const Kernel> kernels);
 
-// What bounds the clock while this precision is multiplied.
+// What bounds the clock in products of this precision.
 PowerLimit power_limit(const GpuSpec& gpu, Precision precision);
 
 // Whether products of this precision run on tensor cores (matrix cores, as AMD says).

@@ -37,8 +37,9 @@ struct ConvolutionShape {
   std::int64_t out_width() const { return (width + 2 * pad_width - filter_width) / stride_width + 1; }
 };
 
-// Whose kernel it is: of FlashAttention's family, as frameworks train and most servers serve with, or TensorRT-LLM's.
-enum class AttentionLibrary : std::uint8_t { flash_attention, tensorrt_llm };
+// Whose kernel it is: of FlashAttention's family as servers run it or cuDNN's of Hopper and later; FlashAttention-2,
+// which frameworks train with and which uses nothing that came after Ampere; TensorRT-LLM's.
+enum class AttentionLibrary : std::uint8_t { flash_attention, flash_attention_2, tensorrt_llm };
 
 // One kernel from queries, keys and values to the output: no square matrix is stored.
 struct AttentionShape {

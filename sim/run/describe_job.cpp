@@ -41,35 +41,43 @@ bool reads_same_input(const Layer& layer, const Layer& before) {
          before.split == TensorSplit::column && shape->m == other->m && shape->k == other->k;
 }
 
-// FlashAttention-2 uses none of what Hopper brought: cuDNN's kernels, which the constants of that architecture were
-// fitted to, are 1.7 to 2.3 times as fast there, and on none of five other GPUs faster (huggingface/transformers pull
-// request 48163; Shah et al. 2407.08608: 35 % of the peak against 75 %). It is itself about twice as fast as its first
-// version (Dao 2307.08691, abstract; release notes of PyTorch 2.2).
-Ratio attention_factor(const Scenario& scenario) {
-  constexpr std::int64_t hopper = 90;
-  const AttentionBackend backend = scenario.compute.attention_backend;
-  const bool knows_hopper =
-      backend == AttentionBackend::cudnn_attention || scenario.cluster.gpu.compute_capability != hopper;
-  const Ratio of_second = Ratio::one() * (knows_hopper ? 1 : 2);
-  return backend == AttentionBackend::flash_attention_1 ? 2 * of_second : of_second;
+// FlashAttention-2 is about twice as fast as its first version (Dao 2307.08691, abstract; release notes of PyTorch
+// 2.2).
+Ratio attention_factor(AttentionBackend backend) {
+  return Ratio::one() * (backend == AttentionBackend::flash_attention_1 ? 2 : 1);
 }
 
-bool is_attention(const std::vector<Kernel>& run) {
-  return std::holds_alternative<AttentionShape>(run.front().shape);
+// cuDNN's kernels are what each GPU from Hopper on has its own of; before it they are as fast as FlashAttention-2
+// (huggingface/transformers pull request 48163: on none of five other GPUs faster).
+AttentionLibrary library_of(const Scenario& scenario) {
+  constexpr std::int64_t hopper = 90;
+  const bool has_own = scenario.compute.attention_backend == AttentionBackend::cudnn_attention &&
+                       scenario.cluster.gpu.compute_capability >= hopper;
+  return has_own ? AttentionLibrary::flash_attention : AttentionLibrary::flash_attention_2;
+}
+
+AttentionShape* attention_of(std::vector<Kernel>& run) {
+  return std::get_if<AttentionShape>(&run.front().shape);
 }
 
 // Runs of products that were seen before are priced once: the blocks of a transformer are alike.
 class ProductRuns {
  public:
   ProductRuns(Job& job, const Scenario& scenario)
-      : job_(job), gpu_(scenario.cluster.gpu), attention_factor_(attention_factor(scenario)) {}
+      : job_(job),
+        gpu_(scenario.cluster.gpu),
+        attention_library_(library_of(scenario)),
+        attention_factor_(attention_factor(scenario.compute.attention_backend)) {}
 
   std::uint32_t number_of(std::vector<Kernel> run, Precision precision) {
+    AttentionShape* attention = attention_of(run);
+    if (attention != nullptr)
+      attention->library = attention_library_;
     const auto [known, is_new] =
         numbers_.try_emplace({precision, run}, static_cast<std::uint32_t>(job_.products.size()));
     if (is_new) {
       RunTime time = product_run(gpu_, Operands::of(precision), run);
-      if (is_attention(run))
+      if (attention != nullptr)
         time.whole = time.starts + scaled(time.whole - time.starts, attention_factor_);
       job_.product_times.push_back(time);
       job_.products.push_back(std::move(run));
@@ -80,6 +88,7 @@ class ProductRuns {
  private:
   Job& job_;
   const GpuSpec& gpu_;
+  AttentionLibrary attention_library_;
   Ratio attention_factor_;
   std::map<std::pair<Precision, std::vector<Kernel>>, std::uint32_t> numbers_;
 };

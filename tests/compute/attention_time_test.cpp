@@ -20,11 +20,14 @@ AttentionConstants only_flops() {
           .backward_block = Duration::zero(),
           .whole_waves = Ratio{},
           .alone = Ratio::one(),
+          .wide = Ratio::one(),
+          .last = Ratio{},
           .memory_efficiency = Ratio::one(),
           .cached = Ratio::one() * 4,
           .rotation = Ratio{},
           .fill = Duration::zero(),
-          .start = start};
+          .start = start,
+          .draw = {}};
 }
 
 // 2 samples, 64 heads: 128 heads of 64 blocks each, 64 waves.
@@ -175,6 +178,35 @@ TEST_CASE("TensorRT-LLM's kernels have widths of powers of two") {
   CHECK(time_of(only_flops(), shape) == start + scaled(walk * 64, 3, 4));
   shape.library = AttentionLibrary::tensorrt_llm;
   CHECK(time_of(only_flops(), shape) == start + walk * 64);
+}
+
+TEST_CASE("heads wider than 128 leave a share of the efficiency, forward and backward") {
+  AttentionConstants half = only_flops();
+  half.wide = Ratio::percent(50);
+  CHECK(time_of(half, full()) == time_of(only_flops(), full()));
+  AttentionShape shape = full();
+  shape.query_width = shape.value_width = 256;
+  CHECK(time_of(half, shape) == start + walk * 64 * 2 * 2);
+  CHECK(time_of(half, shape, true) == start + scaled(walk * 64 * 2 * 2, 5, 2));
+}
+
+// The longest block meets all keys: a walk.
+TEST_CASE("of a causal kernel's longest block a part is left when all else is done") {
+  AttentionConstants constants = only_flops();
+  constants.last = Ratio::percent(50);
+  CHECK(time_of(constants, full()) == time_of(only_flops(), full()));
+  AttentionShape causal = full();
+  causal.is_causal = true;
+  CHECK(time_of(constants, causal) == time_of(only_flops(), causal) + scaled(walk, 1, 2));
+}
+
+// Half-masked blocks of 64 and of 128 queries: 4096 + 64 and 4096 + 128 keys for two of them.
+TEST_CASE("FlashAttention-2's blocks are twice as long, and so is what they multiply beyond the diagonal") {
+  AttentionShape causal = full();
+  causal.is_causal = true;
+  CHECK(time_of(only_flops(), causal) == start + scaled(walk, 65, 2));
+  causal.library = AttentionLibrary::flash_attention_2;
+  CHECK(time_of(only_flops(), causal) == start + walk * 33);
 }
 
 // 128 samples with a query each, on 128 SMs, past a step of 64 keys: walk is 4096 / 64 = 64 steps.

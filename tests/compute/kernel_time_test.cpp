@@ -245,6 +245,7 @@ TEST_CASE("Attention draws for the keys that its queries meet, however many quer
   GpuSpec gpu = gpu_with_constants();
   gpu.tdp_milliwatts = 1;
   gpu.kernels->tensor.draw = {2'000};
+  gpu.kernels->attention.draw = {3'000};
   for (const std::int64_t keys : {512, 1024, 8192}) {
     const Kernel forward{.shape = AttentionShape{.sequence = 1024,
                                                  .heads = 4,
@@ -256,7 +257,7 @@ TEST_CASE("Attention draws for the keys that its queries meet, however many quer
     const std::int64_t product = 2 * 4 * 1024 * keys * 64;
     const auto drawn = [&](std::int64_t products) {
       return gpu.kernels->attention.start + within_limit(Duration::picoseconds(1), Flops{products * product},
-                                                         power_limit(gpu, Precision::fp16));
+                                                         {.board = {1}, .draw = {3'000}});
     };
     CHECK(product_time(gpu, Operands::of(Precision::fp16), forward) == drawn(2));
     CHECK(product_time(gpu, Operands::of(Precision::fp16), {forward.shape, KernelDirection::backward}) ==

@@ -77,7 +77,8 @@ AttentionShape drawn_attention() {
           .value_width = width,
           .is_causal = *rc::gen::arbitrary<bool>(),
           .fills_cache = *rc::gen::arbitrary<bool>(),
-          .library = *rc::gen::element(AttentionLibrary::flash_attention, AttentionLibrary::tensorrt_llm)};
+          .library = *rc::gen::element(AttentionLibrary::flash_attention, AttentionLibrary::flash_attention_2,
+                                       AttentionLibrary::tensorrt_llm)};
 }
 
 // For attention by data stands for its one backward.

@@ -22,7 +22,14 @@ constexpr Bandwidth slowest{1'000'000};
 constexpr Bandwidth fastest{1'000'000'000'000'000};
 constexpr Duration longest = Duration::seconds(1);
 constexpr std::int64_t most_draw = million;  // milliwatts
-constexpr std::string_view server_attention = "server_attention";
+
+// Sections that only an architecture has of which such kernels were timed; others have any attention's.
+struct OwnAttention {
+  std::string_view section;
+  AttentionConstants KernelConstants::*constants;
+};
+constexpr std::array own_attentions{OwnAttention{"flash_attention_2", &KernelConstants::flash_attention_2},
+                                    OwnAttention{"server_attention", &KernelConstants::server_attention}};
 
 std::int64_t count_of(Ratio value) {
   return value.parts_per_million();
@@ -111,11 +118,14 @@ constexpr auto attention_fields(std::string_view section) {
                     field<part, &A::backward_block>(section, "backward_block"),
                     field<part, &A::whole_waves>(section, "whole_waves"),
                     field<part, &A::alone>(section, "alone"),
+                    field<part, &A::wide>(section, "wide"),
+                    field<part, &A::last>(section, "last"),
                     field<part, &A::memory_efficiency>(section, "memory_efficiency"),
                     field<part, &A::cached>(section, "cached"),
                     field<part, &A::rotation>(section, "rotation"),
                     field<part, &A::fill>(section, "fill"),
-                    field<part, &A::start>(section, "start")};
+                    field<part, &A::start>(section, "start"),
+                    field<part, &A::draw>(section, "draw")};
 }
 
 constexpr auto memory_fields() {
@@ -138,18 +148,20 @@ constexpr auto joined(const Arrays&... arrays) {
 constexpr auto fields = joined(
     product_fields<&KernelConstants::tensor>("tensor"), product_fields<&KernelConstants::vector>("vector"),
     attention_fields<&KernelConstants::attention>("attention"),
-    attention_fields<&KernelConstants::server_attention>(server_attention),
+    attention_fields<own_attentions[0].constants>(own_attentions[0].section),
+    attention_fields<own_attentions[1].constants>(own_attentions[1].section),
     convolution_fields<&KernelConstants::tensor_convolution>("tensor_convolution"),
     convolution_fields<&KernelConstants::vector_convolution>("vector_convolution"), memory_fields());
 
 bool divides(const KernelConstantField& field) {
   return field.key.ends_with("efficiency") || field.key.starts_with("across") || field.key == "forward" ||
-         field.key == "alone" || field.key == "transform" || field.key.starts_with("by_");
+         field.key == "alone" || field.key == "wide" || field.key == "transform" ||
+         field.key.starts_with("by_");
 }
 
-// An architecture of which no such kernels were timed has none of its own.
-bool is_of_servers(const KernelConstantField& field) {
-  return field.section == server_attention;
+const OwnAttention* own_attention_of(const KernelConstantField& field) {
+  const auto own = std::ranges::find(own_attentions, field.section, &OwnAttention::section);
+  return own == own_attentions.end() ? nullptr : own;
 }
 
 std::int64_t read_time(const JsonReader& json) {
@@ -225,7 +237,7 @@ std::span<const KernelConstantField> kernel_constant_fields() {
 
 bool shows_in_few_tables(const KernelConstantField& field) {
   return field.unit == ConstantUnit::power || field.key.starts_with("across") || field.key == "cached" ||
-         field.key == "fill";
+         field.key == "fill" || field.key == "wide" || field.key == "last";
 }
 
 KernelConstants read_kernel_constants(const JsonReader& json, const Place& place) {
@@ -239,12 +251,14 @@ KernelConstants read_kernel_constants(const JsonReader& json, const Place& place
       field.set(constants, read_constant(field, *value));
   };
   for (const KernelConstantField& field : fields)
-    if (!is_of_servers(field))
+    if (own_attention_of(field) == nullptr)
       read(field, json.required(field.section));
-  constants.server_attention = constants.attention;
-  if (const auto section = json.optional(server_attention))
-    for (const KernelConstantField& field : fields)
-      if (is_of_servers(field))
+  if (const auto attention = json.optional("attention"); attention && !attention->optional("draw"))
+    constants.attention.draw = constants.tensor.draw;
+  for (const OwnAttention& own : own_attentions) constants.*own.constants = constants.attention;
+  for (const KernelConstantField& field : fields)
+    if (own_attention_of(field) != nullptr)
+      if (const auto section = json.optional(field.section))
         read(field, *section);
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (i == 0 || fields[i].section != fields[i - 1].section)
@@ -254,12 +268,27 @@ KernelConstants read_kernel_constants(const JsonReader& json, const Place& place
   return constants;
 }
 
+namespace {
+
+// What a file may leave out of any attention, as it is where it does. What libraries have of their own is whole.
+bool is_left_out(const KernelConstantField& field, const KernelConstants& constants) {
+  if (field.section != "attention")
+    return false;
+  if (field.key == "draw")
+    return constants.attention.draw == constants.tensor.draw;
+  return (field.key == "wide" || field.key == "last") && field.get(constants) == field.get(KernelConstants{});
+}
+
+}  // namespace
+
 Json write_kernel_constants(const KernelConstants& constants) {
   Json json{{"name", constants.name}, {"source", constants.source}};
-  const bool has_server_attention = constants.server_attention != constants.attention;
-  for (const KernelConstantField& field : fields)
-    if (has_server_attention || !is_of_servers(field))
+  for (const KernelConstantField& field : fields) {
+    const OwnAttention* own = own_attention_of(field);
+    const bool is_any = own != nullptr && constants.*own->constants == constants.attention;
+    if (!is_any && !is_left_out(field, constants))
       json[std::string(field.section)][std::string(field.key)] = text_of(field, field.get(constants));
+  }
   return json;
 }
 

@@ -31,11 +31,26 @@ Default<OptimizerKernels> torch_optimizer(const Facts& facts) {
           "torch/optim/optimizer.py, _default_to_fused_or_foreach: lists of tensors on CUDA since 2.0"};
 }
 
+bool is_b200(const Facts& facts) {
+  return facts.compute_capability >= 100 && facts.compute_capability < 110;
+}
+
+bool takes_cudnn_first(const Facts& facts) {
+  const bool is_hopper = facts.compute_capability == 90;
+  return (is_hopper || is_b200(facts)) && facts.training.framework.starts_with("pytorch") &&
+         !is_torch_before(facts.training, 2, 11);
+}
+
 // PyTorch takes FlashAttention first (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, order of priority), its
-// second version since 2.2 (release notes), and DeepSpeed's examples take it too.
+// second version since 2.2 (release notes), and DeepSpeed's examples take it too. The wheels of 2.11 are the first whose
+// cuDNN is new enough to stand before it there (check_prefer_cudnn_attention; huggingface/transformers pull request
+// 48163); torchtitan asks for that on B200.
 Default<AttentionBackend> torch_attention(const Facts& facts) {
   if (is_torch_before(facts.training, 2, 2))
     return {AttentionBackend::flash_attention_1, "PyTorch before 2.2: FlashAttention's first version"};
+  if (takes_cudnn_first(facts))
+    return {AttentionBackend::cudnn_attention,
+            "PyTorch from 2.11 on Hopper and B200, sdp_utils.cpp: cuDNN first"};
   return {AttentionBackend::flash_attention, "PyTorch, sdp_utils.cpp: FlashAttention first"};
 }
 
@@ -73,6 +88,9 @@ Defaults pytorch_compile(const Facts& facts) {
 
 Defaults torchtitan(const Facts& facts) {
   Defaults defaults = pytorch(facts);
+  if (is_b200(facts))
+    defaults.attention = {AttentionBackend::cudnn_attention,
+                          "torchtitan, models/attention.py: cuDNN first on compute capability 10.0"};
   defaults.optimizer = {OptimizerKernels::fused, "torchtitan, config/job_config.py: implementation fused"};
   return defaults;
 }

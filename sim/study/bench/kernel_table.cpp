@@ -164,6 +164,8 @@ void read_attention(const CsvRow& row, Cases& cases) {
              most_elements);
   // Rows that name no kernel are a server's, whose prefill fills its cache.
   const bool is_of_server = row.text("kernel").empty();
+  if (row.text("kernel") == "flash_attention_2")
+    shape.library = AttentionLibrary::flash_attention_2;
   shape.fills_cache = shape.is_causal && is_of_server;
   cases.push_back(read_directed(row));
   cases.back().shape = shape;

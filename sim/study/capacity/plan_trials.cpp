@@ -188,7 +188,8 @@ bool PlanTrials::find_layout(std::size_t index) {
                                              .top = 1,
                                              .jobs = question_.jobs,
                                              .cuts = question_.cuts,
-                                             .team = question_.team});
+                                             .team = question_.team,
+                                             .on_progress = question_.on_layout});
   if (!found.layouts.empty())
     trials_[index].layout = found.layouts.front().candidate.overrides();
   else if (found.nearest)

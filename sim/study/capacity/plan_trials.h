@@ -32,6 +32,8 @@ struct PlanQuestion {
   bool accepts_any_size = false;
   Team* team = nullptr;  // processes that search the same; none: this one alone
   std::function<void(std::size_t finished, std::size_t all)> on_progress = {};
+  // Of an option whose layout is searched: one search after another, each from 1 on.
+  std::function<void(std::size_t finished, std::size_t all)> on_layout = {};
 };
 
 enum class Rejection : std::uint8_t {

@@ -38,7 +38,7 @@ struct ConstantRange {
 };
 
 bool is_of_attention(const KernelConstantField& field) {
-  return field.section.ends_with("attention");
+  return field.section.find("attention") != std::string_view::npos;
 }
 
 ConstantRange range_of(const KernelConstantField& field, const KernelConstants& defaults) {
@@ -59,11 +59,13 @@ ConstantRange range_of(const KernelConstantField& field, const KernelConstants& 
   if (field.key == "split_traffic")
     return {usual, 0, 5e6};
   // Its products run on the units that all products run on, and softmax is counted beside them: nothing takes the
-  // rest of the peak twice.
+  // rest of the peak twice. FlashAttention-2 reaches a sixth of a B200's.
   if (is_of_attention(field) && field.key.ends_with("efficiency"))
-    return {usual, 0.2e6, 1e6};
+    return {usual, 0.05e6, 1e6};
   if (field.key.ends_with("efficiency"))
     return {usual, 0.2e6, 1.3e6};
+  if (field.key == "wide")
+    return {usual, 0.3e6, usual};
   if (field.key == "softmax")
     return {usual, 0, 40e6};
   // Queries are read and written as they turn, or turn within the kernel.
@@ -111,11 +113,14 @@ bool have_one_width(const std::vector<TimedKernel>& rows) {
   return widths.size() == 1;
 }
 
+// What has no kernels of its own is as any attention.
+constexpr std::array own_attentions{&KernelConstants::flash_attention_2, &KernelConstants::server_attention};
+
 // Moves one section's constants; what Ceres holds is one more than a constant over its usual value, so that a
 // constant of nothing still has a step.
 class SectionFitter {
  public:
-  SectionFitter(std::string section, KernelConstants start, std::vector<TimedKernel> rows)
+  SectionFitter(std::string section, KernelConstants start, std::vector<TimedKernel> rows, bool moves_draw)
       : start_(std::move(start)), rows_(std::move(rows)) {
     const bool has_few_shapes = have_few_shapes(rows_);
     const bool has_one_width = have_one_width(rows_);
@@ -124,13 +129,13 @@ class SectionFitter {
         continue;
       if (has_one_width && field.key == "softmax")
         field.set(start_, field.get(KernelConstants{}));
-      else
+      else if (moves_draw || field.unit != ConstantUnit::power)
         add(field);
     }
     for (const TimedKernel& row : rows_) gpus_.try_emplace(&row.gpu, row.gpu);
-    is_for_servers_too_ = section == "attention" && std::ranges::any_of(rows_, [](const TimedKernel& row) {
-                            return section_of(row.kernel, row.gpu) == "server_attention";
-                          });
+    if (section == "attention")
+      std::ranges::copy_if(own_attentions, std::back_inserter(followers_),
+                           [&](auto own) { return start_.*own == start_.attention; });
   }
 
   // The valleys are several: from what is known, from what is usual, and from tiles that cost next to nothing.
@@ -151,9 +156,12 @@ class SectionFitter {
         least = cost;
       }
     }
-    polish(best);
+    cost_ = polish(best);
     return constants_of(best.data());
   }
+
+  // Of what `fit` found.
+  double cost() const { return cost_; }
 
  private:
   void add(const KernelConstantField& field) {
@@ -163,7 +171,7 @@ class SectionFitter {
 
   // One constant at a time, by steps that shrink: tiles and waves make the floor of a valley uneven, and a
   // gradient stops on it. The same rows decide.
-  void polish(std::vector<double>& values) {
+  double polish(std::vector<double>& values) {
     double cost = cost_of(values);
     for (double step = 0.04; step > 0.004; step /= 2)
       for (int round = 0; round < polishing_rounds; ++round) {
@@ -173,6 +181,7 @@ class SectionFitter {
         if (cost > before * (1 - polishing_gain))
           break;
       }
+    return cost;
   }
 
   // Keeps what is better.
@@ -207,8 +216,7 @@ class SectionFitter {
     KernelConstants constants = start_;
     for (std::size_t i = 0; i < fields_.size(); ++i)
       fields_[i]->set(constants, std::llround((values[i] - 1) * ranges_[i].usual));
-    if (is_for_servers_too_)
-      constants.server_attention = constants.attention;
+    for (const auto follower : followers_) constants.*follower = constants.attention;
     return constants;
   }
 
@@ -237,7 +245,8 @@ class SectionFitter {
 
   KernelConstants start_;
   std::vector<TimedKernel> rows_;
-  bool is_for_servers_too_ = false;
+  std::vector<AttentionConstants KernelConstants::*> followers_;
+  double cost_ = 0;
   std::vector<const KernelConstantField*> fields_;
   std::vector<ConstantRange> ranges_;
   std::map<const GpuSpec*, GpuSpec> gpus_;
@@ -318,6 +327,22 @@ bool is_kept_aside(const KernelCase& kernel) {
   return (hash >> 20U) % one_kept_aside_in == 0;
 }
 
+namespace {
+
+std::string section_of(AttentionLibrary library) {
+  switch (library) {
+    case AttentionLibrary::flash_attention_2:
+      return "flash_attention_2";
+    case AttentionLibrary::tensorrt_llm:
+      return "server_attention";
+    case AttentionLibrary::flash_attention:
+      break;
+  }
+  return "attention";
+}
+
+}  // namespace
+
 std::string section_of(const KernelCase& kernel, const GpuSpec& gpu) {
   const std::string unit = uses_tensor_cores(gpu, kernel.multiplied) ? "tensor" : "vector";
   if (std::holds_alternative<GemmShape>(kernel.shape))
@@ -325,7 +350,7 @@ std::string section_of(const KernelCase& kernel, const GpuSpec& gpu) {
   if (std::holds_alternative<ConvolutionShape>(kernel.shape))
     return unit + "_convolution";
   if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape))
-    return attention->library == AttentionLibrary::tensorrt_llm ? "server_attention" : "attention";
+    return section_of(attention->library);
   return std::holds_alternative<MemoryBoundShape>(kernel.shape) ? "memory" : "";
 }
 
@@ -345,7 +370,7 @@ bool fills_cache(const TimedKernel& row) {
 
 // Where no server that runs FlashAttention was timed with its cache, nothing tells what that costs: one set of
 // constants is for all attention.
-void join_attention(RowsOfSections& fitted, RowsOfSections& aside) {
+void join_attention(RowsOfSections& fitted, RowsOfSections& aside, KernelConstants& constants) {
   if (fitted["server_attention"].empty() || std::ranges::any_of(fitted["attention"], fills_cache))
     return;
   for (RowsOfSections* rows : {&fitted, &aside}) {
@@ -353,6 +378,26 @@ void join_attention(RowsOfSections& fitted, RowsOfSections& aside) {
     for (const TimedKernel& row : (*rows)["server_attention"]) all.push_back(row);
     rows->erase("server_attention");
   }
+  constants.server_attention = constants.attention;
+}
+
+}  // namespace
+
+namespace {
+
+// A board's limit shows in attention where long kernels are slower than short ones; a fit that is not better by this
+// share leaves it to draw what products do.
+constexpr double gain_of_draw = 0.1;
+
+KernelConstants fit_section(const std::string& section, const KernelConstants& start,
+                            const std::vector<TimedKernel>& rows) {
+  SectionFitter moved(section, start, rows, true);
+  const KernelConstants found = moved.fit();
+  if (section.find("attention") == std::string::npos)
+    return found;
+  SectionFitter held(section, start, rows, false);
+  const KernelConstants simpler = held.fit();
+  return moved.cost() < (1 - gain_of_draw) * held.cost() ? found : simpler;
 }
 
 }  // namespace
@@ -365,20 +410,17 @@ ArchitectureFit fit_architecture(const KernelConstants& start, std::span<const T
     if (const std::string section = section_of(row.kernel, row.gpu);
         !section.empty() && predict_kernel(row.gpu, row.kernel))
       (is_kept_aside(row.kernel) ? aside : fitted)[section].push_back(row);
-  join_attention(fitted, aside);
-  const bool has_server_attention = start.server_attention != start.attention;
+  join_attention(fitted, aside, result.constants);
   // Convolutions stand on products.
-  for (const std::string section : {"tensor", "vector", "attention", "server_attention", "tensor_convolution",
-                                    "vector_convolution", "memory"}) {
+  for (const std::string section : {"tensor", "vector", "attention", "flash_attention_2", "server_attention",
+                                    "tensor_convolution", "vector_convolution", "memory"}) {
     if (fitted[section].size() < fewest_kernels_of_section)
       continue;
-    result.constants = SectionFitter(section, result.constants, thinned(fitted[section])).fit();
+    result.constants = fit_section(section, result.constants, thinned(fitted[section]));
     result.residuals.push_back(residual_of(section, true, fitted[section], result.constants));
     if (!aside[section].empty())
       result.residuals.push_back(residual_of(section, false, aside[section], result.constants));
   }
-  if (!has_server_attention && fitted["server_attention"].size() < fewest_kernels_of_section)
-    result.constants.server_attention = result.constants.attention;
   return result;
 }
 

@@ -147,19 +147,27 @@ TEST_CASE("constants that a GPU states by name or in full stand before its archi
 }
 
 TEST_CASE(
-    "an architecture without constants of servers' attention has those of any attention, and writes none") {
+    "an architecture without constants of one library's attention has those of any attention, and writes "
+    "none") {
   KernelConstants own = *load_lab({{"cluster.machine.gpu", inline_gpu}}).cluster.gpu.kernels;
   const auto read_again = [&] {
     return load_lab({{"cluster.machine.gpu", inline_gpu},
                      {"cluster.machine.gpu.compute", write_kernel_constants(own).dump()}})
         .cluster.gpu.kernels;
   };
-  own.server_attention = own.attention;
-  CHECK_FALSE(write_kernel_constants(own).contains("server_attention"));
-  CHECK(read_again() == own);
-  own.server_attention.alone = own.attention.alone + Ratio::parts_per_million(1);
-  CHECK(write_kernel_constants(own).contains("server_attention"));
-  CHECK(read_again() == own);
+  const std::array libraries{
+      std::pair{"flash_attention_2", &KernelConstants::flash_attention_2},
+      std::pair{"server_attention", &KernelConstants::server_attention},
+  };
+  for (const auto& [section, of_library] : libraries) own.*of_library = own.attention;
+  for (const auto& [section, of_library] : libraries) {
+    CAPTURE(section);
+    CHECK_FALSE(write_kernel_constants(own).contains(section));
+    CHECK(read_again() == own);
+    (own.*of_library).alone = own.attention.alone + Ratio::parts_per_million(1);
+    CHECK(write_kernel_constants(own).contains(section));
+    CHECK(read_again() == own);
+  }
 }
 
 TEST_CASE("a memory efficiency that a GPU states beats its architecture's") {
@@ -192,6 +200,7 @@ TEST_CASE("constants that are missing, out of range or of no architecture are er
   CHECK(contains(problems_with(".vector.operands", "1 B/s"), place + "/vector/operands: "));
   CHECK(contains(problems_with(".attention.alone", "-1"), place + "/attention/alone: "));
   CHECK(contains(problems_with(".server_attention", "{}"), place + "/server_attention: found no"));
+  CHECK(contains(problems_with(".flash_attention_2", "{}"), place + "/flash_attention_2: found no"));
   CHECK(contains(problems_with(".attention.fill", "2 s"), place + "/attention/fill: "));
   CHECK(contains(problems_with(".memory.starts", "1 us"), place + "/memory/starts: "));
 }

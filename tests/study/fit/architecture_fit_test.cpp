@@ -263,6 +263,9 @@ TEST_CASE("a kernel's section is the unit that it runs on") {
   CHECK(section_of({.multiplied = Precision::fp16,
                     .shape = AttentionShape{.library = AttentionLibrary::tensorrt_llm}},
                    a100) == "server_attention");
+  CHECK(section_of({.multiplied = Precision::fp16,
+                    .shape = AttentionShape{.library = AttentionLibrary::flash_attention_2}},
+                   a100) == "flash_attention_2");
   CHECK(section_of({.shape = MemoryBoundShape{}}, a100) == "memory");
   CHECK(section_of({.shape = StepShape{}}, a100).empty());
 }
