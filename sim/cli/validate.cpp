@@ -16,6 +16,8 @@
 #include "sim/cli/output.h"
 #include "sim/cli/outputs.h"
 #include "sim/cli/page_file.h"
+#include "sim/cli/progress_bar.h"
+#include "sim/cli/scenario_arguments.h"
 #include "sim/study/fit/measurement_files.h"
 #include "sim/study/picture.h"
 #include "sim/study/validation/collective_validation.h"
@@ -36,6 +38,7 @@ struct ValidateArguments {
   std::vector<std::string> profiles;
   std::string machine;      // of harness runs
   std::string calibration;  // of harness runs
+  int jobs = 0;
 };
 
 std::optional<LeaveOut> parse_leave_out(const std::string& name) {
@@ -148,13 +151,18 @@ struct SuiteFiles {
 
 int validate_cases(const ValidateArguments& arguments, const CommandContext& context,
                    const SuiteFiles& files) {
-  const Validation validation = validate({.files = files.cases,
-                                          .runs = files.runs,
-                                          .kernel_tables = files.kernel_tables,
-                                          .machine = arguments.machine,
-                                          .calibration = arguments.calibration,
-                                          .data_directory = context.data_directory,
-                                          .accepts_any_size = context.accepts_any_size});
+  const Validation validation = [&] {
+    ProgressBar bar("cases", context.is_quiet);
+    return validate({.files = files.cases,
+                     .runs = files.runs,
+                     .kernel_tables = files.kernel_tables,
+                     .machine = arguments.machine,
+                     .calibration = arguments.calibration,
+                     .data_directory = context.data_directory,
+                     .jobs = arguments.jobs,
+                     .accepts_any_size = context.accepts_any_size,
+                     .on_progress = [&](std::size_t finished, std::size_t all) { bar.show(finished, all); }});
+  }();
   for (const std::string& note : validation.notes) print_diagnostic(fmt::format("lockstep: {}\n", note));
   answer(arguments, context, validation, script_of(validation, files.cases));
   return !arguments.most_mape || holds(validation, *arguments.most_mape) ? 0 : exit_check_failed;
@@ -209,6 +217,9 @@ int run_validate(const ValidateArguments& arguments, const CommandContext& conte
     throw ConfigError(fmt::format("{}: found no collective tables (lockstep.collective_tables/1)", option));
   }
   if (option != nullptr || files.is_empty()) {
+    if (arguments.jobs > 0)
+      throw ConfigError(
+          "--jobs: found no cases that run side by side; fits of collective tables use every core");
     return validate_tables(arguments, context, indexes);
   }
   return validate_cases(arguments, context, files);
@@ -249,6 +260,7 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
       ->add_option("--machine", arguments->machine,
                    "harness runs: measured on this machine (GPUs), or the one that the profile is for")
       ->type_name("M");
+  add_jobs_option(*command, arguments->jobs);
   add_report_option(*command, arguments->report_path);
   command->add_option("--plot", arguments->picture, "draw it (needs python3 with matplotlib)")
       ->type_name("FILE.svg|png");

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sim/base/json_reader.h"
 #include "sim/base/printable.h"
 #include "sim/load/measured_steps.h"
 #include "sim/study/bench/kernel_residuals.h"
+#include "sim/study/parallel.h"
 #include "sim/study/validation/case_errors.h"
 #include "sim/study/validation/harness_validation.h"
 #include "sim/study/validation/stated_case.h"
@@ -82,28 +85,110 @@ std::vector<StatedCase> read_file(const std::string& file) {
   return cases;
 }
 
-// Of several cases of one scenario: which.
-[[noreturn]] void refuse_case(const std::string& file, const StatedCase& stated, ConfigError error) {
-  error.problems.push_back(
-      fmt::format("{}: the case \"{}\" asks for it", file, printable_name(stated.result.name)));
-  throw ConfigError(error.problems);
+struct FileCase {
+  std::string file;
+  StatedCase stated;
+};
+
+std::vector<FileCase> read_files(const ValidationOptions& options) {
+  std::vector<FileCase> cases;
+  for (const std::string& file : options.files)
+    for (StatedCase& stated : read_file(file)) {
+      stated.accepts_any_size = options.accepts_any_size;
+      cases.push_back({file, std::move(stated)});
+    }
+  return cases;
 }
 
+// Of several cases of one scenario: which.
+ConfigError naming_case(const FileCase& of, const ConfigError& error) {
+  std::vector<std::string> problems = error.problems;
+  problems.push_back(
+      fmt::format("{}: the case \"{}\" asks for it", of.file, printable_name(of.stated.result.name)));
+  return ConfigError(std::move(problems));
+}
+
+// One of these.
+struct CaseOutcome {
+  std::optional<ValidationCase> result = {};
+  std::string not_asked = {};  // why
+  std::optional<ConfigError> refused = {};
+  bool is_too_large = false;  // that is why
+};
+
 // A measured step that no GPU can take is a mistake in what was measured, and one that takes too long to simulate is
-// for who says so (`too_large` is told why): the others are predicted all the same.
-void add_case(const std::string& file, const StatedCase& stated, const ProfileStore& store,
-              const CaseErrors& errors, Validation& validation, std::vector<std::string>& too_large) {
+// for who says so: the others are predicted all the same.
+CaseOutcome outcome_of(const FileCase& of, const ProfileStore& store, const CaseErrors& errors) {
   try {
-    validation.cases.push_back(run_case(stated, store, errors.of(stated.result.group)));
+    return {.result = run_case(of.stated, store, errors.of(of.stated.result.group))};
   } catch (const ImpossibleStep& error) {
-    validation.notes.push_back(stated.result.name + " is not asked: " + error.problems.front());
+    return {.not_asked = error.problems.front()};
   } catch (const TooLarge& error) {
-    too_large.push_back(error.problems.front());
-    validation.notes.push_back(stated.result.name + " is not asked: " + error.problems.front());
+    return {.not_asked = error.problems.front(), .is_too_large = true};
   } catch (const ConfigError& error) {
-    refuse_case(file, stated, error);
+    return {.refused = naming_case(of, error)};
   }
 }
+
+// Files' cases side by side. What follows one that is refused is not begun.
+class CaseRuns {
+ public:
+  CaseRuns(const ValidationOptions& options, const ProfileStore& store, const CaseErrors& errors)
+      : options_(options),
+        store_(store),
+        errors_(errors),
+        cases_(read_files(options)),
+        outcomes_(cases_.size()),
+        first_refused_(cases_.size()) {}
+
+  void run() {
+    run_in_parallel(options_.jobs, cases_.size(), [this](std::size_t place) {
+      if (place < first_refused())
+        take(place, outcome_of(cases_[place], store_, errors_));
+    });
+    if (first_refused_ < cases_.size())
+      throw ConfigError(*outcomes_[first_refused_].refused);
+  }
+
+  void append_to(Validation& validation) {
+    std::vector<std::string> too_large;
+    for (std::size_t place = 0; place < cases_.size(); ++place) {
+      CaseOutcome& outcome = outcomes_[place];
+      if (outcome.result)
+        validation.cases.push_back(std::move(*outcome.result));
+      else
+        validation.notes.push_back(cases_[place].stated.result.name + " is not asked: " + outcome.not_asked);
+      if (outcome.is_too_large)
+        too_large.push_back(outcome.not_asked);
+    }
+    if (validation.cases.empty() && !too_large.empty())
+      throw TooLarge(too_large);
+  }
+
+ private:
+  std::size_t first_refused() {
+    const std::scoped_lock lock(mutex_);
+    return first_refused_;
+  }
+
+  void take(std::size_t place, CaseOutcome outcome) {
+    const std::scoped_lock lock(mutex_);
+    outcomes_[place] = std::move(outcome);
+    if (outcomes_[place].refused)
+      first_refused_ = std::min(first_refused_, place);
+    if (options_.on_progress)
+      options_.on_progress(++finished_, cases_.size());
+  }
+
+  const ValidationOptions& options_;
+  const ProfileStore& store_;
+  const CaseErrors& errors_;
+  std::vector<FileCase> cases_;
+  std::mutex mutex_;  // guards what is below
+  std::vector<CaseOutcome> outcomes_;
+  std::size_t first_refused_;
+  std::size_t finished_ = 0;
+};
 
 }  // namespace
 
@@ -126,14 +211,9 @@ Validation validate(const ValidationOptions& options) {
   const ProfileStore store(options.data_directory);
   const CaseErrors errors(options.errors, store);
   Validation validation;
-  std::vector<std::string> too_large;
-  for (const std::string& file : options.files)
-    for (StatedCase& stated : read_file(file)) {
-      stated.accepts_any_size = options.accepts_any_size;
-      add_case(file, stated, store, errors, validation, too_large);
-    }
-  if (validation.cases.empty() && !too_large.empty())
-    throw TooLarge(too_large);
+  CaseRuns runs(options, store, errors);
+  runs.run();
+  runs.append_to(validation);
   if (!options.runs.empty())
     append_runs(options, store, errors, validation);
   append_kernel_tables(options.kernel_tables, store, validation);

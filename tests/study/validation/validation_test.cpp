@@ -276,6 +276,45 @@ TEST_CASE("What a case sets wrongly is said with the case and its file") {
                        ConfigError);
 }
 
+TEST_CASE("cases are told in the order of their files on any number of threads") {
+  const MeasurementFolder folder;
+  std::vector<std::string> files;
+  for (const char* name : {"b.json", "a.json"}) {
+    std::vector<ordered_json> cases;
+    for (int i = 1; i <= 9; ++i) cases.push_back(measured_case(name + std::to_string(i), 0.03 * i));
+    files.push_back(folder.write(name, measurements("heldout", cases).dump()));
+  }
+  const auto told_on = [&](int threads) {
+    std::size_t calls = 0;
+    ValidationOptions options{.files = files, .data_directory = LOCKSTEP_SOURCE_DIR, .jobs = threads};
+    options.on_progress = [&](std::size_t finished, std::size_t all) {
+      CHECK(finished == ++calls);
+      CHECK(all == 18);
+    };
+    const Validation validation = validate(options);
+    CHECK(calls == 18);
+    return to_json(validation);
+  };
+  const ordered_json alone = told_on(1);
+  CHECK(alone["cases"][0]["group"] == "b.json1");
+  CHECK(alone["cases"][17]["group"] == "a.json9");
+  CHECK(told_on(5) == alone);
+}
+
+TEST_CASE("of several cases that cannot be predicted the first is refused, on any number of threads") {
+  const MeasurementFolder folder;
+  std::vector<ordered_json> cases;
+  for (int i = 0; i < 12; ++i) {
+    cases.push_back(measured_case("case " + std::to_string(i), 0.03));
+    if (i >= 4)
+      cases.back()["set"]["training.recompute"] = "some";
+  }
+  const std::string file = folder.write("m.json", measurements("heldout", cases).dump());
+  for (const int threads : {1, 7})
+    CHECK_THROWS_WITH_AS(validate({.files = {file}, .data_directory = LOCKSTEP_SOURCE_DIR, .jobs = threads}),
+                         doctest::Contains("the case \"case 4 case\" asks for it"), ConfigError);
+}
+
 TEST_CASE("Mistakes of a measurements file are named with their place") {
   const MeasurementFolder folder;
   ordered_json wrong = measurements("training", {measured_case("a", 0.03)});
