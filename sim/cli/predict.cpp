@@ -1,6 +1,9 @@
 // lockstep predict SCENARIO: iteration time and where it goes.
 
 #include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <filesystem>
 #include <memory>
@@ -124,8 +127,19 @@ bool draws_times(const PredictArguments& arguments) {
   return !arguments.trace_path.empty() || !arguments.report_path.empty() || !arguments.picture.empty();
 }
 
+// One plan is written and run: what its arrays grow out of goes back to the system at once instead of leaving holes
+// (GPT-3 175B on 1,024 GPUs: 288 in place of 303 MiB). Searches, whose plans come and go, keep their heap: they would
+// spend a fifth of their time on fresh pages.
+void give_back_large_blocks() {
+#ifdef __GLIBC__
+  constexpr int block = 256 * 1024;
+  mallopt(M_MMAP_THRESHOLD, block);
+#endif
+}
+
 int run_predict(const PredictArguments& arguments, const CommandContext& context) {
   const Stopwatch since_start;
+  give_back_large_blocks();
   const ScenarioVariants variants(arguments.scenario.request(context));
   LoadedScenario scenario = variants.load({.writes_resolved = writes_document(arguments)});
   std::vector<OutputFile> outputs = chakra_outputs(arguments.chakra_prefix);
