@@ -36,7 +36,7 @@ Overrides changes_in(const PlanArguments& arguments) {
 }
 
 int run_plan_command(const PlanArguments& arguments, const CommandContext& context) {
-  ProgressBar bar("options", context.is_quiet);
+  ProgressBar bar("steps", context.is_quiet);
   std::optional<ProgressBar> layouts;
   const PlanQuestion question{
       .request = read_plan_request(arguments.path, changes_in(arguments)),

@@ -128,7 +128,7 @@ bool draws_times(const PredictArguments& arguments) {
 }
 
 // One plan is written and run: what its arrays grow out of goes back to the system at once instead of leaving holes
-// (GPT-3 175B on 1,024 GPUs: 288 in place of 303 MiB). Searches, whose plans come and go, keep their heap: they would
+// (GPT-3 175B on 1,024 GPUs: 295 in place of 311 MB). Searches, whose plans come and go, keep their heap: they would
 // spend a fifth of their time on fresh pages.
 void give_back_large_blocks() {
 #ifdef __GLIBC__

@@ -23,14 +23,6 @@ constexpr Bandwidth fastest{1'000'000'000'000'000};
 constexpr Duration longest = Duration::seconds(1);
 constexpr std::int64_t most_draw = million;  // milliwatts
 
-// Sections that only an architecture has of which such kernels were timed; others have any attention's.
-struct OwnAttention {
-  std::string_view section;
-  AttentionConstants KernelConstants::*constants;
-};
-constexpr std::array own_attentions{OwnAttention{"flash_attention_2", &KernelConstants::flash_attention_2},
-                                    OwnAttention{"server_attention", &KernelConstants::server_attention}};
-
 std::int64_t count_of(Ratio value) {
   return value.parts_per_million();
 }

@@ -6,6 +6,7 @@
 //            of them can forget a constant.
 // Invariant: what is written reads back as the same constants.
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -13,6 +14,7 @@
 
 #include "sim/compute/kernel_constants.h"
 #include "sim/load/hardware/read_hardware.h"
+#include "sim/plan/kernel.h"
 
 namespace lockstep {
 
@@ -28,6 +30,17 @@ struct KernelConstantField {
 };
 
 std::span<const KernelConstantField> kernel_constant_fields();
+
+// Libraries with a section of their own where their kernels were timed; elsewhere they have "attention", any one's.
+struct OwnAttention {
+  AttentionLibrary library;
+  std::string_view section;
+  AttentionConstants KernelConstants::*constants;
+};
+inline constexpr std::array own_attentions{
+    OwnAttention{AttentionLibrary::flash_attention_2, "flash_attention_2",
+                 &KernelConstants::flash_attention_2},
+    OwnAttention{AttentionLibrary::tensorrt_llm, "server_attention", &KernelConstants::server_attention}};
 
 // What units draw, where no limit acts, and how operands lie, where no table says so: may be left out, and a
 // fit leaves it as it was known.

@@ -37,8 +37,9 @@ struct ConstantRange {
   double most;
 };
 
-bool is_of_attention(const KernelConstantField& field) {
-  return field.section.find("attention") != std::string_view::npos;
+bool is_attention(std::string_view section) {
+  return section == "attention" ||
+         std::ranges::find(own_attentions, section, &OwnAttention::section) != own_attentions.end();
 }
 
 ConstantRange range_of(const KernelConstantField& field, const KernelConstants& defaults) {
@@ -46,7 +47,7 @@ ConstantRange range_of(const KernelConstantField& field, const KernelConstants& 
   // No GPU keeps its stream longer for nothing: more is the host of who measured.
   if (field.key == "start")
     return {usual, 1e6, field.section == "memory" ? 4e6 : 1e7};
-  if (field.section == "memory" || (is_of_attention(field) && field.key == "memory_efficiency"))
+  if (field.section == "memory" || (is_attention(field.section) && field.key == "memory_efficiency"))
     return {usual, 0.2e6, 0.93e6};
   if (field.unit == ConstantUnit::time)
     return {std::max(usual, 1e5), 0, 3e7};
@@ -60,7 +61,7 @@ ConstantRange range_of(const KernelConstantField& field, const KernelConstants& 
     return {usual, 0, 5e6};
   // Its products run on the units that all products run on, and softmax is counted beside them: nothing takes the
   // rest of the peak twice. FlashAttention-2 reaches a sixth of a B200's.
-  if (is_of_attention(field) && field.key.ends_with("efficiency"))
+  if (is_attention(field.section) && field.key.ends_with("efficiency"))
     return {usual, 0.05e6, 1e6};
   if (field.key.ends_with("efficiency"))
     return {usual, 0.2e6, 1.3e6};
@@ -113,9 +114,6 @@ bool have_one_width(const std::vector<TimedKernel>& rows) {
   return widths.size() == 1;
 }
 
-// What has no kernels of its own is as any attention.
-constexpr std::array own_attentions{&KernelConstants::flash_attention_2, &KernelConstants::server_attention};
-
 // Moves one section's constants; what Ceres holds is one more than a constant over its usual value, so that a
 // constant of nothing still has a step.
 class SectionFitter {
@@ -134,8 +132,9 @@ class SectionFitter {
     }
     for (const TimedKernel& row : rows_) gpus_.try_emplace(&row.gpu, row.gpu);
     if (section == "attention")
-      std::ranges::copy_if(own_attentions, std::back_inserter(followers_),
-                           [&](auto own) { return start_.*own == start_.attention; });
+      std::ranges::copy_if(own_attentions, std::back_inserter(followers_), [&](const OwnAttention& own) {
+        return start_.*own.constants == start_.attention;
+      });
   }
 
   // The valleys are several: from what is known, from what is usual, and from tiles that cost next to nothing.
@@ -216,7 +215,7 @@ class SectionFitter {
     KernelConstants constants = start_;
     for (std::size_t i = 0; i < fields_.size(); ++i)
       fields_[i]->set(constants, std::llround((values[i] - 1) * ranges_[i].usual));
-    for (const auto follower : followers_) constants.*follower = constants.attention;
+    for (const OwnAttention& own : followers_) constants.*own.constants = constants.attention;
     return constants;
   }
 
@@ -245,7 +244,7 @@ class SectionFitter {
 
   KernelConstants start_;
   std::vector<TimedKernel> rows_;
-  std::vector<AttentionConstants KernelConstants::*> followers_;
+  std::vector<OwnAttention> followers_;  // that are as any attention, and stay so
   double cost_ = 0;
   std::vector<const KernelConstantField*> fields_;
   std::vector<ConstantRange> ranges_;
@@ -330,15 +329,8 @@ bool is_kept_aside(const KernelCase& kernel) {
 namespace {
 
 std::string section_of(AttentionLibrary library) {
-  switch (library) {
-    case AttentionLibrary::flash_attention_2:
-      return "flash_attention_2";
-    case AttentionLibrary::tensorrt_llm:
-      return "server_attention";
-    case AttentionLibrary::flash_attention:
-      break;
-  }
-  return "attention";
+  const auto own = std::ranges::find(own_attentions, library, &OwnAttention::library);
+  return std::string(own == own_attentions.end() ? "attention" : own->section);
 }
 
 }  // namespace
@@ -381,10 +373,6 @@ void join_attention(RowsOfSections& fitted, RowsOfSections& aside, KernelConstan
   constants.server_attention = constants.attention;
 }
 
-}  // namespace
-
-namespace {
-
 // A board's limit shows in attention where long kernels are slower than short ones; a fit that is not better by this
 // share leaves it to draw what products do.
 constexpr double gain_of_draw = 0.1;
@@ -393,7 +381,7 @@ KernelConstants fit_section(const std::string& section, const KernelConstants& s
                             const std::vector<TimedKernel>& rows) {
   SectionFitter moved(section, start, rows, true);
   const KernelConstants found = moved.fit();
-  if (section.find("attention") == std::string::npos)
+  if (!is_attention(section))
     return found;
   SectionFitter held(section, start, rows, false);
   const KernelConstants simpler = held.fit();
