@@ -29,6 +29,7 @@
 #include "sim/load/reading/load_context.h"
 #include "sim/load/resolved.h"
 #include "sim/load/training/read_training.h"
+#include "sim/load/unused_keys.h"
 #include "sim/run/stage_balance.h"
 #include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/strategy.h"
@@ -507,6 +508,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   throw_if_any_of(scenario, find_time_problems(scenario));
   load_anchor(scenario, options, context.warnings);
   load_compared(scenario, options, context.warnings);
+  context.add_warnings(find_unused_keys(scenario, scenario.given));
   scenario.warnings = std::move(context.warnings);
   scenario.changes = std::move(context.changes);
   if (!options.writes_resolved)

@@ -299,10 +299,12 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
   if (layout.degrees.expert_tensor > 0)
     json["expert_tensor_parallel"] = layout.degrees.expert_tensor;
   json["placement"] = text_of(layout.placement);
-  json["sequence_parallel"] = layout.degrees.sequence_parallel;
-  json["tensor_parallel_overlap"] = name_of(layout.degrees.tensor_overlap, tensor_overlap_spellings);
-  json["keeps_gathered_inputs"] = layout.degrees.keeps_gathered_inputs;
-  json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;
+  if (layout.degrees.tensor > 1) {
+    json["sequence_parallel"] = layout.degrees.sequence_parallel;
+    json["tensor_parallel_overlap"] = name_of(layout.degrees.tensor_overlap, tensor_overlap_spellings);
+    json["keeps_gathered_inputs"] = layout.degrees.keeps_gathered_inputs;
+    json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;
+  }
   if (layout.degrees.context > 1)
     json["context_parallel_kind"] = name_of(layout.degrees.context_kind, context_kind_spellings);
   if (layout.degrees.expert > 1)

@@ -84,6 +84,14 @@ std::vector<OptionProblem> server_problems(const TrainingSpec& training, const C
   return problems;
 }
 
+std::vector<UnusedKey> unused_with_servers(const TrainingSpec&) {
+  constexpr std::string_view no_collectives = "workers and servers send each other messages, no collectives";
+  return {{"communication.algorithm", no_collectives},
+          {"communication.protocol", no_collectives},
+          {"communication.collectives_in_flight", no_collectives},
+          {"compute.slowdown_during_communication", "pushes and pulls run no kernels on a GPU"}};
+}
+
 TrafficBound server_traffic_bound(const TrafficInput& input) {
   const double partition = static_cast<double>(input.training.parameter_server.servers.partition.count());
   const double pieces = input.tensors + 8 * input.elements / partition;

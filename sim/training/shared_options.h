@@ -23,6 +23,8 @@ OptionList server_options(TrainingSpec& training);
 const ServerSpec& stated_servers(const TrainingSpec& training);
 std::vector<OptionProblem> server_problems(const TrainingSpec& training, const ClusterShape& shape);
 TrafficBound server_traffic_bound(const TrafficInput& input);
+// Of what is sent to servers and back.
+std::vector<UnusedKey> unused_with_servers(const TrainingSpec& training);
 
 // Ranges of what is counted: sizes in elements, and numbers of things.
 inline constexpr std::int64_t most_elements = 1'000'000'000'000;

@@ -241,11 +241,19 @@ struct Sending {
   std::string_view once_by = {};  // the option by which they are not, if there is one
 };
 
+// A key that may be stated beside a strategy, and does not reach it.
+struct UnusedKey {
+  std::string_view key;  // "communication.timeout"
+  std::string_view why;
+};
+
 struct Strategy {
   std::unique_ptr<Synchroniser> (*synchroniser)(const StrategyContext& context);
   std::string description;
   Accepted accepts = {};
   Sending sends = {};
+  // Null: it uses whatever may be stated beside it.
+  std::vector<UnusedKey> (*unused)(const TrainingSpec& training) = nullptr;
 
   // ---- what a GPU holds ----
   MemoryShares (*memory)(const Job& job, std::int64_t ranks) = nullptr;  // null: everything whole

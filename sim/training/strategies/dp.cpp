@@ -241,12 +241,21 @@ TrafficBound traffic(const TrafficInput& input) {
           .volume = input.micro_batches() * 2};
 }
 
+std::vector<UnusedKey> unused(const TrainingSpec&) {
+  constexpr std::string_view in_turn = "DataParallel computes and communicates in turn, on one stream a GPU";
+  return {{"communication.overlap", in_turn},
+          {"communication.collectives_in_flight", in_turn},
+          {"compute.slowdown_during_communication", in_turn},
+          {"communication.algorithm", "broadcasts and reductions to one GPU run round rings alone"}};
+}
+
 const Registration<Strategy> dp_registration{
     "dp",
     {.synchroniser = make_synchroniser<Synchroniser>,  // with one GPU it calls the module itself
      .description = "PyTorch DataParallel: one process, GPU 0 hands out the model and the batch every step",
      .accepts = {.options = options, .problems = problems, .batches = "one process loads and scatters"},
      .sends = {.at_most = traffic},
+     .unused = unused,
      .memory = memory,
      .has_leader = true,
      .write_iteration = write_iteration}};

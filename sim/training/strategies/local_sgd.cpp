@@ -66,12 +66,22 @@ std::int64_t period(const TrainingSpec& training) {
   return training.local_sgd.local_steps;
 }
 
+std::vector<UnusedKey> unused(const TrainingSpec& training) {
+  if (training.layout.is_cut())
+    return {};
+  constexpr std::string_view between = "models are averaged between steps, when nothing is computed";
+  return {{"communication.overlap", between},
+          {"communication.collectives_in_flight", between},
+          {"compute.slowdown_during_communication", between}};
+}
+
 const Registration<Strategy> local_sgd_registration{
     "local_sgd",
     {.synchroniser = make_synchroniser<ModelAverager>,
      .description = "local SGD: weights averaged every few steps",
      .accepts = {.options = options, .gradient_clipping = true},
-     .sends = {.at_most = traffic, .period = period}}};
+     .sends = {.at_most = traffic, .period = period},
+     .unused = unused}};
 
 }  // namespace
 }  // namespace lockstep::strategies::local_sgd

@@ -42,6 +42,14 @@ OptionList options(TrainingSpec& training) {
   return list;
 }
 
+// A worker pushes what a whole step gave, and waits for nobody.
+std::vector<UnusedKey> unused(const TrainingSpec& training) {
+  std::vector<UnusedKey> keys = unused_with_servers(training);
+  keys.push_back({"communication.timeout", "workers of ps_async wait for nobody"});
+  keys.push_back({"communication.overlap", "a worker of ps_async pushes when its step has ended"});
+  return keys;
+}
+
 const Registration<Strategy> ps_async_registration{
     "ps_async",
     {.synchroniser = make_synchroniser<WorkerComputing>,
@@ -51,6 +59,7 @@ const Registration<Strategy> ps_async_registration{
                  .problems = server_problems,
                  .batches = "come at each worker's own pace"},
      .sends = {.at_most = server_traffic_bound},
+     .unused = unused,
      .memory = memory,
      .servers = stated_servers,
      .is_asynchronous = true,

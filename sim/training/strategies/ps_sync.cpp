@@ -176,6 +176,7 @@ const Registration<Strategy> ps_sync_registration{
                  .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16},
                  .problems = server_problems},
      .sends = {.at_most = server_traffic_bound},
+     .unused = unused_with_servers,
      .memory = memory,
      .hosts = hosts,
      .servers = stated_servers,

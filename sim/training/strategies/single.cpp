@@ -16,6 +16,19 @@ std::vector<OptionProblem> problems(const TrainingSpec&, const ClusterShape& sha
                                shape.ranks())}};
 }
 
+std::vector<UnusedKey> unused(const TrainingSpec& training) {
+  if (training.layout.is_cut())
+    return {};
+  std::vector<UnusedKey> keys;
+  for (const std::string_view key :
+       {"training.bucket_cap_mb", "training.first_bucket_mb", "training.broadcast_buffers",
+        "training.compression", "communication.algorithm", "communication.protocol", "communication.channels",
+        "communication.overlap", "communication.collectives_in_flight", "communication.timeout",
+        "compute.slowdown_during_communication"})
+    keys.push_back({key, "one GPU sends nothing"});
+  return keys;
+}
+
 // It has the options of DistributedDataParallel, so that one change makes a scenario its own baseline.
 const Registration<Strategy> single_registration{
     "single",
@@ -25,7 +38,8 @@ const Registration<Strategy> single_registration{
                  .compressions = {CompressionKind::none, CompressionKind::fp16, CompressionKind::bf16},
                  .gradient_clipping = true,
                  .problems = problems,
-                 .one_gpu_only = true}}};
+                 .one_gpu_only = true},
+     .unused = unused}};
 
 }  // namespace
 }  // namespace lockstep::strategies::single

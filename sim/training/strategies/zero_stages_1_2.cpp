@@ -111,6 +111,15 @@ TrafficBound traffic(const TrafficInput& input) {
   return {.collectives = reductions * reduced + gathered + clipping, .volume = 1 + all_reduce * reductions};
 }
 
+std::vector<UnusedKey> unused(const TrainingSpec& training) {
+  if (training.zero.overlap_comm || training.zero.overlap_param_gather || training.layout.is_cut())
+    return {};
+  constexpr std::string_view apart = "without training.overlap_comm nothing is computed beside a collective";
+  return {{"communication.overlap", apart},
+          {"communication.collectives_in_flight", apart},
+          {"compute.slowdown_during_communication", apart}};
+}
+
 const Accepted accepted{
     .options = options, .instead_of_compression = "communication_data_type", .gradient_clipping = true};
 
@@ -119,6 +128,7 @@ const Registration<Strategy> zero1{"zero1",
                                     .description = "ZeRO stage 1: optimizer states partitioned",
                                     .accepts = accepted,
                                     .sends = {.at_most = traffic<Stage::states>},
+                                    .unused = unused,
                                     .memory = memory<Stage::states>,
                                     .partition = Partition::states,
                                     .updated_tensors = partitioned_tensors}};
@@ -128,6 +138,7 @@ const Registration<Strategy> zero2{"zero2",
                                     .accepts = accepted,
                                     .sends = {.at_most = traffic<Stage::gradients>,
                                               .every_micro_batch = [](const TrainingSpec&) { return true; }},
+                                    .unused = unused,
                                     .memory = memory<Stage::gradients>,
                                     .partition = Partition::gradients,
                                     .updated_tensors = partitioned_tensors}};

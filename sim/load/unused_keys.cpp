@@ -1,0 +1,130 @@
+#include "sim/load/unused_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <variant>
+
+#include "sim/training/strategy.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+bool has_no_pipeline(const Scenario& scenario) {
+  return scenario.training.layout.pipeline == 1;
+}
+
+bool has_whole_tensors(const Scenario& scenario) {
+  return scenario.training.layout.degrees.tensor == 1;
+}
+
+bool has_whole_sequences(const Scenario& scenario) {
+  return scenario.training.layout.degrees.context == 1;
+}
+
+bool has_all_experts(const Scenario& scenario) {
+  return scenario.training.layout.degrees.expert == 1;
+}
+
+bool has_one_dimension(const Scenario& scenario) {
+  return !scenario.training.layout.is_cut();
+}
+
+bool has_no_convolutions(const Scenario& scenario) {
+  const std::vector<Layer>& layers = scenario.model.model.layers;
+  return std::none_of(layers.begin(), layers.end(), [](const Layer& layer) {
+    return layer.product && std::holds_alternative<ConvolutionShape>(*layer.product);
+  });
+}
+
+struct Subject {
+  std::string_view key;
+  bool (*is_missing)(const Scenario& scenario);
+  std::string_view why;
+};
+
+constexpr std::string_view no_pipeline = "training.pipeline_parallel is 1";
+constexpr std::string_view whole_tensors = "training.tensor_parallel is 1";
+constexpr std::string_view all_experts = "training.expert_parallel is 1";
+
+constexpr std::array subjects{
+    Subject{"training.pipeline_schedule", has_no_pipeline, no_pipeline},
+    Subject{"training.stage_layers", has_no_pipeline, no_pipeline},
+    Subject{"training.sequence_parallel", has_whole_tensors, whole_tensors},
+    Subject{"training.tensor_parallel_overlap", has_whole_tensors, whole_tensors},
+    Subject{"training.keeps_gathered_inputs", has_whole_tensors, whole_tensors},
+    Subject{"training.vocabulary_multiple", has_whole_tensors, whole_tensors},
+    Subject{"training.context_parallel_kind", has_whole_sequences, "training.context_parallel is 1"},
+    Subject{"training.expert_imbalance", has_all_experts, all_experts},
+    Subject{"training.moe_token_dispatcher", has_all_experts, all_experts},
+    Subject{"training.placement", has_one_dimension, "its ranks stand along one dimension, the data's"},
+    Subject{"compute.memory_format", has_no_convolutions, "the model has no convolutions"}};
+
+// What a file may state without a belief. A key that is not here has no usual value.
+struct Usual {
+  std::string_view key;
+  std::string_view value;  // JSON
+};
+
+constexpr std::array usual_values{Usual{"training.pipeline_schedule", R"("1f1b")"},
+                                  Usual{"training.stage_layers", R"("even")"},
+                                  Usual{"training.sequence_parallel", "false"},
+                                  Usual{"training.tensor_parallel_overlap", R"("backward")"},
+                                  Usual{"training.keeps_gathered_inputs", "false"},
+                                  Usual{"training.vocabulary_multiple", "128"},
+                                  Usual{"training.context_parallel_kind", R"("ring")"},
+                                  Usual{"training.expert_imbalance", "1"},
+                                  Usual{"training.moe_token_dispatcher", R"("alltoall")"},
+                                  Usual{"training.bucket_cap_mb", "25"},
+                                  Usual{"training.first_bucket_mb", "1"},
+                                  Usual{"training.broadcast_buffers", "true"},
+                                  Usual{"training.compression", R"("none")"},
+                                  Usual{"communication.algorithm", R"("auto")"},
+                                  Usual{"communication.protocol", R"("auto")"},
+                                  Usual{"communication.overlap", "true"},
+                                  Usual{"communication.collectives_in_flight", "1"},
+                                  Usual{"compute.memory_format", R"("contiguous")"}};
+
+bool is_usual(std::string_view key, const ordered_json& value) {
+  if (key == "training.placement")
+    return value == usual_placement;
+  return std::any_of(usual_values.begin(), usual_values.end(), [&](const Usual& usual) {
+    return usual.key == key && value == ordered_json::parse(usual.value);
+  });
+}
+
+// "training.placement" -> /training/placement
+ordered_json::json_pointer pointer_to(std::string_view key) {
+  const std::size_t dot = key.find('.');
+  return ordered_json::json_pointer() / std::string(key.substr(0, dot)) / std::string(key.substr(dot + 1));
+}
+
+bool is_stated(std::string_view key, const ordered_json& given) {
+  const ordered_json::json_pointer pointer = pointer_to(key);
+  return given.contains(pointer) && !is_usual(key, given.at(pointer));
+}
+
+}  // namespace
+
+std::vector<std::string> find_unused_keys(const Scenario& scenario, const ordered_json& given) {
+  std::vector<std::string> lines;
+  if (scenario.program)
+    return lines;
+  const auto tell = [&](std::string_view key, std::string_view why) {
+    if (is_stated(key, given))
+      lines.push_back(fmt::format("{} changes nothing: {}", key, why));
+  };
+  for (const Subject& subject : subjects)
+    if (subject.is_missing(scenario))
+      tell(subject.key, subject.why);
+  const Strategy& strategy = strategy_named(scenario.training.strategy);
+  if (strategy.unused != nullptr)
+    for (const UnusedKey& unused : strategy.unused(scenario.training)) tell(unused.key, unused.why);
+  return lines;
+}
+
+}  // namespace lockstep

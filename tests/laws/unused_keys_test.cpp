@@ -1,0 +1,108 @@
+// What a file states changes its result, or it is told that it does not, and why.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/base/registry.h"
+#include "sim/report/prediction.h"
+#include "sim/report/report_json.h"
+#include "sim/training/strategy.h"
+#include "tests/support/scenarios.h"
+#include "tests/support/shipped_scenarios.h"
+
+namespace lockstep::unused_keys_test {
+
+using Json = nlohmann::ordered_json;
+
+Json base(const std::string& strategy) {
+  Json json = Json::parse(R"({"cluster": {"machine": "dgx_a100_40gb", "nodes": 2},
+                              "model": {"name": "resnet50", "batch_per_gpu": 64, "precision": "amp_fp16"}})");
+  json["training"]["strategy"] = strategy;
+  if (strategy == "dp" || strategy == "single")
+    json["cluster"]["nodes"] = 1;
+  if (strategy == "single")
+    json["cluster"]["gpus_per_node"] = 1;
+  return json;
+}
+
+struct Answer {
+  Json result;  // but for what it was asked
+  Json warnings;
+  Json resolved;
+};
+
+Answer answer(const Json& given, const Overrides& overrides) {
+  const LoadedScenario scenario = scenario_from(given, {.overrides = overrides});
+  Json result = to_json(predict(scenario).report, scenario);
+  Json warnings = result.value("warnings", Json::array());
+  for (const char* asked : {"scenario", "provenance", "warnings", "changes"}) result.erase(asked);
+  return {std::move(result), std::move(warnings), scenario.resolved};
+}
+
+// Of which each changes something somewhere.
+const Overrides stated{{"communication.timeout", "\"1 us\""},
+                       {"communication.overlap", "false"},
+                       {"communication.collectives_in_flight", "3"},
+                       {"communication.algorithm", "\"tree\""},
+                       {"communication.protocol", "\"ll\""},
+                       {"communication.channels", "2"},
+                       {"compute.slowdown_during_communication", "1.5"},
+                       {"compute.memory_format", "\"channels_last\""},
+                       {"training.pipeline_schedule", "\"gpipe\""},
+                       {"training.sequence_parallel", "true"},
+                       {"training.tensor_parallel_overlap", "\"none\""},
+                       {"training.keeps_gathered_inputs", "true"},
+                       {"training.vocabulary_multiple", "64"},
+                       {"training.context_parallel_kind", "\"ulysses\""},
+                       {"training.expert_imbalance", "1.5"},
+                       {"training.moe_token_dispatcher", "\"allgather\""},
+                       {"training.placement", "\"dp-tp-cp-ep-pp\""}};
+
+bool tells_of(const Json& warnings, const std::string& key) {
+  return std::any_of(warnings.begin(), warnings.end(), [&](const Json& line) {
+    return line.get<std::string>().starts_with(key + " changes nothing: ");
+  });
+}
+
+TEST_CASE(
+    "What is stated beside a strategy changes its result, or is told to change nothing, and never both") {
+  for (const auto& [strategy, entry] : Registry<Strategy>::all()) {
+    const Json given = base(strategy);
+    const Answer usual = answer(given, {});
+    for (const auto& change : stated) {
+      INFO(strategy, ", ", change.first);
+      const Answer changed = answer(given, {change});
+      if (changed.resolved == usual.resolved && changed.warnings == usual.warnings)
+        continue;  // it is the usual value
+      const bool is_same = changed.result == usual.result;
+      // A library that cannot do what is asked for says so by itself.
+      const bool is_told = tells_of(changed.warnings, change.first) ||
+                           (is_same && changed.warnings.size() > usual.warnings.size());
+      CHECK(is_same == is_told);
+    }
+  }
+}
+
+TEST_CASE("A scenario with every default written out is told of no key that changes nothing") {
+  for (const std::string& file : shipped_scenarios()) {
+    INFO(file);
+    const LoadedScenario scenario = load({.path = file});
+    const LoadedScenario again =
+        load_value(scenario.resolved, {.store = shipped_profiles(), .file_name = file, .folder = ""});
+    for (const LoadedScenario* loaded : {&scenario, &again})
+      for (const std::string& warning : loaded->warnings)
+        CHECK(warning.find("changes nothing") == std::string::npos);
+  }
+}
+
+TEST_CASE("A key of a layout is told to change nothing where its dimension is one rank wide, by its name") {
+  const Json given = Json::parse(R"({"cluster": {"machine": "dgx_a100_80gb", "nodes": 1},
+      "model": {"name": "llama2_7b", "precision": "bf16"},
+      "training": {"strategy": "ddp", "micro_batch": 1, "tensor_parallel": 2, "sequence_parallel": true, "pipeline_parallel": 2,
+                   "gradient_accumulation": 4, "pipeline_schedule": "gpipe", "expert_imbalance": 1.5}})");
+  CHECK(scenario_from(given).warnings ==
+        std::vector<std::string>{"training.expert_imbalance changes nothing: training.expert_parallel is 1"});
+}
+
+}  // namespace lockstep::unused_keys_test
