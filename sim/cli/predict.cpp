@@ -90,10 +90,10 @@ void check_chakra_export(const std::string& prefix, const Scenario& scenario) {
   static_cast<void>(AtomicFile(prefix + ".json"));
 }
 
-using Comparison = std::vector<ComparedStrategy>;
+using ComparedStrategies = std::vector<ComparedStrategy>;
 
 void print_report(const PredictArguments& arguments, const Prediction& prediction,
-                  const std::optional<Comparison>& comparison) {
+                  const std::optional<ComparedStrategies>& comparison) {
   const auto& [scenario, simulation, report] = prediction;
   if (arguments.wants_json) {
     print_json(with_comparison(to_json(report, scenario), comparison));
@@ -105,7 +105,7 @@ void print_report(const PredictArguments& arguments, const Prediction& predictio
 
 // The curves of the strategies that the scenario compares, else the schedule of its pipeline, else where the time goes.
 void draw_prediction(const PredictArguments& arguments, const Prediction& prediction,
-                     const std::optional<Comparison>& comparison, const std::string& data_directory) {
+                     const std::optional<ComparedStrategies>& comparison, const std::string& data_directory) {
   const bool has_schedule = !comparison && prediction.scenario.training.layout.pipeline > 1;
   const nlohmann::ordered_json document =
       has_schedule ? schedule_picture(prediction.scenario, prediction.simulation)
@@ -163,7 +163,7 @@ int run_predict(const PredictArguments& arguments, const CommandContext& context
   MemoryReport& memory = prediction.report.memory;
   if (!memory.fits())
     memory.remedies = variants.find_remedies(prediction.scenario);
-  const std::optional<Comparison> comparison =
+  const std::optional<ComparedStrategies> comparison =
       prediction.scenario.comparison ? std::optional(compare_strategies(prediction.scenario)) : std::nullopt;
   if (page.is_wanted())
     page.write(to_html(prediction.report, prediction.scenario, timeline_picture(prediction.simulation)));
