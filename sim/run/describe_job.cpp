@@ -249,6 +249,18 @@ void recompute_attention(Job& job, const Model& model) {
   }
 }
 
+// A saved product's input is not saved: what it was gathered from is gathered again for the gradient of its weights, as
+// Megatron does in any case (keeps_gathered_inputs).
+void gather_input_again(LayerWork& layer) {
+  for (ExchangeWork gather : layer.exchanges.before_forward) {
+    if (gather.axis != ParallelAxis::tensor || gather.op != CollectiveOp::all_gather)
+      continue;
+    gather.name = "gather again for " + layer.name;
+    gather.is_beside_kernel = false;
+    layer.exchanges.before_backward.push_back(std::move(gather));
+  }
+}
+
 // selective_op: torch.utils.checkpoint runs a block again but for what its policy has it save, of aten's operators `mm`
 // (a product with a bias is `addmm`) every second one, and attention in one kernel.
 // Reference: torchtitan parallelisms/parallelize_llama.py, _apply_ac_to_transformer_block.
@@ -267,6 +279,8 @@ void recompute_between_products(Job& job, const Model& model) {
       job.layers[layer].is_saved = true;
     else
       run.push_back(layer);
+    if (is_saved && job.training.layout.degrees.keeps_gathered_inputs)
+      gather_input_again(job.layers[layer]);
     if (layer + 1 == job.layers.size() || model.layers[layer + 1].block != now.block) {
       job.layers[layer].recomputed = std::exchange(run, {});
       products = 0;
