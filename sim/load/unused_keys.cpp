@@ -41,6 +41,25 @@ bool has_no_convolutions(const Scenario& scenario) {
   });
 }
 
+bool has_experts(const Scenario& scenario) {
+  const std::vector<Layer>& layers = scenario.model.model.layers;
+  return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return layer.is_expert(); });
+}
+
+bool is_cast(const Layer& layer) {
+  return layer.autocast_forward.bytes > 0 || layer.autocast_backward.bytes > 0 || layer.autocast_bytes > 0;
+}
+
+// Empty: it changes something.
+std::string_view why_nothing_is_cast(const Scenario& scenario) {
+  const std::vector<Layer>& layers = scenario.model.model.layers;
+  if (scenario.compute.kernels != KernelStyle::eager)
+    return "compute.kernels are not eager";
+  if (!is_mixed(scenario.model.precision))
+    return "model.precision is not mixed";
+  return std::any_of(layers.begin(), layers.end(), is_cast) ? "" : "no operator of the model casts its input";
+}
+
 struct Subject {
   std::string_view key;
   bool (*is_missing)(const Scenario& scenario);
@@ -108,9 +127,32 @@ bool is_stated(std::string_view key, const ordered_json& given) {
   return given.contains(pointer) && !is_usual(key, given.at(pointer));
 }
 
+// Choices of kernels that are not the preset's, for what no kernel does here.
+std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeDefaults& usual) {
+  constexpr std::string_view no_experts = "the model has no experts";
+  const ComputeSpec& compute = scenario.compute;
+  std::vector<UnusedKey> keys;
+  const auto add = [&](bool is_usual, std::string_view key, std::string_view why) {
+    if (!is_usual)
+      keys.push_back({key, why});
+  };
+  if (scenario.model.precision != Precision::fp8)
+    add(compute.fp8_recipe == usual.fp8_recipe.value, "compute.fp8_recipe", "model.precision is not fp8");
+  if (const std::string_view why = why_nothing_is_cast(scenario); !why.empty())
+    add(compute.autocast == usual.autocast.value, "compute.autocast", why);
+  if (has_experts(scenario))
+    return keys;
+  const bool fuses = usual.moe_fusions.value;
+  add(compute.moe_grouped_gemm == usual.moe_grouped_gemm.value, "compute.moe_grouped_gemm", no_experts);
+  add(compute.moe_router_fusion == fuses, "compute.moe_router_fusion", no_experts);
+  add(compute.moe_permute_fusion == fuses, "compute.moe_permute_fusion", no_experts);
+  return keys;
+}
+
 }  // namespace
 
-std::vector<std::string> find_unused_keys(const Scenario& scenario, const ordered_json& given) {
+std::vector<std::string> find_unused_keys(const Scenario& scenario, const ordered_json& given,
+                                          const ComputeDefaults& usual) {
   std::vector<std::string> lines;
   if (scenario.program)
     return lines;
@@ -121,6 +163,7 @@ std::vector<std::string> find_unused_keys(const Scenario& scenario, const ordere
   for (const Subject& subject : subjects)
     if (subject.is_missing(scenario))
       tell(subject.key, subject.why);
+  for (const UnusedKey& unused : unused_kernels(scenario, usual)) tell(unused.key, unused.why);
   const Strategy& strategy = strategy_named(scenario.training.strategy);
   if (strategy.unused != nullptr)
     for (const UnusedKey& unused : strategy.unused(scenario.training)) tell(unused.key, unused.why);

@@ -13,11 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "sim/load/training/compute_presets.h"
 #include "sim/scenario/scenario.h"
 
 namespace lockstep {
 
-// A line each, "training.placement changes nothing: ...". `given`: the file, with what --set changed of it.
-std::vector<std::string> find_unused_keys(const Scenario& scenario, const nlohmann::ordered_json& given);
+// A line each, "training.placement changes nothing: ...". `given`: the file, with what --set changed of it; `usual`: of
+// compute.preset.
+std::vector<std::string> find_unused_keys(const Scenario& scenario, const nlohmann::ordered_json& given,
+                                          const ComputeDefaults& usual);
 
 }  // namespace lockstep
