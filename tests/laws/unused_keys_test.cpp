@@ -89,6 +89,22 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("DistributedDataParallel's options are told to change nothing on one GPU, and change nothing") {
+  const Answer usual = answer(base("single"), {});
+  for (const auto& [key, value] : Overrides{{"training.bucket_cap_mb", "1"},
+                                            {"training.first_bucket_mb", "5"},
+                                            {"training.broadcast_buffers", "false"},
+                                            {"training.gradient_as_bucket_view", "true"},
+                                            {"training.find_unused_parameters", "true"},
+                                            {"training.static_graph", "true"},
+                                            {"training.compression", "\"fp16\""}}) {
+    INFO(key);
+    const Answer changed = answer(base("single"), {{key, value}});
+    CHECK(changed.result == usual.result);
+    CHECK(changed.warnings == Json{key + " changes nothing: one GPU sends nothing"});
+  }
+}
+
 TEST_CASE("A scenario with every default written out is told of no key that changes nothing") {
   for (const std::string& file : shipped_scenarios()) {
     INFO(file);

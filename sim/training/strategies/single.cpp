@@ -22,6 +22,7 @@ std::vector<UnusedKey> unused(const TrainingSpec& training) {
   std::vector<UnusedKey> keys;
   for (const std::string_view key :
        {"training.bucket_cap_mb", "training.first_bucket_mb", "training.broadcast_buffers",
+        "training.gradient_as_bucket_view", "training.find_unused_parameters", "training.static_graph",
         "training.compression", "communication.algorithm", "communication.protocol", "communication.channels",
         "communication.overlap", "communication.collectives_in_flight", "communication.timeout",
         "compute.slowdown_during_communication"})
