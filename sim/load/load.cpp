@@ -508,8 +508,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   throw_if_any_of(scenario, find_time_problems(scenario));
   load_anchor(scenario, options, context.warnings);
   load_compared(scenario, options, context.warnings);
-  context.add_warnings(find_unused_keys(scenario, scenario.given,
-                                        compute_defaults(scenario.compute.preset, compute_facts(scenario))));
+  context.add_warnings(find_unused_keys(scenario, scenario.given, compute_facts(scenario)));
   scenario.warnings = std::move(context.warnings);
   scenario.changes = std::move(context.changes);
   if (!options.writes_resolved)

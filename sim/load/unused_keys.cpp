@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <variant>
 
 #include "sim/training/strategy.h"
 
@@ -32,13 +31,6 @@ bool has_all_experts(const Scenario& scenario) {
 
 bool has_one_dimension(const Scenario& scenario) {
   return !scenario.training.layout.is_cut();
-}
-
-bool has_no_convolutions(const Scenario& scenario) {
-  const std::vector<Layer>& layers = scenario.model.model.layers;
-  return std::none_of(layers.begin(), layers.end(), [](const Layer& layer) {
-    return layer.product && std::holds_alternative<ConvolutionShape>(*layer.product);
-  });
 }
 
 bool has_experts(const Scenario& scenario) {
@@ -80,8 +72,7 @@ constexpr std::array subjects{
     Subject{"training.context_parallel_kind", has_whole_sequences, "training.context_parallel is 1"},
     Subject{"training.expert_imbalance", has_all_experts, all_experts},
     Subject{"training.moe_token_dispatcher", has_all_experts, all_experts},
-    Subject{"training.placement", has_one_dimension, "its ranks stand along one dimension, the data's"},
-    Subject{"compute.memory_format", has_no_convolutions, "the model has no convolutions"}};
+    Subject{"training.placement", has_one_dimension, "its ranks stand along one dimension, the data's"}};
 
 // What a file may state without a belief. A key that is not here has no usual value.
 struct Usual {
@@ -108,8 +99,7 @@ constexpr std::array usual_values{Usual{"training.pipeline_schedule", R"("1f1b")
                                   Usual{"communication.algorithm", R"("auto")"},
                                   Usual{"communication.protocol", R"("auto")"},
                                   Usual{"communication.overlap", "true"},
-                                  Usual{"communication.collectives_in_flight", "1"},
-                                  Usual{"compute.memory_format", R"("contiguous")"}};
+                                  Usual{"communication.collectives_in_flight", "1"}};
 
 bool is_usual(std::string_view key, const ordered_json& value) {
   if (key == "training.placement")
@@ -130,8 +120,12 @@ bool is_stated(std::string_view key, const ordered_json& given) {
   return given.contains(pointer) && !is_usual(key, given.at(pointer));
 }
 
-// Choices of kernels that are not the preset's, for what no kernel does here.
-std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeDefaults& usual) {
+// Choices of kernels that are not the preset's, for what no kernel does here. A measured step is another's where one of
+// them differs, which its transfer tells.
+std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeFacts& facts) {
+  if (scenario.compute.single_gpu_iteration)
+    return {};
+  const ComputeDefaults usual = compute_defaults(scenario.compute.preset, facts);
   constexpr std::string_view no_experts = "the model has no experts";
   const ComputeSpec& compute = scenario.compute;
   std::vector<UnusedKey> keys;
@@ -139,6 +133,9 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeDef
     if (!is_usual)
       keys.push_back({key, why});
   };
+  if (!facts.has_convolutions)
+    add(compute.memory_format == usual.memory_format.value, "compute.memory_format",
+        "the model has no convolutions");
   if (scenario.model.precision != Precision::fp8)
     add(compute.fp8_recipe == usual.fp8_recipe.value, "compute.fp8_recipe", "model.precision is not fp8");
   if (const std::string_view why = why_nothing_is_cast(scenario); !why.empty())
@@ -155,7 +152,7 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeDef
 }  // namespace
 
 std::vector<std::string> find_unused_keys(const Scenario& scenario, const ordered_json& given,
-                                          const ComputeDefaults& usual) {
+                                          const ComputeFacts& facts) {
   std::vector<std::string> lines;
   if (scenario.program)
     return lines;
@@ -166,7 +163,7 @@ std::vector<std::string> find_unused_keys(const Scenario& scenario, const ordere
   for (const Subject& subject : subjects)
     if (subject.is_missing(scenario))
       tell(subject.key, subject.why);
-  for (const UnusedKey& unused : unused_kernels(scenario, usual)) tell(unused.key, unused.why);
+  for (const UnusedKey& unused : unused_kernels(scenario, facts)) tell(unused.key, unused.why);
   const Strategy& strategy = strategy_named(scenario.training.strategy);
   if (strategy.unused != nullptr)
     for (const UnusedKey& unused : strategy.unused(scenario.training)) tell(unused.key, unused.why);

@@ -18,9 +18,9 @@
 
 namespace lockstep {
 
-// A line each, "training.placement changes nothing: ...". `given`: the file, with what --set changed of it; `usual`: of
-// compute.preset.
+// A line each, "training.placement changes nothing: ...". `given`: the file, with what --set changed of it; `facts`: by
+// which compute.preset chooses.
 std::vector<std::string> find_unused_keys(const Scenario& scenario, const nlohmann::ordered_json& given,
-                                          const ComputeDefaults& usual);
+                                          const ComputeFacts& facts);
 
 }  // namespace lockstep

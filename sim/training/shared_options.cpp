@@ -84,6 +84,12 @@ std::vector<OptionProblem> server_problems(const TrainingSpec& training, const C
   return problems;
 }
 
+std::vector<UnusedKey> unused_in_turn(std::string_view why) {
+  return {{"communication.overlap", why},
+          {"communication.collectives_in_flight", why},
+          {"compute.slowdown_during_communication", why}};
+}
+
 std::vector<UnusedKey> unused_with_servers(const TrainingSpec&) {
   constexpr std::string_view no_collectives = "workers and servers send each other messages, no collectives";
   return {{"communication.algorithm", no_collectives},

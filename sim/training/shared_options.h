@@ -6,6 +6,7 @@
 //            most of theirs; each list stands once.
 // Idea:      functions that a registration names as they are, or puts its own options behind.
 
+#include <string_view>
 #include <vector>
 
 #include "sim/training/strategy.h"
@@ -23,6 +24,8 @@ OptionList server_options(TrainingSpec& training);
 const ServerSpec& stated_servers(const TrainingSpec& training);
 std::vector<OptionProblem> server_problems(const TrainingSpec& training, const ClusterShape& shape);
 TrafficBound server_traffic_bound(const TrafficInput& input);
+// Where nothing is computed beside a collective.
+std::vector<UnusedKey> unused_in_turn(std::string_view why);
 // Of what is sent to servers and back.
 std::vector<UnusedKey> unused_with_servers(const TrainingSpec& training);
 

@@ -32,7 +32,7 @@ Gathers gathers_of(const char* recompute, bool keeps_gathered_inputs) {
 }
 
 // Queries, keys and values read one gathered input, gate and up projection another; the gradient of the first product's
-// weights reads it when the block runs again. A sample of 4,096 tokens of 4,096 two bytes.
+// weights reads it when the block runs again. A sample is 4,096 tokens of 4,096 values of two bytes.
 TEST_CASE(
     "Where op saves a product's output, its gathered input is gathered again, once for all that read it") {
   const Gathers again = gathers_of("selective_op", true);

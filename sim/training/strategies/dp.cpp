@@ -22,6 +22,7 @@
 #include <numeric>
 
 #include "sim/training/memory.h"
+#include "sim/training/shared_options.h"
 #include "sim/training/step_writer.h"
 #include "sim/training/synchroniser.h"
 
@@ -242,11 +243,10 @@ TrafficBound traffic(const TrafficInput& input) {
 }
 
 std::vector<UnusedKey> unused(const TrainingSpec&) {
-  constexpr std::string_view in_turn = "DataParallel computes and communicates in turn, on one stream a GPU";
-  return {{"communication.overlap", in_turn},
-          {"communication.collectives_in_flight", in_turn},
-          {"compute.slowdown_during_communication", in_turn},
-          {"communication.algorithm", "broadcasts and reductions to one GPU run round rings alone"}};
+  std::vector<UnusedKey> keys =
+      unused_in_turn("DataParallel computes and communicates in turn, on one stream a GPU");
+  keys.push_back({"communication.algorithm", "broadcasts and reductions to one GPU run round rings alone"});
+  return keys;
 }
 
 const Registration<Strategy> dp_registration{

@@ -69,10 +69,7 @@ std::int64_t period(const TrainingSpec& training) {
 std::vector<UnusedKey> unused(const TrainingSpec& training) {
   if (training.layout.is_cut())
     return {};
-  constexpr std::string_view between = "models are averaged between steps, when nothing is computed";
-  return {{"communication.overlap", between},
-          {"communication.collectives_in_flight", between},
-          {"compute.slowdown_during_communication", between}};
+  return unused_in_turn("models are averaged between steps, when nothing is computed");
 }
 
 const Registration<Strategy> local_sgd_registration{

@@ -114,10 +114,7 @@ TrafficBound traffic(const TrafficInput& input) {
 std::vector<UnusedKey> unused(const TrainingSpec& training) {
   if (training.zero.overlap_comm || training.zero.overlap_param_gather || training.layout.is_cut())
     return {};
-  constexpr std::string_view apart = "without training.overlap_comm nothing is computed beside a collective";
-  return {{"communication.overlap", apart},
-          {"communication.collectives_in_flight", apart},
-          {"compute.slowdown_during_communication", apart}};
+  return unused_in_turn("without training.overlap_comm nothing is computed beside a collective");
 }
 
 const Accepted accepted{
