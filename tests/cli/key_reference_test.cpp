@@ -8,6 +8,7 @@
 
 #include "sim/load/key_meanings.h"
 #include "tests/support/program.h"
+#include "tests/support/shipped_schema.h"
 
 namespace lockstep::key_reference_test {
 
@@ -17,15 +18,14 @@ using testing::check_refused;
 using testing::check_says;
 using testing::run_program;
 
-std::string reference() {
-  const Answer answer = run_program("schema scenario --reference");
-  CAPTURE(answer.diagnostics);
-  REQUIRE(answer.exit_code == 0);
-  return answer.out;
-}
-
-json schema() {
-  return json::parse(run_program("schema scenario").out);
+// What scenarios/README.md shows of it.
+std::string shown_reference() {
+  const std::string readme = testing::text_of(LOCKSTEP_SOURCE_DIR "/scenarios/README.md");
+  const std::string opening = "<!-- every key -->\n";
+  const std::size_t begin = readme.find(opening);
+  REQUIRE(begin != readme.npos);
+  const std::size_t from = begin + opening.size();
+  return readme.substr(from, readme.find("<!-- end of every key -->", from) - from);
 }
 
 // "cluster.stragglers[].rank" -> its schema's description; what profiles have of their own is left out.
@@ -44,17 +44,15 @@ void collect(const json& schema, const std::string& path, std::map<std::string, 
 
 std::map<std::string, std::string> described_keys() {
   std::map<std::string, std::string> described;
-  collect(schema(), "", described);
+  collect(testing::shipped_schema("scenario"), "", described);
   return described;
 }
 
 TEST_CASE("the reference of keys in scenarios/README.md is the one that is printed") {
-  const std::string readme = testing::text_of(LOCKSTEP_SOURCE_DIR "/scenarios/README.md");
-  const std::string opening = "<!-- every key -->\n";
-  const std::size_t begin = readme.find(opening);
-  REQUIRE(begin != readme.npos);
-  const std::size_t from = begin + opening.size();
-  CHECK(readme.substr(from, readme.find("<!-- end of every key -->", from) - from) == reference());
+  const Answer answer = run_program("schema scenario --reference");
+  CAPTURE(answer.diagnostics);
+  REQUIRE(answer.exit_code == 0);
+  CHECK(shown_reference() == answer.out);
 }
 
 TEST_CASE("every key of a scenario has a meaning, and the schema tells it") {
@@ -75,7 +73,7 @@ TEST_CASE("every meaning is of a key") {
 
 // Measured steps in a list mean what one does.
 TEST_CASE("every key has a row of its own in the reference") {
-  const std::string text = reference();
+  const std::string text = shown_reference();
   for (const auto& [path, description] : described_keys())
     if (!path.starts_with("compute.anchors[]."))
       CHECK_MESSAGE(testing::contains(text, "\n| `" + path + "` | "), path);
@@ -83,7 +81,7 @@ TEST_CASE("every key has a row of its own in the reference") {
 
 TEST_CASE("a row tells values, default, who has the option, and meaning") {
   check_says(
-      reference(),
+      shown_reference(),
       {"| `cluster.machine` | object, or text | required | ", "| `cluster.nodes` | integer from 1 | `1` | ",
        "| `communication.timeout` | such as `\"3 us\"` |  | ",
        "| `training.bucket_cap_mb` | number from 0.001 | `25`; differs by framework | *ddp*: ",

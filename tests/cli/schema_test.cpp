@@ -13,6 +13,7 @@
 #include "tests/support/json_schema_check.h"
 #include "tests/support/program.h"
 #include "tests/support/shipped_scenarios.h"
+#include "tests/support/shipped_schema.h"
 
 namespace lockstep::schema_test {
 
@@ -22,14 +23,7 @@ using testing::Answer;
 using testing::check_refused;
 using testing::run_program;
 using testing::SchemaCheck;
-
-json schema_of(const std::string& kind) {
-  const Answer answer = run_program("schema " + kind);
-  CAPTURE(kind);
-  CAPTURE(answer.diagnostics);
-  REQUIRE(answer.exit_code == 0);
-  return json::parse(answer.out);
-}
+using testing::shipped_schema;
 
 json document_of(const std::string& file) {
   return json::parse(testing::text_of(file), nullptr, true, true);
@@ -84,13 +78,12 @@ void check_files(const std::vector<std::string>& files, const json& schema) {
 // Editors look where the file says.
 void check_names_schema(const std::string& file, const json& document, const std::string& kind) {
   const std::string named = document.value("$schema", "");
-  const fs::path schemas = fs::path(LOCKSTEP_SOURCE_DIR) / "scenarios/schemas";
-  CHECK((fs::path(file).parent_path() / named).lexically_normal() == schemas / (kind + ".schema.json"));
+  CHECK((fs::path(file).parent_path() / named).lexically_normal() == testing::file_of_schema(kind));
 }
 
 // Every file of the kind.
 void check_kind(const std::string& kind, const std::vector<std::string>& files) {
-  check_files(files, schema_of(kind));
+  check_files(files, shipped_schema(kind));
   for (const std::string& file : files) {
     CAPTURE(file);
     check_names_schema(file, document_of(file), kind);
@@ -98,7 +91,7 @@ void check_kind(const std::string& kind, const std::vector<std::string>& files) 
 }
 
 TEST_CASE("every shipped scenario is valid, as it stands and with every default written out") {
-  const json schema = schema_of("scenario");
+  const json schema = shipped_schema("scenario");
   check_kind("scenario", shipped_scenarios());
   check_kind("scenario", files_in("scenarios/large"));
   for (const char* section : {"cluster", "training", "communication", "compute", "simulation"}) {
@@ -168,7 +161,7 @@ std::vector<std::string> results_of_rare_keys() {
 }
 
 TEST_CASE("every result is valid, and the schema has no key that no result has") {
-  const json schema = schema_of("result");
+  const json schema = shipped_schema("result");
   std::vector<std::string> predicted = shipped_scenarios();
   for (const std::string& arguments : results_of_rare_keys()) predicted.push_back(arguments);
   std::set<std::string> found;
@@ -184,7 +177,7 @@ TEST_CASE("every result is valid, and the schema has no key that no result has")
 }
 
 TEST_CASE("a result that lacks a key, has another, or another kind of value is not valid") {
-  const json schema = schema_of("result");
+  const json schema = shipped_schema("result");
   const json result = result_of(shipped_scenarios().front());
   check_misspelt_keys(result, schema);
   json changed = result;
@@ -199,7 +192,7 @@ TEST_CASE("a result that lacks a key, has another, or another kind of value is n
 }
 
 TEST_CASE("every shipped request is valid, down to what it has of a scenario") {
-  const json schema = schema_of("request");
+  const json schema = shipped_schema("request");
   check_kind("request", files_in("scenarios/plans"));
   const json request = document_of(files_in("scenarios/plans").front());
   const auto is_valid_with = [&](const char* pointer, const json& value) {
@@ -216,10 +209,10 @@ TEST_CASE("every shipped request is valid, down to what it has of a scenario") {
 }
 
 TEST_CASE("a schema tells kinds, units, bounds and names as the readers do") {
-  const json cluster = schema_of("scenario")["properties"]["cluster"]["properties"];
+  const json cluster = shipped_schema("scenario")["properties"]["cluster"]["properties"];
   CHECK(cluster["nodes"]["type"] == json::array({"integer", "null"}));
   CHECK(cluster["nodes"]["minimum"] == 1);
-  const json scenario = schema_of("scenario");
+  const json scenario = shipped_schema("scenario");
   CHECK(is_valid(json::parse(R"({"cluster": {"machine": {"based_on": "dgx_h100", "nics": {"count": 4}}},
                                 "model": {"name": "resnet50", "batch_per_gpu": 8}})"),
                  scenario));
@@ -233,7 +226,7 @@ TEST_CASE("a schema tells kinds, units, bounds and names as the readers do") {
 }
 
 TEST_CASE("a schema knows what is asked only beside other keys, or otherwise by each family of models") {
-  const json schema = schema_of("scenario");
+  const json schema = shipped_schema("scenario");
   const auto is_valid_with = [&](const char* model, const char* training) {
     const json document{{"cluster", {{"machine", "dgx_h100"}}},
                         {"model", json::parse(model)},
@@ -254,9 +247,9 @@ TEST_CASE("scenarios/schemas holds every schema as it is printed") {
   for (const char* kind :
        {"scenario", "result", "request", "machine", "gpu", "model", "calibration", "measurements"}) {
     CAPTURE(kind);
-    testing::check_golden_file(
-        fs::path(LOCKSTEP_SOURCE_DIR) / "scenarios/schemas" / (std::string(kind) + ".schema.json"),
-        run_program(std::string("schema ") + kind).out);
+    const Answer answer = run_program(std::string("schema ") + kind);
+    CHECK(answer.exit_code == 0);
+    testing::check_golden_file(testing::file_of_schema(kind), answer.out);
   }
 }
 
@@ -272,7 +265,7 @@ TEST_CASE("a file may say where its schema is, in text") {
 }
 
 TEST_CASE("a schema is taken for none of the files that it describes") {
-  const std::string schema = LOCKSTEP_SOURCE_DIR "/scenarios/schemas/scenario.schema.json";
+  const std::string schema = testing::file_of_schema("scenario");
   check_refused("predict " + schema, {"scenario.schema.json: found a JSON Schema"});
   check_refused("predict " + std::string(LOCKSTEP_SOURCE_DIR) +
                     "/scenarios/single_gpu_resnet50.json --set cluster.machine=" + schema,
