@@ -54,7 +54,7 @@ std::string_view name_of(KeyFate fate) {
 
 ordered_json document_of(const Overrides& overrides) {
   JsonDocument document = JsonDocument::from_value(ordered_json::object(), "--set");
-  for (const auto& [path, value] : overrides) document.set(path, value);
+  apply_overrides(document, overrides);
   return document.value();
 }
 

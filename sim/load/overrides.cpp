@@ -125,8 +125,8 @@ void apply(JsonDocument& document, const std::string& path, const std::string& v
   const ordered_json* current = value_at(document.value(), path);
   const ordered_json said = is_utf8(value) ? value_of(value) : ordered_json();
   const bool renames = said.is_string() && current != nullptr && current->is_object();
-  if (renames && path == "model") {
-    document.set(path, renamed_model(*current, said));
+  if (said.is_string() && path == "model") {
+    document.set(path, renamed_model(renames ? *current : ordered_json::object(), said));
   } else if (renames && current->contains(base_key)) {
     document.set(path + "." + std::string(base_key), said.dump());
   } else {

@@ -27,6 +27,7 @@ class AccelerateReader {
     read_precision();
     read_strategy();
     read_compiling();
+    read_autocast();
     leave_others();
     return draft_.finish(keys_);
   }
@@ -106,7 +107,7 @@ class AccelerateReader {
     }
     if (draft_.training()["strategy"] == "ddp")
       return;
-    read_fsdp_options(keys_, "fsdp_config.fsdp_", draft_);
+    read_fsdp_options(keys_, {"fsdp_config.fsdp_"}, draft_);
     const std::string precision = draft_.model().value("precision", "fp32");
     if (precision.starts_with("amp_"))
       draft_.training()["param_dtype"] = draft_.training()["reduce_dtype"] = precision.substr(4);
@@ -153,7 +154,18 @@ class AccelerateReader {
     keys_.leave({{{"dynamo_config"}, "how it is compiled; Inductor is what is predicted"}});
   }
 
+  // accelerate, accelerator.py, prepare_model: weights stay in fp32 under torch.autocast, in fp16 as in bf16.
+  void read_autocast() {
+    const std::string strategy = draft_.training().value("strategy", "");
+    const bool is_eager = !draft_.compute().contains("kernels");
+    if (is_eager && (strategy == "ddp" || strategy == "single") &&
+        draft_.model().value("precision", "") == "amp_fp16")
+      draft_.compute()["autocast"] = true;
+  }
+
   void leave_others() {
+    refuse_other_dimensions(keys_, "parallelism_config.parallelism_config_");
+    keys_.leave({{{"parallelism_config"}, "its dimensions are one rank wide"}});
     if (keys_.flag("use_cpu").value_or(false))
       keys_.refused("use_cpu", "is not predicted: expected training on GPUs");
     keys_.leave({{{"compute_environment",

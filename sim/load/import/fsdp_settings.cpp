@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <initializer_list>
 
 namespace lockstep {
 namespace {
+
+using nlohmann::ordered_json;
 
 struct Sharding {
   std::string_view name;
@@ -31,8 +34,27 @@ bool equal_ignoring_case(std::string_view one, std::string_view other) {
   return true;
 }
 
-void read_prefetch(KeyAccount& keys, const std::string& prefix, ScenarioDraft& draft) {
-  const std::string key = prefix + "backward_prefetch";
+// The keys of a file by their names without a launcher's prefix.
+struct FsdpKeys {
+  KeyAccount& keys;
+  const std::vector<std::string>& prefixes;
+
+  std::string named(std::string_view name) const {
+    for (const std::string& prefix : prefixes)
+      if (const std::string key = prefix + std::string(name); keys.has(key))
+        return key;
+    return prefixes.front() + std::string(name);
+  }
+  void leave(std::initializer_list<std::string_view> names, std::string_view why) const {
+    for (const std::string_view name : names) keys.leave({{{named(name)}, why}});
+  }
+};
+
+void read_prefetch(const FsdpKeys& fsdp, ScenarioDraft& draft) {
+  KeyAccount& keys = fsdp.keys;
+  const std::string old = fsdp.named("backward_prefetch_policy");
+  const std::string key = keys.has(old) ? old : fsdp.named("backward_prefetch");
+  draft.training()["backward_prefetch"] = "none";
   const auto name = keys.text(key);
   if (!name)
     return;
@@ -46,9 +68,10 @@ void read_prefetch(KeyAccount& keys, const std::string& prefix, ScenarioDraft& d
   keys.used(key, "training.backward_prefetch");
 }
 
-void read_wrapping(KeyAccount& keys, const std::string& prefix, ScenarioDraft& draft) {
-  const auto policy = keys.text(prefix + "auto_wrap_policy");
-  const auto elements = keys.integer(prefix + "min_num_params", 0, std::int64_t{1} << 40);
+void read_wrapping(const FsdpKeys& fsdp, ScenarioDraft& draft) {
+  KeyAccount& keys = fsdp.keys;
+  const auto policy = keys.text(fsdp.named("auto_wrap_policy"));
+  const auto elements = keys.integer(fsdp.named("min_num_params"), 0, std::int64_t{1} << 40);
   const bool by_size =
       (policy && equal_ignoring_case(*policy, "SIZE_BASED_WRAP")) || (!policy && elements && *elements > 0);
   if (policy && equal_ignoring_case(*policy, "NO_WRAP"))
@@ -57,10 +80,10 @@ void read_wrapping(KeyAccount& keys, const std::string& prefix, ScenarioDraft& d
     draft.training()["auto_wrap"] =
         by_size ? fmt::format("size_{}", elements.value_or(100'000'000)) : std::string("block");
   if (policy)
-    keys.used(prefix + "auto_wrap_policy", "training.auto_wrap");
+    keys.used(fsdp.named("auto_wrap_policy"), "training.auto_wrap");
   if (elements)
-    keys.used(prefix + "min_num_params", by_size ? "training.auto_wrap" : "of wrapping by size alone");
-  keys.leave({{{prefix + "transformer_layer_cls_to_wrap"}, "a unit for each block: training.auto_wrap"}});
+    keys.used(fsdp.named("min_num_params"), by_size ? "training.auto_wrap" : "of wrapping by size alone");
+  fsdp.leave({"transformer_layer_cls_to_wrap"}, "a unit for each block: training.auto_wrap");
 }
 
 }  // namespace
@@ -74,46 +97,51 @@ bool set_sharding(std::string_view name, ScenarioDraft& draft) {
         draft.training()["reshard_after_forward"] = sharding.reshards;
       } else {
         draft.training()["framework"] = "pytorch_ddp";
+        draft.training().erase("reshard_after_forward");
       }
       return true;
     }
   return false;
 }
 
-void read_fsdp_options(KeyAccount& keys, const std::string& prefix, ScenarioDraft& draft) {
-  const auto take_flag = [&](const char* name, const char* option) {
-    if (const auto value = keys.flag(prefix + name)) {
-      draft.training()[option] = *value;
-      keys.used(prefix + name, fmt::format("training.{}", option));
+void read_fsdp_options(KeyAccount& keys, const std::vector<std::string>& prefixes, ScenarioDraft& draft) {
+  const FsdpKeys fsdp{keys, prefixes};
+  const auto take_flag = [&](const char* name) {
+    if (const auto value = keys.flag(fsdp.named(name))) {
+      draft.training()[name] = *value;
+      keys.used(fsdp.named(name), fmt::format("training.{}", name));
     }
   };
-  const std::int64_t version = keys.integer(prefix + "version", 1, 2).value_or(1);
-  if (version == 2)
-    draft.training()["fsdp_version"] = 2;
-  keys.used(prefix + "version", "training.fsdp_version");
-  read_wrapping(keys, prefix, draft);
+  const auto refuse_flags = [&](std::initializer_list<std::string_view> names, const char* why) {
+    for (const std::string_view name : names)
+      if (keys.flag(fsdp.named(name)).value_or(false))
+        keys.refused(fsdp.named(name), why);
+  };
+  const std::int64_t version = keys.integer(fsdp.named("version"), 1, 2).value_or(1);
+  keys.used(fsdp.named("version"), "training.fsdp_version");
+  read_wrapping(fsdp, draft);
   if (version == 1) {
-    read_prefetch(keys, prefix, draft);
-    take_flag("forward_prefetch", "forward_prefetch");
-    take_flag("limit_all_gathers", "limit_all_gathers");
+    read_prefetch(fsdp, draft);
+    take_flag("forward_prefetch");
+    take_flag("limit_all_gathers");
+  } else {
+    draft.training()["fsdp_version"] = 2;
+    const ordered_json* reshards = keys.find(fsdp.named("reshard_after_forward"));
+    if (reshards != nullptr && reshards->is_boolean())
+      take_flag("reshard_after_forward");
   }
-  if (const auto again = keys.flag(prefix + "activation_checkpointing")) {
+  if (const auto again = keys.flag(fsdp.named("activation_checkpointing"))) {
     if (*again)
       draft.training()["recompute"] = "full";
-    keys.used(prefix + "activation_checkpointing", "training.recompute");
+    keys.used(fsdp.named("activation_checkpointing"), "training.recompute");
   }
-  for (const char* offload : {"offload_params", "offload"})
-    if (keys.flag(prefix + offload).value_or(false))
-      keys.refused(prefix + offload, "what is offloaded is not predicted");
-  for (const char* other : {"xla", "xla_fsdp_v2"})
-    if (keys.flag(prefix + other).value_or(false))
-      keys.refused(prefix + other, "XLA is not predicted");
-  keys.leave({{{prefix + "backward_prefetch", prefix + "forward_prefetch", prefix + "limit_all_gathers"},
-               "has no meaning in FSDP 2"},
-              {{prefix + "use_orig_params", prefix + "sync_module_states",
-                prefix + "cpu_ram_efficient_loading", prefix + "state_dict_type",
-                prefix + "xla_fsdp_settings", prefix + "xla_fsdp_grad_ckpt", prefix + "ignored_modules"},
-               "of the start or of saving, not of an iteration"}});
+  refuse_flags({"offload_params", "offload"}, "what is offloaded is not predicted");
+  refuse_flags({"xla", "xla_fsdp_v2"}, "XLA is not predicted");
+  fsdp.leave({"backward_prefetch", "backward_prefetch_policy", "forward_prefetch", "limit_all_gathers"},
+             "has no meaning in FSDP 2");
+  fsdp.leave({"use_orig_params", "sync_module_states", "cpu_ram_efficient_loading", "state_dict_type",
+              "xla_fsdp_settings", "xla_fsdp_grad_ckpt", "ignored_modules"},
+             "of the start or of saving, not of an iteration");
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/load/import/key_account.h"
 #include "sim/load/import/scenario_draft.h"
@@ -16,7 +17,8 @@ namespace lockstep {
 // "FULL_SHARD", "full_shard", "1", ...: sets training's strategy and whether units stay gathered. False: no such name.
 bool set_sharding(std::string_view name, ScenarioDraft& draft);
 
-// The options below `prefix` that both launchers have, each by its name without theirs ("fsdp_" or nothing).
-void read_fsdp_options(KeyAccount& keys, const std::string& prefix, ScenarioDraft& draft);
+// The options that both launchers have, each by its name after the first of `prefixes` under which the file has it. Both
+// prefetch nothing in backward unless they are told to.
+void read_fsdp_options(KeyAccount& keys, const std::vector<std::string>& prefixes, ScenarioDraft& draft);
 
 }  // namespace lockstep

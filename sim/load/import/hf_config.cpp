@@ -450,12 +450,16 @@ void read_deepseek_v3(ConfigReader& config) {
                      "modeling_deepseek_v3.py builds no module that predicts ahead");
 }
 
-std::string objective_of(ConfigReader& config) {
+// Of the model whose weights lie beside the file; empty: it does not say.
+std::string class_name_of(ConfigReader& config) {
   const ordered_json* architectures = config.keys().find("architectures");
-  const std::string class_name = architectures != nullptr && architectures->is_array() &&
-                                         !architectures->empty() && architectures->front().is_string()
-                                     ? architectures->front().get<std::string>()
-                                     : "";
+  const bool is_said = architectures != nullptr && architectures->is_array() && !architectures->empty() &&
+                       architectures->front().is_string();
+  return is_said ? architectures->front().get<std::string>() : "";
+}
+
+std::string objective_of(ConfigReader& config) {
+  const std::string class_name = class_name_of(config);
   const auto has = [&](std::string_view part) { return class_name.find(part) != class_name.npos; };
   const std::string objective = has("ForPreTraining") ? "pretraining"
                                 : has("ForMaskedLM")  ? "masked_words"
@@ -543,18 +547,43 @@ void read_vit(ConfigReader& config) {
 struct ConfigFamily {
   std::string_view model_type;
   void (*read)(ConfigReader& config);
+  std::vector<std::string_view> head = {"ForCausalLM",
+                                        "LMHeadModel"};  // how classes are called that are built here
 };
 
-constexpr std::array families = {
-    ConfigFamily{"bert", read_bert},       ConfigFamily{"deepseek_v3", read_deepseek_v3},
-    ConfigFamily{"gemma", read_gemma},     ConfigFamily{"gemma2", read_gemma2},
-    ConfigFamily{"gpt2", read_gpt2},       ConfigFamily{"gpt_neox", read_gpt_neox},
-    ConfigFamily{"llama", read_llama},     ConfigFamily{"mistral", read_mistral},
-    ConfigFamily{"mixtral", read_mixtral}, ConfigFamily{"mt5", read_t5},
-    ConfigFamily{"qwen2", read_qwen2},     ConfigFamily{"qwen2_moe", read_qwen2_moe},
-    ConfigFamily{"qwen3", read_qwen3},     ConfigFamily{"qwen3_moe", read_qwen3_moe},
-    ConfigFamily{"roberta", read_roberta}, ConfigFamily{"t5", read_t5},
-    ConfigFamily{"vit", read_vit},         ConfigFamily{"xlm-roberta", read_roberta}};
+// A backbone alone, or one with a head of another kind, is predicted with the head that is trained first.
+void say_which_head(ConfigReader& config, const std::vector<std::string_view>& head) {
+  const std::string class_name = class_name_of(config);
+  const bool is_built = std::any_of(head.begin(), head.end(),
+                                    [&](std::string_view name) { return class_name.ends_with(name); });
+  if (head.empty() || class_name.empty())
+    return;
+  if (!is_built)
+    config.warn(fmt::format(
+        "architectures {} is predicted as a model with {}: its own head, or none, is not built here",
+        abbreviated(class_name), head.front()));
+  config.keys().used("architectures",
+                     is_built ? "the model's head" : fmt::format("as if it were {}", head.front()));
+}
+
+const std::array families = {ConfigFamily{"bert", read_bert, {}},
+                             ConfigFamily{"deepseek_v3", read_deepseek_v3},
+                             ConfigFamily{"gemma", read_gemma},
+                             ConfigFamily{"gemma2", read_gemma2},
+                             ConfigFamily{"gpt2", read_gpt2},
+                             ConfigFamily{"gpt_neox", read_gpt_neox},
+                             ConfigFamily{"llama", read_llama},
+                             ConfigFamily{"mistral", read_mistral},
+                             ConfigFamily{"mixtral", read_mixtral},
+                             ConfigFamily{"mt5", read_t5, {"ForConditionalGeneration"}},
+                             ConfigFamily{"qwen2", read_qwen2},
+                             ConfigFamily{"qwen2_moe", read_qwen2_moe},
+                             ConfigFamily{"qwen3", read_qwen3},
+                             ConfigFamily{"qwen3_moe", read_qwen3_moe},
+                             ConfigFamily{"roberta", read_roberta, {}},
+                             ConfigFamily{"t5", read_t5, {"ForConditionalGeneration", "WithLMHeadModel"}},
+                             ConfigFamily{"vit", read_vit, {"ForImageClassification"}},
+                             ConfigFamily{"xlm-roberta", read_roberta, {}}};
 
 const ConfigFamily& family_of(const ordered_json& config, const std::string& file_name) {
   const std::string model_type =
@@ -577,6 +606,7 @@ Imported import_hf_config(const ImportRequest& request) {
   const ConfigFamily& family = family_of(config, request.file_name);
   ConfigReader reader(config, request);
   family.read(reader);
+  say_which_head(reader, family.head);
   return reader.finish(std::string(family.model_type));
 }
 

@@ -102,6 +102,8 @@ class TrainingArguments {
     if (optimizer.empty())
       return keys_.refused("optim", fmt::format("found {}, expected one of AdamW, SGD", name));
     draft_.training()["optimizer"] = optimizer;
+    if (name == "adamw_torch_fused")
+      draft_.compute()["optimizer_kernels"] = "fused";
     keys_.used("optim", "training.optimizer");
   }
 
@@ -214,7 +216,7 @@ class TrainingArguments {
     keys_.used("fsdp", "training.strategy");
     if (draft_.training()["strategy"] == "ddp")
       return leave_fsdp();
-    read_fsdp_options(keys_, "fsdp_config.", draft_);
+    read_fsdp_options(keys_, {"fsdp_config.", "fsdp_config.fsdp_"}, draft_);
     if (!wraps)
       draft_.training()["auto_wrap"] = "none";
     // accelerate, FullyShardedDataParallelPlugin.set_mixed_precision
@@ -257,6 +259,7 @@ class TrainingArguments {
          {"use_cpu", "no_cuda", "use_mps_device", "use_ipex", "jit_mode_eval", "sharded_ddp"})
       if (keys_.flag(key).value_or(false))
         keys_.refused(key, "is not predicted: expected training on GPUs");
+    refuse_other_dimensions(keys_, "parallelism_config.");
     if (keys_.integer("tp_size", 0, 1 << 20).value_or(0) > 1)
       keys_.refused("tp_size",
                     "tensor parallelism of the Trainer is not predicted; training.tensor_parallel is");

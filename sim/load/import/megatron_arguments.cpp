@@ -58,7 +58,9 @@ ordered_json arguments_of(const std::string& text, const std::string& file_name)
   for (const std::string& word : arguments_of(text)) {
     if (!is_utf8(word))
       throw ConfigError(fmt::format("{}: found a text that is not UTF-8", file_name));
-    if (is_name(word)) {
+    if (word.ends_with("=(") || word == ")") {  // around a shell's list of arguments
+      name.clear();
+    } else if (is_name(word)) {
       const std::size_t equals = word.find('=');
       name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
       arguments[name] = equals == word.npos ? ordered_json(true) : ordered_json(word.substr(equals + 1));
@@ -113,7 +115,6 @@ const std::vector<KeyAccount::Reason> left_aside_of_megatron{
       "use-mcore-models",
       "transformer-impl",
       "use-flash-attn",
-      "attention-backend",
       "no-masked-softmax-fusion",
       "attention-softmax-in-fp32",
       "no-bias-*",
@@ -121,7 +122,7 @@ const std::vector<KeyAccount::Reason> left_aside_of_megatron{
       "manual-gc*",
       "use-cpu-initialization",
       "empty-unused-memory-level",
-      "cross-entropy-*",
+      "cross-entropy-fusion-impl",
       "use-tp-pp-dp-mapping",
       "disable-tp-comm-*",
       "fp8-*",
@@ -189,9 +190,8 @@ class MegatronReader {
       model["head_width"] = *width;
       keys_.used("kv-channels", "model.head_width");
     }
-    keys_.leave(
-        {{{"num-query-groups"}, "of --group-query-attention alone"},
-         {{"make-vocab-size-divisible-by", "padded-vocab-size"}, "training.vocabulary_multiple says it"}});
+    keys_.leave({{{"num-query-groups"}, "of --group-query-attention alone"},
+                 {{"padded-vocab-size"}, "training.vocabulary_multiple says it"}});
   }
 
   void read_style() {
@@ -207,7 +207,9 @@ class MegatronReader {
     model["gated_ffn"] = is_gated;
     model["biases"] = !flag("disable-bias-linear", "model.biases");
     model["tied_embedding"] = !flag("untie-embeddings-and-output-weights", "model.tied_embedding");
-    model["attention"] = "fused";
+    read_attention();
+    if (flag("add-qkv-bias", "model.attention_biases") && turns)
+      model["attention_biases"] = "inputs";
     if (turns)
       model["joined_projections"] = true;
     else if (keys_.has("max-position-embeddings"))
@@ -230,6 +232,23 @@ class MegatronReader {
     keys_.used("hidden-dropout", "model.dropout");
   }
 
+  // "auto" leaves it to Transformer Engine, as the framework's preset does.
+  void read_attention() {
+    constexpr std::array<std::pair<std::string_view, const char*>, 2> backends{
+        {{"flash", "flash_attention"}, {"fused", "cudnn_attention"}}};
+    const std::string backend = keys_.text("attention-backend").value_or("auto");
+    const bool is_unfused = backend == "unfused" || backend == "local";
+    draft_.model()["attention"] = is_unfused ? "unfused" : "fused";
+    for (const auto& [theirs, ours] : backends)
+      if (backend == theirs)
+        draft_.compute()["attention_backend"] = ours;
+    if (is_unfused || backend == "auto" || draft_.compute().contains("attention_backend"))
+      keys_.used("attention-backend", is_unfused ? "model.attention" : "compute.attention_backend");
+    else
+      keys_.refused("attention-backend",
+                    fmt::format("found {}, expected flash, fused, unfused, local or auto", backend));
+  }
+
   void read_experts() {
     if (!keys_.has("num-experts"))
       return;
@@ -250,11 +269,27 @@ class MegatronReader {
       model["moe_router_num_groups"] = count("moe-router-num-groups", 1, "model.moe_router_num_groups");
       model["moe_router_group_topk"] = count("moe-router-group-topk", 1, "model.moe_router_group_topk");
     }
+    read_dense_layers();
     draft_.training()["moe_token_dispatcher"] = read_token_dispatcher();
     read_how_experts_run();
     keys_.leave(
         {{{"moe-router-*", "moe-aux-loss-coeff", "moe-z-loss-coeff", "moe-pad-expert-input-to-capacity"},
           "changes little of an iteration"}});
+  }
+
+  // "1", or as Python writes lists: "([0]*1+[1]*23)", the dense ones first.
+  void read_dense_layers() {
+    const std::string pattern = keys_.text("moe-layer-freq").value_or("1");
+    const std::int64_t layers = draft_.model().value("layers", std::int64_t{0});
+    for (std::int64_t dense = 0; dense <= std::min<std::int64_t>(layers, 1000); ++dense)
+      if (pattern == fmt::format("([0]*{}+[1]*{})", dense, layers - dense)) {
+        draft_.model()["dense_layers"] = dense;
+        return keys_.used("moe-layer-freq", "model.dense_layers");
+      }
+    if (pattern != "1")
+      return keys_.refused("moe-layer-freq",
+                           "dense layers are known before all others alone: ([0]*1+[1]*23)");
+    keys_.used("moe-layer-freq", "every layer has experts");
   }
 
   // What is not stated is all tokens gathered by all, there.
@@ -293,9 +328,10 @@ class MegatronReader {
         draft_.training()[name] = degree;
       return degree;
     };
-    set("tensor-model-parallel-size", "tensor_parallel");
+    const std::int64_t tensor = set("tensor-model-parallel-size", "tensor_parallel");
     const std::int64_t stages = set("pipeline-model-parallel-size", "pipeline_parallel");
-    set("context-parallel-size", "context_parallel");
+    if (set("context-parallel-size", "context_parallel") > 1)
+      read_context_kind();
     set("expert-model-parallel-size", "expert_parallel");
     if (keys_.has("expert-tensor-parallel-size"))
       draft_.training()["expert_tensor_parallel"] =
@@ -303,11 +339,31 @@ class MegatronReader {
     if (flag("sequence-parallel", "training.sequence_parallel"))
       draft_.training()["sequence_parallel"] = true;
     read_virtual_stages(stages);
-    if (flag("tp-comm-overlap", "training.tensor_parallel_overlap"))
-      draft_.training()["tensor_parallel_overlap"] = true;
+    if (flag("tp-comm-overlap", "training.tensor_parallel_overlap") && tensor > 1)
+      draft_.training()["tensor_parallel_overlap"] = "pieces";
+    const std::int64_t words = count("make-vocab-size-divisible-by", 128, "training.vocabulary_multiple");
+    if (tensor > 1 && words != 128)
+      draft_.training()["vocabulary_multiple"] = words;
+  }
+
+  void read_context_kind() {
+    constexpr std::array<std::pair<std::string_view, const char*>, 3> kinds{
+        {{"p2p", "ring"}, {"all_gather", "all_gather"}, {"a2a", "ulysses"}}};
+    const std::string kind = keys_.text("cp-comm-type").value_or("p2p");
+    for (const auto& [theirs, ours] : kinds)
+      if (kind == theirs) {
+        draft_.training()["context_parallel_kind"] = ours;
+        return keys_.used("cp-comm-type", "training.context_parallel_kind");
+      }
+    keys_.refused("cp-comm-type", fmt::format("found {}, expected p2p, all_gather or a2a", kind));
   }
 
   void read_virtual_stages(std::int64_t stages) {
+    const std::int64_t chunks = count("num-virtual-stages-per-pipeline-rank", 1, "training.virtual_stages");
+    if (stages > 1 && chunks > 1) {
+      draft_.training()["pipeline_schedule"] = "interleaved";
+      draft_.training()["virtual_stages"] = chunks;
+    }
     const auto layers = keys_.integer("num-layers-per-virtual-pipeline-stage", 1, megatron_limit);
     const std::int64_t all = draft_.model().value("layers", std::int64_t{0});
     if (!layers || stages == 1)
@@ -335,6 +391,8 @@ class MegatronReader {
     draft_.model()["precision"] = is_fp8 ? "fp8" : is_bf16 ? "bf16" : is_fp16 ? "fp16" : "fp32";
     if (is_fp8)
       read_fp8_recipe();
+    if (flag("cross-entropy-loss-fusion", "compute.cross_entropy_loss_fusion"))
+      draft_.compute()["cross_entropy_loss_fusion"] = true;
   }
 
   // Scales of blocks are found in the tensor at hand, as one for all of it is.
@@ -380,6 +438,8 @@ class MegatronReader {
       training["overlap_param_gather"] = true;
     if (flag("accumulate-allreduce-grads-in-fp32", "training.accumulate_allreduce_grads_in_fp32"))
       training["accumulate_allreduce_grads_in_fp32"] = true;
+    if (flag("grad-reduce-in-bf16", "training.accumulate_allreduce_grads_in_fp32"))
+      training["accumulate_allreduce_grads_in_fp32"] = false;
   }
 
   void refuse_what_is_not_predicted() {

@@ -147,6 +147,7 @@ class LogReader {
   bool read_choice(std::string_view text);
   bool read_collective(std::string_view text);
   bool read_network(std::string_view text);
+  bool has_several_sizes() const;
   std::string only_collective() const { return collectives_.size() == 1 ? *collectives_.begin() : ""; }
 
   std::string library_ = "nccl";
@@ -365,9 +366,17 @@ std::vector<KeyUse> LogReader::keys() const {
            "say nothing of what was chosen"}};
 }
 
+// A line that does not say how many nodes says nothing of another communicator.
+bool LogReader::has_several_sizes() const {
+  const auto differ = [](const LoggedCommunicator& one, const LoggedCommunicator& next) {
+    return one.ranks != next.ranks || (one.nodes > 0 && one.nodes != next.nodes);
+  };
+  return std::adjacent_find(communicators_.begin(), communicators_.end(), differ) != communicators_.end();
+}
+
 std::vector<std::string> LogReader::warnings(const std::string& file) const {
   std::vector<std::string> warnings;
-  if (communicators_.size() > 1)
+  if (has_several_sizes())
     warnings.push_back(fmt::format(
         "{}: holds communicators of several sizes: the largest is named, choices are of all of them", file));
   if (dropped_choices_ > 0)

@@ -95,6 +95,14 @@ std::string optimizer_named(std::string_view name) {
   return found == known.end() ? "" : std::string(found->second);
 }
 
+void refuse_other_dimensions(KeyAccount& keys, const std::string& prefix) {
+  for (const char* name : {"dp_replicate_size", "dp_shard_size", "tp_size", "cp_size", "sp_size"})
+    if (keys.integer(prefix + name, -1, std::int64_t{1} << 20).value_or(1) > 1)
+      keys.refused(
+          prefix + name,
+          "is not read from here: training.shard_group, tensor_parallel and context_parallel say it");
+}
+
 std::string autocast_precision(std::string_view name) {
   const std::string wanted = lower(name);
   if (wanted == "no" || wanted.empty())

@@ -44,6 +44,9 @@ class ScenarioDraft {
 // torch.optim's and others' names: "adamw_torch_fused", "Adam", "FusedLAMB". Empty: it is not predicted.
 std::string optimizer_named(std::string_view name);
 
+// Degrees of accelerate's ParallelismConfig ("tp_size" after `prefix`) that are above 1: a scenario says them itself.
+void refuse_other_dimensions(KeyAccount& keys, const std::string& prefix);
+
 // What a launcher's mixed precision means where weights stay in fp32: "no", "fp16", "bf16", "fp8". Empty: none of them.
 std::string autocast_precision(std::string_view name);
 

@@ -123,6 +123,9 @@ class TorchtitanReader {
       training["strategy"] = replicas > 1 ? "hsdp" : "fsdp";
     if (replicas > 1 && shards > 1)
       training["shard_group"] = shards;
+    else if (replicas > 1 && shards < 0)
+      draft_.ask("training.shard_group", "32",
+                 "data_parallel_shard_degree -1 is all ranks over replicas and the other degrees");
     tensor_ = std::max<std::int64_t>(degree("tensor_parallel_degree", 1, "training.tensor_parallel"), 1);
     pipeline_ =
         std::max<std::int64_t>(degree("pipeline_parallel_degree", 1, "training.pipeline_parallel"), 1);
@@ -132,6 +135,8 @@ class TorchtitanReader {
     set_degree("pipeline_parallel", pipeline_);
     set_degree("context_parallel", context_);
     set_degree("expert_parallel", expert);
+    if (tensor_ > 1)
+      read_async_tensor_parallel();
     if (expert > 1 && tensor_ > 1)  // else nothing but tensor parallelism shares experts
       draft_.training()["expert_tensor_parallel"] =
           degree("expert_tensor_parallel_degree", 1, "training.expert_tensor_parallel");
@@ -142,6 +147,16 @@ class TorchtitanReader {
     keys_.leave({{{"parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule",
                    "parallelism.pipeline_parallel_*", "experimental.pipeline_parallel_*"},
                   "no pipeline is cut, or it is cut evenly"}});
+  }
+
+  // Products cut in pieces, each of which travels while the next is computed.
+  void read_async_tensor_parallel() {
+    for (const char* key :
+         {"parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"})
+      if (const auto is_async = keys_.flag(key)) {
+        draft_.training()["tensor_parallel_overlap"] = *is_async ? "pieces" : "none";
+        keys_.used(key, "training.tensor_parallel_overlap");
+      }
   }
 
   void read_rotation() {
@@ -178,6 +193,15 @@ class TorchtitanReader {
     keys_.refused(key, fmt::format("found {}, expected 1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble", name));
   }
 
+  // Releases before pipeline_parallel_microbatch_size said how many there are.
+  std::int64_t size_of_micro_batch(std::int64_t local) {
+    const std::int64_t batches = degree("pipeline_parallel_microbatches", -1, "training.micro_batch");
+    if (batches > 0)
+      return std::max<std::int64_t>(local / batches, 1);
+    return std::max<std::int64_t>(
+        count("parallelism.pipeline_parallel_microbatch_size", 1, "training.micro_batch"), 1);
+  }
+
   // local_batch_size is of one data-parallel rank, which a pipeline takes apart.
   void read_batch() {
     const std::string key = spelled("training.local_batch_size", "training.batch_size");
@@ -185,8 +209,7 @@ class TorchtitanReader {
     const std::int64_t global = count("training.global_batch_size", -1, "training.global_batch");
     ordered_json& training = draft_.training();
     if (pipeline_ > 1) {
-      const std::int64_t micro = std::max<std::int64_t>(
-          count("parallelism.pipeline_parallel_microbatch_size", 1, "training.micro_batch"), 1);
+      const std::int64_t micro = size_of_micro_batch(local);
       training["micro_batch"] = micro;
       training["gradient_accumulation"] = std::max<std::int64_t>(local / micro, 1);
       keys_.used(key, "training.gradient_accumulation: micro-batches of a pipeline");
@@ -282,11 +305,6 @@ class TorchtitanReader {
         draft_.training()["reshard_after_forward"] = *reshard == "always";
       keys_.used("parallelism.fsdp_reshard_after_forward", "training.reshard_after_forward");
     }
-    for (const char* key :
-         {"parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"})
-      if (keys_.flag(key).value_or(false))
-        draft_.warn(fmt::format(
-            "{} is left aside: training.tensor_parallel_overlap says what runs beside products", key));
   }
 
   void leave_others() {

@@ -61,6 +61,19 @@ TEST_CASE(
   CHECK(stated.answered == std::vector<std::string>{"machine", "collective"});
 }
 
+TEST_CASE("lines of one communicator of which one does not say its nodes are of one communicator") {
+  const std::string of_nodes =
+      "h:1:1 [0] NCCL INFO comm 0x55 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0\n";
+  const std::string complete =
+      "h:1:1 [0] NCCL INFO ncclCommInitRank comm 0x55 rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1 - Init "
+      "COMPLETE\n";
+  const std::string other =
+      "h:1:1 [0] NCCL INFO ncclCommInitRank comm 0x77 rank 0 nranks 8 cudaDev 0 nvmlDev 0 busId 1 - Init "
+      "COMPLETE\n";
+  CHECK(import_text(kind, of_nodes + complete).warnings.empty());
+  CHECK_FALSE(import_text(kind, of_nodes + complete + other).warnings.empty());
+}
+
 TEST_CASE("what is no log, or holds nonsense, is refused or passed over") {
   CHECK(says(refusal_of(kind, ""), "found an empty file"));
   CHECK(says(refusal_of(kind, std::string(100'000, 'x')), "found no line"));

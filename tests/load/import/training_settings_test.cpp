@@ -58,6 +58,33 @@ TEST_CASE("the Trainer's FSDP shards, wraps blocks and sends half precision unde
   CHECK(training["param_dtype"] == "bf16");
 }
 
+// transformers, training_args.py: fsdp_config.get("backward_prefetch", "NO_PREFETCH"), and what begins with fsdp_ loses
+// that before it is looked for.
+TEST_CASE(
+    "the Trainer's FSDP prefetches nothing in backward unless told to, and options may begin with fsdp_") {
+  const auto training_of = [](const char* config) {
+    const std::string arguments = fmt::format(
+        R"({{"output_dir": "o", "bf16": true, "fsdp": "full_shard auto_wrap", "fsdp_config": {}}})", config);
+    return import_text("hf_training_arguments", arguments).document["training"];
+  };
+  CHECK(training_of("{}")["backward_prefetch"] == "none");
+  CHECK(training_of(R"({"fsdp_backward_prefetch": "backward_post"})")["backward_prefetch"] == "post");
+  const ordered_json second = training_of(R"({"fsdp_version": 2, "reshard_after_forward": false})");
+  CHECK(second["fsdp_version"] == 2);
+  CHECK(second["reshard_after_forward"] == false);
+}
+
+TEST_CASE("an optimizer that is named fused is, and other dimensions than data are refused by their key") {
+  const auto read = [](const char* more) {
+    return import_text("hf_training_arguments", fmt::format(R"({{"output_dir": "o"{}}})", more));
+  };
+  CHECK(read(R"(, "optim": "adamw_torch_fused")").document["compute"]["optimizer_kernels"] == "fused");
+  CHECK(fate_of(read(R"(, "parallelism_config": {"tp_size": 2})"), "parallelism_config.tp_size") ==
+        KeyFate::refused);
+  CHECK(fate_of(read(R"(, "parallelism_config": {"tp_size": 1})"), "parallelism_config.tp_size") !=
+        KeyFate::refused);
+}
+
 TEST_CASE("the Trainer fills in DeepSpeed's autos with its own arguments") {
   const Imported imported = import_sample(samples_folder() / "hf_training_arguments/deepspeed_inline.json");
   const ordered_json& made = imported.document;
@@ -142,6 +169,26 @@ TEST_CASE("accelerate says nodes, GPUs of each, precision and sharding") {
   CHECK(cut["model"]["precision"] == "bf16");
 }
 
+TEST_CASE(
+    "accelerate casts operators in fp16 too, shards nothing where it is told so, and knows older names") {
+  const auto read = [](const std::string& more) {
+    return import_text("accelerate_config", "num_machines: 1\nnum_processes: 8\n" + more).document;
+  };
+  const ordered_json half = read("distributed_type: MULTI_GPU\nmixed_precision: fp16\n");
+  CHECK(half["compute"]["autocast"] == true);
+  const std::string sharded = "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n";
+  const ordered_json whole = read(sharded + "  fsdp_sharding_strategy: NO_SHARD\n");
+  CHECK(whole["training"]["strategy"] == "ddp");
+  CHECK_FALSE(whole["training"].contains("reshard_after_forward"));
+  CHECK(read(sharded + "  fsdp_sharding_strategy: 1\n")["training"]["backward_prefetch"] == "none");
+  CHECK(read(sharded + "  fsdp_backward_prefetch_policy: BACKWARD_PRE\n")["training"]["backward_prefetch"] ==
+        "pre");
+  const Imported cut = import_text(
+      "accelerate_config", "num_processes: 8\n" + sharded +
+                               "  fsdp_version: 2\nparallelism_config:\n  parallelism_config_tp_size: 2\n");
+  CHECK(fate_of(cut, "parallelism_config.parallelism_config_tp_size") == KeyFate::refused);
+}
+
 TEST_CASE("YAML that grows without bound, is cut off or says a key twice is refused with its place") {
   const std::string head = "distributed_type: NO\nnum_processes: 1\n";
   std::string bomb = head + "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
@@ -171,6 +218,44 @@ TEST_CASE("Megatron-LM's arguments are a model as well") {
   CHECK(made["training"]["strategy"] == "zero1");
   CHECK(made["training"]["micro_batch"] == 1);
   CHECK(made["communication"]["overlap"] == true);
+}
+
+constexpr std::string_view small_megatron =
+    "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 50257 "
+    "--micro-batch-size 1 --bf16 ";
+
+TEST_CASE("what Megatron-LM is told of kernels, stages, words and overlap is told on") {
+  const auto read = [](std::string_view more) {
+    return import_text("megatron_arguments", fmt::format("{}{}", small_megatron, more)).document;
+  };
+  CHECK(read("--attention-backend flash")["compute"]["attention_backend"] == "flash_attention");
+  CHECK(read("--attention-backend unfused")["model"]["attention"] == "unfused");
+  CHECK(read("--cross-entropy-loss-fusion")["compute"]["cross_entropy_loss_fusion"] == true);
+  CHECK(read("--grad-reduce-in-bf16")["training"]["accumulate_allreduce_grads_in_fp32"] == false);
+  const ordered_json cut =
+      read("--tensor-model-parallel-size 4 --tp-comm-overlap --make-vocab-size-divisible-by 256")["training"];
+  CHECK(cut["tensor_parallel_overlap"] == "pieces");
+  CHECK(cut["vocabulary_multiple"] == 256);
+  const ordered_json staged =
+      read("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 3")["training"];
+  CHECK(staged["pipeline_schedule"] == "interleaved");
+  CHECK(staged["virtual_stages"] == 3);
+  CHECK(read("--context-parallel-size 2 --cp-comm-type a2a")["training"]["context_parallel_kind"] ==
+        "ulysses");
+  CHECK(read("--num-experts 8 --moe-layer-freq ([0]*1+[1]*23)")["model"]["dense_layers"] == 1);
+  CHECK(fate_of(import_text("megatron_arguments",
+                            fmt::format("{}--num-experts 8 --moe-layer-freq ([0,1]*12)", small_megatron)),
+                "moe-layer-freq") == KeyFate::refused);
+}
+
+TEST_CASE("Megatron-LM's arguments may stand in a shell's lists") {
+  const ordered_json made =
+      import_text("megatron_arguments",
+                  "MODEL_ARGS=(\n  --num-layers 24\n  --hidden-size 1024\n  --num-attention-heads 16"
+                  "\n)\nMORE=(\n  --seq-length 1024\n  --vocab-size 50257\n  --bf16\n)\n")
+          .document;
+  CHECK(made["model"]["heads"] == 16);
+  CHECK(made["model"]["precision"] == "bf16");
 }
 
 TEST_CASE("Megatron-LM's fp8 scales by earlier steps unless it is told otherwise") {
@@ -208,6 +293,25 @@ TEST_CASE("a torchtitan job shards over what is left of the ranks") {
 }
 
 // config/job_config.py: context_parallel_rotate_method allgather or alltoall.
+TEST_CASE("a torchtitan job's shards are asked for where they are what its replicas leave") {
+  const auto read = [](const char* parallelism, const char* batch = "") {
+    return import_text("torchtitan",
+                       fmt::format("[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n{}\n"
+                                   "[parallelism]\n{}\n",
+                                   batch, parallelism));
+  };
+  CHECK(asks(read("data_parallel_replicate_degree = 2"), "training.shard_group"));
+  CHECK_FALSE(asks(read("data_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 4"),
+                   "training.shard_group"));
+  CHECK(read("tensor_parallel_degree = 2\nenable_async_tensor_parallel = true")
+            .document["training"]["tensor_parallel_overlap"] == "pieces");
+  const ordered_json staged =
+      read("pipeline_parallel_degree = 2\npipeline_parallel_microbatches = 4", "local_batch_size = 8")
+          .document["training"];
+  CHECK(staged["micro_batch"] == 2);
+  CHECK(staged["gradient_accumulation"] == 4);
+}
+
 TEST_CASE("a torchtitan job's context parallelism is PyTorch's ring, by the way its blocks come") {
   const auto kind_of = [](const std::string& method) {
     return import_text("torchtitan",
