@@ -245,6 +245,7 @@ TransformerStyle read_style(const JsonReader& json, const TransformerSizes& size
   if (const auto attention = json.optional("attention")) {
     const std::array<std::string, 2> kinds = {"fused", "unfused"};
     style.fuses_attention = attention->one_of(kinds) == "fused";
+    style.says_attention = true;
   }
   if (sizes.latent.kv_rank > 0 && !style.fuses_attention)
     json.problem("latent attention is fused");
@@ -410,6 +411,7 @@ TransformerConfig read_transformer(const JsonReader& json, const ModelRequest& r
   config.sequence_length = read_sequence_length(json, request);
   config.sizes.causal = config.style.is_causal;
   config.sizes.fused_attention = config.style.fuses_attention;
+  config.sizes.says_attention = config.style.says_attention;
   if (config.style.learns_positions)
     config.positions = read_positions(json, config.sequence_length);
   else

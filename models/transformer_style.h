@@ -61,6 +61,7 @@ struct TransformerStyle {
   bool ties_embedding = true;
   bool learns_positions = true;
   bool fuses_attention = false;
+  bool says_attention = false;  // the file does, not its style
   bool is_causal = true;
 
   bool is_llama() const { return block.is_rotary && block.norm == NormKind::rms; }

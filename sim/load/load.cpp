@@ -147,7 +147,8 @@ bool leaves_stated_times(std::string_view path) {
   constexpr std::array times{"name",    "layers",   "measured",  "forward_time",  "backward_time",
                              "forward", "backward", "optimizer", "gradient_ready"};
   const std::string_view last = path.substr(path.rfind('.') + 1);
-  const bool is_of_gpu = path == "cluster.machine.gpu" || path.starts_with("cluster.machine.gpu.");
+  const bool is_of_gpu = path == "cluster.machine" || path == "cluster.machine.gpu" ||
+                         path.starts_with("cluster.machine.gpu.") || path == "compute.kernels";
   const bool is_of_model =
       path.starts_with("model.") && std::find(times.begin(), times.end(), last) == times.end();
   return is_of_gpu || is_of_model;
@@ -251,6 +252,17 @@ void warn_of_unused(const GpuSpec& gpu, LoadContext& context) {
     if (changes != nullptr && gpu.kernels && changes->changes_key(unused.key))
       context.warnings.push_back(
           fmt::format("cluster.machine.gpu.{} changes nothing: {}", unused.key, unused.why));
+}
+
+// Publications' first code stored the scores, and today's trainers fuse them: half of the step, or twice, is at stake.
+void warn_of_unsaid_attention(const Scenario& scenario, LoadContext& context) {
+  const std::optional<TransformerSizes>& sizes = scenario.model.model.transformer;
+  if (!sizes || sizes->fused_attention || sizes->says_attention || scenario.model.measured ||
+      scenario.compute.single_gpu_iteration)
+    return;
+  context.warnings.emplace_back(
+      "model.attention is not said: unfused is predicted, its style's first code, which stores every score; "
+      "trainers since 2023 run it fused: model.attention says which");
 }
 
 // What the machine's profile names holds for the machine's own library; what the user names, for any.
@@ -499,6 +511,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   scenario.errors = find_error_model(options.store);
   check_possible(scenario);
   warn_of_unchanged_times(changes, scenario, context);
+  warn_of_unsaid_attention(scenario, context);
   if (!later.measured.empty())
     transfer_measured_steps(scenario,
                             {later.measured, document_of_measured(value, options, scenario), options},

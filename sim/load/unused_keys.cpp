@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <variant>
 
 #include "sim/training/strategy.h"
 
@@ -36,6 +37,13 @@ bool has_one_dimension(const Scenario& scenario) {
 bool has_experts(const Scenario& scenario) {
   const std::vector<Layer>& layers = scenario.model.model.layers;
   return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return layer.is_expert(); });
+}
+
+bool fuses_attention(const Scenario& scenario) {
+  const std::vector<Layer>& layers = scenario.model.model.layers;
+  return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+    return layer.product && std::holds_alternative<AttentionShape>(*layer.product);
+  });
 }
 
 bool is_cast(const Layer& layer) {
@@ -138,6 +146,9 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeFac
         "the model has no convolutions");
   if (scenario.model.precision != Precision::fp8)
     add(compute.fp8_recipe == usual.fp8_recipe.value, "compute.fp8_recipe", "model.precision is not fp8");
+  if (!fuses_attention(scenario))
+    add(compute.attention_backend == usual.attention.value, "compute.attention_backend",
+        "the model has no fused attention");
   if (const std::string_view why = why_nothing_is_cast(scenario); !why.empty())
     add(compute.autocast == usual.autocast.value, "compute.autocast", why);
   if (has_experts(scenario))

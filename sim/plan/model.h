@@ -176,6 +176,7 @@ struct TransformerSizes {
   std::int64_t vocabulary = 0;
   bool causal = true;  // FLOPs below count the full square, as MFU does; fused kernels skip half of it
   bool fused_attention = true;  // no sequence x sequence matrix is ever stored
+  bool says_attention = true;   // whether the model's file says so, rather than its style
   std::int64_t head_width = 0;  // 0: hidden / heads
   MixtureSizes mixture = {};
   LatentSizes latent = {};

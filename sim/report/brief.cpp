@@ -21,8 +21,11 @@ Breakdown breakdown_of(const Simulation& simulation) {
 Brief summarise_briefly(const Scenario& scenario, const Simulation& simulation) {
   const Duration iteration = reported_iteration(scenario, simulation);
   const std::vector<MemoryUse> standing = standing_memory(scenario, simulation);
+  Breakdown breakdown = breakdown_of(simulation);
+  if (!simulation.updates)
+    breakdown.checkpoint += iteration - iteration_without_checkpoints(simulation);
   return {.iteration = iteration,
-          .breakdown = breakdown_of(simulation),
+          .breakdown = breakdown,
           .throughput = find_throughput(scenario, iteration),
           .memory = find_memory_peak(simulation.steady, standing).moment.use.total()};
 }

@@ -48,14 +48,17 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   return report;
 }
 
-Duration reported_iteration(const Scenario& scenario, const Simulation& simulation) {
+Duration iteration_without_checkpoints(const Simulation& simulation) {
   if (simulation.updates)
     return sum(mean_update(*simulation.updates));
   const Run& run = simulation.steady;
-  const Duration iteration = simulation.long_run
-                                 ? mean_iteration(*simulation.long_run)
-                                 : mean_iteration(RankView(run, critical_representative(run)));
-  return iteration + checkpoint_share(scenario, simulation.job, iteration);
+  return simulation.long_run ? mean_iteration(*simulation.long_run)
+                             : mean_iteration(RankView(run, critical_representative(run)));
+}
+
+Duration reported_iteration(const Scenario& scenario, const Simulation& simulation) {
+  const Duration iteration = iteration_without_checkpoints(simulation);
+  return simulation.updates ? iteration : iteration + checkpoint_share(scenario, simulation.job, iteration);
 }
 
 namespace {

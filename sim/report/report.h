@@ -59,6 +59,9 @@ struct Report {
 
 Report summarise(const Scenario& scenario, const Simulation& simulation);
 
+// What an iteration trains, before it pays its part of checkpoints.
+Duration iteration_without_checkpoints(const Simulation& simulation);
+
 // The iteration that summarise would report, without all that a report holds besides.
 Duration reported_iteration(const Scenario& scenario, const Simulation& simulation);
 

@@ -25,19 +25,22 @@ double share_of_length(const Scenario& scenario) {
 }
 
 std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration iteration) {
-  if (scenario.model.model.layers.empty() || iteration == Duration::zero())
+  const std::optional<double> step = model_flops_of_gpu(scenario);
+  if (!step || iteration == Duration::zero())
     return std::nullopt;
+  const FlopRate peak = matmul_peak(scenario.cluster.gpu, scenario.model.precision);
+  return *step / iteration.in_seconds() / static_cast<double>(peak.count());
+}
+
+}  // namespace
+
+std::optional<double> model_flops_of_gpu(const Scenario& scenario) {
   const double step =
       share_of_length(scenario) * 3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
       static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation) /
       static_cast<double>(scenario.training.layout.ranks_of_a_copy());
-  if (step == 0)
-    return std::nullopt;
-  const FlopRate peak = matmul_peak(scenario.cluster.gpu, scenario.model.precision);
-  return step / iteration.in_seconds() / static_cast<double>(peak.count());
+  return step > 0 ? std::optional(step) : std::nullopt;
 }
-
-}  // namespace
 
 Throughput find_throughput(const Scenario& scenario, Duration iteration) {
   Throughput found;

@@ -18,6 +18,10 @@ struct Throughput {
   std::optional<double> mfu;                         // unknown where layers state no FLOPs
 };
 
+// Of an iteration, forward and twice as many backward and no recomputation: what MFU and published TFLOP/s count.
+// Nothing for a model without layers.
+std::optional<double> model_flops_of_gpu(const Scenario& scenario);
+
 Throughput find_throughput(const Scenario& scenario, Duration iteration);
 
 // Per second, at the rate of one iteration; nothing for an iteration that takes no time.

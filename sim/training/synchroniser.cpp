@@ -9,7 +9,7 @@ bool Synchroniser::reduces_every_micro_batch() const {
 }
 
 void Synchroniser::clip() {
-  write_clipping(context_, gradient_bytes(job_));
+  write_clipping(context_, gradient_bytes(job_) + job_.wider_gradients);
 }
 
 void Synchroniser::update() {

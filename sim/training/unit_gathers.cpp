@@ -25,6 +25,13 @@ void UnitGathers::begin() {
   start_ = write_mark(context_);
 }
 
+// Whoever gathers waits for what computes whenever the root is entered: in each micro-batch anew.
+void UnitGathers::begin_forward() {
+  if (is_backward_)
+    begin();
+  is_backward_ = false;
+}
+
 void UnitGathers::begin_backward() {
   is_backward_ = true;
   limit_.gate();  // the root asks the limiter too, although it is there

@@ -29,7 +29,7 @@ class UnitGathers {
   UnitGathers(const StrategyContext& context, const UnitShards& shards, const std::vector<Unit>& units);
 
   void begin();
-  void begin_forward() { is_backward_ = false; }
+  void begin_forward();
   void begin_backward();
 
   void gather(std::uint32_t unit);

@@ -11,7 +11,8 @@ bool reshards_in_groups(const ShardedOptions& options) {
 MeshGroups sharding_groups(const TrainingSpec& training, std::uint32_t ranks) {
   const auto shard = static_cast<std::uint32_t>(training.sharded.shard_group);
   const bool reshards = reshards_in_groups(training.sharded);
-  if (shard == ranks && !reshards)
+  // A layout whose copies fill no nodes is refused (compatibility.h), for which it needs a mesh.
+  if ((shard == ranks && !reshards) || ranks % shard != 0)
     return {};
   const std::uint32_t reshard = reshards ? static_cast<std::uint32_t>(training.sharded.reshard_group) : shard;
   MeshGroups wanted{

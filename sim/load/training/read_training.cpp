@@ -269,7 +269,8 @@ void set_master_weights(const TrainingFacts& facts, TrainingSpec& training) {
     training.master_weights = type_of_weights(facts.precision) != Precision::fp32;
 }
 
-// Megatron-LM, training/arguments.py: with bf16 set to true.
+// Megatron-LM, training/arguments.py: with bf16 set to true; core/distributed, param_and_grad_buffer.py: what is reduced
+// is the buffer in which gradients stand.
 void read_gradient_type(const JsonReader& json, const Place& place, const TrainingFacts& facts,
                         TrainingSpec& training) {
   const auto stated = json.optional("accumulate_allreduce_grads_in_fp32");
@@ -277,6 +278,8 @@ void read_gradient_type(const JsonReader& json, const Place& place, const Traini
   training.accumulate_allreduce_grads_in_fp32 = stated ? stated->boolean() : usual;
   if (!stated && runs_megatron(training.framework))
     (place / "accumulate_allreduce_grads_in_fp32").note("default (Megatron-LM: true with bf16)");
+  if (runs_megatron(training.framework) && !training.accumulate_allreduce_grads_in_fp32)
+    training.zero.communication_data_type = type_of_weights(facts.precision);
 }
 
 TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts) {

@@ -26,9 +26,19 @@ LoadedScenario load_case(const StatedCase& stated, const ProfileStore& store, bo
   return load_value(stated.scenario, options);
 }
 
-double measured_iteration(const StatedCase& stated, const Throughput& throughput) {
+double measured_iteration(const StatedCase& stated, const Scenario& scenario) {
   if (stated.iteration_s)
     return *stated.iteration_s;
+  if (stated.flops_per_gpu) {
+    const std::optional<double> flops = model_flops_of_gpu(scenario);
+    if (!flops)
+      throw ConfigError(
+          {fmt::format("{}: {}: /measured/tflops_per_gpu: found beside a model whose FLOPs are not known; "
+                       "expected iteration_time_s or samples_per_s",
+                       stated.scenario_file, stated.result.name)});
+    return *flops / *stated.flops_per_gpu;
+  }
+  const Throughput throughput = find_throughput(scenario, Duration::zero());
   if (stated.samples_per_s)
     return static_cast<double>(throughput.samples_per_iteration) / *stated.samples_per_s;
   return static_cast<double>(throughput.tokens_per_iteration.value_or(0)) / *stated.tokens_per_s;
@@ -87,10 +97,11 @@ ValidationCase block_case(const StatedCase& stated, const ProfileStore& store, c
   return result;
 }
 
-ValidationCase step_case(const StatedCase& stated, const ProfileStore& store, const Report& report) {
+ValidationCase step_case(const StatedCase& stated, const ProfileStore& store, const Scenario& scenario,
+                         const Report& report) {
   ValidationCase result = stated.result;
   result.predicted_s = report.iteration.in_seconds();
-  result.measured_s = measured_iteration(stated, report.throughput);
+  result.measured_s = measured_iteration(stated, scenario);
   if (report.times.low)
     result.low_s = report.times.low->in_seconds();
   if (report.times.high)
@@ -107,9 +118,8 @@ std::optional<TimedCase> timed_case(const StatedCase& stated, const ProfileStore
   if (stated.memory || stated.block_s)
     return std::nullopt;
   LoadedScenario scenario = load_case(stated, store, true);
-  const Throughput throughput = find_throughput(scenario, Duration::zero());
-  return TimedCase{.resolved = std::move(scenario.resolved),
-                   .iteration_s = measured_iteration(stated, throughput)};
+  const double iteration = measured_iteration(stated, scenario);
+  return TimedCase{.resolved = std::move(scenario.resolved), .iteration_s = iteration};
 }
 
 ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, const ErrorModel* errors) {
@@ -119,7 +129,7 @@ ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, con
   const Report report = predict(scenario).report;
   ValidationCase result = stated.memory    ? memory_case(stated, report.memory)
                           : stated.block_s ? block_case(stated, store, report)
-                                           : step_case(stated, store, report);
+                                           : step_case(stated, store, scenario, report);
   if (result.machine.empty())
     result.machine = scenario.cluster.machine.name;
   return result;

@@ -34,6 +34,7 @@ struct StatedCase {
   std::optional<double> iteration_s;
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
+  std::optional<double> flops_per_gpu;  // a second, of the model
   std::optional<double> block_s;
   std::optional<MeasuredMemory> memory;
   bool accepts_any_size = false;

@@ -37,12 +37,16 @@ void read_measured(const JsonReader& json, StatedCase& stated) {
     stated.samples_per_s = samples->number(1e-9, largest);
   else if (const auto tokens = json.optional("tokens_per_s"))
     stated.tokens_per_s = tokens->number(1e-9, largest);
+  else if (const auto rate = json.optional("tflops_per_gpu"))
+    stated.flops_per_gpu = 1e12 * rate->number(1e-9, 1e6);
   else if (const auto block = json.optional("block_time_s"))
     stated.block_s = block->number(1e-9, largest);
   else if (const auto memory = json.optional("memory_bytes"))
     stated.memory = read_memory(json, memory->number(1, largest));
   else
-    json.problem("expected one of iteration_time_s, samples_per_s, tokens_per_s, block_time_s, memory_bytes");
+    json.problem(
+        "expected one of iteration_time_s, samples_per_s, tokens_per_s, tflops_per_gpu, block_time_s, "
+        "memory_bytes");
   json.finish();
 }
 

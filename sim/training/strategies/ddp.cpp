@@ -146,7 +146,7 @@ class DdpReducer : public Synchroniser {
   void launch(std::uint32_t bucket) {
     const std::string name = "bucket " + std::to_string(bucket);
     Sent sent{.tensors = static_cast<std::uint32_t>(buckets_[bucket].size())};
-    for (const std::uint32_t gradient : buckets_[bucket]) sent.bytes += job_.gradients[gradient].bytes;
+    for (const std::uint32_t gradient : buckets_[bucket]) sent.bytes += accumulated(gradient);
     std::vector<OpId> ready = cast(name, bucket, sent, ready_[bucket]);
     context_.writer.section("launch " + name, Category::host_overhead);
     ready = write_delays(context_, job_.per_bucket, std::move(ready));
@@ -168,6 +168,12 @@ class DdpReducer : public Synchroniser {
                             std::move(ready));
   }
 
+  // What is sent is as wide as it stands.
+  Bytes accumulated(std::uint32_t gradient) const {
+    const Gradient& tensor = job_.gradients[gradient];
+    return job_.wider_gradients.count() > 0 ? Bytes{element_count(tensor) * 4} : tensor.bytes;
+  }
+
   CompressionKind compression() const {
     const bool waits = job_.training.compression.kind == CompressionKind::powersgd &&
                        context_.is_first_iteration && job_.training.ddp.powersgd_start_iteration > 0;
@@ -183,7 +189,7 @@ class DdpReducer : public Synchroniser {
     for (const std::uint32_t gradient : gradients) {
       const Gradient& tensor = job_.gradients[gradient];
       const bool halves = is_cast() && tensor.element_bytes > 2;
-      total += halves ? Bytes{element_count(tensor) * 2} : tensor.bytes;
+      total += halves ? Bytes{element_count(tensor) * 2} : accumulated(gradient);
     }
     return total;
   }

@@ -233,6 +233,26 @@ TEST_CASE("A measured rate is turned into a time by the scenario's own batch") {
   CHECK(validation.cases[0].error_percent() == doctest::Approx(-25));
 }
 
+// At a rate of an iteration's FLOPs a second it takes one.
+TEST_CASE("Published TFLOP/s are those of the model, forward and twice as many backward") {
+  const MeasurementFolder folder;
+  const auto with_rate = [&](const char* model, double rate) {
+    ordered_json stated = measured_case("a", 1);
+    stated["scenario"] =
+        ordered_json::parse(R"({"cluster": {"machine": "dgx_a100_80gb", "gpus_per_node": 1}})");
+    stated["scenario"]["model"] = ordered_json::parse(model);
+    stated["measured"] = {{"tflops_per_gpu", rate}};
+    return folder.write("m.json", measurements("heldout", {stated}).dump());
+  };
+  const char* gpt2 = R"({"name": "gpt2", "attention": "fused", "batch_per_gpu": 1, "precision": "amp_bf16"})";
+  const double flops = 3 * 291.6483072e9;  // as explain tells its forward_flops_per_sample
+  CHECK(validate_files({with_rate(gpt2, flops / 1e12)}).cases[0].measured_s == doctest::Approx(1));
+  CHECK(validate_files({with_rate(gpt2, flops / 2e12)}).cases[0].measured_s == doctest::Approx(2));
+  const char* measured = R"({"measured": {"parameters": [{"name": "w", "elements": 1}], "forward": "1 ms",
+                             "backward": "1 ms", "optimizer": "1 ms"}, "batch_per_gpu": 1})";
+  CHECK_THROWS_AS(validate_files({with_rate(measured, 1)}), ConfigError);
+}
+
 TEST_CASE("The JSON has the keys of the contract") {
   const MeasurementFolder folder;
   const std::string file =
