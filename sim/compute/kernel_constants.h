@@ -92,6 +92,7 @@ struct KernelConstants {
   ConvolutionConstants vector_convolution{.winograd = Ratio::percent(70),
                                           .large_winograd = Ratio::percent(80)};
   MemoryConstants memory;
+  bool are_compared = true;  // with timed kernels of this architecture
   auto operator<=>(const KernelConstants&) const = default;
 };
 

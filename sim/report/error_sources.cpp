@@ -58,6 +58,8 @@ ErrorRange widest(const std::map<std::string, ErrorRange>& ranges) {
 }
 
 ErrorSource unanchored(const StepConditions& conditions, const ErrorModel& errors) {
+  if (!conditions.are_compared)
+    return {"no measured step, on kernels that nobody timed", log_range(widest(errors.unanchored))};
   const auto known = errors.unanchored.find(conditions.kind);
   if (known != errors.unanchored.end())
     return {"no measured step: " + conditions.kind, log_range(known->second)};
@@ -96,6 +98,7 @@ StepConditions conditions_of(const Scenario& scenario) {
   const ComputeSpec& compute = scenario.compute;
   return {.is_measured = is_measured(scenario),
           .kind = kernels_of(scenario.model.model) + " " + width_of(scenario.model.precision),
+          .are_compared = !scenario.cluster.gpu.kernels || scenario.cluster.gpu.kernels->are_compared,
           .transferred = compute.transfer.in_real(),
           .in_node = doublings(compute.measured_gpus_per_node, scenario.cluster.gpus_per_node),
           .between_nodes = doublings(compute.measured_nodes, scenario.cluster.nodes)};

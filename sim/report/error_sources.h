@@ -31,6 +31,7 @@ Ratio to_ratio(double logarithm);  // of it; one for none
 struct StepConditions {
   bool is_measured = false;  // the step, its layers or an iteration of fewer ranks
   std::string kind;          // of its kernels: "convolutions fp32", "products half precision", ...
+  bool are_compared = true;  // whether anybody timed kernels of this architecture
   double transferred = 0;    // doublings between what was measured and this
   double in_node = 0;        // doublings of the ranks on a node since
   double between_nodes = 0;  // and of the nodes

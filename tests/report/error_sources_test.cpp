@@ -61,6 +61,26 @@ TEST_CASE("Another source never narrows the sum") {
   CHECK(is_wider());
 }
 
+// The widest of all kinds, whose ends are of two of them: -20 % and +10 %.
+TEST_CASE("On an architecture whose kernels nobody timed a step may miss as the worst kind does") {
+  const LogRange own = sum_of({.is_measured = false, .kind = "products fp32"});
+  const LogRange others = sum_of({.is_measured = false, .kind = "products fp32", .are_compared = false});
+  CHECK(own.high == doctest::Approx(std::log(1.05)));
+  CHECK(others.high == doctest::Approx(std::log(1.1)));
+  CHECK(others.low == doctest::Approx(std::log(0.8)));
+}
+
+TEST_CASE("Nobody timed kernels of MI300X, and somebody those of A100") {
+  const auto conditions_on = [](const char* machine) {
+    nlohmann::ordered_json json =
+        nlohmann::ordered_json::parse(R"({"model": {"name": "resnet50", "batch_per_gpu": 8}})");
+    json["cluster"]["machine"] = machine;
+    return conditions_of(scenario_from(json));
+  };
+  CHECK_FALSE(conditions_on("mi300x_8gpu").are_compared);
+  CHECK(conditions_on("dgx_a100_80gb").are_compared);
+}
+
 TEST_CASE("Of a kind that was never compared the widest of all kinds stands in, at both ends") {
   StepConditions conditions{.is_measured = false, .kind = "products int4"};
   const std::vector<ErrorSource> sources = sources_of(conditions, model());

@@ -213,10 +213,11 @@ Json text_of(const KernelConstantField& field, std::int64_t count) {
 }
 
 // Constants that were fitted have their residuals beside them, in the file that they stand in.
-void say_if_never_compared(const JsonReader& json, const KernelConstants& constants, const Place& place) {
+void say_if_never_compared(const JsonReader& json, KernelConstants& constants, const Place& place) {
   const bool is_file = json.pointer().empty();
   if (json.optional("residuals") || !is_file)
     return;
+  constants.are_compared = false;
   place.note_stand_in(fmt::format("kernels of {}: never compared with timed ones{}{}", constants.name,
                                   constants.source.empty() ? "" : ": ", constants.source));
 }

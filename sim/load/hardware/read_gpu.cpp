@@ -106,6 +106,7 @@ void read_kernels(const JsonReader& json, const Place& place, std::string_view v
     const bool is_amd = vendor == "amd";
     const ArchitectureChoice choice = architecture_of(is_amd ? 0 : guessed_capability(gpu), vendor);
     gpu.kernels = read_architecture(choice.name, kernels);
+    gpu.kernels->are_compared = gpu.kernels->are_compared && choice.is_own;
     if (!choice.is_own)
       kernels.note_stand_in(
           fmt::format("GPU {}: no kernels of its architecture were timed: those of {} stand for them",
