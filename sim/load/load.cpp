@@ -147,11 +147,12 @@ bool leaves_stated_times(std::string_view path) {
   constexpr std::array times{"name",    "layers",   "measured",  "forward_time",  "backward_time",
                              "forward", "backward", "optimizer", "gradient_ready"};
   const std::string_view last = path.substr(path.rfind('.') + 1);
-  const bool is_of_gpu = path == "cluster.machine" || path == "cluster.machine.gpu" ||
-                         path.starts_with("cluster.machine.gpu.") || path == "compute.kernels";
+  const bool is_of_gpu =
+      path == "cluster.machine" || path == "cluster.machine.gpu" || path.starts_with("cluster.machine.gpu.");
+  const bool is_of_kernels = path == "compute.kernels";
   const bool is_of_model =
       path.starts_with("model.") && std::find(times.begin(), times.end(), last) == times.end();
-  return is_of_gpu || is_of_model;
+  return is_of_gpu || is_of_kernels || is_of_model;
 }
 
 bool has_block(const ModelUse& use, std::optional<LayerKind> kind) {

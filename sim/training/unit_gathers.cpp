@@ -25,7 +25,7 @@ void UnitGathers::begin() {
   start_ = write_mark(context_);
 }
 
-// Whoever gathers waits for what computes whenever the root is entered: in each micro-batch anew.
+// _runtime_utils.py, _root_pre_forward (_wait_for_computation_stream).
 void UnitGathers::begin_forward() {
   if (is_backward_)
     begin();

@@ -4,7 +4,7 @@
 //
 // Problem:   a unit is asked for by its own first kernel and by who prefetches it, and stays or goes; a gather may run
 //            only so far ahead, and what it waits for differs by version.
-// Idea:      asking for what is there does nothing. A gather waits for the start of the iteration, the limiter
+// Idea:      asking for what is there does nothing. A gather waits for the start of its micro-batch, the limiter
 //            (gather_limit.h; version 1) or the unit that was copied out before it (version 2); the first kernel of a
 //            unit waits for its gather.
 // Invariant: gathers are issued in the order in which they are asked for. What is allocated for a unit is released
@@ -29,6 +29,7 @@ class UnitGathers {
   UnitGathers(const StrategyContext& context, const UnitShards& shards, const std::vector<Unit>& units);
 
   void begin();
+  // Of any micro-batch: gathers wait anew for what was computed before it.
   void begin_forward();
   void begin_backward();
 
