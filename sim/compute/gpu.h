@@ -30,6 +30,7 @@ struct GpuSpec {
   std::string name;
   std::string source;
   std::int64_t compute_capability = 0;  // 90 is 9.0; 0: not a CUDA device
+  bool is_amd = false;                  // whose libraries are ROCm's
   std::map<Precision, FlopRate> peak;   // dense matrix peak by the precision of the multiplication
   FlopRate vector_peak;
   Bytes memory;

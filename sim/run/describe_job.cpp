@@ -48,11 +48,13 @@ Ratio attention_factor(AttentionBackend backend) {
 }
 
 // cuDNN's kernels are what each GPU from Hopper on has its own of; before it they are as fast as FlashAttention-2
-// (huggingface/transformers pull request 48163: on none of five other GPUs faster).
+// (huggingface/transformers pull request 48163: on none of five other GPUs faster). Who asks for them on an AMD GPU
+// gets AITER's (ROCm/TransformerEngine, README: fused attention is AOTriton's or CK's, of which AITER's are).
 AttentionLibrary library_of(const Scenario& scenario) {
   constexpr std::int64_t hopper = 90;
+  const GpuSpec& gpu = scenario.cluster.gpu;
   const bool has_own = scenario.compute.attention_backend == AttentionBackend::cudnn_attention &&
-                       scenario.cluster.gpu.compute_capability >= hopper;
+                       (gpu.is_amd || gpu.compute_capability >= hopper);
   return has_own ? AttentionLibrary::flash_attention : AttentionLibrary::flash_attention_2;
 }
 

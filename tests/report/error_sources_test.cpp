@@ -70,15 +70,19 @@ TEST_CASE("On an architecture whose kernels nobody timed a step may miss as the 
   CHECK(others.low == doctest::Approx(std::log(0.8)));
 }
 
-TEST_CASE("Nobody timed kernels of MI300X, and somebody those of A100") {
-  const auto conditions_on = [](const char* machine) {
+TEST_CASE("Nobody timed kernels of K80, and somebody those of A100") {
+  const auto conditions_on = [](const char* gpu) {
     nlohmann::ordered_json json =
         nlohmann::ordered_json::parse(R"({"model": {"name": "resnet50", "batch_per_gpu": 8}})");
-    json["cluster"]["machine"] = machine;
+    json["cluster"]["machine"] = {{"gpu", gpu}};
+    json["cluster"]["machine"].update(
+        {{"name", "one"}, {"source", "a test"}, {"gpus", 1}, {"library", "nccl"}});
+    json["cluster"]["machine"]["gpu_links"]["kind"] = "none";
+    json["training"]["strategy"] = "single";
     return conditions_of(scenario_from(json));
   };
-  CHECK_FALSE(conditions_on("mi300x_8gpu").are_compared);
-  CHECK(conditions_on("dgx_a100_80gb").are_compared);
+  CHECK_FALSE(conditions_on("k80").are_compared);
+  CHECK(conditions_on("a100_sxm_80gb").are_compared);
 }
 
 TEST_CASE("Of a kind that was never compared the widest of all kinds stands in, at both ends") {

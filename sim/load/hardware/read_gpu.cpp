@@ -103,15 +103,14 @@ void read_kernels(const JsonReader& json, const Place& place, std::string_view v
   if (const auto stated = json.optional("compute")) {
     gpu.kernels = read_named(*stated, kernels, ProfileKind::architecture, read_kernel_constants);
   } else if (gpu.matmul_efficiency.empty()) {
-    const bool is_amd = vendor == "amd";
-    const ArchitectureChoice choice = architecture_of(is_amd ? 0 : guessed_capability(gpu), vendor);
+    const ArchitectureChoice choice = architecture_of(gpu.is_amd ? 0 : guessed_capability(gpu), vendor);
     gpu.kernels = read_architecture(choice.name, kernels);
     gpu.kernels->are_compared = gpu.kernels->are_compared && choice.is_own;
     if (!choice.is_own)
       kernels.note_stand_in(
           fmt::format("GPU {}: no kernels of its architecture were timed: those of {} stand for them",
                       gpu.name, choice.name));
-    else if (!is_amd && gpu.compute_capability == 0)
+    else if (!gpu.is_amd && gpu.compute_capability == 0)
       kernels.note_stand_in(
           fmt::format("GPU {} states no compute_capability: by its precisions, kernels of {} stand "
                       "for its own",
@@ -186,6 +185,7 @@ GpuSpec read_gpu(const JsonReader& json, const Place& place) {
   gpu.source = text_or(json, "source", "");
   json.optional("sources");
   const std::string vendor = text_or(json, "vendor", "");
+  gpu.is_amd = vendor == "amd";
   read_other_names(json);
   gpu.compute_capability = read_compute_capability(json);
   read_peaks(json, gpu);

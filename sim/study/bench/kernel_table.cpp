@@ -149,6 +149,11 @@ void read_head(const CsvRow& row, AttentionShape& shape) {
   shape.value_width = slash == std::string::npos ? shape.query_width : width(text.substr(slash + 1));
 }
 
+// FlashAttention's package, and AOTriton, which is what it is to PyTorch on AMD's GPUs; all others are a maker's own.
+bool is_what_frameworks_take_first(std::string_view kernel) {
+  return kernel == "flash_attention_2" || kernel == "aotriton";
+}
+
 void read_attention(const CsvRow& row, Cases& cases) {
   AttentionShape shape{.batch = side(row, "batch"),
                        .sequence = side(row, "seq"),
@@ -164,7 +169,7 @@ void read_attention(const CsvRow& row, Cases& cases) {
              most_elements);
   // Rows that name no kernel are a server's, whose prefill fills its cache.
   const bool is_of_server = row.text("kernel").empty();
-  if (row.text("kernel") == "flash_attention_2")
+  if (is_what_frameworks_take_first(row.text("kernel")))
     shape.library = AttentionLibrary::flash_attention_2;
   shape.fills_cache = shape.is_causal && is_of_server;
   cases.push_back(read_directed(row));

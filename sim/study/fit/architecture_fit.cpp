@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t one_kept_aside_in = 5;
 constexpr std::size_t most_rows = 1'200;
-constexpr std::size_t fewest_kernels_of_section = 12;
+constexpr std::size_t fewest_kernels_of_section = 8;
 constexpr double loss_scale = 0.1;  // beyond some ten per cent a row is a library's slow kernel
 constexpr int most_iterations = 60;
 constexpr int polishing_rounds = 20;
