@@ -51,9 +51,6 @@ constexpr RankSpread spread_of_steps(Ratio deviation) {
   return {.multiplying = deviation, .moving = deviation, .launching = deviation};
 }
 
-// Above any that follows from what is published, however often ranks meet.
-inline constexpr Ratio most_published_deviation = Ratio::percent(25);
-
 // So many ranks wait for each other, again and again after so much work.
 struct Meetings {
   std::int64_t ranks = 1;

@@ -2,13 +2,15 @@
 
 // Scenarios that are larger than integers.
 //
-// Problem:   integers of 64 bits hold 53 days of picoseconds; a scenario that breaks them would fail long
-//            after it was accepted. What memory and patience hold is another
-//            matter (run_size.h), and so is what does not go together (compatibility.h).
-// Idea:      crude upper bounds from the scenario alone, before anything is built. Floating point will do:
-//            the bounds only accept or refuse, nothing simulated comes from them.
-// Invariant: what passes keeps every duration under 2^62 ps, every share of a link at 1 B/s or more, and
-//            every sum of work within 64 bits.
+// Problem:   integers of 64 bits hold 106 days of picoseconds; a scenario that breaks them would fail long
+//            after it was accepted, and one that does not must not be refused. What memory and patience hold is
+//            another matter (run_size.h), and so is what does not go together (compatibility.h).
+// Idea:      crude estimates from the scenario alone, before anything is built: of its work at most, of its time
+//            at best. Floating point will do: they only accept or refuse, nothing simulated comes from them.
+//            Quantities are checked wherever they are added (units.h): what passes and still outgrows its
+//            integer is refused when it does (TooLarge).
+// Invariant: what passes has every share of a link at 1 B/s or more, and every sum of work within 64 bits; what
+//            is refused for its time would take days of it.
 
 #include <string>
 #include <vector>

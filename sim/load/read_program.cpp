@@ -6,9 +6,7 @@
 #include <filesystem>
 
 #include "sim/base/error.h"
-#include "sim/load/bound_arithmetic.h"
 #include "sim/load/import/chakra_program.h"
-#include "sim/load/message_bound.h"
 #include "sim/load/reading/fields.h"
 #include "sim/load/reading/spelling.h"
 
@@ -107,20 +105,6 @@ void read_program(const JsonReader& json, const Place& place, Scenario& scenario
   } catch (const ConfigError& error) {
     place.context.add_problems(error.problems);
   }
-}
-
-double longest_iteration_of_program(const Scenario& scenario) {
-  double seconds = 0;
-  Messages messages{.ranks = as_double(scenario.cluster.ranks())};
-  for (const RankProgram& program : scenario.program->programs)
-    for (const ProgramStep& step : program.steps)
-      for (const ProgramNode& node : step.nodes) {
-        seconds += as_seconds(node.work.duration);
-        messages.bytes += 2 * as_double(node.bytes.count());
-        messages.collectives += node.kind == ProgramNodeKind::collective ? 1 : 0;
-        messages.between_pairs += node.kind == ProgramNodeKind::send ? 1 : 0;
-      }
-  return seconds + MessageBound(scenario).seconds_of(messages);
 }
 
 }  // namespace lockstep

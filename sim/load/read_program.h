@@ -15,7 +15,4 @@ namespace lockstep {
 // Into `scenario`, whose cluster is read.
 void read_program(const JsonReader& json, const Place& place, Scenario& scenario);
 
-// In seconds, a period of it takes no longer: every node of every program that differs, nothing beside anything.
-double longest_iteration_of_program(const Scenario& scenario);
-
 }  // namespace lockstep

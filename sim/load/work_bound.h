@@ -17,16 +17,12 @@ namespace lockstep {
 struct Work {
   double flops = 0;
   double bytes = 0;
-  double kernels = 0;
   double stated_seconds = 0;
-  double parameters = 0;  // tensors
-  double elements = 0;    // of them
 
   Work& operator+=(const Work& other);
 };
 
-// Of one micro-batch; `model` is the scenario's or a rank's part of it. Forward so many times.
-Work work_bound(const ModelUse& use, const Model& model, std::size_t layer, double forwards);
+// Of one micro-batch of the whole model.
 Work work_bound(const ModelUse& use);
 
 // As many as stand in the model, whether layers have them or not.

@@ -465,16 +465,6 @@ Duration operator_time(const HostSpec& host) {
   return host.operator_time.value_or(usual);
 }
 
-LongestIssue longest_issue(const Scenario& scenario) {
-  const std::optional<IssueCost> cost = issue_cost(scenario);
-  if (!cost)
-    return {.kernel = scenario.cluster.gpu.host_launch};
-  const Duration kernel = std::max(cost->of(Category::forward), cost->of(Category::backward));
-  return {.kernel = scaled(kernel, std::max(cost->module, Ratio::one())),
-          .pass = cost->graph,
-          .step = cost->step};
-}
-
 std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, const WorkScale& scale) {
   const IssuedStep issued = step_of(scenario, job, scale, update_parts(scenario, job));
   std::vector<IssuedWork> step = waiting_step(issued);

@@ -34,14 +34,6 @@ namespace lockstep {
 // What the framework spends on an operator, beside the launch of its kernel.
 Duration operator_time(const HostSpec& host);
 
-// The most that issuing takes of the host.
-struct LongestIssue {
-  Duration kernel;     // with its launch
-  Duration pass = {};  // a forward or a backward pass, beside its kernels
-  Duration step = {};  // likewise, a step
-};
-LongestIssue longest_issue(const Scenario& scenario);
-
 // Kernels that are issued one after another without anything between: a layer's, one way.
 struct IssuedWork {
   const KernelWork* work = nullptr;

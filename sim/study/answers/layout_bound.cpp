@@ -1,13 +1,13 @@
 #include "sim/study/answers/layout_bound.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <vector>
 
 #include "sim/run/cluster.h"
 #include "sim/run/describe_job.h"
 #include "sim/run/pricing.h"
+#include "sim/run/wires.h"
 #include "sim/training/memory.h"
 #include "sim/training/schedules/free_pipeline.h"
 #include "sim/training/schedules/pipeline_schedule.h"
@@ -15,34 +15,6 @@
 
 namespace lockstep {
 namespace {
-
-// What a library gets out of some wires, of one class and in one direction.
-Bandwidth carried(const ClusterSpec& cluster, const LinkSpec& link, std::int64_t count) {
-  const auto& efficiency = cluster.calibration.efficiency;
-  const auto found = efficiency.find(link.link_class);
-  const Ratio filled = found == efficiency.end() ? Ratio::one() : found->second;
-  return Bandwidth{scaled_up(link.bandwidth.count() * count, filled)};
-}
-
-// All that reaches a GPU inside its node: no more of a collective of the node's GPUs arrives.
-Bandwidth wires_inside(const ClusterSpec& cluster) {
-  const GpuLinks& links = cluster.machine.gpu_links;
-  std::int64_t count = links.links_per_gpu;
-  for (const std::vector<std::int64_t>& row : links.matrix)
-    count = std::max(count, std::accumulate(row.begin(), row.end(), std::int64_t{0}));
-  Bandwidth all = carried(cluster, links.link, count);
-  if (cluster.machine.host.pcie)
-    all = Bandwidth{all.count() + carried(cluster, *cluster.machine.host.pcie, 1).count()};
-  return all;
-}
-
-// And through every NIC.
-Bandwidth all_wires(const ClusterSpec& cluster) {
-  Bandwidth all = wires_inside(cluster);
-  for (const NicSpec& nic : cluster.machine.nics)
-    all = Bandwidth{all.count() + carried(cluster, nic.link, 1).count()};
-  return all;
-}
 
 class PassPricer {
  public:
