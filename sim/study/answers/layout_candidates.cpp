@@ -121,19 +121,31 @@ class CandidateLister {
   void add_schedules(LayoutCandidate shape) {
     if (shape.pipeline == 1)
       return add_orders(shape);
-    for (const std::string& name : Registry<PipelineSchedule>::names()) {
-      const PipelineSchedule& schedule = pipeline_schedule_named(name);
-      const std::int64_t chunks = schedule.chunks.least;
+    for (const std::string& name : Registry<PipelineSchedule>::names())
+      if (name != "gpipe" && is_had(name))
+        for (const std::int64_t chunks : chunks_of(name, shape)) {
+          shape.schedule = name;
+          shape.virtual_stages = chunks;
+          add_orders(shape);
+        }
+  }
+
+  // The fewest parts of a rank, and every number above of parts that are all as long.
+  std::vector<std::int64_t> chunks_of(const std::string& name, const LayoutCandidate& shape) const {
+    const PipelineSchedule& schedule = pipeline_schedule_named(name);
+    std::vector<std::int64_t> found;
+    for (std::int64_t chunks = schedule.chunks.least; chunks <= schedule.chunks.most; ++chunks) {
       const PipelineShape pipeline{
           .stages = shape.pipeline, .chunks = chunks, .micro_batches = shape.micro_batches};
-      if (name == "gpipe" || schedule.parts_of_model(pipeline) > blocks_ ||
-          !problems_of_shape(name, pipeline).empty() || !is_had(name) ||
-          (chunks > 1 && reduces_every_micro_batch(base_.training)))
-        continue;
-      shape.schedule = name;
-      shape.virtual_stages = chunks;
-      add_orders(shape);
+      const std::int64_t parts = schedule.parts_of_model(pipeline);
+      if (parts > blocks_)
+        break;
+      const bool is_even = chunks == schedule.chunks.least || blocks_ % parts == 0;
+      if (is_even && problems_of_shape(name, pipeline).empty() &&
+          (chunks == 1 || !reduces_every_micro_batch(base_.training)))
+        found.push_back(chunks);
     }
+    return found;
   }
 
   // One order is like another where a dimension has no ranks, or all of them share a node.
@@ -167,7 +179,7 @@ class CandidateLister {
 
   bool is_stated(const std::string& section, const std::string& key) const {
     return base_.given.contains(section) && base_.given[section].is_object() &&
-           base_.given[section].contains(key);
+           base_.given[section].contains(key) && !base_.given[section][key].is_null();
   }
 
   // Where it says nothing, a scenario that does must be told so.

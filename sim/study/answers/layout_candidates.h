@@ -11,9 +11,10 @@
 //            of a layout and a candidate does not is set to null. The order is the same on every machine,
 //            plain layouts first.
 // Limits:    tensor groups stay within a node, and share each expert or none; micro-batches of 1, 2, 4 and 8
-//            samples, and the scenario's own and half of it; interleaving by the fewest virtual stages of a
-//            schedule; GPipe is left out, which has the bubble of 1F1B and holds every micro-batch. Two orders
-//            of dimensions: copies next to each other, or stages.
+//            samples, and the scenario's own and half of it; as few virtual stages as a schedule takes, and
+//            every number more that makes parts of as many blocks each; GPipe is left out, which has the
+//            bubble of 1F1B and holds every micro-batch. Two orders of dimensions: copies next to each other,
+//            or stages.
 // Cost:      about a microsecond a combination.
 // Reference: Megatron-LM's RankGenerator (the orders), Narayanan et al. 2104.04473 (tensor within a node).
 

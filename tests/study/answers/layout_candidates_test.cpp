@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -73,6 +74,17 @@ TEST_CASE("every candidate is a scenario that loads, and is what it says") {
     CHECK(loaded.model.batch_per_gpu == candidate.micro_batch);
     CHECK(loaded.training.gradient_accumulation == candidate.micro_batches);
   }
+}
+
+// Two stages of 12 blocks: parts of 3, 2 and 1; four: 3 parts of one; five are as uneven with 2 as they come.
+TEST_CASE("interleaving is tried with every number of parts that are alike, and with the fewest") {
+  ordered_json scenario = scenario_on(5, 12);
+  scenario["training"]["global_batch"] = 320;
+  std::map<std::int64_t, std::set<std::int64_t>> parts;
+  for (const LayoutCandidate& candidate : candidates_of(scenario))
+    if (candidate.schedule == "interleaved")
+      parts[candidate.pipeline].insert(candidate.virtual_stages);
+  CHECK(parts == std::map<std::int64_t, std::set<std::int64_t>>{{2, {2, 3, 6}}, {4, {2, 3}}, {5, {2}}});
 }
 
 TEST_CASE("candidates come once each") {
