@@ -68,10 +68,10 @@ std::size_t bounded_distance(std::string_view from, std::string_view to, std::si
 constexpr std::size_t edit = 2;
 constexpr std::size_t too_far = 1000;
 
-// A suggestion must keep at least one letter of what was written.
+// A suggestion must keep at least one letter of what was written, and of three or more at least two.
 std::size_t furthest_suggestion(std::string_view wanted) {
   const std::size_t bound = std::max<std::size_t>(2, wanted.size() / 3);
-  return wanted.empty() ? 0 : edit * std::min(bound, wanted.size() - 1);
+  return wanted.empty() ? 0 : edit * std::min(bound, wanted.size() - (wanted.size() < 3 ? 1 : 2));
 }
 
 // 0: the same; 1: `wanted` is the beginning of it, with three letters at least.

@@ -199,6 +199,19 @@ void warn_of_transfers(const SweepTable& table) {
                     table.transferred, table.rows.size()));
 }
 
+// What predict would tell of each; what some cells alone would be told is one line.
+void tell_warnings(const SweepTable& table) {
+  std::size_t others = 0;
+  for (const auto& [warning, cells] : table.warnings)
+    if (cells == table.ran)
+      print_diagnostic(fmt::format("lockstep: warning: {}\n", warning));
+    else
+      ++others;
+  if (others > 0)
+    print_diagnostic(fmt::format(
+        "lockstep: {} more warnings are of some cells alone: predict --set tells them\n", others));
+}
+
 std::string first_error(const SweepTable& table) {
   const std::vector<std::size_t>& places = table.rows.with_error();
   const SweepRow row = table.rows[*std::min_element(places.begin(), places.end())];
@@ -257,6 +270,7 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
     page.write(sweep_page(document_of(table, ranking),
                           {.scenario = title_of(ScenarioVariants(options.base).document())}));
   print_table(arguments, table, ranking);
+  tell_warnings(table);
   warn_of_transfers(table);
   const int exit_code = judge_errors(table, arguments.is_strict);
   if (!arguments.picture.empty()) {

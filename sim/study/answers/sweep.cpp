@@ -65,17 +65,20 @@ void drop_lists(Report& report) {
 struct RanCell {
   SweepRow row;
   bool is_transferred = false;  // its computing was carried over from another step
+  std::vector<std::string> warnings = {};
 };
 
 // And what they held, as a fingerprint.
 using KnownFiles = std::map<std::string, std::string>;
 
 std::string bytes_of(const RanCell& ran, const KnownFiles& files) {
-  return pack({ran.row.cell, ran.row.results, ran.row.error, ran.is_transferred, files});
+  return pack({ran.row.cell, ran.row.results, ran.row.error, ran.is_transferred, files, ran.warnings});
 }
 
 RanCell cell_in(const ordered_json& record) {
-  return {.row = {.cell = record[0], .results = record[1], .error = record[2]}, .is_transferred = record[3]};
+  return {.row = {.cell = record[0], .results = record[1], .error = record[2]},
+          .is_transferred = record[3],
+          .warnings = record[5]};
 }
 
 // What all cells share.
@@ -96,6 +99,7 @@ class Cells {
       drop_lists(prediction.report);
       const ComputeSpec& compute = prediction.scenario.compute;
       ran.is_transferred = compute.single_gpu_iteration && compute.transfer > Ratio{};
+      ran.warnings = prediction.report.warnings;
       ran.row.results = pick_results(to_json(prediction.report, prediction.scenario), keys_);
     } catch (const ConfigError& error) {
       ran.row.error = one_line(error.problems);
@@ -249,7 +253,12 @@ class Progress {
   }
 
   SweepTable take_table() && {
-    return {.grid = grid_, .keys = all_.keys(), .rows = std::move(rows_), .transferred = transferred_};
+    return {.grid = grid_,
+            .keys = all_.keys(),
+            .rows = std::move(rows_),
+            .ran = ran_,
+            .transferred = transferred_,
+            .warnings = std::move(warnings_)};
   }
 
  private:
@@ -259,8 +268,10 @@ class Progress {
       for (const auto& [file, fingerprint] : files_)
         if (!rows_.journal()->knows(file))
           rows_.journal()->note({{file, fingerprint}});
+    ran_ += ran.row.error.empty() ? 1 : 0;
     rows_.put(place, std::move(ran.row));
     transferred_ += ran.is_transferred ? 1 : 0;
+    for (std::string& warning : ran.warnings) ++warnings_[std::move(warning)];
     ++finished_;
     if (on_progress_) {
       on_progress_(finished_, rows_.size());
@@ -272,7 +283,9 @@ class Progress {
   KnownFiles files_;
   const SweepGrid& grid_;
   std::size_t finished_ = 0;
+  std::size_t ran_ = 0;
   std::size_t transferred_ = 0;
+  std::map<std::string, std::size_t> warnings_;
   const std::function<void(std::size_t, std::size_t)>& on_progress_;
   std::mutex mutex_;
 };

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -29,7 +30,9 @@ struct SweepTable {
   SweepGrid grid;
   std::vector<std::string> keys;  // dotted
   SweepRows rows;                 // in the order of their cells
-  std::size_t transferred = 0;    // of those that ran now: computing carried over from another step
+  std::size_t ran = 0;            // now, without an error
+  std::size_t transferred = 0;    // of those: computing carried over from another step
+  std::map<std::string, std::size_t> warnings = {};  // of those: in how many
   std::optional<MeasuredCells> measured = {};
 
   bool is_all_errors() const { return rows.size() > 0 && rows.with_error().size() == rows.size(); }

@@ -100,6 +100,14 @@ Sentence describe_wrong(const CollectiveLogRow& row) {
                        : std::nullopt;
 }
 
+// Of older releases, which print errors where newer ones count wrong values.
+Sentence describe_failure(const CollectiveLog& log) {
+  const bool is_told_by_row =
+      std::any_of(log.rows.begin(), log.rows.end(), [](const auto& row) { return row.wrong > 0; });
+  return log.has_failed && !is_told_by_row ? Sentence("says itself that values are out of bounds (FAILED)")
+                                           : std::nullopt;
+}
+
 // The first row's sentence, and how many more there are.
 template <class Rule>
 void append_findings(Rows rows, Rule rule, std::vector<std::string>& sentences) {
@@ -177,6 +185,8 @@ std::vector<std::string> find_broken_run(const CollectiveLog& log) {
       log.rows, [&](const CollectiveLogRow& row) { return describe_size(row, log); }, sentences);
   append_findings(log.rows, describe_algbw, sentences);
   append_findings(log.rows, describe_wrong, sentences);
+  if (Sentence failure = describe_failure(log))
+    sentences.push_back(*std::move(failure));
   append_collapses(log.rows, sentences);
   return sentences;
 }

@@ -126,6 +126,10 @@ bool ends_a_run(std::string_view line) {
   return line.find("Out of bounds values") != line.npos || line.find("Avg bus bandwidth") != line.npos;
 }
 
+bool tells_failure(std::string_view line) {
+  return line.find("Out of bounds values") != line.npos && line.find("FAILED") != line.npos;
+}
+
 class LogReader {
  public:
   explicit LogReader(std::string file) { log_.file = std::move(file); }
@@ -138,6 +142,7 @@ class LogReader {
     line.remove_prefix(line.starts_with(byte_order_mark) ? byte_order_mark.size() : 0);
     read_facts(number, line);
     has_ended_ |= ends_a_run(line);
+    log_.has_failed |= tells_failure(line);
     const std::string_view text = without_launcher_prefix(line);
     if (auto layout = read_log_header(number, text)) {
       layout_ = *std::move(layout);

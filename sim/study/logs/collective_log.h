@@ -56,6 +56,7 @@ struct CollectiveLog {
   std::vector<CollectiveLogRow> rows = {};
   std::vector<CollectiveLogNote> notes = {};  // of the first 20 lines that were skipped
   std::int64_t skipped_lines = 0;
+  bool has_failed = false;     // its last lines say so: "Out of bounds values : 4 FAILED"
   std::string cut_short = {};  // of a pipe: how it ended before the benchmark did; empty: it did not
 };
 

@@ -117,6 +117,15 @@ TEST_CASE("A log of today's nccl-tests says what ran where, and how long it took
   CHECK(find_broken_run(log).empty());
 }
 
+TEST_CASE("A log that ends in failure is broken, whatever its rows say") {
+  constexpr std::string_view sound = "values : 0 OK";
+  std::string failed(today_log);
+  failed.replace(failed.find(sound), sound.size(), "values : 4 FAILED");
+  const LogFolder folder;
+  CHECK(find_broken_run(folder.read(failed)) ==
+        std::vector<std::string>{"says itself that values are out of bounds (FAILED)"});
+}
+
 TEST_CASE("A log of 2019, by mpirun with tags, is read the same") {
   const LogFolder folder;
   const CollectiveLog log = folder.read(
