@@ -390,6 +390,90 @@ void expect_experts_everywhere(ConfigReader& config) {
   }
 }
 
+// One product for queries, keys and values, and one for gate and up (modeling_phi3.py).
+void read_phi3(ConfigReader& config) {
+  read_decoder(config, false);
+  config.model()["joined_projections"] = true;
+}
+
+void read_smollm3(ConfigReader& config) {
+  read_decoder(config, true);
+  take_attention_biases(config, "attention_bias");
+  config.take_flag("mlp_bias", "ffn_biases", false);
+  config.keys().leave({{{"no_rope_layers", "no_rope_layer_interval"},
+                        "layers without rotary embeddings are predicted with them"}});
+}
+
+void read_granite(ConfigReader& config) {
+  read_llama(config);
+  config.keys().leave(
+      {{{"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"},
+        "changes what is computed, hardly how long it takes"}});
+}
+
+// What is normed is what a part gives, not what it is given: as many norms, as wide; those of queries and keys are of
+// all heads at once.
+void read_olmo2(ConfigReader& config) {
+  read_decoder(config, false);
+  take_attention_biases(config, "attention_bias");
+  config.model()["query_key_norm"] = true;
+  config.warn("norms of queries and keys are predicted head by head, where OLMo norms all heads at once");
+}
+
+void read_gemma3(ConfigReader& config) {
+  read_gemma2(config);
+  config.model()["query_key_norm"] = true;
+}
+
+void read_mpt(ConfigReader& config) {
+  ordered_json& model = config.model();
+  model["style"] = "mpt";
+  config.require("n_layers", "layers", "32");
+  config.require("d_model", "hidden", "4096");
+  config.require("n_heads", "heads", "32");
+  config.require("vocab_size", "vocabulary", "50432");
+  config.take_sequence("max_seq_len");
+  config.take_flag("tie_word_embeddings", "tied_embedding", true);
+  config.expect_integer("expansion_ratio", 4,
+                        "feed-forward parts that are not four times as wide are not built here");
+  model["biases"] = !config.keys().flag("no_bias").value_or(true);
+  config.keys().used("no_bias", "biases");
+  model["learned_positions"] = false;
+  config.keys().left("attn_config", "of it, alibi stands for learned positions");
+  config.keys().leave(
+      {{{"learned_pos_emb", "logit_scale", "norm_type", "low_precision_layernorm", "emb_pdrop", "resid_pdrop",
+         "init_device", "verbose", "embedding_fraction", "use_pad_tok_in_ffn"},
+        "as MPT is published"}});
+}
+
+// Both norms stand before attention, as GPT-NeoX's do; Falcon 7B shares one of them.
+void read_falcon(ConfigReader& config) {
+  ordered_json& model = config.model();
+  model["style"] = "gpt_neox";
+  config.require("num_hidden_layers", "layers", "32");
+  config.require("hidden_size", "hidden", "4544");
+  config.require("num_attention_heads", "heads", "71");
+  config.require("vocab_size", "vocabulary", "65024");
+  config.take("ffn_hidden_size", "ffn");
+  const bool is_new = config.keys().flag("new_decoder_architecture").value_or(false);
+  config.keys().used("new_decoder_architecture", is_new ? "kv_heads, and two norms" : "one norm");
+  if (is_new)
+    config.take("num_kv_heads", "kv_heads");
+  else if (config.keys().flag("multi_query").value_or(true))
+    model["kv_heads"] = 1;
+  config.keys().used("multi_query", "kv_heads");
+  config.keys().left("num_kv_heads", "of the new architecture alone");
+  if (!is_new)
+    config.warn("a block is predicted with two norms, where this Falcon shares one");
+  config.take_sequence("max_position_embeddings");
+  config.take_flag("tie_word_embeddings", "tied_embedding", true);
+  config.take_flag("parallel_attn", "parallel_residual", true);
+  config.take_flag("bias", "biases", false);
+  config.expect_flag("alibi", false, "positions that are added to scores are not built here");
+  config.keys().left("num_ln_in_parallel_attn", "as new_decoder_architecture says");
+  config.take_attention();
+}
+
 void read_qwen2_moe(ConfigReader& config) {
   read_qwen2(config);
   take_experts(config, "num_experts", "moe_intermediate_size");
@@ -405,6 +489,36 @@ void read_qwen3_moe(ConfigReader& config) {
   config.model()["query_key_norm"] = true;
   take_experts(config, "num_experts", "moe_intermediate_size");
   expect_experts_everywhere(config);
+}
+
+void read_olmoe(ConfigReader& config) {
+  read_olmo2(config);
+  take_experts(config, "num_experts", "");
+}
+
+void read_glm4_moe(ConfigReader& config) {
+  read_decoder(config, false);
+  config.model()["attention_biases"] =
+      config.keys().flag("attention_bias").value_or(false) ? "inputs" : "none";
+  config.keys().used("attention_bias", "attention_biases of queries, keys and values");
+  config.take_flag("use_qk_norm", "query_key_norm", false);
+  take_experts(config, "n_routed_experts", "moe_intermediate_size");
+  config.take("n_shared_experts", "shared_experts");
+  config.take("first_k_dense_replace", "dense_layers");
+  config.expect_integer("n_group", 1, "experts that are chosen by groups are not GLM's");
+  config.keys().leave(
+      {{{"topk_group"}, "one group is all experts"},
+       {{"num_nextn_predict_layers"}, "modeling_glm4_moe.py builds no module that predicts ahead"}});
+}
+
+void read_gpt_oss(ConfigReader& config) {
+  read_decoder(config, false);
+  config.model()["attention_biases"] = config.keys().flag("attention_bias").value_or(true) ? "all" : "none";
+  config.keys().used("attention_bias", "attention_biases");
+  take_experts(config, "num_local_experts", "");
+  config.keys().left("experts_per_token", "num_experts_per_tok by its older name");
+  config.keys().left("swiglu_limit", "changes what is computed, hardly how long it takes");
+  config.warn("biases of experts and of their router, and attention's sinks, are not built here");
 }
 
 void read_deepseek_v3(ConfigReader& config) {
@@ -567,20 +681,34 @@ void say_which_head(ConfigReader& config, const std::vector<std::string_view>& h
 }
 
 const std::array families = {ConfigFamily{"bert", read_bert, {}},
+                             ConfigFamily{"camembert", read_roberta, {}},
+                             ConfigFamily{"deepseek_v2", read_deepseek_v3},
                              ConfigFamily{"deepseek_v3", read_deepseek_v3},
+                             ConfigFamily{"falcon", read_falcon},
                              ConfigFamily{"gemma", read_gemma},
                              ConfigFamily{"gemma2", read_gemma2},
+                             ConfigFamily{"gemma3_text", read_gemma3},
+                             ConfigFamily{"glm4_moe", read_glm4_moe},
                              ConfigFamily{"gpt2", read_gpt2},
                              ConfigFamily{"gpt_neox", read_gpt_neox},
+                             ConfigFamily{"gpt_oss", read_gpt_oss},
+                             ConfigFamily{"granite", read_granite},
+                             ConfigFamily{"kimi_k2", read_deepseek_v3},
                              ConfigFamily{"llama", read_llama},
                              ConfigFamily{"mistral", read_mistral},
                              ConfigFamily{"mixtral", read_mixtral},
+                             ConfigFamily{"mpt", read_mpt},
                              ConfigFamily{"mt5", read_t5, {"ForConditionalGeneration"}},
+                             ConfigFamily{"olmo2", read_olmo2},
+                             ConfigFamily{"olmo3", read_olmo2},
+                             ConfigFamily{"olmoe", read_olmoe},
+                             ConfigFamily{"phi3", read_phi3},
                              ConfigFamily{"qwen2", read_qwen2},
                              ConfigFamily{"qwen2_moe", read_qwen2_moe},
                              ConfigFamily{"qwen3", read_qwen3},
                              ConfigFamily{"qwen3_moe", read_qwen3_moe},
                              ConfigFamily{"roberta", read_roberta, {}},
+                             ConfigFamily{"smollm3", read_smollm3},
                              ConfigFamily{"t5", read_t5, {"ForConditionalGeneration", "WithLMHeadModel"}},
                              ConfigFamily{"vit", read_vit, {"ForImageClassification"}},
                              ConfigFamily{"xlm-roberta", read_roberta, {}}};
@@ -596,7 +724,7 @@ const ConfigFamily& family_of(const ordered_json& config, const std::string& fil
       return family;
     known.emplace_back(family.model_type);
   }
-  throw ConfigError(fmt::format("{}: model_type: found {}, {}", file_name,
+  throw ConfigError(fmt::format("{}: model_type: found {}, which is not built here; {}", file_name,
                                 model_type.empty() ? "none" : abbreviated(model_type),
                                 describe_choices(model_type, known)));
 }

@@ -64,7 +64,12 @@ constexpr Published published[] = {{"gpt2", 124'439'808},
                                    {"qwen15_moe", 14'315'784'192},
                                    {"qwen3_30b", 30'532'122'624},
                                    {"qwen3_235b", 235'093'634'560},
-                                   {"deepseek_v3", 671'026'404'352}};
+                                   {"deepseek_v3", 671'026'404'352},
+                                   {"deepseek_v2_lite", 15'706'484'224},
+                                   {"phi3_mini", 3'821'079'552},
+                                   {"gemma3_1b", 999'885'952},
+                                   {"smollm3_3b", 3'075'098'624},
+                                   {"mpt_7b", 6'649'286'656}};
 
 TEST_CASE("an imported model has as many parameters as its makers say, exactly") {
   for (const Published& model : published) {
@@ -111,6 +116,19 @@ TEST_CASE("Gemma 2 norms what each part gives as well") {
   const Model model = model_of_config(sample("gemma2_2b"));
   CHECK(model.parameters.size() == 1 + 26 * (7 + 4) + 1);
   CHECK(layer_named(model, "model.layers.0.post_feedforward_layernorm").forward_elements > 0);
+}
+
+// Norms of all heads at once are 8,192 wide in each of OLMo 2's 32 layers, and 256 where heads are normed one by one.
+TEST_CASE("what an imported model has otherwise than its makers is told, and is as small as it is told") {
+  const Imported olmo = import_config(sample("olmo2_7b"));
+  CHECK(parameter_count(model_from(olmo.document.dump())) == 7'298'617'344 - 32 * (8'192 - 256));
+  CHECK(olmo.warnings.back().find("head by head") != std::string::npos);
+  ordered_json falcon = sample("falcon_40b");
+  CHECK(import_config(falcon).document["kv_heads"] == 8);
+  falcon["new_decoder_architecture"] = false;
+  const Imported shared = import_config(falcon);
+  CHECK(shared.document["kv_heads"] == 1);
+  CHECK(shared.warnings.front().find("shares one") != std::string::npos);
 }
 
 TEST_CASE("labels of an image classifier are counted, not flattened") {
