@@ -199,6 +199,7 @@ Tokens TokenNetwork::add_gated_activation(Layer layer, const std::vector<Tokens>
   layer.backward_elements = 9 * elements;
   layer.saved_elements = keep_all(kept);
   layer.pointwise_elements = elements;
+  layer.shared_backward_elements = 2 * elements;  // the output's gradient, and the one of the activated gate
   layer.forward_kernels = 2;
   layer.backward_kernels = 3;
   builder_.add_layer(std::move(layer), read);

@@ -120,6 +120,8 @@ struct Layer {
   // Of its output, where each element depends on its own place alone: a compiler writes such a layer into the
   // kernel before it. 0: it is none.
   std::int64_t pointwise_elements = 0;
+  // Backward, what operators of such a layer read and write once each and one kernel for all of them once.
+  std::int64_t shared_backward_elements = 0;
   // What an eager framework's kernels pass over once more: norms read their rows again, softmax has a
   // kernel more on its way back.
   std::int64_t eager_forward_elements = 0;

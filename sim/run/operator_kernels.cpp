@@ -113,7 +113,7 @@ std::int64_t OperatorKernels::backward_elements(const Layer& layer) const {
   if (is_wide_softmax(layer))
     return wide_softmax_backward * layer.softmax_elements;
   if (is_merged(layer))
-    return without_pointwise(layer.backward_elements, layer);
+    return without_pointwise(layer.backward_elements - layer.shared_backward_elements, layer);
   return layer.backward_elements + (runs_operators(style_) ? layer.eager_backward_elements : 0);
 }
 
