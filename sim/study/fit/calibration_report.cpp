@@ -59,7 +59,9 @@ std::vector<std::string> describe_gaps(std::span<const MeasuredTable> tables) {
   std::set<std::int64_t> ranks;
   std::set<CollectiveOp> ops;
   std::int64_t most_nodes = 0;
+  bool is_inside = false;
   for (const MeasuredTable& table : tables) {
+    is_inside = is_inside || table.nodes == 1 || table.gpus_per_node == 1;
     ranks.insert(table.ranks());
     ops.insert(table.op);
     most_nodes = std::max(most_nodes, table.nodes);
@@ -79,6 +81,10 @@ std::vector<std::string> describe_gaps(std::span<const MeasuredTable> tables) {
     gaps.emplace_back(
         "no table is of several nodes: the profile says nothing of the network, which is then taken as a "
         "perfect wire");
+  if (!is_inside)
+    gaps.emplace_back(
+        "no table is of one node: what its GPUs reach of each other stays near what other machines of these "
+        "parts have, and what is slow is laid on the network");
   return gaps;
 }
 
@@ -197,7 +203,7 @@ ordered_json errors_json(std::span<const HeldOutPoint> points) {
 
 CalibrationReport calibrate(const CalibrationInputs& inputs, const ProfileStore& store) {
   const TableSet tables(inputs.tables, store);
-  const ConstantsPrior prior = prior_of_parts(inputs.tables.front().machine, store);
+  const ConstantsPrior prior = prior_of_parts(inputs.tables, store);
   return report_of(tables, tables.fit(prior), inputs, prior, store);
 }
 

@@ -12,10 +12,17 @@ namespace {
 
 constexpr double twice = 2;
 
+// Wider than where nothing is known: own logs outweigh what other machines are like.
+double width_of(const CommunicationConstant& constant, double known, bool is_measured_alone) {
+  return is_measured_alone ? twice * std::max(known, constant.spread) : known;
+}
+
 }  // namespace
 
-ConstantsPrior prior_of_parts(const std::string& machine, const ProfileStore& store) {
-  const ClusterSpec cluster = load_collective_setting({.machine = machine}, store).cluster;
+ConstantsPrior prior_of_parts(std::span<const MeasuredTable> tables, const ProfileStore& store) {
+  const ClusterSpec cluster = load_collective_setting({.machine = tables.front().machine}, store).cluster;
+  const bool has_one_node =
+      std::ranges::any_of(tables, [](const MeasuredTable& table) { return table.nodes == 1; });
   LoadContext context{.store = store, .folder = ""};
   const MachineParts parts = open_parts(cluster.machine, cluster.gpu.compute_capability, {context, ""});
   const auto constants = constants_of(cluster.machine);
@@ -27,8 +34,8 @@ ConstantsPrior prior_of_parts(const std::string& machine, const ProfileStore& st
       continue;
     const auto at = static_cast<Eigen::Index>(i);
     prior.mean[at] = std::log(known->second.value / constants[i]->usual);
-    // Wider than where nothing is known: own logs outweigh what other machines are like.
-    prior.root(at, at) = 1 / (twice * std::max(known->second.spread, constants[i]->spread));
+    const bool is_measured_alone = has_one_node || constants[i]->part == MachinePart::network;
+    prior.root(at, at) = 1 / width_of(*constants[i], known->second.spread, is_measured_alone);
   }
   return prior;
 }
