@@ -153,10 +153,16 @@ std::int64_t flops_of(const AttentionShape& shape, KernelDirection direction) {
   return direction == KernelDirection::forward ? both : both / 2 * 5;
 }
 
+// What is left for its units; of a board whose limit is below what it draws in standby a tenth.
+Milliwatts left_by_standby(const GpuSpec& gpu) {
+  const std::int64_t standby = gpu.kernels->memory.standby.count * gpu.sms;
+  return {std::max(gpu.tdp_milliwatts - standby, gpu.tdp_milliwatts / 10)};
+}
+
 // Tensor cores draw as much whatever they multiply, and make fewer FLOPs of wider numbers.
 PowerLimit tensor_limit(const GpuSpec& gpu, Precision precision, Milliwatts draw_of_half) {
   const FlopRate half = std::max(matmul_peak(gpu, Precision::fp16), matmul_peak(gpu, Precision::bf16));
-  return {.board = {gpu.tdp_milliwatts},
+  return {.board = left_by_standby(gpu),
           .draw = {arithmetic::product_divided_up(draw_of_half.count, half.count(),
                                                   matmul_peak(gpu, precision).count())}};
 }
@@ -233,7 +239,7 @@ PowerLimit power_limit(const GpuSpec& gpu, Precision precision) {
   if (!gpu.kernels)
     return {};
   if (!uses_tensor_cores(gpu, precision))
-    return {.board = {gpu.tdp_milliwatts}, .draw = gpu.kernels->vector.draw};
+    return {.board = left_by_standby(gpu), .draw = gpu.kernels->vector.draw};
   return tensor_limit(gpu, precision, gpu.kernels->tensor.draw);
 }
 

@@ -14,7 +14,8 @@ constexpr GemmShape large{.m = 8192, .n = 8192, .k = 8192};
 
 struct HeldClock {
   PowerLimit limit;
-  double drawn_watts = 0;  // at the boost clock
+  double standby_watts = 0;
+  double drawn_watts = 0;  // at the boost clock, standby and all
   double share = 1;        // of the boost clock
 };
 
@@ -24,17 +25,20 @@ HeldClock held_clock(const Scenario& scenario) {
   HeldClock clock{.limit = power_limit(gpu, operands.precision)};
   if (clock.limit.draw.count == 0)
     return clock;
+  clock.standby_watts =
+      static_cast<double>(gpu.kernels->memory.standby.count) / 1e3 * static_cast<double>(gpu.sms);
   const double held_s = product_time(gpu, operands, {.shape = large}).in_seconds();
   operands.clock = Clock::boost;
   const double boost_s = product_time(gpu, operands, {.shape = large}).in_seconds();
   const double teraflops = 2e-12 * static_cast<double>(large.m * large.n * large.k);
-  clock.drawn_watts = teraflops / boost_s * static_cast<double>(clock.limit.draw.count) / 1e3;
+  clock.drawn_watts =
+      clock.standby_watts + teraflops / boost_s * static_cast<double>(clock.limit.draw.count) / 1e3;
   clock.share = boost_s / held_s;
   return clock;
 }
 
-double watts(Milliwatts power) {
-  return static_cast<double>(power.count) / 1e3;
+double board_watts(const Scenario& scenario) {
+  return static_cast<double>(scenario.cluster.gpu.tdp_milliwatts) / 1e3;
 }
 
 }  // namespace
@@ -47,14 +51,14 @@ std::string tell_clock(const Scenario& scenario) {
     return "boost; the GPU states no tdp";
   const std::string held = clock.share == 1 ? "boost" : fmt::format("{:.0f} % of boost", 100 * clock.share);
   return fmt::format("{} in large products, which draw {:.0f} W at boost, of {:.0f} W", held,
-                     clock.drawn_watts, watts(clock.limit.board));
+                     clock.drawn_watts, board_watts(scenario));
 }
 
 nlohmann::ordered_json clock_json(const Scenario& scenario) {
   const HeldClock clock = held_clock(scenario);
   if (clock.limit.draw.count == 0 || clock.limit.board.count == 0)
     return nullptr;
-  return {{"share", clock.share}, {"board_w", watts(clock.limit.board)}, {"drawn_w", clock.drawn_watts}};
+  return {{"share", clock.share}, {"board_w", board_watts(scenario)}, {"drawn_w", clock.drawn_watts}};
 }
 
 }  // namespace lockstep

@@ -239,6 +239,22 @@ TEST_CASE("Tensor cores draw as much whatever they multiply") {
   CHECK(power_limit(gpu, Precision::fp32).board == Milliwatts{300'000});
 }
 
+// 100 SMs at half a watt leave 250 of 300 W to whatever multiplies; below what it draws in standby a board keeps a
+// tenth, and one that states no limit has none.
+TEST_CASE("A board's standby is no product's") {
+  GpuSpec gpu = gpu_with_constants();
+  gpu.sms = 100;
+  gpu.kernels->memory.standby = {500};
+  const auto left = [&](std::int64_t tdp) {
+    gpu.tdp_milliwatts = tdp;
+    CHECK(power_limit(gpu, Precision::fp32).board == power_limit(gpu, Precision::bf16).board);
+    return power_limit(gpu, Precision::bf16).board;
+  };
+  CHECK(left(300'000) == Milliwatts{250'000});
+  CHECK(left(40'000) == Milliwatts{4'000});
+  CHECK(left(0) == Milliwatts{0});
+}
+
 // A board of a milliwatt: nothing but energy counts. Each pair of a query and a key of a head costs two products of its
 // width, backward five.
 TEST_CASE("Attention draws for the keys that its queries meet, however many queries there are") {

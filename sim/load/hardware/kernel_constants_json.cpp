@@ -123,7 +123,8 @@ constexpr auto attention_fields(std::string_view section) {
 constexpr auto memory_fields() {
   constexpr auto part = &KernelConstants::memory;
   return std::array{field<part, &MemoryConstants::efficiency>("memory", "efficiency"),
-                    field<part, &MemoryConstants::start>("memory", "start")};
+                    field<part, &MemoryConstants::start>("memory", "start"),
+                    field<part, &MemoryConstants::standby>("memory", "standby")};
 }
 
 template <class... Arrays>

@@ -23,7 +23,8 @@ KernelConstants true_constants() {
   constants.tensor.efficiency = Ratio::parts_per_million(712'000);
   constants.tensor.draw = {1'400};
   constants.tensor.start = Duration::nanoseconds(4'100);
-  constants.memory = {.efficiency = Ratio::parts_per_million(654'300), .start = Duration::nanoseconds(2'100)};
+  constants.memory.efficiency = Ratio::parts_per_million(654'300);
+  constants.memory.start = Duration::nanoseconds(2'100);
   return constants;
 }
 
