@@ -66,8 +66,8 @@ struct AttentionConstants {
 struct MemoryConstants {
   Ratio efficiency = Ratio::percent(85);
   Duration start = Duration::microseconds(3);
-  Milliwatts
-      standby;  // of the board for each SM, whatever it does: what units draw comes on top; 0: nobody knows
+  // Of the board for each SM, whatever it does: what units draw comes on top. 0: nobody knows.
+  Milliwatts standby;
   auto operator<=>(const MemoryConstants&) const = default;
 };
 

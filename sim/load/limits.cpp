@@ -132,8 +132,7 @@ Problem time_problem(const Scenario& scenario) {
     return std::nullopt;
   return fmt::format(
       "/simulation/iterations: found {}, which are some {:.3g} s of simulated time even at the peak of GPUs "
-      "and "
-      "links; expected less than 2^62 ps (53 days)",
+      "and links; expected less than 2^62 ps (53 days)",
       scenario.simulation.iterations, total);
 }
 

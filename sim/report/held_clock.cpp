@@ -14,10 +14,13 @@ constexpr GemmShape large{.m = 8192, .n = 8192, .k = 8192};
 
 struct HeldClock {
   PowerLimit limit;
-  double standby_watts = 0;
   double drawn_watts = 0;  // at the boost clock, standby and all
   double share = 1;        // of the boost clock
 };
+
+double watts(Milliwatts power) {
+  return static_cast<double>(power.count) / 1e3;
+}
 
 HeldClock held_clock(const Scenario& scenario) {
   const GpuSpec& gpu = scenario.cluster.gpu;
@@ -25,20 +28,18 @@ HeldClock held_clock(const Scenario& scenario) {
   HeldClock clock{.limit = power_limit(gpu, operands.precision)};
   if (clock.limit.draw.count == 0)
     return clock;
-  clock.standby_watts =
-      static_cast<double>(gpu.kernels->memory.standby.count) / 1e3 * static_cast<double>(gpu.sms);
   const double held_s = product_time(gpu, operands, {.shape = large}).in_seconds();
   operands.clock = Clock::boost;
   const double boost_s = product_time(gpu, operands, {.shape = large}).in_seconds();
   const double teraflops = 2e-12 * static_cast<double>(large.m * large.n * large.k);
-  clock.drawn_watts =
-      clock.standby_watts + teraflops / boost_s * static_cast<double>(clock.limit.draw.count) / 1e3;
+  const double standby = watts(gpu.kernels->memory.standby) * static_cast<double>(gpu.sms);
+  clock.drawn_watts = standby + teraflops / boost_s * watts(clock.limit.draw);
   clock.share = boost_s / held_s;
   return clock;
 }
 
 double board_watts(const Scenario& scenario) {
-  return static_cast<double>(scenario.cluster.gpu.tdp_milliwatts) / 1e3;
+  return watts({scenario.cluster.gpu.tdp_milliwatts});
 }
 
 }  // namespace
