@@ -208,8 +208,8 @@ void tell_warnings(const SweepTable& table) {
     else
       ++others;
   if (others > 0)
-    print_diagnostic(fmt::format(
-        "lockstep: {} more warnings are of some cells alone: predict --set tells them\n", others));
+    print_diagnostic(
+        fmt::format("lockstep: warnings of some cells alone: {}; predict --set tells them\n", others));
 }
 
 std::string first_error(const SweepTable& table) {

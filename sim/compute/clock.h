@@ -16,7 +16,7 @@
 // Reference: H. He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given 'Predictable' Data" (2024):
 //            an A100 of 400 W multiplies zeros at 295 TFLOP/s and random numbers at 257. The floor: an RTX 3090
 //            reads prompts at 9,893, 9,326, 8,436, 5,941 and 2,549 tokens/s at 350, 300, 250, 200 and 150 W
-//            (llmgarage.ai, power limit sweep, 2026): as 90 W of standby and these laws make it, to 3 % down to 200 W.
+//            (llmgarage.ai, power limit sweep, 2026): 90 W of standby and these laws make it so to 3 % down to 200 W.
 
 #include <cstdint>
 

@@ -91,9 +91,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"compute.anchors",
      "Several measured steps of one GPU, each stated as single_gpu_iteration is, in whose place they stand."},
     {"compute.attention_backend",
-     "Who runs fused attention, as PyTorch's SDPBackend: FlashAttention-2, its first version or the GPU "
-     "maker's "
-     "own, cuDNN or AITER."},
+     "Who runs fused attention, as PyTorch's SDPBackend: FlashAttention-2, its first version, or the GPU "
+     "maker's own: cuDNN, AITER."},
     {"compute.autocast",
      "Whether mixed precision is PyTorch's autocast: a transformer's norms and sums in fp32, and casts; "
      "false: "

@@ -106,21 +106,25 @@ double computing_at_best(const Scenario& scenario) {
   return micro_batches * (work.stated_seconds + work.flops / peak) / ranks_of_copy(scenario.training.layout);
 }
 
-// Over all wires of a GPU at once.
+// Over all wires of a GPU at once. Hooks that send less are taken to send nothing.
 double sending_at_best(const Scenario& scenario) {
-  const auto at_most = strategy_named(scenario.training.strategy).sends.at_most;
+  const Sending& sends = strategy_named(scenario.training.strategy).sends;
   const Bandwidth wires = all_wires(scenario.cluster);
-  if (at_most == nullptr || wires == Bandwidth{0})
+  const bool is_compressed = scenario.training.compression.kind != CompressionKind::none;
+  if (sends.at_most == nullptr || wires == Bandwidth{0} || scenario.cluster.ranks() == 1 || is_compressed)
     return 0;
   const Model& model = scenario.model.model;
-  const TrafficBound traffic = at_most({.training = scenario.training,
-                                        .ranks = as_double(scenario.cluster.ranks()),
-                                        .tensors = as_count(model.parameters.size()),
-                                        .elements = element_count(model),
-                                        .layers = as_count(model.layers.size())});
+  const TrafficBound traffic = sends.at_most({.training = scenario.training,
+                                              .ranks = as_double(scenario.cluster.ranks()),
+                                              .tensors = as_count(model.parameters.size()),
+                                              .elements = element_count(model),
+                                              .layers = as_count(model.layers.size())});
   constexpr double narrowest_element = 1;
-  return traffic.volume * narrowest_element * element_count(model) / as_double(wires.count()) /
-         ranks_of_copy(scenario.training.layout);
+  const Layout& layout = scenario.training.layout;
+  const double parts = ranks_of_copy(layout) * as_double(layout.degrees.expert);
+  const double iterations = sends.period == nullptr ? 1 : as_double(sends.period(scenario.training));
+  return traffic.volume * narrowest_element * element_count(model) / as_double(wires.count()) / parts /
+         iterations;
 }
 
 Problem time_problem(const Scenario& scenario) {

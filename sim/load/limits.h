@@ -8,7 +8,7 @@
 // Idea:      crude estimates from the scenario alone, before anything is built: of its work at most, of its time
 //            at best. Floating point will do: they only accept or refuse, nothing simulated comes from them.
 //            Quantities are checked wherever they are added (units.h): what passes and still outgrows its
-//            integer is refused when it does (TooLarge).
+//            integer is refused when it does.
 // Invariant: what passes has every share of a link at 1 B/s or more, and every sum of work within 64 bits; what
 //            is refused for its time would take days of it.
 

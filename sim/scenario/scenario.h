@@ -251,7 +251,7 @@ auto with_file(const Scenario& scenario, const Work& work) {
   } catch (const TooLarge& error) {
     throw TooLarge(in_file(scenario, error.problems));
   } catch (const OverflowError& error) {
-    throw TooLarge(
+    throw ConfigError(
         in_file(scenario, std::string("sizes, times or counts are too large together: ") + error.what() +
                               " (2^63 ps are 106 days); expected smaller numbers, or faster links and GPUs"));
   } catch (const ConfigError& error) {

@@ -2,7 +2,7 @@
 
 // What an iteration sends at most, before anything is built.
 //
-// Problem:   a scenario that would overflow the clock must be refused before its plan exists.
+// Problem:   a scenario that would overflow the clock must be refused before its plan exists (load/limits.h).
 // Idea:      each strategy bounds what it sends from a few sizes. Floating point will do: bounds accept or
 //            refuse, nothing simulated comes from them.
 // Invariant: no iteration of the strategy's plan has more collectives, or moves more bytes.

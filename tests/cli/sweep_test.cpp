@@ -128,14 +128,16 @@ TEST_CASE("a mistake in one cell is told on stderr, and fails the command only w
   CHECK(sweeps.run(caps + "--strict").exit_code == 0);
 }
 
-// A slow-down of collectives is nothing to a single GPU; two nodes have collectives.
+// Collectives in flight are nothing to strategy single, and are not told to change nothing under ddp.
 TEST_CASE("what every cell is warned of is told once, what some are is counted") {
   const Sweeps sweeps;
   const std::string unused = "--set cluster.gpus_per_node=1 --set communication.collectives_in_flight=2 ";
   const Answer all = sweeps.run(caps + "--set cluster.nodes=1 --set training.strategy=single " + unused);
   check_says(all.diagnostics, {"warning: ", "communication.collectives_in_flight"});
-  const Answer some = sweeps.run("--vary cluster.nodes=1,2 " + unused, "b.csv");
+  const Answer some =
+      sweeps.run("--vary training.strategy=single,ddp --set cluster.nodes=1 " + unused, "b.csv");
   CHECK_FALSE(contains(some.diagnostics, "collectives_in_flight"));
+  check_says(some.diagnostics, {"warnings of some cells alone: "});
 }
 
 TEST_CASE("a thousand million cells are counted, not tried") {

@@ -70,5 +70,4 @@ TEST_CASE("More ranks, or meetings closer together, never take less") {
   }
 }
 
-// Load relies on it to refuse what would overflow the clock.
 }  // namespace lockstep::rank_variation_test

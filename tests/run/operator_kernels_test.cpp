@@ -38,6 +38,18 @@ Layer gelu() {
   return {.name = "gelu", .forward_elements = 200, .backward_elements = 300, .pointwise_elements = 100};
 }
 
+// Of 100 elements: silu and a product, whose gradients are three kernels of three passes each. One kernel each way
+// reads the gate and the other factor, and writes the product; reads those and its gradient, and writes two.
+Layer gated() {
+  return {.name = "gated",
+          .forward_elements = 500,
+          .backward_elements = 900,
+          .pointwise_elements = 100,
+          .shared_backward_elements = 200,
+          .forward_kernels = 2,
+          .backward_kernels = 3};
+}
+
 void check(const MemoryPasses& passes, std::int64_t count, std::int64_t elements,
            std::int64_t element_bytes = 2) {
   CHECK(passes.count == count);
@@ -51,6 +63,13 @@ TEST_CASE("an eager norm reads its rows again, a compiled one does not") {
   check(written_by("compiled").forward(norm()), 1, 200);
   check(written_by("fused").forward(norm()), 1, 200);
   check(written_by("eager", "fp32").forward(norm()), 1, 300, 4);
+}
+
+TEST_CASE("a gated activation that is fused is three passes forward and five backward") {
+  check(written_by("eager").forward(gated()), 2, 500);
+  check(written_by("eager").backward(gated()), 3, 900);
+  check(written_by("compiled").forward(gated()), 0, 300);
+  check(written_by("fused").backward(gated()), 0, 500);
 }
 
 TEST_CASE("where a framework has no kernel for an operator it runs the formula") {

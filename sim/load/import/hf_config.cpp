@@ -133,7 +133,14 @@ class ConfigReader {
     imported_.questions.push_back({std::move(path), std::move(example), std::move(why)});
   }
 
-  // `usual`: what the configuration's class says where the file does not.
+  // None is a count as well. `usual`: what the configuration's class says where the file does not.
+  void take_count(std::string_view key, const std::string& name, std::int64_t usual) {
+    const auto value = keys_.integer(key, 0, largest_size);
+    model_[name] = value.value_or(usual);
+    if (value)
+      keys_.used(key, name);
+  }
+
   void take_flag(std::string_view key, const std::string& name, bool usual) {
     const auto value = keys_.flag(key);
     model_[name] = value.value_or(usual);
@@ -394,6 +401,10 @@ void expect_experts_everywhere(ConfigReader& config) {
 void read_phi3(ConfigReader& config) {
   read_decoder(config, false);
   config.model()["joined_projections"] = true;
+  for (const char* key : {"attention_bias", "mlp_bias", "lm_head_bias"})
+    config.expect_flag(key, false, "Phi-3 with biases is not built here");
+  config.keys().leave({{{"embd_pdrop", "resid_pdrop"}, "nothing is dropped, as it is published"},
+                       {{"full_attn_mod", "interpolate_factor"}, "hardly changes how long it takes"}});
 }
 
 void read_smollm3(ConfigReader& config) {
@@ -423,6 +434,8 @@ void read_olmo2(ConfigReader& config) {
 void read_gemma3(ConfigReader& config) {
   read_gemma2(config);
   config.model()["query_key_norm"] = true;
+  config.keys().leave({{{"_sliding_window_pattern", "use_bidirectional_attention"},
+                        "which layers have a window; see sliding_window"}});
 }
 
 void read_mpt(ConfigReader& config) {
@@ -436,8 +449,8 @@ void read_mpt(ConfigReader& config) {
   config.take_flag("tie_word_embeddings", "tied_embedding", true);
   config.expect_integer("expansion_ratio", 4,
                         "feed-forward parts that are not four times as wide are not built here");
-  model["biases"] = !config.keys().flag("no_bias").value_or(true);
-  config.keys().used("no_bias", "biases");
+  model["biases"] = false;
+  config.keys().left("no_bias", "modeling_mpt.py builds none");
   model["learned_positions"] = false;
   config.keys().left("attn_config", "of it, alibi stands for learned positions");
   config.keys().leave(
@@ -463,14 +476,18 @@ void read_falcon(ConfigReader& config) {
     model["kv_heads"] = 1;
   config.keys().used("multi_query", "kv_heads");
   config.keys().left("num_kv_heads", "of the new architecture alone");
-  if (!is_new)
+  if (!is_new || config.keys().integer("num_ln_in_parallel_attn", 1, 2).value_or(2) == 1)
     config.warn("a block is predicted with two norms, where this Falcon shares one");
   config.take_sequence("max_position_embeddings");
   config.take_flag("tie_word_embeddings", "tied_embedding", true);
   config.take_flag("parallel_attn", "parallel_residual", true);
   config.take_flag("bias", "biases", false);
+  if (!model["biases"].get<bool>())
+    config.warn("norms are predicted without their biases, which Falcon's have");
   config.expect_flag("alibi", false, "positions that are added to scores are not built here");
-  config.keys().left("num_ln_in_parallel_attn", "as new_decoder_architecture says");
+  config.keys().left("num_ln_in_parallel_attn", "how many norms: see new_decoder_architecture");
+  config.keys().leave(
+      {{{"activation", "ff_factor"}, "a GELU, four times as wide where ffn_hidden_size says nothing"}});
   config.take_attention();
 }
 
@@ -503,8 +520,8 @@ void read_glm4_moe(ConfigReader& config) {
   config.keys().used("attention_bias", "attention_biases of queries, keys and values");
   config.take_flag("use_qk_norm", "query_key_norm", false);
   take_experts(config, "n_routed_experts", "moe_intermediate_size");
-  config.take("n_shared_experts", "shared_experts");
-  config.take("first_k_dense_replace", "dense_layers");
+  config.take_count("n_shared_experts", "shared_experts", 1);
+  config.take_count("first_k_dense_replace", "dense_layers", 1);
   config.expect_integer("n_group", 1, "experts that are chosen by groups are not GLM's");
   config.keys().leave(
       {{{"topk_group"}, "one group is all experts"},
@@ -516,7 +533,8 @@ void read_gpt_oss(ConfigReader& config) {
   config.model()["attention_biases"] = config.keys().flag("attention_bias").value_or(true) ? "all" : "none";
   config.keys().used("attention_bias", "attention_biases");
   take_experts(config, "num_local_experts", "");
-  config.keys().left("experts_per_token", "num_experts_per_tok by its older name");
+  config.keys().left("experts_per_token", "num_experts_per_tok by another name");
+  config.keys().left("initial_context_length", "of its positions");
   config.keys().left("swiglu_limit", "changes what is computed, hardly how long it takes");
   config.warn("biases of experts and of their router, and attention's sinks, are not built here");
 }

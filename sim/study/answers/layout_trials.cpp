@@ -109,8 +109,11 @@ void LayoutTrials::simulate(std::size_t index) {
     const std::optional<Scenario> shorter = shortened(scenario);
     if (!shorter || fits(trial, *shorter))
       simulate_whole(trial, scenario);
-  } catch (const ConfigError& error) {
+  } catch (const TooLarge& error) {
     trial.outcome = LayoutOutcome::too_large;
+    trial.problem = error.problems.front();
+  } catch (const ConfigError& error) {
+    trial.outcome = LayoutOutcome::not_loadable;
     trial.problem = error.problems.front();
   }
 }

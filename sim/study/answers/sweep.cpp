@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "sim/base/atomic_file.h"
 #include "sim/base/error.h"
@@ -271,11 +272,19 @@ class Progress {
     ran_ += ran.row.error.empty() ? 1 : 0;
     rows_.put(place, std::move(ran.row));
     transferred_ += ran.is_transferred ? 1 : 0;
-    for (std::string& warning : ran.warnings) ++warnings_[std::move(warning)];
+    count(std::set<std::string>(ran.warnings.begin(), ran.warnings.end()));
     ++finished_;
     if (on_progress_) {
       on_progress_(finished_, rows_.size());
     }
+  }
+
+  // Texts that belong to a cell alone are as many as cells: no more of them are kept than anybody reads.
+  void count(const std::set<std::string>& warnings) {
+    constexpr std::size_t most_kept = 100;
+    for (const std::string& warning : warnings)
+      if (warnings_.size() < most_kept || warnings_.contains(warning))
+        ++warnings_[warning];
   }
 
   const Cells& all_;

@@ -58,6 +58,11 @@ struct MeasuredTable {
   const StatedChoice* chosen_for(Bytes size) const;  // nullptr: not said
 };
 
+// Or a node is a GPU, and has no inside.
+inline bool is_inside_a_node(const MeasuredTable& table) {
+  return table.nodes == 1 || table.gpus_per_node == 1;
+}
+
 // Every table of an index file. Throws ConfigError with every problem.
 std::vector<MeasuredTable> read_measured_tables(const std::string& index_file);
 

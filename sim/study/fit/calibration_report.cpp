@@ -61,7 +61,7 @@ std::vector<std::string> describe_gaps(std::span<const MeasuredTable> tables) {
   std::int64_t most_nodes = 0;
   bool is_inside = false;
   for (const MeasuredTable& table : tables) {
-    is_inside = is_inside || table.nodes == 1 || table.gpus_per_node == 1;
+    is_inside = is_inside || is_inside_a_node(table);
     ranks.insert(table.ranks());
     ops.insert(table.op);
     most_nodes = std::max(most_nodes, table.nodes);

@@ -14,15 +14,15 @@ constexpr double twice = 2;
 
 // Wider than where nothing is known: own logs outweigh what other machines are like.
 double width_of(const CommunicationConstant& constant, double known, bool is_measured_alone) {
-  return is_measured_alone ? twice * std::max(known, constant.spread) : known;
+  constexpr double narrowest = 0.02;
+  return is_measured_alone ? twice * std::max(known, constant.spread) : std::max(known, narrowest);
 }
 
 }  // namespace
 
 ConstantsPrior prior_of_parts(std::span<const MeasuredTable> tables, const ProfileStore& store) {
   const ClusterSpec cluster = load_collective_setting({.machine = tables.front().machine}, store).cluster;
-  const bool has_one_node =
-      std::ranges::any_of(tables, [](const MeasuredTable& table) { return table.nodes == 1; });
+  const bool has_one_node = std::ranges::any_of(tables, is_inside_a_node);
   LoadContext context{.store = store, .folder = ""};
   const MachineParts parts = open_parts(cluster.machine, cluster.gpu.compute_capability, {context, ""});
   const auto constants = constants_of(cluster.machine);
