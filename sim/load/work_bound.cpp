@@ -8,6 +8,15 @@
 namespace lockstep {
 namespace {
 
+constexpr double widest_element = 8;  // bytes
+
+Work& operator+=(Work& sum, const Work& other) {
+  sum.flops += other.flops;
+  sum.bytes += other.bytes;
+  sum.stated_seconds += other.stated_seconds;
+  return sum;
+}
+
 // A convolution's operands are put in another order and back: read and written around each of its products.
 double transposed_bytes(const Layer& layer, double batch) {
   const bool is_convolution = layer.product && std::holds_alternative<ConvolutionShape>(*layer.product);
@@ -60,13 +69,6 @@ Work backward_work(const Layer& layer, double batch) {
 }
 
 }  // namespace
-
-Work& Work::operator+=(const Work& other) {
-  flops += other.flops;
-  bytes += other.bytes;
-  stated_seconds += other.stated_seconds;
-  return *this;
-}
 
 Work work_bound(const ModelUse& use) {
   const double batch = as_double(use.batch_per_gpu);

@@ -7,9 +7,6 @@
 //            library may add to them.
 // Invariant: no kernel that `describe_job` makes of the layers has more of anything.
 
-#include <cstddef>
-#include <span>
-
 #include "sim/scenario/scenario.h"
 
 namespace lockstep {
@@ -18,8 +15,6 @@ struct Work {
   double flops = 0;
   double bytes = 0;
   double stated_seconds = 0;
-
-  Work& operator+=(const Work& other);
 };
 
 // Of one micro-batch of the whole model.
@@ -27,7 +22,5 @@ Work work_bound(const ModelUse& use);
 
 // As many as stand in the model, whether layers have them or not.
 double element_count(const Model& model);
-
-inline constexpr double widest_element = 8;  // bytes
 
 }  // namespace lockstep

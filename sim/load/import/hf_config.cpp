@@ -133,7 +133,7 @@ class ConfigReader {
     imported_.questions.push_back({std::move(path), std::move(example), std::move(why)});
   }
 
-  // None is a count as well. `usual`: what the configuration's class says where the file does not.
+  // None is a count as well. `usual`, here and of flags: what the configuration's class says where the file does not.
   void take_count(std::string_view key, const std::string& name, std::int64_t usual) {
     const auto value = keys_.integer(key, 0, largest_size);
     model_[name] = value.value_or(usual);

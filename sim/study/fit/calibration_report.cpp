@@ -59,9 +59,7 @@ std::vector<std::string> describe_gaps(std::span<const MeasuredTable> tables) {
   std::set<std::int64_t> ranks;
   std::set<CollectiveOp> ops;
   std::int64_t most_nodes = 0;
-  bool is_inside = false;
   for (const MeasuredTable& table : tables) {
-    is_inside = is_inside || is_inside_a_node(table);
     ranks.insert(table.ranks());
     ops.insert(table.op);
     most_nodes = std::max(most_nodes, table.nodes);
@@ -81,7 +79,7 @@ std::vector<std::string> describe_gaps(std::span<const MeasuredTable> tables) {
     gaps.emplace_back(
         "no table is of several nodes: the profile says nothing of the network, which is then taken as a "
         "perfect wire");
-  if (!is_inside)
+  if (std::ranges::none_of(tables, is_inside_a_node))
     gaps.emplace_back(
         "no table is of one node: what its GPUs reach of each other stays near what other machines of these "
         "parts have, and what is slow is laid on the network");
