@@ -88,6 +88,10 @@ LogRange root_of_squares(const std::vector<LogRange>& ranges) {
   return {-std::sqrt(low), std::sqrt(high)};
 }
 
+double independent_times(double doublings) {
+  return std::sqrt(doublings);
+}
+
 Ratio to_ratio(double logarithm) {
   constexpr double most = 7;  // a factor of a thousand
   const double ratio = exponential(std::clamp(logarithm, -most, most));
@@ -113,8 +117,8 @@ std::vector<ErrorSource> sources_of(const StepConditions& conditions, const Erro
       sources.push_back({name, log_range(range) * times});
   };
   add("carried over from another step", errors.transferred, conditions.transferred);
-  add("ranks that share a node", errors.in_node, conditions.in_node);
-  add("more nodes", errors.between_nodes, conditions.between_nodes);
+  add("ranks that share a node", errors.in_node, independent_times(conditions.in_node));
+  add("more nodes", errors.between_nodes, independent_times(conditions.between_nodes));
   return sources;
 }
 

@@ -5,8 +5,9 @@
 // Problem:   a step that was measured on this very GPU, one carried over from another batch and one that
 //            nobody measured do not miss alike; nor do one rank and the eighth on a node.
 // Idea:      what a scenario is of (StepConditions) says which ranges of the error model apply, and how
-//            often: those that come by doublings add up along them. Sources are taken as independent: their
-//            ranges add like deviations, low ends and high ends apart, in logarithms.
+//            often. Sources are taken as independent: their ranges add like deviations, low ends and high ends
+//            apart, in logarithms. Each doubling of ranks or nodes is a source of its own; what is carried over
+//            misses the same way at each.
 // Invariant: every range holds 0; another source, or a wider one, never narrows the sum.
 // Reference: ISO/IEC Guide 98-3 (GUM), 5.1, for the sum of squares.
 
@@ -25,6 +26,8 @@ struct LogRange {
 LogRange log_range(const ErrorRange& range);
 LogRange operator*(const LogRange& range, double times);
 LogRange root_of_squares(const std::vector<LogRange>& ranges);
+// How many times the range of one doubling so many come to, each independent of the others.
+double independent_times(double doublings);
 Ratio to_ratio(double logarithm);  // of it; one for none
 
 // What decides which ranges apply.

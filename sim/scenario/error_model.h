@@ -3,9 +3,9 @@
 // How far predictions were seen to miss what was measured, by where the miss comes from.
 //
 // Problem:   a band must say how far a prediction may be wrong before anybody has measured it.
-// Idea:      each source of error has a range of its own: what a step that was measured takes elsewhere, what ranks
-//            beside it on its node and more nodes add, what carrying it over adds for each doubling, what a step
-//            that nobody measured comes to, by kind, and what issuing takes a host that its GPU waits for.
+// Idea:      each source of error has a range of its own: what a step that was measured takes elsewhere, what a
+//            doubling of the ranks beside it on its node, or of nodes, adds, and one that it is carried over; what a
+//            step that nobody measured comes to, by kind, and what issuing takes a host that its GPU waits for.
 //            Collectives have theirs in the calibration; those below stand in where it has none.
 //            `factor` stretches the combined range so that it holds 80 of 100.
 // Invariant: every range holds 0; all come from hw_profiles/errors, which a command writes from measurements.
@@ -30,9 +30,9 @@ struct ErrorRange {
 struct ErrorModel {
   std::string name;
   ErrorRange measured;                           // of the iteration: any that is measured again, elsewhere
-  ErrorRange in_node;                            // for each doubling of the ranks on its node
-  ErrorRange between_nodes;                      // for each doubling of the nodes
-  ErrorRange transferred;                        // for each doubling that a measured step was carried over
+  ErrorRange in_node;                            // of one doubling of the ranks on its node
+  ErrorRange between_nodes;                      // of one doubling of the nodes
+  ErrorRange transferred;                        // of one doubling that a measured step was carried over
   std::map<std::string, ErrorRange> unanchored;  // by kind (report/error_sources.h)
   ErrorRange host;                               // of what issuing kernels takes, where the GPU waits for it
   std::vector<ResidualBand> communication;       // of a calibration that states none; ascending by `from`

@@ -35,10 +35,12 @@ TEST_CASE("Ranges add as the root of their squares, low and high ends apart") {
   CHECK(root_of_squares({}).low == 0);
 }
 
-TEST_CASE("A source that comes by doublings counts as often as they are") {
-  const LogRange sum = sum_of({.is_measured = true, .kind = "", .in_node = 3});
-  CHECK(sum.high == doctest::Approx(3 * std::log(1.1)));
-  CHECK(sum.low == doctest::Approx(3 * std::log(0.9)));
+TEST_CASE("Each doubling of ranks is a source of its own; what is carried over misses alike at each") {
+  const LogRange ranks = sum_of({.is_measured = true, .kind = "", .in_node = 3});
+  CHECK(ranks.high == doctest::Approx(std::sqrt(3) * std::log(1.1)));
+  CHECK(ranks.low == doctest::Approx(std::sqrt(3) * std::log(0.9)));
+  const LogRange carried = sum_of({.is_measured = true, .kind = "", .transferred = 3});
+  CHECK(carried.high == doctest::Approx(3 * std::log(1.1)));
 }
 
 TEST_CASE("Another source never narrows the sum") {

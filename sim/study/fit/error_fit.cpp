@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "sim/base/weighted_quantile.h"
+#include "sim/study/parallel.h"
 
 namespace lockstep {
 namespace {
@@ -54,14 +57,13 @@ bool is_as_measured(const StepMiss& miss) {
   return miss.conditions.is_measured && miss.conditions.transferred < least_doublings;
 }
 
-// Of those of `misses` that `counts`, over their `doublings`: a vote for each of these, for the more there are the
-// more a case tells of one.
-template <class Counts, class Doublings>
-ErrorRange range_by(std::span<const StepMiss> misses, const Counts& counts, const Doublings& doublings) {
+// Of one doubling: what those of `misses` that `counts` missed by, over how many times it their doublings come to.
+template <class Counts, class Times>
+ErrorRange range_by(std::span<const StepMiss> misses, const Counts& counts, const Times& times) {
   Votes each;
   for (const StepMiss& miss : misses)
     if (tells_of_computing(miss) && counts(miss))
-      each.emplace_back(missed_by_computing(miss) / doublings(miss), doublings(miss));
+      each.emplace_back(missed_by_computing(miss) / times(miss), 1);
   return rounded(range_of(each));
 }
 
@@ -102,12 +104,6 @@ ErrorRange host_range(std::span<const StepMiss> misses) {
   return rounded(range_of(each));
 }
 
-double factor_of(std::span<const StepMiss> misses, const ErrorModel& errors) {
-  Votes away;
-  for (const StepMiss& miss : misses) away.emplace_back(ranges_away(miss, errors), 1);
-  return std::clamp(weighted_quantile(away, covered), 0.01, 100.0);
-}
-
 LogRange of_iteration(const LogRange& range, const LogRange& part) {
   return {range.low * part.low, range.high * part.high};
 }
@@ -130,20 +126,22 @@ double ranges_away(const StepMiss& miss, const ErrorModel& errors) {
   return away < nothing ? 0 : away / std::max(end, nothing);
 }
 
-ErrorModel fit_errors(std::span<const StepMiss> misses, std::vector<ResidualBand> communication) {
+namespace {
+
+// All of the model but its factor.
+ErrorModel fit_ranges(std::span<const StepMiss> misses) {
   ErrorModel errors;
   errors.name = "steps";
-  errors.communication = std::move(communication);
   errors.measured = range_again(misses);
   errors.in_node = range_by(
       misses, [](const StepMiss& miss) { return is_as_measured(miss) && miss.conditions.in_node > 0; },
-      [](const StepMiss& miss) { return miss.conditions.in_node; });
+      [](const StepMiss& miss) { return independent_times(miss.conditions.in_node); });
   errors.between_nodes = range_by(
       misses,
       [](const StepMiss& miss) {
         return is_as_measured(miss) && miss.conditions.in_node == 0 && miss.conditions.between_nodes > 0;
       },
-      [](const StepMiss& miss) { return miss.conditions.between_nodes; });
+      [](const StepMiss& miss) { return independent_times(miss.conditions.between_nodes); });
   errors.transferred = range_by(
       misses,
       [](const StepMiss& miss) {
@@ -152,21 +150,54 @@ ErrorModel fit_errors(std::span<const StepMiss> misses, std::vector<ResidualBand
       [](const StepMiss& miss) { return miss.conditions.transferred; });
   errors.unanchored = unanchored_ranges(misses);
   errors.host = host_range(misses);
-  errors.factor = in_ten_thousandths(factor_of(misses, errors));
+  return errors;
+}
+
+std::set<std::string> groups_of(std::span<const StepMiss> misses) {
+  std::set<std::string> groups;
+  for (const StepMiss& miss : misses) groups.insert(miss.group);
+  return groups;
+}
+
+std::vector<StepMiss> without(const std::string& group, std::span<const StepMiss> misses) {
+  std::vector<StepMiss> others;
+  std::copy_if(misses.begin(), misses.end(), std::back_inserter(others),
+               [&](const StepMiss& miss) { return miss.group != group; });
+  return others;
+}
+
+// Each group lies so far from the ranges of the others; one that stands alone, from its own.
+double factor_of(std::span<const StepMiss> misses) {
+  const std::set<std::string> groups = groups_of(misses);
+  Votes away;
+  for (const std::string& group : groups) {
+    const ErrorModel others =
+        fit_ranges(groups.size() > 1 ? without(group, misses) : std::vector(misses.begin(), misses.end()));
+    for (const StepMiss& miss : misses)
+      if (miss.group == group)
+        away.emplace_back(ranges_away(miss, others), 1);
+  }
+  return std::clamp(weighted_quantile(away, covered), 0.01, 100.0);
+}
+
+}  // namespace
+
+ErrorModel fit_errors(std::span<const StepMiss> misses, std::vector<ResidualBand> communication) {
+  ErrorModel errors = fit_ranges(misses);
+  errors.communication = std::move(communication);
+  errors.factor = in_ten_thousandths(factor_of(misses));
   return errors;
 }
 
 std::map<std::string, ErrorModel> fit_errors_without_each(std::span<const StepMiss> misses,
                                                           const std::vector<ResidualBand>& communication) {
   std::map<std::string, ErrorModel> models;
-  for (const StepMiss& left_out : misses) {
-    if (models.contains(left_out.group))
-      continue;
-    std::vector<StepMiss> others;
-    std::copy_if(misses.begin(), misses.end(), std::back_inserter(others),
-                 [&](const StepMiss& miss) { return miss.group != left_out.group; });
-    models[left_out.group] = fit_errors(others, communication);
-  }
+  for (const std::string& group : groups_of(misses)) models[group];
+  std::vector<std::pair<const std::string, ErrorModel>*> places;
+  for (auto& place : models) places.push_back(&place);
+  run_in_parallel(0, places.size(), [&](std::size_t i) {
+    places[i]->second = fit_errors(without(places[i]->first, misses), communication);
+  });
   return models;
 }
 

@@ -119,8 +119,8 @@ std::string to_text(const ErrorCalibration& report) {
   const ErrorModel& errors = report.errors;
   std::string text = fmt::format("{:<52} {:>9} {:>9}\n", "measured over predicted", "low", "high");
   text += line_of("an iteration measured again, elsewhere", errors.measured);
-  text += line_of("ranks that share a node, each doubling", errors.in_node);
-  text += line_of("more nodes, each doubling", errors.between_nodes);
+  text += line_of("ranks that share a node, a doubling", errors.in_node);
+  text += line_of("more nodes, a doubling", errors.between_nodes);
   text += line_of("carried over, each doubling", errors.transferred);
   for (const auto& [kind, range] : errors.unanchored) text += line_of("no measured step: " + kind, range);
   text += line_of("what issuing takes a host that is waited for", errors.host);

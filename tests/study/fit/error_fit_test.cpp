@@ -26,11 +26,13 @@ std::vector<StepMiss> spread_evenly(const StepConditions& conditions, double eac
 // Of 101 values the tenth part is reached by the 11th, -40 of 50, and nine tenths by the 91st, +40.
 constexpr double tenth = 0.4;
 
-TEST_CASE("A source takes the tenth and the ninetieth percentile of its own cases, for each doubling") {
+TEST_CASE("A source takes the tenth and the ninetieth percentile of its own cases, for one doubling") {
   const StepConditions on_node{.is_measured = true, .kind = "", .in_node = 3};
   const ErrorModel errors = fit_errors(spread_evenly(on_node, 0.3), {});
-  CHECK(errors.in_node.high.in_real() == doctest::Approx(std::exp(0.3 * tenth / 3) - 1).epsilon(1e-2));
-  CHECK(errors.in_node.low.in_real() == doctest::Approx(std::exp(-0.3 * tenth / 3) - 1).epsilon(1e-2));
+  CHECK(errors.in_node.high.in_real() ==
+        doctest::Approx(std::exp(0.3 * tenth / std::sqrt(3)) - 1).epsilon(1e-2));
+  CHECK(errors.in_node.low.in_real() ==
+        doctest::Approx(std::exp(-0.3 * tenth / std::sqrt(3)) - 1).epsilon(1e-2));
   CHECK(errors.between_nodes == ErrorRange{});
   CHECK(errors.transferred == ErrorRange{});
 }
@@ -46,15 +48,35 @@ TEST_CASE("The factor stretches what adds up until it holds four cases of five")
   CHECK(both.factor.in_real() == doctest::Approx(std::sqrt(0.5)).epsilon(0.02));
 }
 
-// Forty cases of one doubling missed by 0.4, fifty of eight doublings by 0.8, which is 0.1 each.
-TEST_CASE("Every doubling is a vote") {
+// Four doublings that know nothing of each other come to twice what one does.
+TEST_CASE("Ranks and nodes add doublings as independent errors; what is carried over misses each alike") {
+  const auto range = [](const StepConditions& conditions, ErrorRange ErrorModel::*source) {
+    return std::log1p((fit_errors(spread_evenly(conditions, 0.3), {}).*source).high.in_real());
+  };
+  const auto share = [&](StepConditions one, double StepConditions::*grown, ErrorRange ErrorModel::*source) {
+    one.is_measured = true;
+    StepConditions four = one;
+    one.*grown = 1;
+    four.*grown = 4;
+    return range(four, source) / range(one, source);
+  };
+  CHECK(share({}, &StepConditions::in_node, &ErrorModel::in_node) == doctest::Approx(0.5).epsilon(1e-2));
+  CHECK(share({}, &StepConditions::between_nodes, &ErrorModel::between_nodes) ==
+        doctest::Approx(0.5).epsilon(1e-2));
+  CHECK(share({}, &StepConditions::transferred, &ErrorModel::transferred) ==
+        doctest::Approx(0.25).epsilon(1e-2));
+}
+
+// Two groups, each of which misses where the other does not: by what the other says, half of all lie outside.
+TEST_CASE("The factor goes by what each group is from the ranges of the others") {
   std::vector<StepMiss> misses;
-  for (int i = 0; i < 40; ++i)
-    misses.push_back(miss("one", 0.4, {.is_measured = true, .kind = "", .in_node = 1}));
-  for (int i = 0; i < 50; ++i)
-    misses.push_back(miss("many", 0.8, {.is_measured = true, .kind = "", .in_node = 8}));
-  const ErrorModel errors = fit_errors(misses, {});  // 40 votes of 440 are less than a tenth
-  CHECK(errors.in_node.high.in_real() == doctest::Approx(std::exp(0.1) - 1).epsilon(1e-2));
+  const StepConditions again{.is_measured = true, .kind = ""};
+  for (int i = 0; i < 50; ++i) {
+    misses.push_back(miss("near", 0.01, again));
+    misses.push_back(miss("far", 0.1, again));
+  }
+  CHECK(fit_errors(misses, {}).factor.in_real() ==
+        doctest::Approx(std::log(1.1052) / std::log(1.0101)).epsilon(0.02));
 }
 
 TEST_CASE("Where computing is half of what the iteration shows, it must have missed twice as far") {
