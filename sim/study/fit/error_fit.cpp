@@ -57,7 +57,7 @@ bool is_as_measured(const StepMiss& miss) {
   return miss.conditions.is_measured && miss.conditions.transferred < least_doublings;
 }
 
-// Of one doubling: what those of `misses` that `counts` missed by, over how many times it their doublings come to.
+// Of one doubling. `times`: as many of its ranges as those of `misses` that `counts` are expected to miss by.
 template <class Counts, class Times>
 ErrorRange range_by(std::span<const StepMiss> misses, const Counts& counts, const Times& times) {
   Votes each;
@@ -191,13 +191,13 @@ ErrorModel fit_errors(std::span<const StepMiss> misses, std::vector<ResidualBand
 
 std::map<std::string, ErrorModel> fit_errors_without_each(std::span<const StepMiss> misses,
                                                           const std::vector<ResidualBand>& communication) {
+  const std::set<std::string> groups = groups_of(misses);
+  const std::vector<std::string> names(groups.begin(), groups.end());
+  std::vector<ErrorModel> fitted(names.size());
+  run_in_parallel(0, names.size(),
+                  [&](std::size_t i) { fitted[i] = fit_errors(without(names[i], misses), communication); });
   std::map<std::string, ErrorModel> models;
-  for (const std::string& group : groups_of(misses)) models[group];
-  std::vector<std::pair<const std::string, ErrorModel>*> places;
-  for (auto& place : models) places.push_back(&place);
-  run_in_parallel(0, places.size(), [&](std::size_t i) {
-    places[i]->second = fit_errors(without(places[i]->first, misses), communication);
-  });
+  for (std::size_t i = 0; i < names.size(); ++i) models[names[i]] = std::move(fitted[i]);
   return models;
 }
 

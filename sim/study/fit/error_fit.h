@@ -4,11 +4,11 @@
 //
 // Problem:   a band must hold of what nobody has measured, so its ranges are to come from misses, each of
 //            those that it is about, and none may be counted on what it was made from.
-// Idea:      a source that comes by doublings takes the misses of cases where it is the one that grew, over
-//            how many times one doubling theirs come to; a step that nobody measured those of its kind, drawn
-//            towards those of all kinds where there are few; a host those of steps that wait for it. The factor
-//            is the quantile that 80 of 100 do not exceed of how far each case lies, in ranges as they add up,
-//            that its own group had no part in. One vote a case.
+// Idea:      a source that comes by doublings takes the misses of cases where it is the one that grew, each
+//            told of one doubling as doublings add up (report/error_sources.h); a step that nobody measured
+//            those of its kind, drawn towards those of all kinds where there are few; a host those of steps
+//            that wait for it. The factor is the quantile that 80 of 100 do not exceed of how far each case
+//            lies, in ranges that its own group had no part in. One vote a case.
 // Invariant: a function of the cases alone, to four digits; leaving a group out forgets all of it.
 // Cost:      a fit for each group, and where each is left out again for each pair of groups: seconds.
 // Reference: Vovk, Gammerman, Shafer (2005), chapter 2 (conformal predictors); Vovk, "Cross-conformal
