@@ -43,6 +43,14 @@ void check_size(std::uint32_t machines, std::size_t links_of_each) {
         links_of_each, most));
 }
 
+// The first GPU in use that a NIC is close to; where it is close to none of them, GPUs are dealt to NICs in order.
+std::uint32_t gpu_nearest(const NicSpec& nic, std::size_t number, std::size_t nics, std::uint32_t gpus) {
+  for (const std::int64_t gpu : nic.gpus)
+    if (gpu < gpus)
+      return static_cast<std::uint32_t>(gpu);
+  return static_cast<std::uint32_t>(number * gpus / nics);
+}
+
 }  // namespace
 
 Topology::Topology(const TopologyOptions& options)
@@ -83,7 +91,10 @@ void Topology::add_node_links() {
 
 void Topology::add_nic_links(const MachineSpec& machine, const std::vector<Ratio>& slowdowns) {
   first_.nic = static_cast<std::uint32_t>(links_.size());
-  for (const NicSpec& nic : machine.nics) nic_links_.push_back(nic.link);
+  for (const NicSpec& nic : machine.nics) {
+    gpu_of_nic_.push_back(gpu_nearest(nic, nic_links_.size(), machine.nics.size(), gpus_per_node_));
+    nic_links_.push_back(nic.link);
+  }
   std::size_t number = 0;
   for (std::uint32_t node = 0; node < machines_; ++node)
     for (const LinkSpec& nic : nic_links_) {
@@ -141,7 +152,7 @@ void Topology::append_node_path(std::uint32_t node, std::uint32_t from, std::uin
 std::uint32_t Topology::vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const {
   // The GPU whose own NIC this is comes first, so that GPUs that share a switch do not share one's link.
   for (std::uint32_t turn = 0; turn < gpus_per_node_; ++turn) {
-    const std::uint32_t gpu = (turn + nic * gpus_per_node_ / nics_per_node()) % gpus_per_node_;
+    const std::uint32_t gpu = (turn + gpu_of_nic_[nic]) % gpus_per_node_;
     const auto& to_nic = node_.path(gpu, node_.nic(nic));
     const auto& own_to_nic = node_.path(own, node_.nic(nic));
     const auto& to_gpu = node_.path(own, gpu);

@@ -159,6 +159,7 @@ class Topology {
   std::vector<Host> hosts_;
   std::uint32_t gpus_per_node_;
   std::vector<LinkSpec> nic_links_;
+  std::vector<std::uint32_t> gpu_of_nic_;  // whose own it is, of those in use
   IdVector<LinkId, Link> links_;
   FirstLinks first_;
   std::vector<std::string> fabric_link_names_;

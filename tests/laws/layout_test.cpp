@@ -311,6 +311,24 @@ TEST_CASE("Alike ranks of a layout are simulated once") {
       32);
 }
 
+// Eight of 72 GPUs a node, each beside a NIC of its own: stages are all that tells ranks apart.
+TEST_CASE(
+    "Alike ranks of a layout are simulated once where a part of a machine is in use, and folding is exact") {
+  Json given = transformer("gb200_nvl72", 2,
+                           {{"strategy", "zero1"},
+                            {"framework", "megatron"},
+                            {"tensor_parallel", 2},
+                            {"pipeline_parallel", 4},
+                            {"micro_batch", 1},
+                            {"gradient_accumulation", 4}});
+  given["cluster"]["gpus_per_node"] = 8;
+  LoadedScenario scenario = scenario_from(given);
+  CHECK(build_cluster(scenario)->symmetry.roles.representatives.size() == 4);
+  const Json folded = to_json(summarise(scenario, simulate(scenario)), scenario);
+  scenario.simulation.fold = false;
+  CHECK(first_difference(folded, to_json(summarise(scenario, simulate(scenario)), scenario)) == "");
+}
+
 TEST_CASE(
     "The accounts of a layout add up, and more bandwidth never makes it slower by more than it plans with") {
   for (const Json& training : layouts()) {

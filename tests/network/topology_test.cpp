@@ -65,6 +65,27 @@ TEST_CASE("A message to a far NIC goes by NVLink to the GPU beside it") {
   }
 }
 
+// Of eight GPUs and NICs below four switches, four are in use.
+TEST_CASE("Where a part of a machine is in use, a message goes through the GPU whose own NIC it leaves by") {
+  MachineSpec machine = switch_machine(8, nvlink);
+  machine.host = pcie_machine(8, {{0, 1}, {2, 3}, {4, 5}, {6, 7}}).host;
+  for (const std::int64_t gpu : {0, 1, 2, 3, 4, 5, 6, 7}) machine.nics.push_back({nic_link, {gpu}});
+  const FabricSpec fabric;
+  const Calibration calibration;
+  const Topology topology({.machine = machine,
+                           .fabric = fabric,
+                           .calibration = calibration,
+                           .nodes = 2,
+                           .gpus_per_node = 4,
+                           .slowdown = {}});
+  for (const std::uint32_t nic : {2u, 3u}) {
+    const HopRoute hop = topology.hop(Rank{0}, Rank{4 + nic}, nic);
+    REQUIRE(hop.links.size() > 2);
+    CHECK(topology.link_name(hop.links[0]) == "node0: gpu0 -> nvswitch");
+    CHECK(topology.link_name(hop.links[1]) == "node0: nvswitch -> gpu" + std::to_string(nic));
+  }
+}
+
 TEST_CASE("Efficiency takes its part of every wire of its class and of no other") {
   Calibration calibration;
   calibration.efficiency = {{LinkClass::network, Ratio::percent(80)}};
