@@ -100,6 +100,10 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"compute.cross_entropy_loss_fusion",
      "Whether the loss is a few kernels; false: one operator after another, as PyTorch's, and Megatron-LM's "
      "unless asked for."},
+    {"compute.cuda_graph_scope",
+     "What is captured as CUDA graphs, which the host launches at once: each transformer layer up to its "
+     "experts "
+     "(layer), or all passes of a step (full_iteration)."},
     {"compute.fp8_recipe",
      "Where fp8's scales come from: delayed (the greatest elements of earlier steps) or tensorwise (a "
      "tensor's own, found first: current scaling)."},
@@ -133,6 +137,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "model.batch_per_gpu when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.cross_entropy_loss_fusion",
      "compute.cross_entropy_loss_fusion when it was measured; left out: the scenario's."},
+    {"compute.single_gpu_iteration.cuda_graph_scope",
+     "compute.cuda_graph_scope when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.fp8_recipe",
      "compute.fp8_recipe when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.gpu",

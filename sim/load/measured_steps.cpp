@@ -227,6 +227,7 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
       {"optimizer_kernels", name_of(scenario.compute.optimizer_kernels, optimizer_kernels_spellings)},
       {"memory_format", name_of(scenario.compute.memory_format, memory_format_spellings)},
       {"modules", name_of(scenario.compute.modules, module_style_spellings)},
+      {"cuda_graph_scope", name_of(scenario.compute.cuda_graph_scope, cuda_graph_scope_spellings)},
       {"attention_backend", name_of(scenario.compute.attention_backend, attention_backend_spellings)},
       {"fp8_recipe", name_of(scenario.compute.fp8_recipe, fp8_recipe_spellings)},
       {"autocast", scenario.compute.autocast},

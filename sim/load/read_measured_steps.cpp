@@ -50,6 +50,7 @@ void check_conditions(const JsonReader& json) {
   spelled_or(json, "memory_format", MemoryFormat::contiguous, memory_format_spellings);
   spelled_or(json, "modules", ModuleStyle::torch, module_style_spellings);
   spelled_or(json, "attention_backend", AttentionBackend::flash_attention, attention_backend_spellings);
+  spelled_or(json, "cuda_graph_scope", CudaGraphScope::none, cuda_graph_scope_spellings);
   spelled_or(json, "fp8_recipe", Fp8Recipe::tensorwise, fp8_recipe_spellings);
   boolean_or(json, "autocast", false);
   boolean_or(json, "cross_entropy_loss_fusion", true);

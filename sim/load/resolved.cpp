@@ -405,6 +405,7 @@ ordered_json write_compute(const LoadedScenario& scenario) {
                     {"kernels", name_of(compute.kernels, kernel_style_spellings)},
                     {"optimizer_kernels", name_of(compute.optimizer_kernels, optimizer_kernels_spellings)},
                     {"modules", name_of(compute.modules, module_style_spellings)},
+                    {"cuda_graph_scope", name_of(compute.cuda_graph_scope, cuda_graph_scope_spellings)},
                     {"autocast", compute.autocast},
                     {"cross_entropy_loss_fusion", compute.cross_entropy_loss_fusion},
                     {"moe_grouped_gemm", compute.moe_grouped_gemm},

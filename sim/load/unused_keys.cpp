@@ -146,6 +146,8 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeFac
         "the model has no convolutions");
   if (scenario.model.precision != Precision::fp8)
     add(compute.fp8_recipe == usual.fp8_recipe.value, "compute.fp8_recipe", "model.precision is not fp8");
+  add(compute.cuda_graph_scope == CudaGraphScope::none || scenario.cluster.gpu.kernels,
+      "compute.cuda_graph_scope", "no host of this device issues kernels");
   if (!fuses_attention(scenario))
     add(compute.attention_backend == usual.attention.value, "compute.attention_backend",
         "the model has no fused attention");

@@ -112,9 +112,14 @@ bool is_at_end(const PipelineSchedule& schedule, const PipelineShape& shape, con
   return comes_from_before ? schedule.begins_model(shape, part) : schedule.ends_model(shape, part);
 }
 
-std::vector<IssuedPass> passes_of_stage(const Job& stage, std::int64_t number) {
+// A graph of all passes waits for nothing on its way.
+HostWaits waits_beside(CudaGraphScope scope, const HostWaits& waits) {
+  return scope == CudaGraphScope::full_iteration ? HostWaits{} : waits;
+}
+
+std::vector<IssuedPass> passes_of_stage(const Job& stage, std::int64_t number, CudaGraphScope scope) {
   const Layout& layout = stage.training.layout;
-  const HostWaits& waits = stage.training.host_waits;
+  const HostWaits waits = waits_beside(scope, stage.training.host_waits);
   const PipelineSchedule& schedule = pipeline_schedule_named(layout.schedule);
   const PipelineShape shape{.stages = layout.pipeline,
                             .chunks = layout.chunks,
@@ -142,9 +147,9 @@ std::vector<IssuedPass> passes_of_stage(const Job& stage, std::int64_t number) {
   return passes;
 }
 
-std::vector<IssuedPass> passes_of(const Job& job) {
+std::vector<IssuedPass> passes_of(const Job& job, CudaGraphScope scope) {
   const LayerRange all{0, job.layers.size()};
-  const HostWaits& waits = job.training.host_waits;
+  const HostWaits waits = waits_beside(scope, job.training.host_waits);
   std::vector<IssuedPass> passes;
   for (std::int64_t micro = 0; micro < job.training.gradient_accumulation; ++micro)
     passes.insert(passes.end(), {{.kind = PassKind::forward, .layers = all, .begins_anew = waits.for_batch},
@@ -163,6 +168,49 @@ UpdateParts update_parts(const Scenario& scenario, const Job& job) {
           .experts = job.kinds ? update_parts(job, copies_of_expert(scenario.training.layout)) : 1};
 }
 
+// CUDA graphs, each of which the host launches as it would one of its modules: what it holds costs nothing beside that.
+class IssuedGraphs {
+ public:
+  // `layers` must outlive it.
+  IssuedGraphs(CudaGraphScope scope, std::span<const LayerWork> layers) : scope_(scope), layers_(layers) {
+    std::int64_t open = -1;  // the block whose experts have not come yet
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (i == 0 || layers[i].block != layers[i - 1].block)
+        open = layers[i].block;
+      if (meets_experts(layers[i]))
+        open = -1;
+      holds_.push_back(scope == CudaGraphScope::full_iteration ||
+                       (scope == CudaGraphScope::layer && open >= 0));
+    }
+  }
+
+  // Whether one holds all passes of a step.
+  bool hold_passes() const { return scope_ == CudaGraphScope::full_iteration; }
+  bool hold(const LayerWork& layer) const {
+    return holds_[static_cast<std::size_t>(&layer - layers_.data())];
+  }
+
+  void begin_pass() { launched_ = -1; }
+  // Of one that is held: whether it is the first of its graph in the pass.
+  bool is_launched_with(const LayerWork& layer) {
+    return !hold_passes() && std::exchange(launched_, layer.block) != layer.block;
+  }
+
+ private:
+  // Tokens that go to other ranks, or of which the host counts how many there are.
+  static bool meets_experts(const LayerWork& layer) {
+    const auto is_of_experts = [](const ExchangeWork& exchange) {
+      return exchange.axis == ParallelAxis::expert;
+    };
+    return layer.counts_rows || std::ranges::any_of(layer.exchanges.before_forward, is_of_experts);
+  }
+
+  CudaGraphScope scope_;
+  std::span<const LayerWork> layers_;
+  std::vector<bool> holds_;  // by layer
+  std::int64_t launched_ = -1;
+};
+
 // The kernels of a pass, or of the optimizer (of dense parameters and experts apart, where there are both), in the
 // order in which they are issued.
 class IssuedKernels {
@@ -174,7 +222,8 @@ class IssuedKernels {
         pricing_(pricing_of(scenario, whole)),
         scale_(scale),
         parts_(parts),
-        cost_(issue_cost(scenario)) {}
+        cost_(issue_cost(scenario)),
+        graphs_(scenario.compute.cuda_graph_scope, job.layers) {}
 
   std::vector<IssuedWork> of_optimizer() {
     spend(cost_ ? cost_->step : Duration::zero());
@@ -184,13 +233,18 @@ class IssuedKernels {
     } else {
       add_update(job_.optimizer, parts_.dense);
     }
+    if (graphs_.hold_passes())
+      issue_messages(1, Category::forward);
     return std::exchange(works_, {});
   }
 
   std::vector<IssuedWork> of(const IssuedPass& pass) {
-    spend(cost_ ? cost_->graph : Duration::zero());
-    issue_messages(static_cast<std::size_t>(pass.messages),
-                   pass.kind == PassKind::forward ? Category::forward : Category::backward);
+    graphs_.begin_pass();
+    if (!graphs_.hold_passes()) {
+      spend(cost_ ? cost_->graph : Duration::zero());
+      issue_messages(static_cast<std::size_t>(pass.messages),
+                     pass.kind == PassKind::forward ? Category::forward : Category::backward);
+    }
     if (pass.kind == PassKind::forward)
       for (std::size_t layer = pass.layers.first; layer < pass.layers.last; ++layer)
         add_forward(job_.layers[layer], Category::forward);
@@ -208,20 +262,25 @@ class IssuedKernels {
     if (cost_)
       spend(cost_->of(category) * static_cast<std::int64_t>(count));
   }
+  void issue_messages(const LayerWork& layer, std::size_t count, Category category) {
+    if (!graphs_.hold(layer))
+      issue_messages(count, category);
+  }
 
   void add_forward(const LayerWork& layer, Category category) {
-    counts_next_ = layer.counts_rows;
-    issue_messages(layer.exchanges.before_forward.size(), category);
+    counts_next_ = layer.counts_rows && !graphs_.hold(layer);
+    issue_messages(layer, layer.exchanges.before_forward.size(), category);
     add(layer.forward, category, &layer);
-    issue_messages(layer.exchanges.after_forward.size(), category);
+    issue_messages(layer, layer.exchanges.after_forward.size(), category);
   }
 
   void add_backward(const LayerWork& layer, PassKind kind) {
     if (kind != PassKind::backward_weights) {
       for (const std::uint32_t again : layer.recomputed) add_forward(job_.layers[again], Category::recompute);
-      issue_messages(layer.exchanges.before_backward.size(), Category::backward);
+      issue_messages(layer, layer.exchanges.before_backward.size(), Category::backward);
       add(layer.backward, Category::backward, &layer);
-      issue_messages(layer.exchanges.after_backward_input.size() + layer.exchanges.after_backward.size(),
+      issue_messages(layer,
+                     layer.exchanges.after_backward_input.size() + layer.exchanges.after_backward.size(),
                      Category::backward);
     }
     if (kind != PassKind::backward_input && layer.backward_weights)
@@ -248,17 +307,26 @@ class IssuedKernels {
                       .waiting = {},
                       .begins_anew = counts_next_,
                       .counts_rows = std::exchange(counts_next_, false)};
-    if (cost_ && work.launches > 0) {
-      const Duration kernel = cost_->of(category);
-      const bool is_module = layer != nullptr && layer->is_module;
-      const Duration first = is_module ? scaled(kernel, cost_->module) : kernel;
-      issued.until_first = std::exchange(pending_, {}) + first;
-      const std::int64_t modules = layer == nullptr ? 1 : layer->modules;
-      const Duration other = layer != nullptr && layer->is_formula ? cost_->kernel : kernel;
-      issued.after_first = first * (modules - 1) + other * (work.launches - modules - work.library_launches) +
-                           cost_->launch * work.library_launches;
-    }
+    if (cost_ && work.launches > 0)
+      charge(issued, layer);
     works_.push_back(issued);
+  }
+
+  void charge(IssuedWork& issued, const LayerWork* layer) {
+    const KernelWork& work = *issued.work;
+    const Duration kernel = cost_->of(issued.category);
+    const bool is_module = layer != nullptr && layer->is_module;
+    const Duration first = is_module ? scaled(kernel, cost_->module) : kernel;
+    if (layer != nullptr && graphs_.hold(*layer)) {
+      if (graphs_.is_launched_with(*layer))
+        issued.until_first = std::exchange(pending_, {}) + first;
+      return;
+    }
+    issued.until_first = std::exchange(pending_, {}) + first;
+    const std::int64_t modules = layer == nullptr ? 1 : layer->modules;
+    const Duration other = layer != nullptr && layer->is_formula ? cost_->kernel : kernel;
+    issued.after_first = first * (modules - 1) + other * (work.launches - modules - work.library_launches) +
+                         cost_->launch * work.library_launches;
   }
 
   const Job& job_;
@@ -266,6 +334,7 @@ class IssuedKernels {
   WorkScale scale_;
   UpdateParts parts_;
   std::optional<IssueCost> cost_;
+  IssuedGraphs graphs_;
   Duration pending_;  // to be paid by the next kernel
   bool counts_next_ = false;
   std::vector<IssuedWork> works_;
@@ -385,7 +454,8 @@ std::vector<IssuedWork> waiting_step(const IssuedStep& issued) {
 
 IssuedStep step_of(const Scenario& scenario, const Job& job, const WorkScale& scale,
                    const UpdateParts& parts) {
-  return {IssuedKernels(scenario, job, job, scale, parts), passes_of(job), reads_back(scenario)};
+  return {IssuedKernels(scenario, job, job, scale, parts), passes_of(job, scenario.compute.cuda_graph_scope),
+          reads_back(scenario)};
 }
 
 // What the host spends since a wait, its own or its GPU's.
@@ -513,7 +583,8 @@ std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const J
   const Job& job = whole.stages[stage];
   return host_work(
       {IssuedKernels(scenario, whole, job, single_gpu_scale(scenario, whole), update_parts(scenario, job)),
-       passes_of_stage(job, static_cast<std::int64_t>(stage)), reads_back(scenario)});
+       passes_of_stage(job, static_cast<std::int64_t>(stage), scenario.compute.cuda_graph_scope),
+       reads_back(scenario)});
 }
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 //            between stages, a micro-batch or its loss (HostWaits), or before experts for how many tokens each gets:
 //            products of so many rows, and messages of as many, are issued from the host (Megatron-LM
 //            core/transformer/moe/token_dispatcher.py, cuda_sync_point; torchtitan's all-to-all splits).
+//            What is captured as a CUDA graph is issued with one launch.
 //            Messages between ranks only ever delay the GPU: where it does not wait alone it never does, and only
 //            the kernels that it waits for alone become ops of a plan.
 // Invariant: more kernels, a slower framework or a slower launch never make a step shorter. A step that was

@@ -156,6 +156,7 @@ struct ComputeSpec {
   KernelStyle kernels = KernelStyle::eager;
   OptimizerKernels optimizer_kernels = OptimizerKernels::foreach;
   ModuleStyle modules = ModuleStyle::torch;
+  CudaGraphScope cuda_graph_scope = CudaGraphScope::none;
   bool autocast = false;  // mixed precision operator by operator, not a model in half precision
   bool cross_entropy_loss_fusion = true;  // a kernel or few, not an operator after another
   bool moe_grouped_gemm = true;           // a rank's experts in one product, not module after module

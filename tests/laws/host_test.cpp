@@ -71,6 +71,61 @@ TEST_CASE("Eager kernels never take less than compiled ones, their host with the
     }
 }
 
+TEST_CASE("A wider CUDA graph never makes a step of any model longer") {
+  for (const std::string& model : shipped_profiles().names(ProfileKind::model))
+    for (const char* kernels : {"eager", "compiled", "fused"}) {
+      CAPTURE(model);
+      CAPTURE(kernels);
+      Json given = small_batch(model, "bf16", kernels);
+      const auto step_with = [&](const char* scope) {
+        given["compute"]["cuda_graph_scope"] = scope;
+        return single_gpu_time(scenario_from(given));
+      };
+      const Duration launched_one_by_one = step_with("none");
+      const Duration by_layer = step_with("layer");
+      CHECK(by_layer <= launched_one_by_one);
+      CHECK(step_with("full_iteration") <= by_layer);
+    }
+}
+
+// Of the passes of a step, how many kernels, or runs of them, the host issues.
+std::size_t issued_in_passes(const Json& given) {
+  const Scenario scenario = scenario_from(given);
+  const Job job = describe_job(scenario);
+  const std::vector<IssuedWork> step = issued_step(scenario, job, single_gpu_scale(scenario, job));
+  return static_cast<std::size_t>(std::ranges::count_if(step, [](const IssuedWork& work) {
+    return work.category != Category::optimizer && work.until_first > Duration::zero();
+  }));
+}
+
+TEST_CASE("A CUDA graph is launched once a layer and pass, its kernels with it, or once a step") {
+  Json given = small_batch("gpt2", "bf16");
+  const std::vector<LayerWork> layers = describe_job(scenario_from(given)).layers;
+  const auto is_outside = [](const LayerWork& layer) {
+    return layer.block < 0 && layer.forward.launches > 0;
+  };
+  const auto outside = static_cast<std::size_t>(std::ranges::count_if(layers, is_outside));
+  constexpr std::size_t blocks = 12;  // of GPT-2
+  constexpr std::size_t passes = 2;
+  CHECK(issued_in_passes(given) > passes * (blocks + outside));
+  given["compute"]["cuda_graph_scope"] = "layer";
+  CHECK(issued_in_passes(given) == passes * (blocks + outside));
+  given["compute"]["cuda_graph_scope"] = "full_iteration";
+  CHECK(issued_in_passes(given) == 0);
+}
+
+TEST_CASE(
+    "Where tokens go to experts a layer's CUDA graph has ended, and their kernels are issued one by one") {
+  Json given = small_batch("mixtral_8x7b", "bf16", "fused");
+  const std::size_t one_by_one = issued_in_passes(given);
+  given["compute"]["cuda_graph_scope"] = "layer";
+  const std::size_t by_layer = issued_in_passes(given);
+  CHECK(by_layer < one_by_one);
+  const std::vector<LayerWork> layers = describe_job(scenario_from(given)).layers;
+  const auto is_of_experts = [](const LayerWork& layer) { return layer.counts_rows; };
+  CHECK(by_layer > 2 * static_cast<std::size_t>(std::ranges::count_if(layers, is_of_experts)));
+}
+
 TEST_CASE("Folding changes nothing where the host is behind, under any strategy") {
   for (const char* strategy : {"ddp", "fsdp", "zero1", "zero3", "horovod", "local_sgd"})
     for (const char* precision : {"bf16", "amp_fp16"}) {

@@ -271,6 +271,7 @@ class MegatronReader {
     }
     read_dense_layers();
     draft_.training()["moe_token_dispatcher"] = read_token_dispatcher();
+    read_cuda_graphs();
     read_how_experts_run();
     keys_.leave(
         {{{"moe-router-*", "moe-aux-loss-coeff", "moe-z-loss-coeff", "moe-pad-expert-input-to-capacity"},
@@ -319,6 +320,20 @@ class MegatronReader {
       draft_.compute()["moe_router_fusion"] = true;
     if (flag("moe-permute-fusion", "compute.moe_permute_fusion"))
       draft_.compute()["moe_permute_fusion"] = true;
+  }
+
+  // Parts of a layer (--cuda-graph-scope attn, mlp, moe_router ...) are taken for all that can be captured of it.
+  void read_cuda_graphs() {
+    const bool is_old = flag("enable-cuda-graph", "compute.cuda_graph_scope") ||
+                        flag("external-cuda-graph", "compute.cuda_graph_scope");
+    const std::string impl = keys_.text("cuda-graph-impl").value_or(is_old ? "local" : "none");
+    const std::string scope = keys_.text("cuda-graph-scope").value_or("");
+    for (const char* key : {"cuda-graph-impl", "cuda-graph-scope"})
+      keys_.used(key, "compute.cuda_graph_scope");
+    if (impl == "none")
+      return;
+    const bool is_whole = impl == "full_iteration" || scope == "full_iteration";
+    draft_.compute()["cuda_graph_scope"] = is_whole ? "full_iteration" : "layer";
   }
 
   void read_degrees() {

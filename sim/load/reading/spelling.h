@@ -95,6 +95,10 @@ inline constexpr auto module_style_spellings =
     std::to_array<Spelling<ModuleStyle>>({{"torch", ModuleStyle::torch},
                                           {"megatron", ModuleStyle::megatron},
                                           {"megatron_core", ModuleStyle::megatron_core}});
+inline constexpr auto cuda_graph_scope_spellings =
+    std::to_array<Spelling<CudaGraphScope>>({{"none", CudaGraphScope::none},
+                                             {"layer", CudaGraphScope::layer},
+                                             {"full_iteration", CudaGraphScope::full_iteration}});
 inline constexpr auto memory_format_spellings = std::to_array<Spelling<MemoryFormat>>(
     {{"contiguous", MemoryFormat::contiguous}, {"channels_last", MemoryFormat::channels_last}});
 inline constexpr auto attention_backend_spellings =

@@ -380,6 +380,8 @@ void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts
   (place / "preset").note("default (training.framework)");
   const ComputeDefaults usual = compute_defaults(compute.preset, facts);
   compute.modules = spelled_or_default(json, place, "modules", usual.modules, module_style_spellings);
+  compute.cuda_graph_scope =
+      spelled_or(json, "cuda_graph_scope", compute.cuda_graph_scope, cuda_graph_scope_spellings);
   compute.kernels = spelled_or_default(json, place, "kernels", usual.kernels, kernel_style_spellings);
   compute.optimizer_kernels =
       spelled_or_default(json, place, "optimizer_kernels", usual_optimizer_kernels(compute.kernels, usual),
