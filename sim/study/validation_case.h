@@ -67,6 +67,7 @@ struct ValidationCase {
   std::optional<KernelFigures> figures = {};  // of kernels that are products
   bool is_memory = false;                     // the peak of one GPU, not the time of an iteration
   bool is_block = false;                      // of a step one block's forward and backward
+  std::vector<std::string> warnings = {};     // of its scenario as it was read
 
   // Whether there are predictors without any mechanism to compare with.
   bool has_naive() const { return !is_kernel && !is_memory && !is_block; }

@@ -132,6 +132,7 @@ ValidationCase run_case(const StatedCase& stated, const ProfileStore& store, con
                                            : step_case(stated, store, scenario, report);
   if (result.machine.empty())
     result.machine = scenario.cluster.machine.name;
+  result.warnings = std::move(scenario.warnings);
   return result;
 }
 

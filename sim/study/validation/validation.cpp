@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -134,6 +135,26 @@ CaseOutcome outcome_of(const FileCase& of, const ProfileStore& store, const Case
   }
 }
 
+// What scenarios were warned of, each once, with the first case that was.
+std::vector<std::string> warnings_of(const std::vector<ValidationCase>& cases) {
+  struct Warned {
+    std::string first;
+    std::size_t cases = 0;
+  };
+  std::map<std::string, Warned> found;
+  for (const ValidationCase& of : cases)
+    for (const std::string& warning : of.warnings) {
+      Warned& warned = found.try_emplace(warning, Warned{of.name}).first->second;
+      ++warned.cases;
+    }
+  std::vector<std::string> lines;
+  for (const auto& [warning, warned] : found)
+    lines.push_back(warned.cases == 1
+                        ? fmt::format("{}: {}", warned.first, warning)
+                        : fmt::format("{} cases, {} the first: {}", warned.cases, warned.first, warning));
+  return lines;
+}
+
 // Files' cases side by side. What follows one that is refused is not begun.
 class CaseRuns {
  public:
@@ -167,6 +188,7 @@ class CaseRuns {
     }
     if (validation.cases.empty() && !too_large.empty())
       throw TooLarge(too_large);
+    for (std::string& line : warnings_of(validation.cases)) validation.notes.push_back(std::move(line));
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -91,11 +92,28 @@ TEST_CASE("a case whose measured step no GPU can take is noted, and the others a
   const Validation found = validate_files({file});
   REQUIRE(found.cases.size() == 1);
   CHECK(found.cases.front().group == "possible");
-  REQUIRE(found.notes.size() == 2);
-  CHECK(found.notes.front().starts_with("impossible case is not asked: "));
-  CHECK(found.notes.front().find("MFU") != std::string::npos);
-  CHECK(found.notes.back().starts_with("unreachable case is not asked: "));
-  CHECK(found.notes.back().find("/compute/anchor/iteration_time") != std::string::npos);
+  REQUIRE(found.notes.size() == 3);
+  CHECK(found.notes[0].starts_with("impossible case is not asked: "));
+  CHECK(found.notes[0].find("MFU") != std::string::npos);
+  CHECK(found.notes[1].starts_with("unreachable case is not asked: "));
+  CHECK(found.notes[1].find("/compute/anchor/iteration_time") != std::string::npos);
+  CHECK(found.notes[2].starts_with("possible case: machine one is uncalibrated"));
+}
+
+TEST_CASE("What scenarios of cases are warned of is told once, with the first case and how many there are") {
+  const MeasurementFolder folder;
+  std::vector<ordered_json> cases;
+  for (const char* group : {"first", "second", "third"}) {
+    cases.push_back(measured_case(group, 0.03));
+    if (cases.size() > 1)
+      cases.back()["set"]["training.pipeline_schedule"] = "gpipe";
+  }
+  const Validation found =
+      validate_files({folder.write("cases.json", measurements("heldout", cases).dump())});
+  const auto tells = [](const std::string& note) {
+    return note.starts_with("2 cases, second case the first: training.pipeline_schedule changes nothing: ");
+  };
+  CHECK(std::ranges::count_if(found.notes, tells) == 1);
 }
 
 TEST_CASE("Errors are signed, and a group's figures are those of its cases") {
