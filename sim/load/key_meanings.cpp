@@ -101,9 +101,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Whether the loss is a few kernels; false: one operator after another, as PyTorch's, and Megatron-LM's "
      "unless asked for."},
     {"compute.cuda_graph_scope",
-     "What is captured as CUDA graphs, which the host launches at once: each transformer layer up to its "
-     "experts "
-     "(layer), or all passes of a step (full_iteration)."},
+     "What the host launches whole, as CUDA graphs: each transformer layer or residual block up to its "
+     "experts (layer), or all passes of a step (full_iteration)."},
     {"compute.fp8_recipe",
      "Where fp8's scales come from: delayed (the greatest elements of earlier steps) or tensorwise (a "
      "tensor's own, found first: current scaling)."},

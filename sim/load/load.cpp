@@ -266,6 +266,18 @@ void warn_of_unsaid_attention(const Scenario& scenario, LoadContext& context) {
       "trainers since 2023 run it fused: model.attention says which");
 }
 
+// A graph of all passes has the sizes that it was captured with.
+void warn_of_uncounted_tokens(const Scenario& scenario, LoadContext& context) {
+  const std::optional<TransformerSizes>& sizes = scenario.model.model.transformer;
+  const bool takes_what_comes = sizes && sizes->mixture.experts > 0 && sizes->mixture.capacity_percent == 0;
+  if (takes_what_comes && scenario.compute.cuda_graph_scope == CudaGraphScope::full_iteration)
+    context.warnings.emplace_back(
+        "compute.cuda_graph_scope full_iteration: experts take as many tokens as come, which no host may "
+        "then ask for; "
+        "predicted as if their buffers held the most, without what padding costs (model.capacity_factor "
+        "pads)");
+}
+
 // What the machine's profile names holds for the machine's own library; what the user names, for any.
 Calibration choose_calibration(const Place& root, std::optional<Calibration> stated,
                                const Scenario& scenario) {
@@ -513,6 +525,7 @@ LoadedScenario load_value(const ordered_json& value, const LoadOptions& options)
   check_possible(scenario);
   warn_of_unchanged_times(changes, scenario, context);
   warn_of_unsaid_attention(scenario, context);
+  warn_of_uncounted_tokens(scenario, context);
   if (!later.measured.empty())
     transfer_measured_steps(scenario,
                             {later.measured, document_of_measured(value, options, scenario), options},

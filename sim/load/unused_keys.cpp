@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "sim/run/host_issue.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -58,6 +59,17 @@ std::string_view why_nothing_is_cast(const Scenario& scenario) {
   if (!is_mixed(scenario.model.precision))
     return "model.precision is not mixed";
   return std::any_of(layers.begin(), layers.end(), is_cast) ? "" : "no operator of the model casts its input";
+}
+
+// Empty: something is.
+std::string_view why_nothing_is_captured(const Scenario& scenario) {
+  if (!is_issued_in_order(scenario))
+    return "no host is known to issue its kernels one by one";
+  const std::vector<Layer>& layers = scenario.model.model.layers;
+  const auto is_of_block = [](const Layer& layer) { return layer.block >= 0; };
+  const bool has_blocks = std::any_of(layers.begin(), layers.end(), is_of_block);
+  return scenario.compute.cuda_graph_scope != CudaGraphScope::layer || has_blocks ? ""
+                                                                                  : "the model has no blocks";
 }
 
 struct Subject {
@@ -146,8 +158,8 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeFac
         "the model has no convolutions");
   if (scenario.model.precision != Precision::fp8)
     add(compute.fp8_recipe == usual.fp8_recipe.value, "compute.fp8_recipe", "model.precision is not fp8");
-  add(compute.cuda_graph_scope == CudaGraphScope::none || scenario.cluster.gpu.kernels,
-      "compute.cuda_graph_scope", "no host of this device issues kernels");
+  if (const std::string_view why = why_nothing_is_captured(scenario); !why.empty())
+    add(compute.cuda_graph_scope == CudaGraphScope::none, "compute.cuda_graph_scope", why);
   if (!fuses_attention(scenario))
     add(compute.attention_backend == usual.attention.value, "compute.attention_backend",
         "the model has no fused attention");

@@ -43,12 +43,13 @@ void check_size(std::uint32_t machines, std::size_t links_of_each) {
         links_of_each, most));
 }
 
-// The first GPU in use that a NIC is close to; where it is close to none of them, GPUs are dealt to NICs in order.
+// Of the GPUs in use that a NIC is close to the one it would be dealt in order, else the first; close to none, that one.
 std::uint32_t gpu_nearest(const NicSpec& nic, std::size_t number, std::size_t nics, std::uint32_t gpus) {
-  for (const std::int64_t gpu : nic.gpus)
-    if (gpu < gpus)
-      return static_cast<std::uint32_t>(gpu);
-  return static_cast<std::uint32_t>(number * gpus / nics);
+  const auto dealt = static_cast<std::int64_t>(number * gpus / nics);
+  const auto is_in_use = [&](std::int64_t gpu) { return gpu < gpus; };
+  const auto first = std::ranges::find_if(nic.gpus, is_in_use);
+  const bool takes_dealt = first == nic.gpus.end() || std::ranges::find(nic.gpus, dealt) != nic.gpus.end();
+  return static_cast<std::uint32_t>(takes_dealt ? dealt : *first);
 }
 
 }  // namespace

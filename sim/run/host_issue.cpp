@@ -168,7 +168,7 @@ UpdateParts update_parts(const Scenario& scenario, const Job& job) {
           .experts = job.kinds ? update_parts(job, copies_of_expert(scenario.training.layout)) : 1};
 }
 
-// CUDA graphs, each of which the host launches as it would one of its modules: what it holds costs nothing beside that.
+// CUDA graphs, each of which the host launches as it would its first kernel: what it holds costs nothing beside that.
 class IssuedGraphs {
  public:
   // `layers` must outlive it.
@@ -305,6 +305,7 @@ class IssuedKernels {
                       .until_first = {},
                       .after_first = {},
                       .waiting = {},
+                      .is_captured = false,
                       .begins_anew = counts_next_,
                       .counts_rows = std::exchange(counts_next_, false)};
     if (cost_ && work.launches > 0)
@@ -318,6 +319,7 @@ class IssuedKernels {
     const bool is_module = layer != nullptr && layer->is_module;
     const Duration first = is_module ? scaled(kernel, cost_->module) : kernel;
     if (layer != nullptr && graphs_.hold(*layer)) {
+      issued.is_captured = true;
       if (graphs_.is_launched_with(*layer))
         issued.until_first = std::exchange(pending_, {}) + first;
       return;
@@ -424,7 +426,7 @@ class IssueWalk {
       if (next.begins_anew)
         issued_ = std::max(issued_, done_);
       issued_ += next.until_first;
-      const bool is_issued = next.until_first > Duration::zero();
+      const bool is_issued = next.until_first > Duration::zero() || next.is_captured;
       next.waiting = is_issued && issued_ > done_ ? issued_ - done_ : Duration::zero();
       done_ += next.waiting + next.on_gpu;
       issued_ += next.after_first;
@@ -479,12 +481,6 @@ SpentByHost spent_in(const std::vector<IssuedWork>& step) {
       since += step[i].after_first;
     }
   return spent;
-}
-
-// Steps that were measured have their host in them, and some strategies an order of their own.
-bool is_issued_in_order(const Scenario& scenario) {
-  const bool has_own_order = strategy_of(scenario).write_iteration != nullptr && scenario.cluster.ranks() > 1;
-  return issue_cost(scenario) && !has_host_in_it(scenario) && !has_own_order;
 }
 
 // By kernel, of what is spent before each; empty: the host never waits for how many rows one has.
@@ -546,6 +542,12 @@ Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkSc
   if (issue_cost(scenario))
     for (const IssuedWork& work : waiting_step(step_of(scenario, job, scale, {}))) sum += work.waiting;
   return sum;
+}
+
+// Some strategies have an order of their own.
+bool is_issued_in_order(const Scenario& scenario) {
+  const bool has_own_order = strategy_of(scenario).write_iteration != nullptr && scenario.cluster.ranks() > 1;
+  return issue_cost(scenario) && !has_host_in_it(scenario) && !has_own_order;
 }
 
 bool has_host_in_it(const Scenario& scenario) {

@@ -44,6 +44,7 @@ struct IssuedWork {
   Duration until_first;      // on the host
   Duration after_first;      // likewise, for the others
   Duration waiting;          // of the GPU, for the first
+  bool is_captured = false;  // in a CUDA graph: it starts no sooner than what stands before it is issued
   bool begins_anew = false;  // the host has waited for the GPU before it
   bool counts_rows = false;  // and that for how many rows it has
 };
@@ -53,6 +54,9 @@ std::vector<IssuedWork> issued_step(const Scenario& scenario, const Job& job, co
 
 // The sum of what the GPU waits in it where it is the only one.
 Duration waiting_for_host(const Scenario& scenario, const Job& job, const WorkScale& scale);
+
+// Whether a host issues its kernels in the order of the program, and what that takes is known.
+bool is_issued_in_order(const Scenario& scenario);
 
 // Whether the step alone was measured, and with it what it waits for.
 bool has_host_in_it(const Scenario& scenario);

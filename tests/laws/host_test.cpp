@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -114,16 +115,58 @@ TEST_CASE("A CUDA graph is launched once a layer and pass, its kernels with it, 
   CHECK(issued_in_passes(given) == 0);
 }
 
+// Of a model's layers, one way: the blocks that have a graph, and how many are issued beside them.
+struct CapturedLayers {
+  std::set<std::int64_t> blocks = {};
+  std::size_t beside = 0;
+};
+
+CapturedLayers captured_layers(const std::vector<LayerWork>& layers) {
+  CapturedLayers captured;
+  std::set<std::int64_t> met_experts;
+  for (const LayerWork& layer : layers) {
+    if (layer.counts_rows)
+      met_experts.insert(layer.block);
+    if (layer.forward.launches == 0)
+      continue;
+    if (layer.block < 0 || met_experts.contains(layer.block))
+      ++captured.beside;
+    else
+      captured.blocks.insert(layer.block);
+  }
+  return captured;
+}
+
 TEST_CASE(
     "Where tokens go to experts a layer's CUDA graph has ended, and their kernels are issued one by one") {
   Json given = small_batch("mixtral_8x7b", "bf16", "fused");
   const std::size_t one_by_one = issued_in_passes(given);
   given["compute"]["cuda_graph_scope"] = "layer";
-  const std::size_t by_layer = issued_in_passes(given);
-  CHECK(by_layer < one_by_one);
-  const std::vector<LayerWork> layers = describe_job(scenario_from(given)).layers;
-  const auto is_of_experts = [](const LayerWork& layer) { return layer.counts_rows; };
-  CHECK(by_layer > 2 * static_cast<std::size_t>(std::ranges::count_if(layers, is_of_experts)));
+  const CapturedLayers captured = captured_layers(describe_job(scenario_from(given)).layers);
+  constexpr std::size_t blocks = 32;  // of Mixtral 8x7B
+  constexpr std::size_t passes = 2;
+  CHECK(captured.blocks.size() == blocks);
+  CHECK(captured.beside > blocks);
+  CHECK(issued_in_passes(given) == passes * (blocks + captured.beside));
+  CHECK(one_by_one > passes * (blocks + captured.beside));
+}
+
+// GPT-2 in fp16: the host waits for the gradients' norm, issues the optimizer kernel by kernel, and then all passes.
+TEST_CASE("A graph of all passes starts once its host has issued the optimizer") {
+  Json given = small_batch("gpt2", "amp_fp16", "fused");
+  given["compute"]["cuda_graph_scope"] = "full_iteration";
+  const Duration slow = Duration::milliseconds(50);
+  const Scenario scenario = with_host(scenario_from(given), slow, Duration::microseconds(5));
+  const Job job = describe_job(scenario);
+  Duration issuing;  // the optimizer, and the graph after it
+  Duration passes;
+  for (const IssuedWork& work : issued_step(scenario, job, single_gpu_scale(scenario, job)))
+    if (work.category == Category::optimizer)
+      issuing += work.until_first + work.after_first;
+    else
+      passes += work.on_gpu;
+  REQUIRE(issuing > slow * 2);
+  CHECK(single_gpu_time(scenario) >= issuing + passes);
 }
 
 TEST_CASE("Folding changes nothing where the host is behind, under any strategy") {

@@ -86,6 +86,18 @@ TEST_CASE("Where a part of a machine is in use, a message goes through the GPU w
   }
 }
 
+TEST_CASE("NICs that are as close to two GPUs have one each") {
+  MachineSpec machine = switch_machine(4, nvlink);
+  machine.host = pcie_machine(4, {{0, 1}, {2, 3}}).host;
+  machine.nics = {{nic_link, {0, 1}}, {nic_link, {0, 1}}, {nic_link, {2, 3}}, {nic_link, {2, 3}}};
+  const TestCluster cluster(machine, 2);
+  for (const std::uint32_t nic : {0u, 1u}) {
+    const std::vector<std::string> links = cluster.links_between(3, 4 + nic, nic);
+    REQUIRE(links.size() > 2);
+    CHECK(links[1] == "node0: nvswitch -> gpu" + std::to_string(nic));
+  }
+}
+
 TEST_CASE("Efficiency takes its part of every wire of its class and of no other") {
   Calibration calibration;
   calibration.efficiency = {{LinkClass::network, Ratio::percent(80)}};

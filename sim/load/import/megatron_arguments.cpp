@@ -142,6 +142,7 @@ class MegatronReader {
     read_sizes();
     read_style();
     read_experts();
+    read_cuda_graphs();
     read_degrees();
     read_batch();
     read_precision();
@@ -271,7 +272,6 @@ class MegatronReader {
     }
     read_dense_layers();
     draft_.training()["moe_token_dispatcher"] = read_token_dispatcher();
-    read_cuda_graphs();
     read_how_experts_run();
     keys_.leave(
         {{{"moe-router-*", "moe-aux-loss-coeff", "moe-z-loss-coeff", "moe-pad-expert-input-to-capacity"},
@@ -322,18 +322,23 @@ class MegatronReader {
       draft_.compute()["moe_permute_fusion"] = true;
   }
 
-  // Parts of a layer (--cuda-graph-scope attn, mlp, moe_router ...) are taken for all that can be captured of it.
+  // Parts of a layer (--cuda-graph-scope attn, mlp, moe_router ...), one or several, are taken for all that can be
+  // captured of it.
   void read_cuda_graphs() {
     const bool is_old = flag("enable-cuda-graph", "compute.cuda_graph_scope") ||
                         flag("external-cuda-graph", "compute.cuda_graph_scope");
     const std::string impl = keys_.text("cuda-graph-impl").value_or(is_old ? "local" : "none");
-    const std::string scope = keys_.text("cuda-graph-scope").value_or("");
+    constexpr std::array known{"none", "local", "transformer_engine", "full_iteration"};
+    if (std::ranges::find(known, impl) == known.end())
+      return keys_.refused(
+          "cuda-graph-impl",
+          fmt::format("found {}, expected none, local, transformer_engine or full_iteration", impl));
+    const ordered_json* scope = keys_.find("cuda-graph-scope");
+    const bool is_whole = impl == "full_iteration" || (scope != nullptr && *scope == "full_iteration");
     for (const char* key : {"cuda-graph-impl", "cuda-graph-scope"})
       keys_.used(key, "compute.cuda_graph_scope");
-    if (impl == "none")
-      return;
-    const bool is_whole = impl == "full_iteration" || scope == "full_iteration";
-    draft_.compute()["cuda_graph_scope"] = is_whole ? "full_iteration" : "layer";
+    if (impl != "none")
+      draft_.compute()["cuda_graph_scope"] = is_whole ? "full_iteration" : "layer";
   }
 
   void read_degrees() {

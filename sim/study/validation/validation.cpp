@@ -149,9 +149,9 @@ std::vector<std::string> warnings_of(const std::vector<ValidationCase>& cases) {
     }
   std::vector<std::string> lines;
   for (const auto& [warning, warned] : found)
-    lines.push_back(warned.cases == 1
-                        ? fmt::format("{}: {}", warned.first, warning)
-                        : fmt::format("{} cases, {} the first: {}", warned.cases, warned.first, warning));
+    lines.push_back(warned.cases == 1 ? fmt::format("warning: {}: {}", warned.first, warning)
+                                      : fmt::format("warning: {} cases, {} the first: {}", warned.cases,
+                                                    warned.first, warning));
   return lines;
 }
 

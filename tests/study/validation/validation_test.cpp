@@ -97,7 +97,7 @@ TEST_CASE("a case whose measured step no GPU can take is noted, and the others a
   CHECK(found.notes[0].find("MFU") != std::string::npos);
   CHECK(found.notes[1].starts_with("unreachable case is not asked: "));
   CHECK(found.notes[1].find("/compute/anchor/iteration_time") != std::string::npos);
-  CHECK(found.notes[2].starts_with("possible case: machine one is uncalibrated"));
+  CHECK(found.notes[2].starts_with("warning: possible case: machine one is uncalibrated"));
 }
 
 TEST_CASE("What scenarios of cases are warned of is told once, with the first case and how many there are") {
@@ -111,7 +111,8 @@ TEST_CASE("What scenarios of cases are warned of is told once, with the first ca
   const Validation found =
       validate_files({folder.write("cases.json", measurements("heldout", cases).dump())});
   const auto tells = [](const std::string& note) {
-    return note.starts_with("2 cases, second case the first: training.pipeline_schedule changes nothing: ");
+    return note.starts_with(
+        "warning: 2 cases, second case the first: training.pipeline_schedule changes nothing: ");
   };
   CHECK(std::ranges::count_if(found.notes, tells) == 1);
 }
