@@ -45,7 +45,7 @@ struct HostSpec {
   std::optional<LinkSpec> pcie;
   std::vector<std::vector<std::int64_t>> pcie_switches;  // GPUs below each switch
   std::optional<Bandwidth> memory_bandwidth = {};        // of one socket
-  std::optional<Duration> operator_time = {};  // of a framework, on one core; 0: graphs are launched whole
+  std::optional<Duration> operator_time = {};  // of a framework, on one core; 0: it is never behind
   bool peer_to_peer = true;  // else what GPUs send each other over PCIe goes through host memory
   bool operator==(const HostSpec&) const = default;
 };

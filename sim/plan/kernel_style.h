@@ -34,8 +34,8 @@ constexpr bool walks_lists(OptimizerKernels kernels) {
 enum class ModuleStyle : std::uint8_t { torch, megatron, megatron_core };
 
 // What is captured as a CUDA graph, which the host launches at once instead of kernel by kernel. layer: forward and
-// backward of each transformer layer (Megatron-LM's --cuda-graph-impl local or transformer_engine), up to where tokens
-// go to experts; full_iteration: all passes of a step together.
+// backward of each block (Megatron-LM's --cuda-graph-impl local or transformer_engine), up to where tokens go to
+// experts; full_iteration: all passes of a step together.
 enum class CudaGraphScope : std::uint8_t { none, layer, full_iteration };
 
 }  // namespace lockstep

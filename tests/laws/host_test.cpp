@@ -151,7 +151,7 @@ TEST_CASE(
   CHECK(one_by_one > passes * (blocks + captured.beside));
 }
 
-// GPT-2 in fp16: the host waits for the gradients' norm, issues the optimizer kernel by kernel, and then all passes.
+// GPT-2 in fp16: the host waits for GradScaler's check, issues the optimizer kernel by kernel, and then all passes.
 TEST_CASE("A graph of all passes starts once its host has issued the optimizer") {
   Json given = small_batch("gpt2", "amp_fp16", "fused");
   given["compute"]["cuda_graph_scope"] = "full_iteration";
