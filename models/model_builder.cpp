@@ -56,8 +56,8 @@ void ModelBuilder::add_buffer(const std::string& name, std::int64_t elements, in
 
 void ModelBuilder::register_last(std::string_view prefix) {
   const auto stays = [&](const auto& tensor) { return !tensor.name.starts_with(prefix); };
-  std::ranges::stable_partition(model_.buffers, stays);
-  std::ranges::stable_partition(model_.parameters, stays);
+  std::stable_partition(model_.buffers.begin(), model_.buffers.end(), stays);
+  std::stable_partition(model_.parameters.begin(), model_.parameters.end(), stays);
   std::vector<std::uint32_t> places(model_.parameters.size());
   for (std::uint32_t place = 0; place < places.size(); ++place) {
     std::uint32_t& index = parameter_by_name_.find(model_.parameters[place].name)->second;

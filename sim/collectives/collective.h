@@ -64,6 +64,8 @@ struct Collective {
   // What `world` lacks for it, in words; null or empty: nothing.
   std::string (*lacks)(const Communicator& world) = nullptr;
   bool folds = false;  // at fidelity `step` every node and rank does alike, so one stands for many
+  // Of which the links notice nothing at fidelity `flow`: all of a message's time is latency, and nobody else waits.
+  Bytes latency_alone = {};
 };
 
 // Whether the algorithm knows the operation and finds all it needs.

@@ -22,6 +22,8 @@
 // At fidelity `flow` one coupled transfer moves all bytes, from when the first chunk is next to the root:
 // there the stream up and the stream down share a link first and part last. Transfers of no bytes price the
 // levels before and after, and beside it what streams take that never meet: the whole part, down one level.
+// What fits into one line of LL (the sum of all norms, say) takes the levels' time alone and loads no link: then ranks
+// are alike whose links are no nearer each other in the tree, as long as its hops are as long.
 //
 // NCCL runs broadcast and reduce on rings only, and so does Lockstep.
 // Reference: Sanders, Speck and Traff 2009; NVIDIA/nccl src/device/all_reduce.h, runTreeSplit, and src/enqueue.cc.
@@ -40,6 +42,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t most_chunks = 64;
+constexpr Bytes line_of_ll{512 * 8};  // what all threads of a channel send at once
 
 // As NCCL counts the levels of a tree when it cuts chunks.
 std::int64_t counted_depth(const Communicator& world) {
@@ -68,10 +71,10 @@ std::int64_t simple_chunk(const CollectiveRequest& request) {
 }
 
 // Data that one channel hands on at a time. The flags of LL and LL128 go with the data, so that a line moves on as it
-// comes: what all threads send at once, 512 of 8 bytes or 640 of 60. A slot, which is a message, is many of these.
+// comes: of LL128 what 640 threads send at once, 60 bytes each. A slot, which is a message, is many of these.
 std::int64_t chunk_of(const ProtocolFacts& protocol, const CollectiveRequest& request) {
   if (protocol.name == "ll")
-    return 512 * 8;
+    return line_of_ll.count();
   if (protocol.name == "ll128")
     return 640 * 60;
   return simple_chunk(request);
@@ -171,12 +174,12 @@ class TreeWriter {
     std::vector<OpId> arrived;
     for (std::uint32_t level = 0; level + 1 < levels; ++level)
       arrived = {walk(Direction::up, level, cut.at(0), arrived)};
-    const OpId moved = move_all(cut, arrived);
+    const OpId moved = request_.bytes > line_of_ll ? move_all(cut, arrived) : no_op;
     arrived = {walk(Direction::up, levels - 1, cut.at(0), arrived)};
     const std::uint32_t shared = world_.nodes == 2 ? 0 : 1;  // the level down whose links are shared
     for (std::uint32_t level = 0; level < levels; ++level) {
       arrived = {walk(Direction::down, level, level == 0 ? cut.all() : cut.at(0), arrived)};
-      if (level == shared)
+      if (level == shared && moved != no_op)
         arrived.push_back(walk(Direction::down, level, Bytes{0}, std::span(&moved, 1)));
     }
   }
@@ -315,8 +318,8 @@ bool supports_tree(CollectiveOp op) {
 
 const Registration<Collective> tree_registration{
     "tree",
-    {write_tree, supports_tree, "up and down two binary trees between nodes, a chain in each", nullptr,
-     false}};
+    {write_tree, supports_tree, "up and down two binary trees between nodes, a chain in each", nullptr, false,
+     line_of_ll}};
 
 }  // namespace
 }  // namespace lockstep

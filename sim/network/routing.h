@@ -29,6 +29,7 @@ struct Symmetry {
 
   LinkId representative(LinkId link) const { return representative_link[link.index]; }
   bool is_representative(LinkId link) const { return representative(link) == link; }
+  bool operator==(const Symmetry&) const = default;
 };
 
 class RouteLibrary;

@@ -66,6 +66,7 @@ Topology::Topology(const TopologyOptions& options)
       gpus_per_node_(options.gpus_per_node) {
   add_node_links();
   add_nic_links(options.machine, options.nic_slowdown);
+  find_vertices_beside_nics();
   add_compute_links(options.slowdown);
   if (options.sending_limit)
     add_sending_links(*options.sending_limit);
@@ -141,16 +142,16 @@ void Topology::append_node_path(std::uint32_t node, std::uint32_t from, std::uin
                                 HopRoute& route) const {
   const auto first = node * static_cast<std::uint32_t>(node_.links().size());
   for (const std::uint32_t link : node_.path(from, to)) {
-    const LinkId id{first + link};
-    route.links.push_back(id);
-    route.latency += links_[id].latency;
-    route.slowest_class = std::max(route.slowest_class, links_[id].link_class);
+    const NodeLink& inside = node_.links()[link];  // every node has the same, and this one is at hand
+    route.links.push_back(LinkId{first + link});
+    route.latency += inside.latency;
+    route.slowest_class = std::max(route.slowest_class, inside.link_class);
   }
 }
 
 // A GPU that is not close to the NIC hands over to the GPU that is, when NVLink joins the two (NCCL's PXN):
 // the message then stays off the links between sockets.
-std::uint32_t Topology::vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const {
+std::uint32_t Topology::find_vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const {
   // The GPU whose own NIC this is comes first, so that GPUs that share a switch do not share one's link.
   for (std::uint32_t turn = 0; turn < gpus_per_node_; ++turn) {
     const std::uint32_t gpu = (turn + gpu_of_nic_[nic]) % gpus_per_node_;
@@ -163,6 +164,16 @@ std::uint32_t Topology::vertex_beside_nic(std::uint32_t own, std::uint32_t nic) 
       return gpu;
   }
   return own;
+}
+
+void Topology::find_vertices_beside_nics() {
+  for (std::uint32_t gpu = 0; gpu < gpus_per_node_; ++gpu)
+    for (std::uint32_t nic = 0; nic < nics_per_node(); ++nic)
+      beside_nic_.push_back(find_vertex_beside_nic(node_.gpu(gpu), nic));
+}
+
+std::uint32_t Topology::vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const {
+  return own < gpus_per_node_ ? beside_nic_[own * nics_per_node() + nic] : find_vertex_beside_nic(own, nic);
 }
 
 Topology::Place Topology::place_of(Rank rank) const {

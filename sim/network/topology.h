@@ -141,6 +141,8 @@ class Topology {
   void add_sending_links(Bandwidth limit);
   void append_node_path(std::uint32_t node, std::uint32_t from, std::uint32_t to, HopRoute& route) const;
   Place place_of(Rank rank) const;
+  std::uint32_t find_vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const;
+  void find_vertices_beside_nics();
   std::uint32_t vertex_beside_nic(std::uint32_t own, std::uint32_t nic) const;
   // NIC 0.. of its node that serves a channel: channels are dealt round the NICs.
   std::uint32_t nic_of_channel(std::uint32_t channel) const { return channel % nics_per_node(); }
@@ -160,6 +162,7 @@ class Topology {
   std::uint32_t gpus_per_node_;
   std::vector<LinkSpec> nic_links_;
   std::vector<std::uint32_t> gpu_of_nic_;  // whose own it is, of those in use
+  std::vector<std::uint32_t> beside_nic_;  // by GPU, then by NIC: the vertex that hands over
   IdVector<LinkId, Link> links_;
   FirstLinks first_;
   std::vector<std::string> fabric_link_names_;

@@ -27,14 +27,13 @@ class Crossings {
       std::uint32_t& busiest = at(input_.symmetry.representative(crossed_[i]));
       busiest = std::max(busiest, here);
     }
+    std::erase_if(crossed_, [&](LinkId link) { return !input_.symmetry.is_representative(link); });
     std::sort(crossed_.begin(), crossed_.end());
   }
 
   std::vector<LinkUse> uses() const {
     std::vector<LinkUse> uses;
-    for (const LinkId link : crossed_)
-      if (input_.symmetry.is_representative(link))
-        uses.push_back({.link = link, .multiplicity = of_link_[link.index]});
+    for (const LinkId link : crossed_) uses.push_back({.link = link, .multiplicity = of_link_[link.index]});
     return uses;
   }
 
@@ -50,7 +49,7 @@ class Crossings {
 
   const RoutingInput& input_;
   std::vector<std::uint32_t> of_link_;
-  std::vector<LinkId> crossed_;  // in order once folded
+  std::vector<LinkId> crossed_;  // once folded the representatives, in order
 };
 
 class TrafficRouter {

@@ -22,6 +22,7 @@ struct Roles {
 
   Rank representative(Rank rank) const { return representatives[role_of[rank.index]]; }
   std::size_t ranks() const { return role_of.size(); }
+  bool operator==(const Roles&) const = default;
 };
 
 // Every rank its own role.

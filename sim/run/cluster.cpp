@@ -81,11 +81,11 @@ std::vector<Cohort> find_cohorts(const Scenario& scenario, const Roles& roles) {
   return cohorts_of(roles, stages_of_ranks(scenario), static_cast<std::uint32_t>(stages));
 }
 
-std::unique_ptr<Cluster> connect(const Scenario& scenario, RoleDetail detail) {
+std::unique_ptr<Cluster> connect(const Scenario& scenario, const OtherAlgorithms& others) {
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
   Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   std::vector<GroupSet> groups = find_group_sets(scenario, topology);
-  Symmetry symmetry = find_roles(scenario, topology, world, groups, detail);
+  Symmetry symmetry = find_roles(scenario, topology, world, groups, others);
   std::vector<Cohort> cohorts = find_cohorts(scenario, symmetry.roles);
   return std::make_unique<Cluster>(std::move(topology), std::move(world), std::move(symmetry),
                                    std::move(groups), std::move(cohorts));
@@ -125,7 +125,7 @@ RunSize expected_size(const Scenario& scenario) {
           .plans = {.flows = times * ring_hops}};
 }
 
-ClusterFacts facts_of(const Scenario& scenario, RoleDetail detail) {
+ClusterFacts facts_of(const Scenario& scenario, const OtherAlgorithms& others) {
   const ClusterSpec& cluster = scenario.cluster;
   return {.nodes = cluster.nodes,
           .gpus_per_node = cluster.gpus_per_node,
@@ -137,7 +137,7 @@ ClusterFacts facts_of(const Scenario& scenario, RoleDetail detail) {
           .compute_capability = cluster.gpu.compute_capability,
           .reduces_on_hosts = reduces_on_hosts(scenario),
           .acts_alike = acts_alike(scenario),
-          .detail = detail,
+          .others = others,
           .calibration = cluster.calibration,
           .machine = cluster.machine,
           .fabric = cluster.fabric,
@@ -148,9 +148,9 @@ ClusterFacts facts_of(const Scenario& scenario, RoleDetail detail) {
           .slowdown_by_nic = slowdown_by_nic(scenario)};
 }
 
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, RoleDetail detail) {
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, const OtherAlgorithms& others) {
   refuse_if_large(scenario, expected_size(scenario));
-  return with_file(scenario, [&] { return connect(scenario, detail); });
+  return with_file(scenario, [&] { return connect(scenario, others); });
 }
 
 }  // namespace lockstep

@@ -31,12 +31,12 @@ void ReturnCluster::operator()(const Cluster* cluster) const {
     std::default_delete<const Cluster>{}(cluster);
 }
 
-LentCluster ClusterStore::lend(const Scenario& scenario, RoleDetail detail) {
-  ClusterFacts facts = facts_of(scenario, detail);
+LentCluster ClusterStore::lend(const Scenario& scenario, const OtherAlgorithms& others) {
+  ClusterFacts facts = facts_of(scenario, others);
   if (LentCluster found = find(facts))
     return found;
   auto entry = std::make_unique<Entry>();
-  entry->cluster = build_cluster(scenario, detail);  // while others look for theirs
+  entry->cluster = build_cluster(scenario, others);  // while others look for theirs
   if (LentCluster found = find(facts))
     return found;
   entry->facts = std::move(facts);

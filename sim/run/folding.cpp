@@ -15,6 +15,8 @@
 namespace lockstep {
 namespace {
 
+constexpr std::string_view ring_algorithm = "ring";
+
 constexpr std::array folded_ops{CollectiveOp::all_reduce, CollectiveOp::all_gather,
                                 CollectiveOp::reduce_scatter};
 
@@ -60,56 +62,64 @@ bool may_fold_groups(const Scenario& scenario) {
          scenario.cluster.calibration.core_time_per_byte_ps == 0;
 }
 
-std::set<std::string> unlike_algorithms(const Scenario& scenario, const Communicator& shape) {
-  return does_alike(scenario, shape) ? std::set<std::string>{} : unlike_choices(scenario, shape);
-}
-
-// What an algorithm sends, in a plan of its own that nobody runs.
-std::vector<std::vector<Flow>> flows_of(const Collective& collective, const Communicator& shape) {
+// What an algorithm sends of a message of so many bytes, in a plan of its own that nobody runs.
+void add_traffics(const Collective& collective, CollectiveOp op, Bytes bytes, const Communicator& shape,
+                  std::vector<GroupTraffic>& traffics) {
   const Roles everybody = unfolded_roles(shape.ranks());
   PlanWriter writer(everybody);
   std::vector<LaneId> lanes;
   for (const Rank rank : everybody.representatives)
     lanes.push_back(writer.lane({.rank = rank, .kind = LaneKind::communication}));
-  for (const CollectiveOp op :
-       {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter})
-    if (can_run(collective, op, shape))
-      collective.write(writer, {.op = op, .bytes = Bytes{mebi}, .world = shape, .lanes = lanes, .after = {}});
-  std::vector<std::vector<Flow>> flows;
-  const Plan plan = std::move(writer).finish();
-  for (const Traffic& traffic : plan.traffics) flows.push_back(traffic.flows);
-  return flows;
+  if (can_run(collective, op, shape))
+    collective.write(writer, {.op = op, .bytes = bytes, .world = shape, .lanes = lanes, .after = {}});
+  Plan plan = std::move(writer).finish();
+  const std::size_t first = traffics.size();
+  for (Traffic& traffic : plan.traffics)
+    traffics.push_back({.flows = std::move(traffic.flows),
+                        .rounds = std::move(traffic.rounds),
+                        .loads_links = bytes > collective.latency_alone});
+  for (const Path& path : plan.paths)
+    if (path.kind == PathKind::coupled && path.shape.chain_steps > 1)
+      traffics[first + path.traffic.index].is_chain = true;
 }
 
 // Stages send to the next and the one before, the last to the first as well, each at a time of its own: links that
 // two of them cross are not alike.
-std::vector<std::vector<Flow>> flows_of_stages(const Communicator& line) {
-  std::vector<std::vector<Flow>> flows;
+void add_messages_of_stages(const Communicator& line, std::vector<GroupTraffic>& traffics) {
+  const auto add = [&](Rank from, Rank to) {
+    const std::vector<Flow> flows = message_flows(line, from, to);
+    traffics.push_back({.flows = flows, .rounds = {flows}});
+  };
   for (std::uint32_t stage = 0; stage < line.ranks(); ++stage) {
     const Rank here{stage};
     const Rank next{(stage + 1) % line.ranks()};
-    flows.push_back(message_flows(line, here, next));
-    flows.push_back(message_flows(line, next, here));
+    add(here, next);
+    add(next, here);
   }
-  return flows;
 }
 
-OtherFlows other_flows(const Scenario& scenario, const GroupSet& set, RoleDetail detail) {
-  OtherFlows others;
-  if (set.name == pipeline_group) {
-    for (const Communicator& shape : set.shapes) others.push_back(flows_of_stages(shape));
-    return others;
-  }
+std::vector<GroupTraffic> traffics_of(const Communicator& shape, const OtherAlgorithms& others) {
+  std::vector<GroupTraffic> traffics;
+  const auto add = [&](const std::string& name, CollectiveOp op, bool is_latent) {
+    const Collective& collective = *Registry<Collective>::find(name);
+    add_traffics(collective, op, is_latent ? collective.latency_alone : Bytes{mebi}, shape, traffics);
+  };
+  add(std::string(ring_algorithm), CollectiveOp::all_reduce, false);
+  if (shape.nodes == 1)
+    return traffics;
+  for (const auto& [name, op] : others.loading) add(name, op, false);
+  for (const auto& [name, op] : others.latent) add(name, op, true);
+  return traffics;
+}
+
+SetTraffics traffics_of(const GroupSet& set, const OtherAlgorithms& others) {
+  SetTraffics traffics;
   for (const Communicator& shape : set.shapes) {
-    std::vector<std::vector<Flow>>& of_shape = others.emplace_back();
-    if (detail == RoleDetail::rings)
-      continue;
-    for (const std::string& name : unlike_algorithms(scenario, shape)) {
-      std::vector<std::vector<Flow>> flows = flows_of(*Registry<Collective>::find(name), shape);
-      of_shape.insert(of_shape.end(), flows.begin(), flows.end());
-    }
+    traffics.push_back(traffics_of(shape, others));
+    if (set.name == pipeline_group)
+      add_messages_of_stages(shape, traffics.back());
   }
-  return others;
+  return traffics;
 }
 
 // What tells ranks apart before anything moves: how fast they are, and which part of the model, or program, they hold.
@@ -127,10 +137,24 @@ std::vector<std::int64_t> attributes_of(const Scenario& scenario) {
 }
 
 Symmetry fold_groups(const Scenario& scenario, const Topology& topology, std::span<const GroupSet> groups,
-                     RoleDetail detail) {
-  std::vector<OtherFlows> others;
-  for (const GroupSet& set : groups) others.push_back(other_flows(scenario, set, detail));
-  return find_symmetry(topology, groups, others, attributes_of(scenario));
+                     const OtherAlgorithms& others) {
+  std::vector<SetTraffics> traffics;
+  for (const GroupSet& set : groups) traffics.push_back(traffics_of(set, others));
+  return find_symmetry(topology, groups, traffics, attributes_of(scenario));
+}
+
+bool spans_nodes(const GroupSet& set) {
+  return std::any_of(set.shapes.begin(), set.shapes.end(),
+                     [](const Communicator& shape) { return shape.nodes > 1; });
+}
+
+void add_algorithm(const Communication& communication, OtherAlgorithms& others) {
+  const std::string name(communication.algorithm);
+  const Collective* collective = Registry<Collective>::find(name);
+  if (communication.op == CollectiveOp::send_recv || collective == nullptr || name == ring_algorithm)
+    return;
+  const bool is_latent = communication.bytes_on_wire <= collective->latency_alone;
+  (is_latent ? others.latent : others.loading).emplace(name, communication.op);
 }
 
 // Every rank draws batches of its own, unless neighbours in length are dealt round.
@@ -140,41 +164,28 @@ bool has_work_of_its_own(const Scenario& scenario) {
 
 }  // namespace
 
-bool folds(const std::string& algorithm) {
-  const Collective* collective = Registry<Collective>::find(algorithm);
-  return collective == nullptr || collective->folds;
-}
-
 // Every rank draws its own jitter.
 bool acts_alike(const Scenario& scenario) {
   return scenario.simulation.fold && !strategy_of(scenario).has_leader && !has_jitter(scenario) &&
          !has_work_of_its_own(scenario) && !(scenario.program && scenario.program->names_ranks());
 }
 
-bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> groups,
-                       std::span<const IterationOps> iterations) {
-  if (groups.empty() || !may_fold_groups(scenario))
-    return false;
-  const auto spans_nodes = [](const GroupSet& set) {
-    return std::any_of(set.shapes.begin(), set.shapes.end(),
-                       [](const Communicator& shape) { return shape.nodes > 1; });
-  };
-  if (std::none_of(groups.begin(), groups.end(), spans_nodes))
-    return false;
+OtherAlgorithms other_algorithms(const Scenario& scenario, std::span<const GroupSet> groups,
+                                 std::span<const IterationOps> iterations) {
+  OtherAlgorithms others;
+  if (!may_fold_groups(scenario) || std::none_of(groups.begin(), groups.end(), spans_nodes))
+    return others;
   for (const IterationOps& iteration : iterations)
-    for (const Communication& communication : iteration.communications)
-      if (communication.op != CollectiveOp::send_recv && !is_point_to_point(communication.op) &&
-          !folds(std::string(communication.algorithm)))
-        return true;
-  return false;
+    for (const Communication& communication : iteration.communications) add_algorithm(communication, others);
+  return others;
 }
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
-                    std::span<const GroupSet> groups, RoleDetail detail) {
+                    std::span<const GroupSet> groups, const OtherAlgorithms& others) {
   if (!acts_alike(scenario) || !topology.hosts().empty())
     return no_symmetry(topology);
   if (!groups.empty())
-    return may_fold_groups(scenario) ? fold_groups(scenario, topology, groups, detail)
+    return may_fold_groups(scenario) ? fold_groups(scenario, topology, groups, others)
                                      : no_symmetry(topology);
   if (!may_fold(scenario, world))
     return no_symmetry(topology);

@@ -6,9 +6,10 @@
 //            alike depends on the strategy, the algorithms, the fidelity and what disturbs.
 // Invariant: where in doubt everybody stands for himself.
 
-#include <cstdint>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "sim/plan/group.h"
 #include "sim/run/symmetry.h"
@@ -17,24 +18,25 @@
 
 namespace lockstep {
 
-// By what ranks that may stand for each other are told to be alike.
-enum class RoleDetail : std::uint8_t {
-  rings,     // of the groups that they are in
-  all_flows  // and what other algorithms send between nodes
-};
+// The algorithms other than rings that collectives of groups go by between nodes. Ranks that stand for each other are
+// alike in the rings of their groups, and in what these send.
+struct OtherAlgorithms {
+  using Ops = std::set<std::pair<std::string, CollectiveOp>>;
+  Ops loading;  // links
+  Ops latent;   // by messages so small that only how far they go counts
 
-// Whether all ranks do alike in this algorithm; one that is not known is none of ours to doubt.
-bool folds(const std::string& algorithm);
+  bool empty() const { return loading.empty() && latent.empty(); }
+  bool operator==(const OtherAlgorithms&) const = default;
+};
 
 // What is known before there is a cluster: nobody leads, draws or works for himself, and it is not forbidden.
 bool acts_alike(const Scenario& scenario);
 
-// Whether some collective of groups that span nodes went another way than their rings, though alike ranks were found
-// by their rings alone: they are then to be found anew by all flows.
-bool needs_finer_roles(const Scenario& scenario, std::span<const GroupSet> groups,
-                       std::span<const IterationOps> iterations);
+// Those by which a written plan goes: ranks that were found to be alike by rings alone are to be found anew by these.
+OtherAlgorithms other_algorithms(const Scenario& scenario, std::span<const GroupSet> groups,
+                                 std::span<const IterationOps> iterations);
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
-                    std::span<const GroupSet> groups, RoleDetail detail);
+                    std::span<const GroupSet> groups, const OtherAlgorithms& others);
 
 }  // namespace lockstep

@@ -27,7 +27,7 @@ struct Rehearsals {
   double events = 0;  // of all of them
 };
 
-LentCluster find_cluster(const Scenario& scenario, RoleDetail detail, ClusterStore* clusters);
+LentCluster find_cluster(const Scenario& scenario, const OtherAlgorithms& others, ClusterStore* clusters);
 Rehearsals rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job,
                                   const SimulationOptions& options);
 WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster,
@@ -41,14 +41,19 @@ bool writes_first(const Scenario& scenario, const SimulationOptions& options) {
 Simulation run_scenario(const Scenario& scenario, const SimulationOptions& options) {
   Simulation simulation;
   simulation.job = describe_job(scenario);
-  simulation.cluster = find_cluster(scenario, RoleDetail::rings, options.clusters);
+  simulation.cluster = find_cluster(scenario, {}, options.clusters);
   Rehearsals rehearsals = rehearse_within_limits(scenario, *simulation.cluster, simulation.job, options);
   simulation.notes = std::move(rehearsals.notes);
   WrittenRun written = write_run(scenario, simulation.job, *simulation.cluster, options, rehearsals.events);
-  if (needs_finer_roles(scenario, simulation.cluster->groups, written.steady.iterations)) {
-    written = {};
-    simulation.cluster = find_cluster(scenario, RoleDetail::all_flows, options.clusters);
-    written = write_run(scenario, simulation.job, *simulation.cluster, options, rehearsals.events);
+  const OtherAlgorithms others =
+      other_algorithms(scenario, simulation.cluster->groups, written.steady.iterations);
+  if (!others.empty()) {
+    LentCluster finer = find_cluster(scenario, others, options.clusters);
+    if (finer->symmetry != simulation.cluster->symmetry) {
+      written = {};
+      simulation.cluster = std::move(finer);
+      written = write_run(scenario, simulation.job, *simulation.cluster, options, rehearsals.events);
+    }
   }
   const Cluster& cluster = *simulation.cluster;
   simulation.size = written.size;
@@ -61,9 +66,9 @@ Simulation run_scenario(const Scenario& scenario, const SimulationOptions& optio
   return simulation;
 }
 
-LentCluster find_cluster(const Scenario& scenario, RoleDetail detail, ClusterStore* clusters) {
-  return clusters != nullptr ? clusters->lend(scenario, detail)
-                             : LentCluster(build_cluster(scenario, detail).release());
+LentCluster find_cluster(const Scenario& scenario, const OtherAlgorithms& others, ClusterStore* clusters) {
+  return clusters != nullptr ? clusters->lend(scenario, others)
+                             : LentCluster(build_cluster(scenario, others).release());
 }
 
 Rehearsals rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job,

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -129,23 +130,20 @@ class Refinement {
   std::vector<RingHop> hops_;  // ring by ring, rank by rank
 };
 
-std::vector<Flow> ring_flows(const GroupSet& set, const Group& group) {
-  return in_cluster(group, ring_flows(set.shapes[group.shape]));
-}
-
 class GroupRefinement {
  public:
   GroupRefinement(const Topology& topology, std::span<const GroupSet> sets,
-                  std::span<const OtherFlows> others, const std::vector<std::int64_t>& attributes)
+                  std::span<const SetTraffics> traffics, const std::vector<std::int64_t>& attributes)
       : topology_(topology) {
     for (const std::int64_t attribute : attributes) ranks_.push_back(static_cast<Colour>(attribute));
     for (const Link& link : topology.links()) links_.push_back(colour_of(link));
+    touched_.resize(links_.size());
     colour_compute_links();
     for (std::size_t set = 0; set < sets.size(); ++set)
       for (const Group& group : sets[set].groups) {
-        add(set, sets[set], group);
-        for (const std::vector<Flow>& flows : others[set][group.shape])
-          add_crossings(in_cluster(group, flows), groups_.back());
+        groups_.push_back({.group = &group, .colour = mixed(set, group.shape)});
+        for (const GroupTraffic& traffic : traffics[set][group.shape]) add(traffic);
+        take_crossings();
       }
   }
 
@@ -164,26 +162,80 @@ class GroupRefinement {
     const Group* group;
     Colour colour;
     std::vector<Crossing> crossings = {};
-    std::uint32_t algorithms = 0;
+  };
+  // What the group that is being added does to a link.
+  struct Touch {
+    Colour load = 0;              // by all of its algorithms
+    std::uint32_t crossings = 0;  // by the one that was counted last
   };
 
-  void add(std::size_t number, const GroupSet& set, const Group& group) {
-    add_crossings(ring_flows(set, group),
-                  groups_.emplace_back(ColouredGroup{.group = &group, .colour = mixed(number, group.shape)}));
+  void add(const GroupTraffic& traffic) {
+    ColouredGroup& group = groups_.back();
+    count_crossings(in_cluster(*group.group, traffic.flows));
+    if (traffic.loads_links)
+      add_load();
+    group.colour =
+        mixed(group.colour, traffic.is_chain ? colour_of_chains(traffic) : colour_of_kinds(traffic));
   }
 
-  void add_crossings(const std::vector<Flow>& flows, ColouredGroup& group) {
-    std::vector<std::pair<LinkId, std::uint32_t>> crossed;
-    for (const Flow& flow : flows)
-      for (const LinkId link : topology_.hop(flow).links) crossed.emplace_back(link, flow.weight);
-    std::sort(crossed.begin(), crossed.end());
-    for (std::size_t first = 0, last = 0; first < crossed.size(); first = last) {
-      std::uint32_t count = 0;
-      for (; last < crossed.size() && crossed[last].first == crossed[first].first; ++last)
-        count += crossed[last].second;
-      group.crossings.push_back({crossed[first].first, mixed(count, group.algorithms)});
+  void add_load() {
+    for (const LinkId link : crossed_) {
+      if (touched_[link.index].load == 0)
+        loaded_.push_back(link);
+      touched_[link.index].load += mixed(touched_[link.index].crossings, algorithms_);
     }
-    ++group.algorithms;
+    ++algorithms_;
+  }
+
+  void count_crossings(const std::vector<Flow>& flows) {
+    for (const LinkId link : crossed_) touched_[link.index].crossings = 0;
+    crossed_.clear();
+    for (const Flow& flow : flows)
+      for (const LinkId link : topology_.hop(flow).links) {
+        if (touched_[link.index].crossings == 0)
+          crossed_.push_back(link);
+        touched_[link.index].crossings += flow.weight;
+      }
+  }
+
+  // Of the group added last: nothing is left of it for the next one.
+  void take_crossings() {
+    std::vector<Crossing>& crossings = groups_.back().crossings;
+    crossings.reserve(loaded_.size());
+    for (const LinkId link : loaded_)
+      crossings.push_back({link, std::exchange(touched_[link.index].load, 0)});
+    loaded_.clear();
+    algorithms_ = 0;
+  }
+
+  // Where in its round a chain meets a dear hop counts.
+  Colour colour_of_chains(const GroupTraffic& traffic) const {
+    Colour colour = 0;
+    for (const std::vector<Flow>& round : traffic.rounds)
+      for (const Flow& flow : round) colour = mixed(colour, colour_of_hop(flow));
+    return colour;
+  }
+
+  // Hops beside each other: no more counts than which there are.
+  Colour colour_of_kinds(const GroupTraffic& traffic) const {
+    std::vector<Colour> kinds;
+    for (const std::vector<Flow>& round : traffic.rounds)
+      for (const Flow& flow : round) {
+        const Colour kind = colour_of_hop(flow);
+        if (std::ranges::find(kinds, kind) == kinds.end())
+          kinds.push_back(kind);
+      }
+    return std::accumulate(kinds.begin(), kinds.end(), Colour{0});
+  }
+
+  // How long it is, and what it has of links that none but its traffic crosses.
+  Colour colour_of_hop(const Flow& flow) const {
+    const HopRoute hop = topology_.hop(in_cluster(*groups_.back().group, flow));
+    Colour colour =
+        mixed(static_cast<Colour>(hop.latency.picoseconds()), static_cast<Colour>(hop.slowest_class));
+    for (const LinkId link : hop.links)
+      colour += mixed(colour_of(topology_.links()[link]), touched_[link.index].crossings);
+    return mixed(colour, 7);
   }
 
   // Sums, because no order of ranks, links or groups means anything.
@@ -219,13 +271,17 @@ class GroupRefinement {
   std::vector<Colour> ranks_;
   std::vector<Colour> links_;
   std::vector<ColouredGroup> groups_;
+  std::vector<Touch> touched_;    // by link
+  std::vector<LinkId> crossed_;   // by the flows that were counted last
+  std::vector<LinkId> loaded_;    // by the group that is being added
+  std::uint32_t algorithms_ = 0;  // of it so far
 };
 
 }  // namespace
 
 Symmetry find_symmetry(const Topology& topology, std::span<const GroupSet> sets,
-                       std::span<const OtherFlows> others, const std::vector<std::int64_t>& attributes) {
-  GroupRefinement refinement(topology, sets, others, attributes);
+                       std::span<const SetTraffics> traffics, const std::vector<std::int64_t>& attributes) {
+  GroupRefinement refinement(topology, sets, traffics, attributes);
   return refinement.refine() ? refinement.symmetry() : no_symmetry(topology);
 }
 

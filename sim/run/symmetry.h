@@ -25,15 +25,22 @@ namespace lockstep {
 Symmetry find_symmetry(const Topology& topology, const Communicator& world, Fidelity fidelity,
                        const std::vector<std::int64_t>& attributes);
 
-// What the collectives of a set's groups may send that does not go round their rings: by shape, and by what sends
-// it, flows between places of a group.
-using OtherFlows = std::vector<std::vector<std::vector<Flow>>>;
+// What a collective sends in a group, between places of the group.
+struct GroupTraffic {
+  std::vector<Flow> flows;
+  std::vector<std::vector<Flow>> rounds = {};  // the hops that its time goes by
+  bool is_chain = false;                       // else by the dearest of them
+  bool loads_links = true;                     // that others cross meanwhile
+};
+
+// Of a set's groups, by shape.
+using SetTraffics = std::vector<std::vector<GroupTraffic>>;
 
 // The same at fidelity `flow` where collectives run in groups instead: ranks, groups and links are coloured
-// alternately, a rank by its groups, a group by its ranks and links, a link by the groups that cross it, and how
-// often with each of their algorithms. `others`: by set.
+// alternately, a rank by its groups, a group by its ranks and links and by how long its hops are, a link by the groups
+// that cross it, and how often with each of their algorithms. `traffics`: by set.
 Symmetry find_symmetry(const Topology& topology, std::span<const GroupSet> sets,
-                       std::span<const OtherFlows> others, const std::vector<std::int64_t>& attributes);
+                       std::span<const SetTraffics> traffics, const std::vector<std::int64_t>& attributes);
 
 Symmetry no_symmetry(const Topology& topology);
 

@@ -292,6 +292,43 @@ TEST_CASE("Folding changes nothing where collectives run in groups") {
     }
 }
 
+// Two shard groups of four nodes, a switch a node: the one's switches make a ring, the other's know each other. Their rings
+// go over one link between neighbours in both; their trees skip a neighbour, which is a switch farther in the first.
+Json two_groups_of_switches() {
+  Json links = Json::array();
+  Json switches{"spine"};
+  for (int node = 0; node < 8; ++node) {
+    const std::string own = "s" + std::to_string(node);
+    switches.push_back(own);
+    for (const char* nic : {".nic0", ".nic1"})
+      links.push_back({"node" + std::to_string(node) + nic, own, "edr100"});
+    links.push_back({own, "spine", "hdr200"});
+    for (int other = 0; other < node; ++other) {
+      const bool are_neighbours = node - other == 1 || node - other == 3;
+      if (node / 4 == other / 4 && (are_neighbours || node >= 4))
+        links.push_back({own, "s" + std::to_string(other), "hdr200"});
+    }
+  }
+  return {{"kind", "graph"}, {"hop_latency", "2 us"}, {"switches", switches}, {"links", links}};
+}
+
+TEST_CASE("Groups are alike only where the trees of their small messages reach alike") {
+  const Json given{
+      {"cluster", {{"machine", "abci_v"}, {"nodes", 8}, {"fabric", two_groups_of_switches()}}},
+      {"model", {{"name", "gpt2"}, {"batch_per_gpu", 1}, {"precision", "fp16"}}},
+      {"training", {{"strategy", "hsdp"}, {"shard_group", 16}, {"gradient_clipping", true}}}};
+  const LoadedScenario scenario = scenario_from(given, {.fidelity = Fidelity::flow});
+  const Simulation simulation = simulate(scenario);
+  const OtherAlgorithms others =
+      other_algorithms(scenario, simulation.cluster->groups, simulation.steady.iterations);
+  CHECK(others.loading.empty());
+  CHECK(others.latent == OtherAlgorithms::Ops{{"tree", CollectiveOp::all_reduce}});
+  const auto roles = [](const Cluster& cluster) { return cluster.symmetry.roles.representatives.size(); };
+  CHECK(roles(*simulation.cluster) > roles(*build_cluster(scenario)));
+  CHECK(roles(*simulation.cluster) < roles(*build_cluster(scenario, {.loading = others.latent, .latent = {}})));
+  CHECK(folding_difference(scenario) == "");
+}
+
 // All nodes are alike, and so are the GPUs of a node, each beside its own NIC.
 TEST_CASE("One GPU stands for all where each has its own way to the network") {
   const auto cluster = build_cluster(group_scenario(group_cases().front(), {}));

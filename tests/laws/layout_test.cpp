@@ -11,6 +11,7 @@
 #include "sim/training/schedules/pipeline_schedule.h"
 #include "sim/training/strategy.h"
 #include "tests/support/cut_transformer.h"
+#include "tests/support/disturbed_scenarios.h"
 #include "tests/support/property.h"
 #include "tests/support/same_report.h"
 #include "tests/support/scenarios.h"
@@ -253,22 +254,59 @@ Json mixture(const std::string& machine, std::int64_t nodes, const Json& trainin
   return given;
 }
 
+std::vector<Json> meshes_on(std::int64_t nodes) {
+  std::vector<Json> scenarios;
+  for (const Json& training : layouts()) scenarios.push_back(transformer("dgx_a100_80gb", nodes, training));
+  for (const Json& training : layouts_of_mixtures())
+    if (nodes > 1)
+      scenarios.push_back(mixture("dgx_a100_80gb", nodes, training));
+  return scenarios;
+}
+
+std::string folding_difference(const Json& given) {
+  LoadedScenario scenario = scenario_from(given);
+  scenario.simulation.fold = true;
+  const Json folded = to_json(summarise(scenario, simulate(scenario)), scenario);
+  scenario.simulation.fold = false;
+  return first_difference(folded, to_json(summarise(scenario, simulate(scenario)), scenario));
+}
+
 TEST_CASE("Folding changes nothing on any mesh") {
-  for (const std::int64_t nodes : {1, 2, 4}) {
-    std::vector<Json> scenarios;
-    for (const Json& training : layouts()) scenarios.push_back(transformer("dgx_a100_80gb", nodes, training));
-    for (const Json& training : layouts_of_mixtures())
-      if (nodes > 1)
-        scenarios.push_back(mixture("dgx_a100_80gb", nodes, training));
-    for (const Json& given : scenarios) {
-      LoadedScenario scenario = scenario_from(given);
+  for (const std::int64_t nodes : {1, 2, 4})
+    for (const Json& given : meshes_on(nodes)) {
       INFO(given.dump());
-      scenario.simulation.fold = true;
-      const Json folded = to_json(summarise(scenario, simulate(scenario)), scenario);
-      scenario.simulation.fold = false;
-      CHECK(first_difference(folded, to_json(summarise(scenario, simulate(scenario)), scenario)) == "");
+      CHECK(folding_difference(given) == "");
     }
-  }
+}
+
+// Leaves of three nodes: groups of two and of four nodes lie below one leaf or across two, and cross at other places.
+TEST_CASE("Folding changes nothing on any mesh where groups lie nearer and farther apart") {
+  for (const double oversubscription : {1.0, 4.0})
+    for (Json given : meshes_on(4)) {
+      given["cluster"]["fabric"] = {{"kind", "fat_tree"},
+                                    {"hop_latency", "1 us"},
+                                    {"ports_per_leaf", 24},
+                                    {"oversubscription", oversubscription}};
+      INFO(given.dump());
+      CHECK(folding_difference(given) == "");
+      given["training"]["gradient_clipping"] = true;
+      if (scenario_if_valid(given))
+        CHECK(folding_difference(given) == "");
+    }
+}
+
+TEST_CASE("Folding changes nothing on any mesh of any fabric") {
+  std::size_t turn = 0;
+  const std::vector<Json> meshes = meshes_on(nodes_of_every_fabric);
+  for (std::size_t round = 0; round < 8; ++round)
+    for (const auto& [kind, _] : Registry<FabricKind>::all()) {
+      Json given = meshes[turn++ % meshes.size()];
+      given["cluster"]["fabric"] = fabric_of_kind(kind);
+      if (!scenario_if_valid(given))
+        continue;
+      INFO(given.dump());
+      CHECK(folding_difference(given) == "");
+    }
 }
 
 TEST_CASE("Experts that a tensor group shares take as long and as much memory, stated or not") {
