@@ -124,8 +124,8 @@ std::vector<IssuedPass> passes_of_stage(const Job& stage, std::int64_t number, C
   const PipelineShape shape{.stages = layout.pipeline,
                             .chunks = layout.chunks,
                             .micro_batches = stage.training.gradient_accumulation};
-  // Under the interleaved schedule Megatron-LM's messages are not batched (overlap_p2p_comm).
-  const bool sends_apart = layout.schedule == "interleaved";
+  // Under its interleaved schedules Megatron-LM's messages are not batched (overlap_p2p_comm).
+  const bool sends_apart = pipeline_schedule_named(layout.schedule).sends_apart;
   std::vector<IssuedPass> passes;
   bool has_sent = false;
   bool has_loss = false;

@@ -39,16 +39,8 @@ Pausing forward_kernels(const StrategyContext& context, const LayerWork& layer, 
   while (after.resume()) co_await pause();
 }
 
-}  // namespace
-
-Pausing pausing_forward(const StrategyContext& context, const LayerWork& layer, std::vector<OpId>& done) {
-  Pausing kernels = forward_kernels(context, layer, PassVerb::forward, done);
-  while (kernels.resume()) co_await pause();
-  done = end_forward(context, layer, std::move(done));
-}
-
-Pausing pausing_backward_input(const StrategyContext& context, const LayerWork& layer,
-                               std::vector<OpId>& done) {
+// What is recomputed, and the gradient of what came in.
+Pausing input_gradient(const StrategyContext& context, const LayerWork& layer, std::vector<OpId>& done) {
   const LayerExchangeWork& exchanges = layer.exchanges;
   for (const std::uint32_t index : layer.recomputed) {
     const LayerWork& again = context.job.layers[index];
@@ -63,7 +55,38 @@ Pausing pausing_backward_input(const StrategyContext& context, const LayerWork& 
   done = write_layer_kernels(context, layer, PassVerb::backward);
   hold_during(context, layer.backward_workspace, done);
   end_exchanges(context, exchanges.before_backward, before);
-  for (const auto* after : {&exchanges.after_backward_input, &exchanges.after_backward}) {
+}
+
+}  // namespace
+
+Pausing pausing_forward(const StrategyContext& context, const LayerWork& layer, std::vector<OpId>& done) {
+  Pausing kernels = forward_kernels(context, layer, PassVerb::forward, done);
+  while (kernels.resume()) co_await pause();
+  done = end_forward(context, layer, std::move(done));
+}
+
+Pausing pausing_backward(const StrategyContext& context, const LayerWork& layer, std::vector<OpId>& done) {
+  const LayerExchangeWork& exchanges = layer.exchanges;
+  Pausing first = input_gradient(context, layer, done);
+  while (first.resume()) co_await pause();
+  BegunExchanges beside;
+  Pausing begun = begin_pausing(context, exchanges.after_backward_input, beside);
+  while (begun.resume()) co_await pause();
+  if (layer.backward_weights)
+    done = write_backward_weights(context, layer);
+  else
+    release_at_end(context, MemoryCategory::activations, layer.activations, done);
+  end_exchanges(context, exchanges.after_backward_input, beside);
+  Pausing last = exchange_all(context, exchanges.after_backward);
+  while (last.resume()) co_await pause();
+  done = end_backward(context, layer, std::move(done));
+}
+
+Pausing pausing_backward_input(const StrategyContext& context, const LayerWork& layer,
+                               std::vector<OpId>& done) {
+  Pausing first = input_gradient(context, layer, done);
+  while (first.resume()) co_await pause();
+  for (const auto* after : {&layer.exchanges.after_backward_input, &layer.exchanges.after_backward}) {
     Pausing exchanged = exchange_all(context, *after);
     while (exchanged.resume()) co_await pause();
   }

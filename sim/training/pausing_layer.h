@@ -2,7 +2,7 @@
 
 // The passes of a layer, paused wherever the compute lane would wait for an exchange (pausing.h).
 //
-// Invariant: the ops and their order are those of step_writer's write_forward_of and write_backward_input.
+// Invariant: the ops and their order are those of step_writer's write_forward_of, write_backward and write_backward_input.
 
 #include <vector>
 
@@ -13,6 +13,7 @@ namespace lockstep {
 
 // `done`: what the next layer, or a neighbour, waits for. All must outlive it.
 Pausing pausing_forward(const StrategyContext& context, const LayerWork& layer, std::vector<OpId>& done);
+Pausing pausing_backward(const StrategyContext& context, const LayerWork& layer, std::vector<OpId>& done);
 Pausing pausing_backward_input(const StrategyContext& context, const LayerWork& layer,
                                std::vector<OpId>& done);
 

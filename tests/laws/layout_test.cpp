@@ -117,6 +117,36 @@ TEST_CASE("What one of two joined passes waits for hides behind the other") {
   CHECK(exposed("dualpipe") < exposed("zb_h1") * 0.8);
 }
 
+Json mixture(const std::string& machine, std::int64_t nodes, const Json& training) {
+  Json given = transformer(machine, nodes, training);
+  given["model"].update({{"style", "llama"}, {"experts", 8}, {"experts_per_token", 2}});
+  return given;
+}
+
+// Experts across nodes exchange four times a layer, and nearly all turns are pairs.
+TEST_CASE("What experts exchange hides behind the other of two combined passes") {
+  const auto predicted = [](const char* schedule) {
+    Json given = mixture("dgx_a100_80gb", 2,
+                         {{"strategy", "zero1"},
+                          {"framework", "megatron"},
+                          {"pipeline_parallel", 2},
+                          {"placement", "tp-cp-pp-ep-dp"},
+                          {"expert_parallel", 8},
+                          {"micro_batch", 4},
+                          {"gradient_accumulation", 32},
+                          {"virtual_stages", 2},
+                          {"pipeline_schedule", schedule}});
+    given["model"]["hidden"] = 4096;  // or the host is what it waits for
+    return report_of(given);
+  };
+  const Report apart = predicted("interleaved");
+  const Report combined = predicted("combined_1f1b");
+  CHECK(combined.breakdown.exposed_communication.picoseconds() <
+        apart.breakdown.exposed_communication.picoseconds() * 6 / 10);
+  CHECK(combined.iteration < apart.iteration);
+  CHECK(combined.memory.peak.activations > apart.memory.peak.activations);
+}
+
 // Two copies of the model, which two stages share as they share two parts; each holds what both directions need.
 TEST_CASE("DualPipe holds parameters twice, and p + 1 micro-batches of activations where 1F1B holds p") {
   const auto memory = [](const char* schedule) {
@@ -245,13 +275,8 @@ std::vector<Json> layouts_of_mixtures() {
        {"framework", "megatron"}});
   add(2, 1, 8, {{"expert_tensor_parallel", 1}, {"strategy", "fsdp"}});
   add(4, 1, 4, {{"expert_tensor_parallel", 1}, {"placement", "dp-tp-cp-ep-pp"}});
+  add(1, 1, 4, {{"pipeline_parallel", 2}, {"virtual_stages", 2}, {"pipeline_schedule", "combined_1f1b"}});
   return all;
-}
-
-Json mixture(const std::string& machine, std::int64_t nodes, const Json& training) {
-  Json given = transformer(machine, nodes, training);
-  given["model"].update({{"style", "llama"}, {"experts", 8}, {"experts_per_token", 2}});
-  return given;
 }
 
 std::vector<Json> meshes_on(std::int64_t nodes) {

@@ -359,6 +359,7 @@ class MegatronReader {
     if (flag("sequence-parallel", "training.sequence_parallel"))
       draft_.training()["sequence_parallel"] = true;
     read_virtual_stages(stages);
+    read_combined_passes();
     if (flag("tp-comm-overlap", "training.tensor_parallel_overlap") && tensor > 1)
       draft_.training()["tensor_parallel_overlap"] = "pieces";
     const std::int64_t words = count("make-vocab-size-divisible-by", 128, "training.vocabulary_multiple");
@@ -376,6 +377,17 @@ class MegatronReader {
         return keys_.used("cp-comm-type", "training.context_parallel_kind");
       }
     keys_.refused("cp-comm-type", fmt::format("found {}, expected p2p, all_gather or a2a", kind));
+  }
+
+  // Without virtual stages it runs two micro-batches of the whole model beside each other.
+  void read_combined_passes() {
+    constexpr const char* key = "overlap-moe-expert-parallel-comm";
+    if (!flag(key, "training.pipeline_schedule"))
+      return;
+    if (draft_.training().value("pipeline_schedule", "") != "interleaved")
+      return keys_.refused(key,
+                           "found it without virtual stages, where exchanges are predicted as waited for");
+    draft_.training()["pipeline_schedule"] = "combined_1f1b";
   }
 
   void read_virtual_stages(std::int64_t stages) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "sim/training/megatron.h"
+#include "sim/training/schedules/pipeline_schedule.h"
 
 namespace lockstep {
 namespace {
@@ -12,7 +13,7 @@ Version version_of(const TrainingSpec& training, Version newest) {
   return parse_version(training.framework_version).value_or(newest);
 }
 
-// Under the interleaved schedule Megatron-LM overlaps its messages; otherwise it batches them, and after each batch
+// Under its interleaved schedules Megatron-LM overlaps its messages; otherwise it batches them, and after each batch
 // its host waits for the GPU. With tensor parallelism DeepSpeed read back what each message said of its sizes, until
 // it kept that.
 bool waits_for_messages(const TrainingSpec& training) {
@@ -21,7 +22,7 @@ bool waits_for_messages(const TrainingSpec& training) {
   if (layout.pipeline == 1)
     return false;
   if (runs_megatron(training.framework))
-    return layout.schedule != "interleaved";
+    return !pipeline_schedule_named(layout.schedule).sends_apart;
   return training.framework == "deepspeed" && layout.degrees.tensor > 1 &&
          version_of(training, keeps_sizes) < keeps_sizes;
 }

@@ -122,12 +122,16 @@ class CandidateLister {
     if (shape.pipeline == 1)
       return add_orders(shape);
     for (const std::string& name : Registry<PipelineSchedule>::names())
-      if (name != "gpipe" && is_had(name))
+      if (name != "gpipe" && is_had(name) && is_of_use(name, shape))
         for (const std::int64_t chunks : chunks_of(name, shape)) {
           shape.schedule = name;
           shape.virtual_stages = chunks;
           add_orders(shape);
         }
+  }
+
+  bool is_of_use(const std::string& name, const LayoutCandidate& shape) const {
+    return !pipeline_schedule_named(name).hides_exchanges || (experts_ > 1 && shape.expert > 1);
   }
 
   // The fewest parts of a rank, and every number above of parts that are all as long.

@@ -13,42 +13,22 @@
 // Reference: Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using
 //            Megatron-LM", arXiv 2104.04473; Megatron-LM, megatron/core/pipeline_parallel/schedules.py.
 
-#include <fmt/format.h>
-
+#include "sim/training/schedules/interleaved_groups.h"
 #include "sim/training/schedules/pass_list.h"
 
 namespace lockstep {
 namespace {
 
-std::int64_t chunk_forward(const PipelineShape& shape, std::int64_t turn) {
-  return turn / shape.stages % shape.chunks;
-}
-
 std::vector<Pass> interleaved_passes(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t warm_up = 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * shape.stages;
+  const std::int64_t warm_up = interleaved_warm_up(shape, stage);
   PassList list(shape);
-  for (std::int64_t turn = 0; turn < warm_up; ++turn) list.add(PassKind::forward, chunk_forward(shape, turn));
+  for (std::int64_t turn = 0; turn < warm_up; ++turn)
+    list.add(PassKind::forward, interleaved_chunk(shape, turn));
   for (std::int64_t turn = 0; turn < shape.micro_batches * shape.chunks; ++turn) {
-    list.add(PassKind::forward, chunk_forward(shape, warm_up + turn));
-    list.add(PassKind::backward, shape.chunks - 1 - chunk_forward(shape, turn));
+    list.add(PassKind::forward, interleaved_chunk(shape, warm_up + turn));
+    list.add(PassKind::backward, shape.chunks - 1 - interleaved_chunk(shape, turn));
   }
   return std::move(list).passes();
-}
-
-std::string full_groups_near(const PipelineShape& shape) {
-  const std::int64_t below = shape.micro_batches / shape.stages * shape.stages;
-  const std::int64_t above = below + shape.stages;
-  return below > 0 ? fmt::format("{} or {} would do", below, above) : fmt::format("{} would do", above);
-}
-
-std::vector<ShapeProblem> interleaved_problems(const PipelineShape& shape) {
-  if (shape.micro_batches % shape.stages == 0)
-    return {};
-  return {
-      {"gradient_accumulation",
-       fmt::format("interleaved takes micro-batches in groups of {}, one for each stage; {} would leave a "
-                   "group that is not full: {}",
-                   shape.stages, shape.micro_batches, full_groups_near(shape))}};
 }
 
 const Registration<PipelineSchedule> interleaved_registration{
@@ -57,7 +37,8 @@ const Registration<PipelineSchedule> interleaved_registration{
      .description = "1F1B over several parts a rank; a smaller bubble, more messages, more held",
      .source = "Narayanan et al. 2021, arXiv 2104.04473",
      .chunks = ChunkRange::from(2),
-     .problems = interleaved_problems}};
+     .sends_apart = true,
+     .problems = problems_of_groups}};
 
 }  // namespace
 }  // namespace lockstep

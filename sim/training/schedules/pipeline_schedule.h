@@ -84,7 +84,9 @@ struct PipelineSchedule {
   std::string source;
   ChunkRange chunks = {};
   bool splits_backward = false;
-  std::int64_t copies = 1;  // of the model, each of which all stages hold together
+  std::int64_t copies = 1;       // of the model, each of which all stages hold together
+  bool hides_exchanges = false;  // and is of use only where experts exchange
+  bool sends_apart = false;  // where a framework has the choice: its messages are not batched, nor waited for
   // Which part a chunk is, counted in forward order, copy after copy.
   std::int64_t (*part)(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) = part_in_turn;
   // What the schedule asks beyond positive counts and its range of chunks. Null: nothing.

@@ -122,10 +122,16 @@ Pausing StagePasses::pausing_backwards(std::span<const Pass> passes) {
     write_pass_begin(context_);
     for (std::size_t layer = layers.last; layer-- > layers.first;) {
       std::vector<OpId> done;
+      const LayerWork& work = context_.job.layers[layer];
       synchroniser_.pre_backward(micro, layer);
-      Pausing written = pausing_backward_input(context_, context_.job.layers[layer], done);
+      Pausing written = pass.kind == PassKind::backward ? pausing_backward(context_, work, done)
+                                                        : pausing_backward_input(context_, work, done);
       while (written.resume()) co_await pause();
+      if (pass.kind == PassKind::backward)
+        hear_of_gradients(micro, layer, done);
     }
+    if (pass.kind == PassKind::backward)
+      end_backward(micro);
   }
 }
 

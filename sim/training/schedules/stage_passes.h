@@ -46,8 +46,8 @@ class StagePasses {
   std::vector<OpId> write_forward_pass(const Pass& pass);
   std::vector<OpId> write_backward_pass(const Pass& pass);  // whole, or by the input alone
   void write_weights_pass(const Pass& pass);
-  // A forward beside a backward by input, and the backward by weights behind that: wherever one would wait for an
-  // exchange the other goes on.
+  // A forward beside a backward, whole or by input with that by weights behind it: wherever one would wait for an exchange
+  // the other goes on.
   void write_beside(const Pass& forward, std::span<const Pass> backwards);
 
   // When all that stands on its compute lanes has ended.

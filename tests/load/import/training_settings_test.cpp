@@ -240,6 +240,14 @@ TEST_CASE("what Megatron-LM is told of kernels, stages, words and overlap is tol
       read("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 3")["training"];
   CHECK(staged["pipeline_schedule"] == "interleaved");
   CHECK(staged["virtual_stages"] == 3);
+  CHECK(read("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 3 "
+             "--overlap-moe-expert-parallel-comm")["training"]["pipeline_schedule"] == "combined_1f1b");
+  const auto uses =
+      import_text("megatron_arguments", fmt::format("{}--overlap-moe-expert-parallel-comm", small_megatron))
+          .keys;
+  CHECK(std::ranges::any_of(uses, [](const KeyUse& use) {
+    return use.key == "overlap-moe-expert-parallel-comm" && use.fate == KeyFate::refused;
+  }));
   CHECK(read("--context-parallel-size 2 --cp-comm-type a2a")["training"]["context_parallel_kind"] ==
         "ulysses");
   CHECK(read("--num-experts 8 --moe-layer-freq ([0]*1+[1]*23)")["model"]["dense_layers"] == 1);

@@ -84,8 +84,9 @@ std::vector<std::string> keys_of(const std::vector<ShapeProblem>& problems) {
 // ---- laws of all schedules ----
 
 TEST_CASE("The schedules go by the names of the frameworks and papers, and each tells its source") {
-  CHECK(Registry<PipelineSchedule>::names() ==
-        std::vector<std::string>{"1f1b", "dualpipe", "gpipe", "interleaved", "zb_h1", "zb_h2", "zb_v"});
+  CHECK(Registry<PipelineSchedule>::names() == std::vector<std::string>{"1f1b", "combined_1f1b", "dualpipe",
+                                                                        "gpipe", "interleaved", "zb_h1",
+                                                                        "zb_h2", "zb_v"});
   for (const auto& [name, schedule] : Registry<PipelineSchedule>::all()) {
     INFO(name);
     CHECK(!schedule.description.empty());
@@ -214,6 +215,20 @@ TEST_CASE("Interleaving takes a group through all chunks, backward from the last
   const PipelineShape shape{.stages = 2, .chunks = 2, .micro_batches = 4};
   CHECK(order_of("interleaved", shape, 0) == "F0 F1 F0' F1' F2 B0' F3 B1' F2' B0 F3' B1 B2' B3' B2 B3");
   CHECK(order_of("interleaved", shape, 1) == "F0 F1 F0' B0' F1' B1' F2 B0 F3 B1 F2' B2' F3' B3' B2 B3");
+}
+
+// One forward more than interleaved runs first; pairs stand in the order in which interleaved takes its turns.
+TEST_CASE("Combined 1F1B joins interleaved's forwards with its backwards, a forward later") {
+  const PipelineShape shape{.stages = 2, .chunks = 2, .micro_batches = 4};
+  CHECK(order_of("combined_1f1b", shape, 0) == "F0 F1 F0' F1' F2 F3 B0' F2' B1' F3' B0 B1 B2' B3' B2 B3");
+  for (const Pass& pass : pipeline_schedule_named("combined_1f1b").passes(shape, 1))
+    CHECK((!pass.joins_next || pass.kind == PassKind::forward));
+  const auto joined = [&](std::int64_t stage) {
+    return std::ranges::count_if(pipeline_schedule_named("combined_1f1b").passes(shape, stage),
+                                 [](const Pass& pass) { return pass.joins_next; });
+  };
+  CHECK(joined(0) == 8 - 5);
+  CHECK(joined(1) == 8 - 3);
 }
 
 TEST_CASE(
@@ -472,9 +487,9 @@ TEST_CASE("Each schedule says how many parts a rank holds") {
     return problems[0].text;
   };
   CHECK(text("1f1b", 2) ==
-        "1f1b gives each rank exactly 1 part of the model, not 2 (so many: dualpipe, interleaved, zb_v)");
+        "1f1b gives each rank exactly 1 part of the model, not 2 (so many: combined_1f1b, dualpipe, interleaved, zb_v)");
   CHECK(text("gpipe", 0) == "gpipe gives each rank exactly 1 part of the model, not 0");
-  CHECK(text("zb_v", 3) == "zb_v gives each rank exactly 2 parts of the model, not 3 (so many: interleaved)");
+  CHECK(text("zb_v", 3) == "zb_v gives each rank exactly 2 parts of the model, not 3 (so many: combined_1f1b, interleaved)");
   CHECK(
       text("interleaved", 1) ==
       "interleaved gives each rank 2 or more parts of the model, not 1 (so many: 1f1b, gpipe, zb_h1, zb_h2)");

@@ -1,0 +1,47 @@
+// Combined 1F1B: interleaved 1F1B whose forwards and backwards run beside each other, to hide what experts exchange.
+//
+// Problem:   a mixture of experts exchanges tokens four times a layer, forward and backward, and its own kernels wait for
+//            them.
+// Idea:      in the steady state each forward is joined with the backward behind it: where the one would wait for an
+//            exchange, the other's kernels run.
+// Cost:      a warm-up longer by one forward, whose activations are held as well, and messages that leave only when both
+//            passes are done: without exchanges to hide it is slower than `interleaved`.
+//
+// Micro-batches go in the same groups, through the same parts, as under `interleaved`.
+// Reference: Megatron-LM, megatron/core/pipeline_parallel/combined_1f1b.py (overlap_moe_expert_parallel_comm); pairs of a
+//            forward and a backward as in DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv 2412.19437, section 3.2.1.
+
+#include "sim/training/schedules/interleaved_groups.h"
+#include "sim/training/schedules/pass_list.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<Pass> combined_passes(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t turns = shape.micro_batches * shape.chunks;
+  const std::int64_t warm_up = std::min(interleaved_warm_up(shape, stage) + 1, turns);
+  PassList list(shape);
+  for (std::int64_t turn = 0; turn < warm_up; ++turn)
+    list.add(PassKind::forward, interleaved_chunk(shape, turn));
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    if (warm_up + turn < turns) {
+      list.add(PassKind::forward, interleaved_chunk(shape, warm_up + turn));
+      list.join_next();
+    }
+    list.add(PassKind::backward, shape.chunks - 1 - interleaved_chunk(shape, turn));
+  }
+  return std::move(list).passes();
+}
+
+const Registration<PipelineSchedule> combined_registration{
+    "combined_1f1b",
+    {.passes = combined_passes,
+     .description = "interleaved, each forward beside a backward: what experts exchange hides behind the other's kernels",
+     .source = "Megatron-LM, combined_1f1b.py; pairs as in arXiv 2412.19437",
+     .chunks = ChunkRange::from(2),
+     .hides_exchanges = true,
+     .sends_apart = true,
+     .problems = problems_of_groups}};
+
+}  // namespace
+}  // namespace lockstep
