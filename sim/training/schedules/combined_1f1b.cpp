@@ -12,25 +12,12 @@
 //            forward and a backward as in DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv 2412.19437, section 3.2.1.
 
 #include "sim/training/schedules/interleaved_groups.h"
-#include "sim/training/schedules/pass_list.h"
 
 namespace lockstep {
 namespace {
 
 std::vector<Pass> combined_passes(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t turns = shape.micro_batches * shape.chunks;
-  const std::int64_t warm_up = std::min(interleaved_warm_up(shape, stage) + 1, turns);
-  PassList list(shape);
-  for (std::int64_t turn = 0; turn < warm_up; ++turn)
-    list.add(PassKind::forward, interleaved_chunk(shape, turn));
-  for (std::int64_t turn = 0; turn < turns; ++turn) {
-    if (warm_up + turn < turns) {
-      list.add(PassKind::forward, interleaved_chunk(shape, warm_up + turn));
-      list.join_next();
-    }
-    list.add(PassKind::backward, shape.chunks - 1 - interleaved_chunk(shape, turn));
-  }
-  return std::move(list).passes();
+  return interleaved_passes(shape, stage, {.forwards_first = 1, .joins_pairs = true});
 }
 
 const Registration<PipelineSchedule> combined_registration{

@@ -14,26 +14,17 @@
 //            Megatron-LM", arXiv 2104.04473; Megatron-LM, megatron/core/pipeline_parallel/schedules.py.
 
 #include "sim/training/schedules/interleaved_groups.h"
-#include "sim/training/schedules/pass_list.h"
 
 namespace lockstep {
 namespace {
 
-std::vector<Pass> interleaved_passes(const PipelineShape& shape, std::int64_t stage) {
-  const std::int64_t warm_up = interleaved_warm_up(shape, stage);
-  PassList list(shape);
-  for (std::int64_t turn = 0; turn < warm_up; ++turn)
-    list.add(PassKind::forward, interleaved_chunk(shape, turn));
-  for (std::int64_t turn = 0; turn < shape.micro_batches * shape.chunks; ++turn) {
-    list.add(PassKind::forward, interleaved_chunk(shape, warm_up + turn));
-    list.add(PassKind::backward, shape.chunks - 1 - interleaved_chunk(shape, turn));
-  }
-  return std::move(list).passes();
+std::vector<Pass> passes_in_turn(const PipelineShape& shape, std::int64_t stage) {
+  return interleaved_passes(shape, stage, {});
 }
 
 const Registration<PipelineSchedule> interleaved_registration{
     "interleaved",
-    {.passes = interleaved_passes,
+    {.passes = passes_in_turn,
      .description = "1F1B over several parts a rank; a smaller bubble, more messages, more held",
      .source = "Narayanan et al. 2021, arXiv 2104.04473",
      .chunks = ChunkRange::from(2),

@@ -2,8 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "sim/training/schedules/pass_list.h"
+
 namespace lockstep {
 namespace {
+
+// Whose forward a stage runs in a turn; backwards come from the last chunk in the same turns.
+std::int64_t chunk_in(const PipelineShape& shape, std::int64_t turn) {
+  return turn / shape.stages % shape.chunks;
+}
+
+std::int64_t needed_first(const PipelineShape& shape, std::int64_t stage) {
+  return 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * shape.stages;
+}
 
 std::string full_groups_near(const PipelineShape& shape) {
   const std::int64_t below = shape.micro_batches / shape.stages * shape.stages;
@@ -13,12 +26,21 @@ std::string full_groups_near(const PipelineShape& shape) {
 
 }  // namespace
 
-std::int64_t interleaved_chunk(const PipelineShape& shape, std::int64_t turn) {
-  return turn / shape.stages % shape.chunks;
-}
-
-std::int64_t interleaved_warm_up(const PipelineShape& shape, std::int64_t stage) {
-  return 2 * (shape.stages - stage - 1) + (shape.chunks - 1) * shape.stages;
+std::vector<Pass> interleaved_passes(const PipelineShape& shape, std::int64_t stage,
+                                     const InterleavedOrder& order) {
+  const std::int64_t turns = shape.micro_batches * shape.chunks;
+  const std::int64_t warm_up = std::min(needed_first(shape, stage) + order.forwards_first, turns);
+  PassList list(shape);
+  for (std::int64_t turn = 0; turn < warm_up; ++turn) list.add(PassKind::forward, chunk_in(shape, turn));
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    if (warm_up + turn < turns) {
+      list.add(PassKind::forward, chunk_in(shape, warm_up + turn));
+      if (order.joins_pairs)
+        list.join_next();
+    }
+    list.add(PassKind::backward, shape.chunks - 1 - chunk_in(shape, turn));
+  }
+  return std::move(list).passes();
 }
 
 std::vector<ShapeProblem> problems_of_groups(const PipelineShape& shape) {

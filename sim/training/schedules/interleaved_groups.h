@@ -14,11 +14,14 @@
 
 namespace lockstep {
 
-// The chunk whose forward a stage runs in a turn; backwards come from the last chunk in the same turns.
-std::int64_t interleaved_chunk(const PipelineShape& shape, std::int64_t turn);
+struct InterleavedOrder {
+  std::int64_t forwards_first = 0;  // beyond those that the first backward needs
+  bool joins_pairs = false;         // each forward with the backward behind it
+};
 
-// Forwards before the first backward's turn.
-std::int64_t interleaved_warm_up(const PipelineShape& shape, std::int64_t stage);
+// A stage's passes: forwards until its first backward can come, then forwards and backwards in turn.
+std::vector<Pass> interleaved_passes(const PipelineShape& shape, std::int64_t stage,
+                                     const InterleavedOrder& order);
 
 // Of a last group that is not full.
 std::vector<ShapeProblem> problems_of_groups(const PipelineShape& shape);
