@@ -55,29 +55,37 @@ class Crossings {
 class TrafficRouter {
  public:
   TrafficRouter(const RoutingInput& input, const Traffic& traffic)
-      : input_(input), traffic_(traffic), crossings_(find_crossings({})) {}
+      : input_(input), traffic_(traffic), crossings_(count_crossings()) {}
 
+  // The hops are the traffic's own, and so is what crosses them: only the links that all share are folded.
   TrafficRoute route() const {
-    TrafficRoute route{
-        .uses = crossings_.uses(), .narrowest = {}, .rounds = {}, .rounds_drift = rounds_drift()};
+    TrafficRoute route{.uses = {}, .narrowest = {}, .rounds = {}, .rounds_drift = rounds_drift()};
+    for (const std::vector<Flow>& round : traffic_.rounds) route.rounds.push_back(route_round(round));
+    Crossings folded = crossings_;
+    folded.fold();
+    route.uses = folded.uses();
     for (const LinkUse& use : route.uses) {
       const Bandwidth share_of_one = input_.topology.share_of(use.link, use.multiplicity);
       route.narrowest = std::min(route.narrowest.value_or(share_of_one), share_of_one);
     }
     // Alike groups take their part of a link, but are no links of this one's chain.
     if (!traffic_.alike.empty())
-      route.uses = find_crossings(traffic_.alike).uses();
-    for (const std::vector<Flow>& round : traffic_.rounds) route.rounds.push_back(route_round(round));
+      route.uses = uses_with_alike_groups();
     return route;
   }
 
  private:
-  Crossings find_crossings(std::span<const Flow> alike) const {
+  Crossings count_crossings() const {
     Crossings crossings(input_);
     crossings.add(traffic_.flows);
-    crossings.add(alike);
-    crossings.fold();
     return crossings;
+  }
+
+  std::vector<LinkUse> uses_with_alike_groups() const {
+    Crossings crossings = crossings_;
+    crossings.add(traffic_.alike);
+    crossings.fold();
+    return crossings.uses();
   }
 
   bool rounds_drift() const { return traffic_.rounds.size() > 1 && mixes_hops(traffic_.rounds.front()); }

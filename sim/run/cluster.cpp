@@ -81,7 +81,7 @@ std::vector<Cohort> find_cohorts(const Scenario& scenario, const Roles& roles) {
   return cohorts_of(roles, stages_of_ranks(scenario), static_cast<std::uint32_t>(stages));
 }
 
-std::unique_ptr<Cluster> connect(const Scenario& scenario, const OtherAlgorithms& others) {
+std::unique_ptr<Cluster> connect(const Scenario& scenario, const OtherCollectives& others) {
   Topology topology = build_topology(scenario, find_sending_limit(scenario));
   Communicator world = find_world(topology, world_options(scenario, scenario.communication.channels));
   std::vector<GroupSet> groups = find_group_sets(scenario, topology);
@@ -125,7 +125,7 @@ RunSize expected_size(const Scenario& scenario) {
           .plans = {.flows = times * ring_hops}};
 }
 
-ClusterFacts facts_of(const Scenario& scenario, const OtherAlgorithms& others) {
+ClusterFacts facts_of(const Scenario& scenario, const OtherCollectives& others) {
   const ClusterSpec& cluster = scenario.cluster;
   return {.nodes = cluster.nodes,
           .gpus_per_node = cluster.gpus_per_node,
@@ -148,7 +148,7 @@ ClusterFacts facts_of(const Scenario& scenario, const OtherAlgorithms& others) {
           .slowdown_by_nic = slowdown_by_nic(scenario)};
 }
 
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, const OtherAlgorithms& others) {
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, const OtherCollectives& others) {
   refuse_if_large(scenario, expected_size(scenario));
   return with_file(scenario, [&] { return connect(scenario, others); });
 }

@@ -61,7 +61,7 @@ struct ClusterFacts {
   std::int64_t compute_capability = 0;
   bool reduces_on_hosts = false;
   bool acts_alike = true;  // folding.h
-  OtherAlgorithms others;
+  OtherCollectives others;
   Calibration calibration;
   MachineSpec machine;
   FabricSpec fabric;
@@ -72,7 +72,7 @@ struct ClusterFacts {
   std::vector<Ratio> slowdown_by_nic;
   bool operator==(const ClusterFacts&) const = default;
 };
-ClusterFacts facts_of(const Scenario& scenario, const OtherAlgorithms& others);
+ClusterFacts facts_of(const Scenario& scenario, const OtherCollectives& others);
 
 class ClusterStore;
 
@@ -87,7 +87,7 @@ using LentCluster = std::unique_ptr<const Cluster, ReturnCluster>;
 // are their parts of a ring. Nothing where clusters are small.
 RunSize expected_size(const Scenario& scenario);
 
-std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, const OtherAlgorithms& others = {});
+std::unique_ptr<Cluster> build_cluster(const Scenario& scenario, const OtherCollectives& others = {});
 
 const Strategy& strategy_of(const Scenario& scenario);
 

@@ -31,7 +31,7 @@ void ReturnCluster::operator()(const Cluster* cluster) const {
     std::default_delete<const Cluster>{}(cluster);
 }
 
-LentCluster ClusterStore::lend(const Scenario& scenario, const OtherAlgorithms& others) {
+LentCluster ClusterStore::lend(const Scenario& scenario, const OtherCollectives& others) {
   ClusterFacts facts = facts_of(scenario, others);
   if (LentCluster found = find(facts))
     return found;

@@ -27,7 +27,7 @@ class ClusterStore {
   ClusterStore& operator=(const ClusterStore&) = delete;
 
   // Built at the first call. It goes back before the store goes.
-  LentCluster lend(const Scenario& scenario, const OtherAlgorithms& others = {});
+  LentCluster lend(const Scenario& scenario, const OtherCollectives& others = {});
 
   std::size_t size() const;
 

@@ -98,21 +98,22 @@ void add_messages_of_stages(const Communicator& line, std::vector<GroupTraffic>&
   }
 }
 
-std::vector<GroupTraffic> traffics_of(const Communicator& shape, const OtherAlgorithms& others) {
+// In a node groups of one shape are joined alike; between nodes they may lie nearer or farther apart.
+std::vector<GroupTraffic> traffics_of(const Communicator& shape, const OtherCollectives& others) {
   std::vector<GroupTraffic> traffics;
   const auto add = [&](const std::string& name, CollectiveOp op, bool is_latent) {
     const Collective& collective = *Registry<Collective>::find(name);
     add_traffics(collective, op, is_latent ? collective.latency_alone : Bytes{mebi}, shape, traffics);
   };
   add(std::string(ring_algorithm), CollectiveOp::all_reduce, false);
-  if (shape.nodes == 1)
-    return traffics;
-  for (const auto& [name, op] : others.loading) add(name, op, false);
-  for (const auto& [name, op] : others.latent) add(name, op, true);
+  for (const bool is_latent : {false, true})
+    for (const OtherCollective& other : is_latent ? others.latent : others.loading)
+      if (shape.nodes > 1 && shape.ranks() == other.ranks)
+        add(other.algorithm, other.op, is_latent);
   return traffics;
 }
 
-SetTraffics traffics_of(const GroupSet& set, const OtherAlgorithms& others) {
+SetTraffics traffics_of(const GroupSet& set, const OtherCollectives& others) {
   SetTraffics traffics;
   for (const Communicator& shape : set.shapes) {
     traffics.push_back(traffics_of(shape, others));
@@ -137,24 +138,28 @@ std::vector<std::int64_t> attributes_of(const Scenario& scenario) {
 }
 
 Symmetry fold_groups(const Scenario& scenario, const Topology& topology, std::span<const GroupSet> groups,
-                     const OtherAlgorithms& others) {
+                     const OtherCollectives& others) {
   std::vector<SetTraffics> traffics;
   for (const GroupSet& set : groups) traffics.push_back(traffics_of(set, others));
   return find_symmetry(topology, groups, traffics, attributes_of(scenario));
 }
 
-bool spans_nodes(const GroupSet& set) {
-  return std::any_of(set.shapes.begin(), set.shapes.end(),
-                     [](const Communicator& shape) { return shape.nodes > 1; });
+// Whether groups of so many ranks lie on several nodes.
+bool spans_nodes(std::span<const GroupSet> groups, std::uint32_t ranks) {
+  return std::ranges::any_of(groups, [&](const GroupSet& set) {
+    return std::ranges::any_of(
+        set.shapes, [&](const Communicator& shape) { return shape.nodes > 1 && shape.ranks() == ranks; });
+  });
 }
 
-void add_algorithm(const Communication& communication, OtherAlgorithms& others) {
+// A message to the next rank goes the way of a pipeline's, which are looked at by themselves.
+void add_collective(const Communication& communication, OtherCollectives& others) {
   const std::string name(communication.algorithm);
   const Collective* collective = Registry<Collective>::find(name);
   if (communication.op == CollectiveOp::send_recv || collective == nullptr || name == ring_algorithm)
     return;
   const bool is_latent = communication.bytes_on_wire <= collective->latency_alone;
-  (is_latent ? others.latent : others.loading).emplace(name, communication.op);
+  (is_latent ? others.latent : others.loading).insert({name, communication.op, communication.ranks});
 }
 
 // Every rank draws batches of its own, unless neighbours in length are dealt round.
@@ -170,18 +175,20 @@ bool acts_alike(const Scenario& scenario) {
          !has_work_of_its_own(scenario) && !(scenario.program && scenario.program->names_ranks());
 }
 
-OtherAlgorithms other_algorithms(const Scenario& scenario, std::span<const GroupSet> groups,
-                                 std::span<const IterationOps> iterations) {
-  OtherAlgorithms others;
-  if (!may_fold_groups(scenario) || std::none_of(groups.begin(), groups.end(), spans_nodes))
+OtherCollectives other_collectives(const Scenario& scenario, std::span<const GroupSet> groups,
+                                   std::span<const IterationOps> iterations) {
+  OtherCollectives others;
+  if (!may_fold_groups(scenario))
     return others;
   for (const IterationOps& iteration : iterations)
-    for (const Communication& communication : iteration.communications) add_algorithm(communication, others);
+    for (const Communication& communication : iteration.communications) add_collective(communication, others);
+  for (std::set<OtherCollective>* all : {&others.loading, &others.latent})
+    std::erase_if(*all, [&](const OtherCollective& other) { return !spans_nodes(groups, other.ranks); });
   return others;
 }
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
-                    std::span<const GroupSet> groups, const OtherAlgorithms& others) {
+                    std::span<const GroupSet> groups, const OtherCollectives& others) {
   if (!acts_alike(scenario) || !topology.hosts().empty())
     return no_symmetry(topology);
   if (!groups.empty())

@@ -6,10 +6,10 @@
 //            alike depends on the strategy, the algorithms, the fidelity and what disturbs.
 // Invariant: where in doubt everybody stands for himself.
 
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "sim/plan/group.h"
 #include "sim/run/symmetry.h"
@@ -18,25 +18,33 @@
 
 namespace lockstep {
 
-// The algorithms other than rings that collectives of groups go by between nodes. Ranks that stand for each other are
-// alike in the rings of their groups, and in what these send.
-struct OtherAlgorithms {
-  using Ops = std::set<std::pair<std::string, CollectiveOp>>;
-  Ops loading;  // links
-  Ops latent;   // by messages so small that only how far they go counts
+// A collective that groups of so many ranks run, by an algorithm other than rings.
+struct OtherCollective {
+  std::string algorithm;
+  CollectiveOp op = CollectiveOp::all_reduce;
+  std::uint32_t ranks = 1;
+
+  auto operator<=>(const OtherCollective&) const = default;
+};
+
+// Those of groups that span nodes. Ranks that stand for each other are alike in the rings of their groups, and in what
+// these send.
+struct OtherCollectives {
+  std::set<OtherCollective> loading;  // links
+  std::set<OtherCollective> latent;   // by messages so small that only how far they go counts
 
   bool empty() const { return loading.empty() && latent.empty(); }
-  bool operator==(const OtherAlgorithms&) const = default;
+  bool operator==(const OtherCollectives&) const = default;
 };
 
 // What is known before there is a cluster: nobody leads, draws or works for himself, and it is not forbidden.
 bool acts_alike(const Scenario& scenario);
 
-// Those by which a written plan goes: ranks that were found to be alike by rings alone are to be found anew by these.
-OtherAlgorithms other_algorithms(const Scenario& scenario, std::span<const GroupSet> groups,
-                                 std::span<const IterationOps> iterations);
+// Those of a written plan: ranks that were found to be alike by rings alone are to be found anew by these.
+OtherCollectives other_collectives(const Scenario& scenario, std::span<const GroupSet> groups,
+                                   std::span<const IterationOps> iterations);
 
 Symmetry find_roles(const Scenario& scenario, const Topology& topology, const Communicator& world,
-                    std::span<const GroupSet> groups, const OtherAlgorithms& others);
+                    std::span<const GroupSet> groups, const OtherCollectives& others);
 
 }  // namespace lockstep

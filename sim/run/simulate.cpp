@@ -27,7 +27,7 @@ struct Rehearsals {
   double events = 0;  // of all of them
 };
 
-LentCluster find_cluster(const Scenario& scenario, const OtherAlgorithms& others, ClusterStore* clusters);
+LentCluster find_cluster(const Scenario& scenario, const OtherCollectives& others, ClusterStore* clusters);
 Rehearsals rehearse_within_limits(const Scenario& scenario, const Cluster& cluster, Job& job,
                                   const SimulationOptions& options);
 WrittenRun write_run(const Scenario& scenario, const Job& job, const Cluster& cluster,
@@ -45,8 +45,8 @@ Simulation run_scenario(const Scenario& scenario, const SimulationOptions& optio
   Rehearsals rehearsals = rehearse_within_limits(scenario, *simulation.cluster, simulation.job, options);
   simulation.notes = std::move(rehearsals.notes);
   WrittenRun written = write_run(scenario, simulation.job, *simulation.cluster, options, rehearsals.events);
-  const OtherAlgorithms others =
-      other_algorithms(scenario, simulation.cluster->groups, written.steady.iterations);
+  const OtherCollectives others =
+      other_collectives(scenario, simulation.cluster->groups, written.steady.iterations);
   if (!others.empty()) {
     LentCluster finer = find_cluster(scenario, others, options.clusters);
     if (finer->symmetry != simulation.cluster->symmetry) {
@@ -66,7 +66,7 @@ Simulation run_scenario(const Scenario& scenario, const SimulationOptions& optio
   return simulation;
 }
 
-LentCluster find_cluster(const Scenario& scenario, const OtherAlgorithms& others, ClusterStore* clusters) {
+LentCluster find_cluster(const Scenario& scenario, const OtherCollectives& others, ClusterStore* clusters) {
   return clusters != nullptr ? clusters->lend(scenario, others)
                              : LentCluster(build_cluster(scenario, others).release());
 }

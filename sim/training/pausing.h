@@ -10,6 +10,7 @@
 // Cost:      a frame for each layer that is written so, none while the plan runs.
 
 #include <coroutine>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -52,6 +53,9 @@ class Pausing {
 
   Handle handle_;
 };
+
+// Which waits are such that the other goes on meanwhile.
+enum class PausesAt : std::uint8_t { every_exchange, exchanges_of_experts };
 
 inline std::suspend_always pause() {
   return {};

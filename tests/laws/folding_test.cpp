@@ -319,10 +319,10 @@ TEST_CASE("Groups are alike only where the trees of their small messages reach a
       {"training", {{"strategy", "hsdp"}, {"shard_group", 16}, {"gradient_clipping", true}}}};
   const LoadedScenario scenario = scenario_from(given, {.fidelity = Fidelity::flow});
   const Simulation simulation = simulate(scenario);
-  const OtherAlgorithms others =
-      other_algorithms(scenario, simulation.cluster->groups, simulation.steady.iterations);
+  const OtherCollectives others =
+      other_collectives(scenario, simulation.cluster->groups, simulation.steady.iterations);
   CHECK(others.loading.empty());
-  CHECK(others.latent == OtherAlgorithms::Ops{{"tree", CollectiveOp::all_reduce}});
+  CHECK(others.latent == std::set<OtherCollective>{{"tree", CollectiveOp::all_reduce, 16}});
   const auto roles = [](const Cluster& cluster) { return cluster.symmetry.roles.representatives.size(); };
   CHECK(roles(*simulation.cluster) > roles(*build_cluster(scenario)));
   CHECK(roles(*simulation.cluster) < roles(*build_cluster(scenario, {.loading = others.latent, .latent = {}})));

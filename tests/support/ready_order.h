@@ -3,7 +3,6 @@
 // The order in which the gradients of a model become ready in backward, by its parameters' indices.
 
 #include <cstdint>
-#include <ranges>
 #include <vector>
 
 #include "sim/plan/model.h"
@@ -12,8 +11,8 @@ namespace lockstep::testing {
 
 inline std::vector<std::uint32_t> gradient_ready_order(const Model& model) {
   std::vector<std::uint32_t> order;
-  for (const Layer& layer : model.layers | std::views::reverse)
-    order.insert(order.end(), layer.parameters.begin(), layer.parameters.end());
+  for (auto layer = model.layers.rbegin(); layer != model.layers.rend(); ++layer)
+    order.insert(order.end(), layer->parameters.begin(), layer->parameters.end());
   return order;
 }
 

@@ -388,6 +388,7 @@ class MegatronReader {
       return keys_.refused(key,
                            "found it without virtual stages, where exchanges are predicted as waited for");
     draft_.training()["pipeline_schedule"] = "combined_1f1b";
+    draft_.training()["framework_version"] = "0.14";  // the first that has it
   }
 
   void read_virtual_stages(std::int64_t stages) {

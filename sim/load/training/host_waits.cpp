@@ -54,9 +54,10 @@ bool read_wait(const JsonReader& json, const Place& place, std::string_view key,
 HostWaits read_host_waits(const JsonReader& json, const Place& place, const TrainingSpec& training) {
   HostWaits waits;
   if (training.layout.pipeline > 1)
-    waits.for_messages = read_wait(json, place, host_wait_keys[0], waits_for_messages(training),
-                                   "Megatron-LM: batch_p2p_sync, but for its interleaved schedule; DeepSpeed "
-                                   "before 0.11: where it has tensor parallelism");
+    waits.for_messages =
+        read_wait(json, place, host_wait_keys[0], waits_for_messages(training),
+                  "Megatron-LM: batch_p2p_sync, but for its interleaved schedules; DeepSpeed "
+                  "before 0.11: where it has tensor parallelism");
   else
     json.optional(host_wait_keys[0]);
   waits.for_batch =

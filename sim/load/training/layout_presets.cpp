@@ -51,7 +51,7 @@ LayoutPreset megatron_preset() {
                          "model_parallel_config.py: tp_comm_overlap false"},
       .context_kind = {ContextKind::ring, "Megatron-LM, training/arguments.py: cp_comm_type p2p"},
       .vocabulary_multiple = {128, "Megatron-LM, training/arguments.py: make_vocab_size_divisible_by 128"},
-      .schedules = {{"1f1b"}, {"combined_1f1b", {0, 13}}, {"interleaved"}},
+      .schedules = {{"1f1b"}, {"combined_1f1b", {0, 14}}, {"interleaved"}},
       .tensor_overlaps = {TensorOverlap::backward, TensorOverlap::pieces, TensorOverlap::none},
       .context_kinds = {
           {ContextKind::ring, {0, 5}}, {ContextKind::all_gather, {0, 10}}, {ContextKind::ulysses, {0, 10}}}};
@@ -69,6 +69,7 @@ LayoutPreset nemo_preset() {
       "overlaps backward's";
   preset.vocabulary_multiple.why =
       "NeMo, collections/llm/gpt/model/base.py: make_vocab_size_divisible_by 128";
+  preset.schedules = {{"1f1b"}, {"combined_1f1b", {2, 5}}, {"interleaved"}};  // 2.5: Megatron Core 0.14
   preset.context_kinds = {{ContextKind::ring}, {ContextKind::all_gather}, {ContextKind::ulysses}};
   return preset;
 }

@@ -268,6 +268,25 @@ void check_schedule(const JsonReader& json, const PipelineShape& shape, std::str
   }
 }
 
+// As Megatron Core asks: experts of several ranks, and no whole layers computed again.
+void check_pairs(const JsonReader& json, const TrainingSpec& training) {
+  const Layout& layout = training.layout;
+  if (pipeline_schedule_named(layout.schedule).pauses_at == PausesAt::every_exchange)
+    return;
+  if (layout.degrees.expert == 1)
+    json.required("pipeline_schedule")
+        .problem(
+            fmt::format("found \"{}\", which hides what experts exchange, without expert_parallel above 1; "
+                        "without it: interleaved",
+                        layout.schedule));
+  const RecomputeKind kind = training.recompute.kind;
+  if (kind != RecomputeKind::none && kind != RecomputeKind::selective && kind != RecomputeKind::selective_op)
+    json.required("recompute")
+        .problem(fmt::format("found whole layers that are computed again, which {} does not take; valid with "
+                             "it: none, selective",
+                             layout.schedule));
+}
+
 constexpr std::array balances{std::pair{"balanced_time", StageBalance::time},
                               std::pair{"balanced_memory", StageBalance::memory}};
 
@@ -541,6 +560,7 @@ void check_pipeline(const JsonReader& json, const TrainingSpec& training) {
         json,
         {.stages = layout.pipeline, .chunks = layout.chunks, .micro_batches = training.gradient_accumulation},
         layout.schedule);
+    check_pairs(json, training);
   }
   check_framework(json, training);
 }

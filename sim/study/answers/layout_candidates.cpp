@@ -122,7 +122,7 @@ class CandidateLister {
     if (shape.pipeline == 1)
       return add_orders(shape);
     for (const std::string& name : Registry<PipelineSchedule>::names())
-      if (name != "gpipe" && is_had(name) && is_of_use(name, shape))
+      if (is_tried(name) && is_had(name))
         for (const std::int64_t chunks : chunks_of(name, shape)) {
           shape.schedule = name;
           shape.virtual_stages = chunks;
@@ -130,8 +130,9 @@ class CandidateLister {
         }
   }
 
-  bool is_of_use(const std::string& name, const LayoutCandidate& shape) const {
-    return !pipeline_schedule_named(name).hides_exchanges || (experts_ > 1 && shape.expert > 1);
+  // GPipe is never better than 1F1B; what experts exchange is hidden where one asks for it by name.
+  static bool is_tried(const std::string& name) {
+    return name != "gpipe" && pipeline_schedule_named(name).pauses_at == PausesAt::every_exchange;
   }
 
   // The fewest parts of a rank, and every number above of parts that are all as long.

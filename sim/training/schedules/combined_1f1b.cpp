@@ -23,10 +23,11 @@ std::vector<Pass> combined_passes(const PipelineShape& shape, std::int64_t stage
 const Registration<PipelineSchedule> combined_registration{
     "combined_1f1b",
     {.passes = combined_passes,
-     .description = "interleaved, each forward beside a backward: what experts exchange hides behind the other's kernels",
+     .description = "interleaved, each forward beside a backward: what experts exchange hides behind the "
+                    "other's kernels",
      .source = "Megatron-LM, combined_1f1b.py; pairs as in arXiv 2412.19437",
      .chunks = ChunkRange::from(2),
-     .hides_exchanges = true,
+     .pauses_at = PausesAt::exchanges_of_experts,
      .sends_apart = true,
      .problems = problems_of_groups}};
 

@@ -48,9 +48,10 @@ std::vector<ShapeProblem> problems_of_groups(const PipelineShape& shape) {
     return {};
   return {
       {"gradient_accumulation",
-       fmt::format("interleaved takes micro-batches in groups of {}, one for each stage; {} would leave a "
-                   "group that is not full: {}",
-                   shape.stages, shape.micro_batches, full_groups_near(shape))}};
+       fmt::format(
+           "interleaved schedules take micro-batches in groups of {}, one for each stage; {} would leave a "
+           "group that is not full: {}",
+           shape.stages, shape.micro_batches, full_groups_near(shape))}};
 }
 
 }  // namespace lockstep

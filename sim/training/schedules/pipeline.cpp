@@ -127,7 +127,7 @@ class PipelineWriter {
     for (const Pass& pass : passes) wait_for_input(stage, schedule_.part(shape_, number, pass.chunk), pass);
     std::vector<OpId> done;
     if (passes.size() > 1 && is_forward(passes.front()))
-      stage.write_beside(passes.front(), passes.subspan(1));
+      stage.write_beside(passes.front(), passes.subspan(1), schedule_.pauses_at);
     else
       for (const Pass& pass : passes) done = write_pass(stage, pass);
     if (passes.size() > 1)

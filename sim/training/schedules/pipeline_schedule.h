@@ -30,6 +30,7 @@
 
 #include "sim/base/registry.h"
 #include "sim/base/units.h"
+#include "sim/training/pausing.h"
 
 namespace lockstep {
 
@@ -85,7 +86,7 @@ struct PipelineSchedule {
   ChunkRange chunks = {};
   bool splits_backward = false;
   std::int64_t copies = 1;       // of the model, each of which all stages hold together
-  bool hides_exchanges = false;  // and is of use only where experts exchange
+  PausesAt pauses_at = PausesAt::every_exchange;  // of two joined passes, to go on with the other
   bool sends_apart = false;  // where a framework has the choice: its messages are not batched, nor waited for
   // Which part a chunk is, counted in forward order, copy after copy.
   std::int64_t (*part)(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) = part_in_turn;

@@ -98,20 +98,20 @@ void StagePasses::write_weights_of(const Pass& pass) {
   end_backward(micro);
 }
 
-Pausing StagePasses::pausing_forward_pass(const Pass& pass) {
+Pausing StagePasses::pausing_forward_pass(const Pass& pass, PausesAt at) {
   const MicroBatch micro = micro_batch_of(pass);
   const LayerRange& layers = layers_of(pass);
   write_pass_begin(context_);
   for (std::size_t layer = layers.first; layer < layers.last; ++layer) {
     std::vector<OpId> done;
     synchroniser_.pre_forward(micro, layer);
-    Pausing written = pausing_forward(context_, context_.job.layers[layer], done);
+    Pausing written = pausing_forward(context_, at, context_.job.layers[layer], done);
     while (written.resume()) co_await pause();
     synchroniser_.post_forward(micro, layer, done);
   }
 }
 
-Pausing StagePasses::pausing_backwards(std::span<const Pass> passes) {
+Pausing StagePasses::pausing_backwards(std::span<const Pass> passes, PausesAt at) {
   for (const Pass& pass : passes) {
     if (pass.kind == PassKind::backward_weights) {
       write_weights_of(pass);
@@ -124,8 +124,8 @@ Pausing StagePasses::pausing_backwards(std::span<const Pass> passes) {
       std::vector<OpId> done;
       const LayerWork& work = context_.job.layers[layer];
       synchroniser_.pre_backward(micro, layer);
-      Pausing written = pass.kind == PassKind::backward ? pausing_backward(context_, work, done)
-                                                        : pausing_backward_input(context_, work, done);
+      Pausing written = pass.kind == PassKind::backward ? pausing_backward(context_, at, work, done)
+                                                        : pausing_backward_input(context_, at, work, done);
       while (written.resume()) co_await pause();
       if (pass.kind == PassKind::backward)
         hear_of_gradients(micro, layer, done);
@@ -136,12 +136,12 @@ Pausing StagePasses::pausing_backwards(std::span<const Pass> passes) {
 }
 
 // The host issues the kernels of the forward first.
-void StagePasses::write_beside(const Pass& forward, std::span<const Pass> backwards) {
+void StagePasses::write_beside(const Pass& forward, std::span<const Pass> backwards, PausesAt at) {
   const CohortScope scope = enter();
   const LayerRange& layers = layers_of(forward);
   const std::size_t first = context_.host != nullptr ? context_.host->kernel() : 0;
   std::array<std::size_t, 2> kernel{first, first + layers.last - layers.first};
-  std::array<Pausing, 2> passes{pausing_forward_pass(forward), pausing_backwards(backwards)};
+  std::array<Pausing, 2> passes{pausing_forward_pass(forward, at), pausing_backwards(backwards, at)};
   std::array<bool, 2> goes_on{true, true};
   while (goes_on[0] || goes_on[1])
     for (std::size_t one = 0; one < passes.size(); ++one) {

@@ -46,9 +46,9 @@ class StagePasses {
   std::vector<OpId> write_forward_pass(const Pass& pass);
   std::vector<OpId> write_backward_pass(const Pass& pass);  // whole, or by the input alone
   void write_weights_pass(const Pass& pass);
-  // A forward beside a backward, whole or by input with that by weights behind it: wherever one would wait for an exchange
-  // the other goes on.
-  void write_beside(const Pass& forward, std::span<const Pass> backwards);
+  // A forward beside a backward, whole or by input with that by weights behind it: wherever one would wait for such
+  // an exchange the other goes on.
+  void write_beside(const Pass& forward, std::span<const Pass> backwards, PausesAt at);
 
   // When all that stands on its compute lanes has ended.
   std::vector<OpId> mark();
@@ -59,8 +59,8 @@ class StagePasses {
   CohortScope enter() const { return {context_.writer, stage_.cohort}; }
   MicroBatch micro_batch_of(const Pass& pass) const;
   const LayerRange& layers_of(const Pass& pass) const;
-  Pausing pausing_forward_pass(const Pass& pass);
-  Pausing pausing_backwards(std::span<const Pass> passes);
+  Pausing pausing_forward_pass(const Pass& pass, PausesAt at);
+  Pausing pausing_backwards(std::span<const Pass> passes, PausesAt at);
   void write_weights_of(const Pass& pass);
   void hear_of_gradients(const MicroBatch& micro, std::size_t layer, const std::vector<OpId>& done);
   void end_backward(const MicroBatch& micro);

@@ -456,7 +456,8 @@ TEST_CASE("A group of interleaved micro-batches that is not full is refused, wit
   const std::vector<ShapeProblem> problems = problems_of_shape("interleaved", {4, 2, 10});
   REQUIRE(keys_of(problems) == std::vector<std::string>{"gradient_accumulation"});
   CHECK(problems[0].text ==
-        "interleaved takes micro-batches in groups of 4, one for each stage; 10 would leave a group that is "
+        "interleaved schedules take micro-batches in groups of 4, one for each stage; 10 would leave a group "
+        "that is "
         "not "
         "full: 8 or 12 would do");
   const std::vector<ShapeProblem> too_few = problems_of_shape("interleaved", {4, 2, 3});
