@@ -58,19 +58,20 @@ class TrafficRouter {
       : input_(input), traffic_(traffic), crossings_(count_crossings()) {}
 
   // The hops are the traffic's own, and so is what crosses them: only the links that all share are folded.
-  TrafficRoute route() const {
+  TrafficRoute route() && {
     TrafficRoute route{.uses = {}, .narrowest = {}, .rounds = {}, .rounds_drift = rounds_drift()};
     for (const std::vector<Flow>& round : traffic_.rounds) route.rounds.push_back(route_round(round));
-    Crossings folded = crossings_;
-    folded.fold();
-    route.uses = folded.uses();
+    // Alike groups take their part of a link, but are no links of this one's chain.
+    std::optional<Crossings> shared;
+    if (!traffic_.alike.empty())
+      shared.emplace(crossings_).add(traffic_.alike);
+    route.uses = folded_uses(crossings_);
     for (const LinkUse& use : route.uses) {
       const Bandwidth share_of_one = input_.topology.share_of(use.link, use.multiplicity);
       route.narrowest = std::min(route.narrowest.value_or(share_of_one), share_of_one);
     }
-    // Alike groups take their part of a link, but are no links of this one's chain.
-    if (!traffic_.alike.empty())
-      route.uses = uses_with_alike_groups();
+    if (shared)
+      route.uses = folded_uses(*shared);
     return route;
   }
 
@@ -81,9 +82,7 @@ class TrafficRouter {
     return crossings;
   }
 
-  std::vector<LinkUse> uses_with_alike_groups() const {
-    Crossings crossings = crossings_;
-    crossings.add(traffic_.alike);
+  static std::vector<LinkUse> folded_uses(Crossings& crossings) {
     crossings.fold();
     return crossings.uses();
   }

@@ -20,10 +20,9 @@ constexpr std::string_view ring_algorithm = "ring";
 constexpr std::array folded_ops{CollectiveOp::all_reduce, CollectiveOp::all_gather,
                                 CollectiveOp::reduce_scatter};
 
-// Of the algorithms that may be chosen for messages of any size, those in which not all nodes do alike.
-std::set<std::string> unlike_choices(const Scenario& scenario, const Communicator& shape) {
+// Whether for a message of some size an algorithm may be chosen in which not all nodes do alike.
+bool may_choose_unlike(const Scenario& scenario, const Communicator& shape) {
   constexpr int most_doublings = 40;
-  std::set<std::string> names;
   for (const CollectiveOp op : folded_ops)
     for (int doublings = 0; doublings < most_doublings; ++doublings) {
       const Choice choice = choose_collective({.world = shape,
@@ -34,9 +33,9 @@ std::set<std::string> unlike_choices(const Scenario& scenario, const Communicato
                                                .algorithm = scenario.communication.algorithm,
                                                .protocol = scenario.communication.protocol});
       if (!choice.collective->folds)
-        names.insert(choice.algorithm);
+        return true;
     }
-  return names;
+  return false;
 }
 
 // Only what all nodes do alike can stand for each other; between nodes the library may choose a tree, also for what the
@@ -46,7 +45,7 @@ bool does_alike(const Scenario& scenario, const Communicator& world) {
   if (asked == nullptr)
     return world.nodes == 1 || scenario.communication.library == LibraryKind::gloo;
   const auto does = [&](CollectiveOp op) { return can_run(*asked, op, world); };
-  return asked->folds && (std::ranges::all_of(folded_ops, does) || unlike_choices(scenario, world).empty());
+  return asked->folds && (std::ranges::all_of(folded_ops, does) || !may_choose_unlike(scenario, world));
 }
 
 // At `flow` the busiest links stand for the others, but not the busiest cores: their kernels differ.
