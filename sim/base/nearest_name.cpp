@@ -37,21 +37,28 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// Optimal string alignment: three rows of the edit matrix, the third to see a swap of neighbours.
-std::size_t edit_distance(std::string_view from, std::string_view to) {
+// Optimal string alignment: three rows of the edit matrix, the third to see a swap of neighbours. Two rows wholly beyond
+// `bound` end it: whatever follows is further still.
+std::size_t edit_distance(std::string_view from, std::string_view to, std::size_t bound) {
   std::vector<std::size_t> before_previous(to.size() + 1);
   std::vector<std::size_t> previous(to.size() + 1);
   std::vector<std::size_t> current(to.size() + 1);
   for (std::size_t column = 0; column <= to.size(); ++column) previous[column] = column;
+  std::size_t least_of_previous = 0;
   for (std::size_t row = 1; row <= from.size(); ++row) {
     current[0] = row;
+    std::size_t least = row;
     for (std::size_t column = 1; column <= to.size(); ++column) {
       const std::size_t substitution = from[row - 1] == to[column - 1] ? 0 : 1;
       current[column] =
           std::min({previous[column] + 1, current[column - 1] + 1, previous[column - 1] + substitution});
       if (row > 1 && column > 1 && from[row - 1] == to[column - 2] && from[row - 2] == to[column - 1])
         current[column] = std::min(current[column], before_previous[column - 2] + 1);
+      least = std::min(least, current[column]);
     }
+    if (std::min(least, least_of_previous) > bound)
+      return bound + 1;
+    least_of_previous = least;
     std::swap(before_previous, previous);
     std::swap(previous, current);
   }
@@ -61,7 +68,7 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 // Lengths that differ by more than the bound are already too far; that also keeps a megabyte of key cheap.
 std::size_t bounded_distance(std::string_view from, std::string_view to, std::size_t bound) {
   const std::size_t difference = from.size() > to.size() ? from.size() - to.size() : to.size() - from.size();
-  return difference > bound ? bound + 1 : edit_distance(from, to);
+  return difference > bound ? bound + 1 : edit_distance(from, to, bound);
 }
 
 // Distances are counted in halves of an edit, so that a word that is cut short is nearer than a wrong letter.
@@ -111,16 +118,17 @@ class Wanted {
     for (const std::string& word : words_) letters_ += word;
   }
 
-  std::size_t distance_to(const std::string& name) const {
+  // At most `furthest`, which also stands for all that is further.
+  std::size_t distance_to(const std::string& name, std::size_t furthest) const {
     if (words_.empty())
-      return too_far;
+      return std::min(too_far, furthest);
     const std::vector<std::string> words = words_of(name);
     std::string letters;
     for (const std::string& word : words) letters += word;
     // Separators that differ are half an edit, however many.
-    return std::min({edit * bounded_distance(text_, lower_case(name), too_far / edit),
-                     edit * bounded_distance(letters_, letters, too_far / edit) + 1,
-                     distance_of_words(words_, words)});
+    return std::min({edit * bounded_distance(text_, lower_case(name), furthest / edit),
+                     edit * bounded_distance(letters_, letters, furthest / edit) + 1,
+                     distance_of_words(words_, words), furthest});
   }
 
  private:
@@ -136,12 +144,21 @@ std::string joined(std::span<const std::string> names) {
   return result;
 }
 
-std::vector<std::string> sorted_by_distance(std::string_view text, std::span<const std::string> valid) {
+// Up to `most` names nearer than `furthest`, the nearest first, equally near ones in the given order.
+std::vector<std::string> nearest_names(std::string_view text, std::span<const std::string> valid,
+                                       std::size_t most, std::size_t furthest) {
   const Wanted wanted(text);
   std::vector<std::pair<std::size_t, std::string>> ranked;
-  for (const std::string& name : valid) ranked.emplace_back(wanted.distance_to(name), name);
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const std::string& name : valid) {
+    const std::size_t bound = ranked.size() < most ? furthest : ranked.back().first;
+    const std::size_t distance = wanted.distance_to(name, bound);
+    if (distance == bound)
+      continue;
+    const auto after = std::upper_bound(ranked.begin(), ranked.end(), distance,
+                                        [](std::size_t value, const auto& one) { return value < one.first; });
+    ranked.emplace(after, distance, name);
+    ranked.resize(std::min(ranked.size(), most));
+  }
   std::vector<std::string> names;
   for (auto& [distance, name] : ranked) names.push_back(std::move(name));
   return names;
@@ -150,17 +167,9 @@ std::vector<std::string> sorted_by_distance(std::string_view text, std::span<con
 }  // namespace
 
 std::optional<std::string> nearest_name(std::string_view text, std::span<const std::string> valid) {
-  const Wanted wanted(text);
-  std::size_t nearest_so_far = std::min(furthest_suggestion(text) + 1, too_far);
-  std::optional<std::string> nearest;
-  for (const std::string& name : valid) {
-    const std::size_t distance = wanted.distance_to(name);
-    if (distance < nearest_so_far) {
-      nearest_so_far = distance;
-      nearest = name;
-    }
-  }
-  return nearest;
+  std::vector<std::string> names =
+      nearest_names(text, valid, 1, std::min(furthest_suggestion(text) + 1, too_far));
+  return names.empty() ? std::nullopt : std::optional(std::move(names.front()));
 }
 
 std::string describe_choices(std::string_view wanted, std::span<const std::string> valid) {
@@ -170,9 +179,8 @@ std::string describe_choices(std::string_view wanted, std::span<const std::strin
   const std::string suggestion = nearest ? "did you mean \"" + *nearest + "\"? " : "";
   if (valid.size() <= most_names_listed)
     return suggestion + "valid: " + joined(valid);
-  const std::vector<std::string> ranked = sorted_by_distance(wanted, valid);
   return suggestion + "nearest of " + std::to_string(valid.size()) +
-         " valid names: " + joined(std::span(ranked).first(most_names_listed));
+         " valid names: " + joined(nearest_names(wanted, valid, most_names_listed, too_far + 1));
 }
 
 }  // namespace lockstep

@@ -61,6 +61,16 @@ TEST_CASE("Of equally near names the first is suggested") {
   CHECK(nearest_name("zero", strategies) == "zero1");
 }
 
+TEST_CASE("Of many the nearest are listed, nearest first, equally near ones in their order") {
+  std::vector<std::string> names = numbered_names(11);
+  names.insert(names.begin(), {"engine", "machine"});  // by far more than an edit, and by two
+  const std::string nearest = describe_choices("machine_1", names);
+  CHECK(nearest.starts_with(
+      "did you mean \"machine_1\"? nearest of 13 valid names: machine_1, machine_0, machine_2, "));
+  CHECK(nearest.ends_with(", machine_10, machine"));
+  CHECK(describe_choices("", names).starts_with("nearest of 13 valid names: engine, machine, machine_0, "));
+}
+
 TEST_CASE("The bound grows with the length: a third of the letters may be wrong") {
   const std::vector<std::string> names{"gradient_accumulation"};
   CHECK(nearest_name("gradent_acumulatoin", names) == names[0]);

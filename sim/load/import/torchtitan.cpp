@@ -2,11 +2,16 @@
 //
 // Names and defaults: torchtitan 0.2, config/job_config.py; older spellings of a key are read as well.
 
-// The library is headers alone, with nothing to link.
-#define TOML_HEADER_ONLY 1
-
 #include <fmt/format.h>
+
+// The library is headers alone, with nothing to link. It refuses every wrong file by itself, but in some ("[/a]") only
+// behind an assertion, which would abort, or by clang without assertions an assumption, which would be undefined.
+#define TOML_HEADER_ONLY 1
+#define TOML_ASSERT(expression) static_assert(true)
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 #include <array>
 #include <cmath>

@@ -334,6 +334,19 @@ TEST_CASE("a torchtitan job's context parallelism is PyTorch's ring, by the way 
 }
 
 // Megatron-LM, training/arguments.py: as many as the tensor group unless stated. torchtitan, config/job_config.py: 1.
+TEST_CASE("TOML that breaks off or says what is none is refused with its place, by every build") {
+  const auto refused_at = [](const std::string& text, const char* place) {
+    CHECK_THROWS_WITH_AS(import_text("torchtitan", text), doctest::Contains(place), ConfigError);
+  };
+  refused_at("[model]\nname = \"llama3\"\n[/optimizer]\n", "sample:3:2: ");
+  refused_at("[[/optimizer]]\n", "sample:1:3: ");
+  refused_at("[model./]\n", "sample:1:8: ");
+  refused_at("[model]\nname = {/ = 1}\n", "sample:2:9: ");
+  refused_at("[model\n", "sample:1:7: ");
+  refused_at("[model]\nname = \n", "sample:2:8: ");
+  refused_at("[", "sample:1:2: ");
+}
+
 TEST_CASE("ranks that share an expert are those of the framework") {
   const auto of_megatron = [](const std::string& more) {
     return import_text(
