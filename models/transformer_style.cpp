@@ -173,15 +173,28 @@ void read_joined(const JsonReader& json, BlockStyle& block) {
     block.names.gate_up = "mlp.gate_up_proj";
 }
 
-// Which of attention's layers have biases in a style without any.
+// Of what is not there: stated all the same, each says what it belongs to.
+template <std::size_t count>
+void refuse_keys(const JsonReader& json, const std::array<std::string_view, count>& keys, const char* owner) {
+  for (const std::string_view key : keys)
+    if (const auto found = json.optional(std::string(key)))
+      found->problem(std::string("belongs to ") + owner);
+}
+
+// Which parts have biases in a style without any; one that has them has all.
 void read_biases(const JsonReader& json, BlockStyle& block) {
-  block.has_ffn_biases = flag_or(json, "ffn_biases", false);
+  block.has_ffn_biases = flag_or(json, "ffn_biases", block.has_biases);
+  if (block.has_biases && !block.has_ffn_biases)
+    json.problem("\"ffn_biases\" is false, but this style has biases throughout: expected \"biases\": false");
   if (const auto biases = json.optional("attention_biases")) {
     const std::array<std::string, 3> kinds = {"none", "inputs", "all"};
     const std::string kind = biases->one_of(kinds);
     block.attention_biases = kind == "inputs" ? AttentionBiases::inputs
                              : kind == "all"  ? AttentionBiases::all
                                               : AttentionBiases::none;
+    if (block.has_biases && block.attention_biases != AttentionBiases::all)
+      biases->problem("found \"" + kind +
+                      "\", but this style has biases throughout: expected \"biases\": false");
   }
 }
 
@@ -287,13 +300,12 @@ void read_router_groups(const JsonReader& json, MixtureSizes& mixture) {
     json.problem("moe_router_group_topk: its groups have fewer experts than experts_per_token");
 }
 
-// Keys of mixtures are read together with "experts" and are unknown without it.
-MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes) {
-  const auto experts = json.optional("experts");
-  if (!experts)
-    return {};
-  MixtureSizes mixture{.experts = count_of(*experts, 1 << 16)};
-  mixture.experts_per_token = required_count(json, "experts_per_token", mixture.experts);
+// Where there is none each is asked for all the same, as what it is.
+MixtureSizes read_mixture_keys(const JsonReader& json, const TransformerSizes& sizes, std::int64_t experts,
+                               bool has_experts) {
+  MixtureSizes mixture{.experts = experts};
+  mixture.experts_per_token = has_experts ? required_count(json, "experts_per_token", experts)
+                                          : count_or(json, "experts_per_token", 1, experts);
   mixture.ffn = count_or(json, "expert_ffn", sizes.ffn, 8 * largest_size);
   if (const auto shared = json.optional("shared_experts"))
     mixture.shared_ffn = mixture.ffn * std::clamp<std::int64_t>(shared->integer(0, 64), 0, 64);
@@ -304,6 +316,26 @@ MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes)
   mixture.balancing = read_balancing(json);
   read_router_groups(json, mixture);
   return mixture;
+}
+
+MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes) {
+  constexpr std::int64_t most_experts = 1 << 16;
+  const auto experts = json.optional("experts");
+  const MixtureSizes mixture = read_mixture_keys(
+      json, sizes, experts ? count_of(*experts, most_experts) : most_experts, experts.has_value());
+  if (experts)
+    return mixture;
+  constexpr std::array<std::string_view, 9> keys{"experts_per_token",
+                                                 "expert_ffn",
+                                                 "shared_experts",
+                                                 "shared_ffn",
+                                                 "dense_layers",
+                                                 "capacity_factor",
+                                                 "moe_router_num_groups",
+                                                 "moe_router_group_topk",
+                                                 "moe_router_load_balancing_type"};
+  refuse_keys(json, keys, "a mixture of experts: expected \"experts\" beside it");
+  return {};
 }
 
 LatentSizes read_latent(const JsonReader& json, const TransformerSizes& sizes) {
@@ -364,9 +396,25 @@ void read_masked_words(const JsonReader& json, TransformerConfig& config) {
                      : asked == "masked_words" ? Objective::masked_words
                                                : Objective::encoder;
   config.token_types = count_or(json, "token_types", 2, 1024);
-  config.predictions = config.sequence_length;
+  config.predictions = count_or(json, "predictions", config.sequence_length, config.sequence_length);
+}
+
+// Each is asked for all the same, as what it is.
+void refuse_masked_words(const JsonReader& json, TransformerConfig config) {
+  read_masked_words(json, config);
+  refuse_keys(json, std::array<std::string_view, 3>{"objective", "token_types", "predictions"},
+              "an encoder: expected \"style\": \"bert\" or \"roberta\" beside it");
+}
+
+void read_objective(const JsonReader& json, TransformerConfig& config) {
+  if (config.style.is_causal)
+    return refuse_masked_words(json, config);
+  read_masked_words(json, config);
   if (config.objective != Objective::encoder)
-    config.predictions = count_or(json, "predictions", config.sequence_length, config.sequence_length);
+    return;
+  config.predictions = config.sequence_length;
+  refuse_keys(json, std::array<std::string_view, 1>{"predictions"},
+              "a loss over words: expected \"objective\": \"masked_words\" or \"pretraining\" beside it");
 }
 
 // The widest that a token meets in one layer, padding and all.
@@ -416,8 +464,7 @@ TransformerConfig read_transformer(const JsonReader& json, const ModelRequest& r
     config.positions = read_positions(json, config.sequence_length);
   else
     json.optional("positions");  // of the profile whose positions are learned
-  if (!config.style.is_causal)
-    read_masked_words(json, config);
+  read_objective(json, config);
   check_total(json, config);
   return config;
 }

@@ -94,7 +94,7 @@ Duration time_across(const ProductUnit& unit, GemmShape shape) {
   return product_time(unit, shape, elements);
 }
 
-Duration time_of_shape(const ProductUnit& unit, const KernelConstants&, const GemmShape& shape,
+Duration time_of_shape(const ProductUnit& unit, const GpuSpec&, const GemmShape& shape,
                        KernelDirection direction) {
   switch (direction) {
     case KernelDirection::by_data:
@@ -109,14 +109,21 @@ Duration time_of_shape(const ProductUnit& unit, const KernelConstants&, const Ge
   return product_time(unit, shape);
 }
 
-Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants,
-                       const ConvolutionShape& shape, KernelDirection direction) {
+Duration time_of_shape(const ProductUnit& unit, const GpuSpec& gpu, const ConvolutionShape& shape,
+                       KernelDirection direction) {
+  const KernelConstants& constants = *gpu.kernels;
   return convolution_time(unit,
                           unit.has_tensor_cores ? constants.tensor_convolution : constants.vector_convolution,
                           shape, direction);
 }
 
-const AttentionConstants& constants_of(const KernelConstants& constants, const AttentionShape& shape) {
+// What libraries reach of tensor cores says nothing of the vector lanes beside them, where none was timed.
+const AttentionConstants& constants_of(const GpuSpec& gpu, bool has_tensor_cores,
+                                       const AttentionShape& shape) {
+  static const AttentionConstants unmeasured;
+  if (!has_tensor_cores && uses_tensor_cores(gpu, Precision::fp16))
+    return unmeasured;
+  const KernelConstants& constants = *gpu.kernels;
   switch (shape.library) {
     case AttentionLibrary::flash_attention_2:
       return constants.flash_attention_2;
@@ -128,9 +135,10 @@ const AttentionConstants& constants_of(const KernelConstants& constants, const A
   return constants.attention;
 }
 
-Duration time_of_shape(const ProductUnit& unit, const KernelConstants& constants, const AttentionShape& shape,
+Duration time_of_shape(const ProductUnit& unit, const GpuSpec& gpu, const AttentionShape& shape,
                        KernelDirection direction) {
-  return attention_time(unit, constants_of(constants, shape), shape, direction != KernelDirection::forward);
+  return attention_time(unit, constants_of(gpu, unit.has_tensor_cores, shape), shape,
+                        direction != KernelDirection::forward);
 }
 
 bool is_attention(const ProductShape& shape) {
@@ -170,17 +178,17 @@ PowerLimit tensor_limit(const GpuSpec& gpu, Precision precision, Milliwatts draw
 PowerLimit limit_of(const GpuSpec& gpu, Precision precision, const ProductShape& shape) {
   const auto* attention = std::get_if<AttentionShape>(&shape);
   return attention != nullptr && uses_tensor_cores(gpu, precision)
-             ? tensor_limit(gpu, precision, constants_of(*gpu.kernels, *attention).draw)
+             ? tensor_limit(gpu, precision, constants_of(gpu, true, *attention).draw)
              : power_limit(gpu, precision);
 }
 
 // Of what a kernel takes, that depends on nothing it does.
 Duration start_of(const GpuSpec& gpu, const Operands& operands, const Kernel& kernel) {
   const KernelConstants& constants = *gpu.kernels;
+  const bool has_tensor_cores = uses_tensor_cores(gpu, operands.precision);
   if (const auto* attention = std::get_if<AttentionShape>(&kernel.shape))
-    return constants_of(constants, *attention).start;
-  const Duration start =
-      uses_tensor_cores(gpu, operands.precision) ? constants.tensor.start : constants.vector.start;
+    return constants_of(gpu, has_tensor_cores, *attention).start;
+  const Duration start = has_tensor_cores ? constants.tensor.start : constants.vector.start;
   return kernel.direction == KernelDirection::backward ? start * 2 : start;
 }
 
@@ -225,8 +233,7 @@ Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel
                          .lanes = gpu.vector_peak,
                          .cache = operands.stay_cached ? gpu.l2 : Bytes{}};
   const Duration boost = std::visit(
-      [&](const auto& shape) { return time_of_shape(unit, *gpu.kernels, shape, kernel.direction); },
-      kernel.shape);
+      [&](const auto& shape) { return time_of_shape(unit, gpu, shape, kernel.direction); }, kernel.shape);
   if (operands.clock == Clock::boost)
     return boost;
   const Flops flops{

@@ -558,8 +558,13 @@ LoadRequest with_text(LoadRequest request) {
 
 ordered_json read_document(const LoadRequest& request) {
   const std::string name = file_name_of(request);
-  return request.text ? JsonDocument::from_text(*request.text, name).value()
-                      : JsonDocument::from_file(name).value();
+  try {
+    return request.text ? JsonDocument::from_text(*request.text, name).value()
+                        : JsonDocument::from_file(name).value();
+  } catch (const ConfigError&) {
+    refuse_other_tools_file({}, name);  // which need not be JSON
+    throw;
+  }
 }
 
 LoadOptions options_of(const LoadRequest& request, const ProfileStore& store) {

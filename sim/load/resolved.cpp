@@ -16,6 +16,7 @@
 #include "sim/load/reading/fields.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/load/training/family_options.h"
+#include "sim/load/training/layout_presets.h"
 #include "sim/load/training/option_text.h"
 #include "sim/training/megatron.h"
 
@@ -330,19 +331,25 @@ void write_host_waits(const TrainingSpec& training, ordered_json& json) {
     json["check_for_nan_in_loss"] = waits.for_loss;
 }
 
+// One that was not named may lack an option of the layout: named it would be refused, left out it is the usual one again.
+void write_framework(const TrainingSpec& training, ordered_json& json) {
+  if (missing_in_framework(training).empty())
+    json["framework"] = training.framework;
+}
+
 ordered_json write_training(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const Layout& layout = training.layout;
-  ordered_json json{{"strategy", training.strategy},
-                    {"framework", training.framework},
-                    {"framework_version", training.framework_version},
-                    {"data_parallel", scenario.copies_of_model()},
-                    {"tensor_parallel", layout.degrees.tensor},
-                    {"pipeline_parallel", layout.pipeline},
-                    {"context_parallel", layout.degrees.context},
-                    {"gradient_accumulation", training.gradient_accumulation},
-                    {"global_batch", scenario.model.batch_per_gpu * training.gradient_accumulation *
-                                         scenario.copies_of_model()}};
+  ordered_json json{{"strategy", training.strategy}};
+  write_framework(training, json);
+  json["framework_version"] = training.framework_version;
+  json["data_parallel"] = scenario.copies_of_model();
+  json["tensor_parallel"] = layout.degrees.tensor;
+  json["pipeline_parallel"] = layout.pipeline;
+  json["context_parallel"] = layout.degrees.context;
+  json["gradient_accumulation"] = training.gradient_accumulation;
+  json["global_batch"] =
+      scenario.model.batch_per_gpu * training.gradient_accumulation * scenario.copies_of_model();
   if (layout.is_cut())
     write_layout(scenario, json);
   write_host_waits(training, json);

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "sim/run/host_issue.h"
+#include "sim/training/megatron.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -25,6 +26,21 @@ bool has_whole_tensors(const Scenario& scenario) {
 
 bool has_whole_sequences(const Scenario& scenario) {
   return scenario.training.layout.degrees.context == 1;
+}
+
+bool has_no_sharded_sequences(const Scenario& scenario) {
+  const ParallelDegrees& degrees = scenario.training.layout.degrees;
+  return degrees.tensor > 1 && !degrees.sequence_parallel;
+}
+
+// Sharded optimizers other than Megatron-LM's hold gradients as they are sent.
+bool has_gradients_as_sent(const Scenario& scenario) {
+  return !runs_megatron(scenario.training.framework) &&
+         strategy_named(scenario.training.strategy).partition != Partition::nothing;
+}
+
+bool fuses_router(const Scenario& scenario) {
+  return scenario.compute.moe_router_fusion;
 }
 
 bool has_all_experts(const Scenario& scenario) {
@@ -85,9 +101,16 @@ constexpr std::string_view all_experts = "training.expert_parallel is 1";
 constexpr std::array subjects{
     Subject{"training.pipeline_schedule", has_no_pipeline, no_pipeline},
     Subject{"training.stage_layers", has_no_pipeline, no_pipeline},
+    Subject{"training.batch_p2p_sync", has_no_pipeline, no_pipeline},
+    Subject{"training.accumulate_allreduce_grads_in_fp32", has_gradients_as_sent,
+            "gradients of a sharded optimizer stand as training.communication_data_type sends them"},
+    Subject{"model.moe_router_load_balancing_type", fuses_router,
+            "compute.moe_router_fusion is true: one kernel, whatever it balances by"},
     Subject{"training.sequence_parallel", has_whole_tensors, whole_tensors},
     Subject{"training.tensor_parallel_overlap", has_whole_tensors, whole_tensors},
     Subject{"training.keeps_gathered_inputs", has_whole_tensors, whole_tensors},
+    Subject{"training.keeps_gathered_inputs", has_no_sharded_sequences,
+            "training.sequence_parallel is false: nothing is gathered"},
     Subject{"training.vocabulary_multiple", has_whole_tensors, whole_tensors},
     Subject{"training.context_parallel_kind", has_whole_sequences, "training.context_parallel is 1"},
     Subject{"training.expert_imbalance", has_all_experts, all_experts},
@@ -105,6 +128,8 @@ constexpr std::array usual_values{Usual{"training.pipeline_schedule", R"("1f1b")
                                   Usual{"training.sequence_parallel", "false"},
                                   Usual{"training.tensor_parallel_overlap", R"("backward")"},
                                   Usual{"training.keeps_gathered_inputs", "false"},
+                                  Usual{"training.accumulate_allreduce_grads_in_fp32", "false"},
+                                  Usual{"model.moe_router_load_balancing_type", R"("aux_loss")"},
                                   Usual{"training.vocabulary_multiple", "128"},
                                   Usual{"training.context_parallel_kind", R"("ring")"},
                                   Usual{"training.expert_imbalance", "1"},

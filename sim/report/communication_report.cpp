@@ -91,13 +91,18 @@ bool sends(const Communication& communication, std::size_t representative) {
          (communication.dimension != "pipeline" || communication.of(representative).ready != no_op);
 }
 
-// Gradients, parameters and activations that a rank sends in a mean iteration.
-Bytes sent_per_rank(const RankView& view) {
+// Gradients, parameters and activations that a rank sends in a mean iteration; of a stated plan, which says of nothing
+// what it is, all that it sends.
+Bytes sent_per_rank(const RankView& view, bool is_stated) {
   const Run& run = view.run();
+  const auto counts = [&](const Communication& communication) {
+    return (is_stated || communication.payload != Payload::other) &&
+           sends(communication, view.representative());
+  };
   Bytes sent;
   for (std::size_t iteration = 1; iteration < run.iterations.size(); ++iteration)
     for (const Communication& communication : run.iterations[iteration].communications)
-      if (communication.payload != Payload::other && sends(communication, view.representative()))
+      if (counts(communication))
         sent += sent_by_rank(communication);
   return Bytes{sent.count() / static_cast<std::int64_t>(run.iterations.size() - 1)};
 }
@@ -154,7 +159,7 @@ CommunicationReport report_communication(const Simulation& simulation, const Ran
   const Run& run = critical.run();
   const Time last_start = critical.start_of(critical.iterations());
   CommunicationReport report;
-  report.bytes_per_gpu = sent_per_rank(critical);
+  report.bytes_per_gpu = sent_per_rank(critical, simulation.job.program != nullptr);
   std::tie(report.total, report.overlapped) =
       simulation.long_run ? mean_activity(*simulation.long_run) : mean_activity(critical);
   report.collectives = list_collectives(critical);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "sim/training/message_lanes.h"
+#include "sim/training/shards.h"
+
 namespace lockstep {
 namespace {
 
@@ -64,14 +67,39 @@ MemoryUse standing_memory_of(const Scenario& scenario, const Simulation& simulat
   return with_allowance(use);
 }
 
+bool has_servers_on_gpus(const Scenario& scenario) {
+  return strategy_of(scenario).servers != nullptr &&
+         strategy_of(scenario).servers(scenario.training).on == ServerPlace::gpu;
+}
+
+// Beside what the worker there holds. Ranks are simulated one by one; of asynchronous workers only the first is.
+void add_servers(const Scenario& scenario, const Job& job, std::vector<MemoryUse>& standing) {
+  const std::vector<ServerMemory> servers = server_memory(job);
+  for (std::uint32_t server = 0; server < servers.size(); ++server) {
+    const Rank gpu = gpu_of_server(server, static_cast<std::uint32_t>(scenario.cluster.nodes),
+                                   static_cast<std::uint32_t>(scenario.cluster.gpus_per_node));
+    if (gpu.index >= standing.size())
+      continue;
+    MemoryUse& use = standing[gpu.index];
+    use.parameters += servers[server].variables;
+    use.gradients += servers[server].sums;
+    use.optimizer_states += servers[server].states;
+    use = with_allowance(use);
+  }
+}
+
 }  // namespace
 
 std::vector<MemoryUse> standing_memory(const Scenario& scenario, const Simulation& simulation) {
   const Job& job = simulation.job;
   const std::size_t representatives = simulation.steady.lanes.compute.size();
-  if (job.stages.empty())
-    return std::vector<MemoryUse>(representatives, standing_memory_of(scenario, simulation, job));
   std::vector<MemoryUse> standing(representatives);
+  if (job.stages.empty()) {
+    standing.assign(representatives, standing_memory_of(scenario, simulation, job));
+    if (has_servers_on_gpus(scenario))
+      add_servers(scenario, job, standing);
+    return standing;
+  }
   for (std::size_t stage = 0; stage < job.stages.size(); ++stage) {
     const MemoryUse of_stage = standing_memory_of(scenario, simulation, job.stages[stage]);
     for (const std::uint32_t role : simulation.cluster->cohorts[stage].roles) standing[role] = of_stage;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/training/memory.h"
 #include "sim/training/shards.h"
 
 namespace lockstep {
@@ -34,16 +33,6 @@ Duration busy_time(const Run& run, std::uint32_t server) {
   return total(united(std::move(work)));
 }
 
-// A server that only adds keeps the sums alone.
-void add_memory(std::vector<ServerReport>& servers, const Job& job) {
-  const ServerSpec& spec = job.training.parameter_server.servers;
-  for (const Shard& shard : place_shards(job.gradients, spec)) {
-    const std::int64_t elements = shard.bytes.count() / job.gradients[shard.gradient].element_bytes;
-    const Bytes states{elements * 4 * states_per_parameter(job.training.optimizer)};
-    servers[shard.server].memory += spec.updates_weights ? shard.bytes * 2 + states : shard.bytes;
-  }
-}
-
 }  // namespace
 
 std::vector<ServerReport> report_servers(const Run& run, const Job& job) {
@@ -66,8 +55,10 @@ std::vector<ServerReport> report_servers(const Run& run, const Job& job) {
               .memory = {}};
   }
   if (!servers.empty()) {
-    servers.resize(static_cast<std::size_t>(job.training.parameter_server.servers.count));
-    add_memory(servers, job);
+    const std::vector<ServerMemory> memory = server_memory(job);
+    servers.resize(memory.size());
+    for (std::size_t index = 0; index < servers.size(); ++index)
+      servers[index].memory = memory[index].total();
   }
   return servers;
 }

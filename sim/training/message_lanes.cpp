@@ -32,6 +32,10 @@ std::vector<Host> server_hosts(const ServerSpec& servers, const ClusterShape& sh
   return hosts;
 }
 
+Rank gpu_of_server(std::uint32_t server, std::uint32_t nodes, std::uint32_t gpus_per_node) {
+  return Rank{server % nodes * gpus_per_node + server / nodes};
+}
+
 MessageLanes::MessageLanes(const StrategyContext& context)
     : context_(context),
       gpus_(context.cluster.gpus()),
@@ -73,7 +77,7 @@ Rank MessageLanes::server(std::uint32_t server) const {
     case ServerPlace::gpu:
       break;
   }
-  return Rank{server % nodes_ * gpus_per_node_ + server / nodes_};
+  return gpu_of_server(server, nodes_, gpus_per_node_);
 }
 
 Rank MessageLanes::node_host(Rank rank) const {

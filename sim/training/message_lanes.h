@@ -21,6 +21,9 @@ namespace lockstep {
 // Where the hosts that servers need are: one of each node, then those of the servers that are not there.
 std::vector<Host> server_hosts(const ServerSpec& servers, const ClusterShape& shape);
 
+// Of servers on GPUs, which one: dealt to the nodes in turn, on each to its GPUs in order.
+Rank gpu_of_server(std::uint32_t server, std::uint32_t nodes, std::uint32_t gpus_per_node);
+
 class MessageLanes {
  public:
   explicit MessageLanes(const StrategyContext& context);

@@ -170,7 +170,8 @@ class ProblemFinder {
   void check_experts() {
     const std::int64_t experts = sizes_.mixture.experts;
     if (!has_mixture())
-      return add(fmt::format("{} has no experts to divide", model_.name));
+      return add(fmt::format("{} has no experts to divide (expert_parallel, expert_tensor_parallel)",
+                             model_.name.empty() ? "the model" : model_.name));
     if (!shares_experts() && sizes_.mixture.ffn % degrees_.expert_tensor != 0)
       add(fmt::format(
           "expert_tensor_parallel {} does not divide an expert's width ({}); nearest that does: {}",

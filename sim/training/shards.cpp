@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/training/memory.h"
+
 namespace lockstep {
 namespace {
 
@@ -29,6 +31,21 @@ std::vector<Shard> place_shards(std::span<const Gradient> gradients, const Serve
     add(gradient, left);
   }
   return shards;
+}
+
+std::vector<ServerMemory> server_memory(const Job& job) {
+  const ServerSpec& spec = job.training.parameter_server.servers;
+  std::vector<ServerMemory> servers(static_cast<std::size_t>(spec.count));
+  for (const Shard& shard : place_shards(job.gradients, spec)) {
+    ServerMemory& server = servers[shard.server];
+    server.sums += shard.bytes;
+    if (!spec.updates_weights)
+      continue;
+    const std::int64_t elements = shard.bytes.count() / job.gradients[shard.gradient].element_bytes;
+    server.variables += shard.bytes;
+    server.states += Bytes{elements * 4 * states_per_parameter(job.training.optimizer)};
+  }
+  return servers;
 }
 
 }  // namespace lockstep

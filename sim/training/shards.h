@@ -29,4 +29,15 @@ inline constexpr std::int64_t passes_to_add = 3;
 
 std::vector<Shard> place_shards(std::span<const Gradient> gradients, const ServerSpec& servers);
 
+// What a server keeps: one that only adds the sums alone, one that updates its variables and the optimizer's states too.
+struct ServerMemory {
+  Bytes variables;
+  Bytes sums;
+  Bytes states;
+
+  Bytes total() const { return variables + sums + states; }
+};
+
+std::vector<ServerMemory> server_memory(const Job& job);  // by server
+
 }  // namespace lockstep

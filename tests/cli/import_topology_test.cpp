@@ -52,6 +52,10 @@ TEST_CASE("what a topology does not say is asked for on one screen, with exit 2 
   CHECK(text_of(machine).empty());
 }
 
+TEST_CASE("a topology in a scenario's place is refused by what reads it, though it is no JSON") {
+  check_refused("check " + dump("dgx_h100.txt"), {"lockstep import nvidia_smi_topo", "expected a scenario"});
+}
+
 TEST_CASE("every column is accounted for with --explain, and a dump may come from standard input") {
   const Answer explained =
       run_program("import nvidia_smi_topo - --explain --set machine=dgx_h100 < " + dump("dgx_h100.txt"));

@@ -281,6 +281,24 @@ TEST_CASE("Attention draws for the keys that its queries meet, however many quer
   }
 }
 
+// What an architecture's libraries reach of its tensor cores is nothing that its vector lanes reach.
+TEST_CASE("Attention in fp32 beside tensor cores goes by no constants of theirs") {
+  GpuSpec gpu = gpu_with_constants();
+  const Kernel attention{
+      .shape =
+          AttentionShape{.sequence = 1024, .heads = 4, .kv_heads = 4, .query_width = 64, .value_width = 64}};
+  const auto time = [&](Precision precision) {
+    return product_time(gpu, Operands::of(precision), attention);
+  };
+  const Duration lanes = time(Precision::fp32);
+  const Duration cores = time(Precision::fp16);
+  gpu.kernels->attention.efficiency = Ratio::percent(15);
+  CHECK(time(Precision::fp32) == lanes);
+  CHECK(time(Precision::fp16) > cores);
+  gpu.compute_capability = 61;  // which has none: its constants are of its lanes
+  CHECK(time(Precision::fp32) > lanes);
+}
+
 TEST_CASE("Half precisions run on tensor cores from Volta on, fp32 never does") {
   GpuSpec gpu = gpu_with_constants();
   for (const auto& [capability, has_them] : {std::pair{61, false}, {70, true}, {90, true}, {0, true}}) {

@@ -40,6 +40,11 @@ void check_round_trip(const Json& given) {
     INFO(given.dump(), fold ? " folded" : " unfolded");
     CHECK(iteration_of(exported_in(folder, fold)).picoseconds() == expected);
   }
+  // Traces do not say what a message is about: all of them count, scalars and losses too.
+  const auto sent = [](const LoadedScenario& loaded) {
+    return predict(loaded).report.communication.bytes_per_gpu;
+  };
+  CHECK(sent(exported_in(folder)) >= sent(scenario));
 }
 
 Json data_parallel(const std::string& strategy, const std::string& machine, std::int64_t nodes,

@@ -490,6 +490,9 @@ TEST_CASE("A layout that cannot be is refused with one that can") {
   refused({{"strategy", "ddp"}, {"tensor_parallel", 2}, {"context_parallel", 3}, {"micro_batch", 1}},
           "nearest that works: context_parallel 2");
   refused({{"strategy", "pp"}, {"micro_batch", 1}}, "nearest that works: 8 stages");
+  for (const auto& [strategy, degree] :
+       {std::pair{"cp", "context_parallel"}, {"tp", "tensor_parallel"}, {"pp", "pipeline_parallel"}})
+    refused({{"strategy", strategy}, {degree, 2}, {"micro_batch", 1}}, "cuts the model over all 16 GPUs");
   refused({{"strategy", "ddp"}, {"pipeline_parallel", 2}, {"micro_batch", 1}, {"global_batch", 20}},
           "16 and 24");
   refused({{"strategy", "dp"}, {"tensor_parallel", 2}, {"micro_batch", 1}}, "valid here");

@@ -55,6 +55,8 @@ const Overrides stated{{"communication.timeout", "\"1 us\""},
                        {"compute.moe_router_fusion", "false"},
                        {"compute.moe_permute_fusion", "false"},
                        {"training.pipeline_schedule", "\"gpipe\""},
+                       {"training.batch_p2p_sync", "true"},
+                       {"training.accumulate_allreduce_grads_in_fp32", "true"},
                        {"training.sequence_parallel", "true"},
                        {"training.tensor_parallel_overlap", "\"none\""},
                        {"training.keeps_gathered_inputs", "true"},
@@ -135,6 +137,28 @@ TEST_CASE("A key of a layout is told to change nothing where its dimension is on
                    "gradient_accumulation": 4, "pipeline_schedule": "gpipe", "expert_imbalance": 1.5}})");
   CHECK(scenario_from(given).warnings ==
         std::vector<std::string>{"training.expert_imbalance changes nothing: training.expert_parallel is 1"});
+}
+
+TEST_CASE(
+    "What is gathered, and what balances experts, is told to change nothing where nothing is or a kernel "
+    "does") {
+  const Json dense = Json::parse(R"({"cluster": {"machine": "dgx_a100_80gb", "nodes": 1},
+      "model": {"name": "llama2_7b", "precision": "bf16"},
+      "training": {"strategy": "ddp", "micro_batch": 1, "tensor_parallel": 2, "keeps_gathered_inputs": true}})");
+  CHECK(scenario_from(dense).warnings ==
+        std::vector<std::string>{
+            "training.keeps_gathered_inputs changes nothing: training.sequence_parallel is false: "
+            "nothing is gathered"});
+  Json mixture = Json::parse(R"({"cluster": {"machine": "dgx_h100", "nodes": 1},
+      "model": {"name": "mixtral_8x7b", "precision": "bf16", "moe_router_load_balancing_type": "sinkhorn"},
+      "training": {"strategy": "zero1", "micro_batch": 1, "expert_parallel": 8}})");
+  for (const bool fuses : {true, false}) {
+    mixture["compute"]["moe_router_fusion"] = fuses;
+    const std::vector<std::string> warnings = scenario_from(mixture).warnings;
+    CHECK(std::any_of(warnings.begin(), warnings.end(), [](const std::string& line) {
+            return line.starts_with("model.moe_router_load_balancing_type changes nothing: ");
+          }) == fuses);
+  }
 }
 
 }  // namespace lockstep::unused_keys_test

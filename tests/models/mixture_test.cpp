@@ -143,7 +143,9 @@ TEST_CASE("what a mixture needs and cannot be is an error") {
   const std::string_view plain = R"({"family": "transformer", "style": "llama", "layers": 2, "hidden": 64,
       "heads": 8, "vocabulary": 1000, "sequence_length": 32})";
   CHECK_THROWS_AS(model_from(with(plain, R"("experts": 8)")), ConfigError);
-  CHECK_THROWS_AS(model_from(with(plain, R"("experts_per_token": 2)")), ConfigError);
+  CHECK_THROWS_WITH_AS(model_from(with(plain, R"("experts_per_token": 2)")),
+                       doctest::Contains("a mixture of experts"), ConfigError);
+  CHECK_NOTHROW(model_from(with(plain, R"("experts": null, "experts_per_token": null, "shared_ffn": null)")));
   CHECK_THROWS_AS(model_from(with(plain, R"("experts": 8, "experts_per_token": 9)")), ConfigError);
   CHECK_THROWS_AS(model_from(with(plain, R"("experts": 8, "experts_per_token": 2, "dense_layers": 2)")),
                   ConfigError);

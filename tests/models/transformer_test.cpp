@@ -45,6 +45,27 @@ TEST_CASE("GPT-2's style norms queries and keys where it is asked to") {
 
 // Scale and mask read and write each way; softmax does forward, and backward reads two and writes one. An eager kernel
 // before that multiplies the gradient by the weights: reads two and writes one as well.
+TEST_CASE("keys of another style are refused by what they belong to, and null is as good as left out") {
+  const auto plus = [](const std::string& keys) {
+    std::string text(plain_form);
+    return text.replace(text.rfind('}'), 1, ", " + keys + "}");
+  };
+  const auto refused = [&](const std::string& keys, const char* words) {
+    CHECK_THROWS_WITH_AS(model_from(plus(keys)), doctest::Contains(words), ConfigError);
+  };
+  refused(R"("token_types": 2)", "belongs to an encoder");
+  refused(R"("objective": "encoder")", "belongs to an encoder");
+  refused(R"("predictions": 8)", "belongs to an encoder");
+  refused(R"("ffn_biases": false)", "expected \"biases\": false");
+  refused(R"("attention_biases": "inputs")", "expected \"biases\": false");
+  CHECK_NOTHROW(model_from(plus(R"("attention_biases": "all", "ffn_biases": true)")));
+  CHECK_NOTHROW(model_from(plus(R"("token_types": null, "predictions": null, "objective": null)")));
+  // Two layers' 4 x 64 outputs of the first product and 64 of the second.
+  CHECK(parameter_count(model_from(plus(R"("biases": false, "ffn_biases": true)"))) -
+            parameter_count(model_from(plus(R"("biases": false)"))) ==
+        2 * (256 + 64));
+}
+
 TEST_CASE("eager softmax is passed over once forward and twice backward") {
   std::string text(plain_form);
   text.replace(text.rfind('}'), 1, R"(, "attention": "unfused"})");

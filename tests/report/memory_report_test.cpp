@@ -46,6 +46,24 @@ TEST_CASE("What does not fit without its activations does not fit") {
   CHECK(!warns_of_activations(report));
 }
 
+// The variables twice over, sums and one state of momentum: of fp32, as much as the worker's own three.
+TEST_CASE("A server on a GPU takes its memory, one elsewhere none of it") {
+  const auto standing = [](const char* place, std::int64_t count) {
+    Json given{{"cluster", {{"machine", "dgx_a100_40gb"}, {"gpus_per_node", 2}}},
+               {"model", {{"name", "resnet50"}, {"batch_per_gpu", 8}, {"precision", "fp32"}}},
+               {"training", {{"strategy", "ps_sync"}, {"optimizer", "momentum"}}}};
+    given["training"]["servers"] = {{"on", place}, {"count", count}};
+    return predict(scenario_from(given)).report.memory.standing;
+  };
+  const std::int64_t weights = 25'557'032 * 4;
+  const MemoryUse beside = standing("cpu", 1);
+  const MemoryUse with = standing("gpu", 1);
+  CHECK((with.parameters - beside.parameters).count() == weights);
+  CHECK((with.gradients - beside.gradients).count() == weights);
+  CHECK((with.optimizer_states - beside.optimizer_states).count() == weights);
+  CHECK(standing("gpu", 2).optimizer_states < with.optimizer_states);
+}
+
 TEST_CASE("A model that tells what it keeps is counted whole") {
   const Report report =
       predict(scenario_from({{"cluster", {{"machine", "dgx_a100_40gb"}}},

@@ -31,6 +31,20 @@ TEST_CASE("Each variable goes to the server with the least bytes so far") {
   CHECK(servers_of(shards) == Servers{0, 1, 2, 1, 2});
 }
 
+TEST_CASE("A server that updates keeps variables, sums and states, one that only adds the sums") {
+  Job job;
+  job.gradients = gradients({40, 12});
+  for (Gradient& gradient : job.gradients) gradient.element_bytes = 4;
+  job.training.optimizer = Optimizer::adam;
+  job.training.parameter_server.servers = {.count = 2, .placement = ShardPlacement::round_robin};
+  const std::vector<ServerMemory> updating = server_memory(job);
+  CHECK(updating[0].variables == Bytes{40});
+  CHECK(updating[0].states == Bytes{2 * 40});
+  CHECK(updating[1].total() == Bytes{4 * 12});
+  job.training.parameter_server.servers.updates_weights = false;
+  CHECK(server_memory(job)[0].total() == Bytes{40});
+}
+
 TEST_CASE("Pieces of a variable are dealt in turn and add up to it") {
   const auto shards = place_shards(
       gradients({10, 4}), {.count = 2, .placement = ShardPlacement::partitioned, .partition = Bytes{4}});

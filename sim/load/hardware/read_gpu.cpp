@@ -129,7 +129,10 @@ FlopRate read_peak(const JsonReader& json) {
 }
 
 void read_memory(const JsonReader& json, GpuSpec& gpu) {
-  gpu.memory = json.required("memory").bytes();
+  const JsonReader memory = json.required("memory");
+  gpu.memory = memory.bytes();
+  if (is_readable(memory, parse_bytes) && gpu.memory.count() == 0)
+    memory.expected("a memory above 0 B");
   const JsonReader bandwidth = json.required("memory_bandwidth");
   gpu.memory_bandwidth = bandwidth.bandwidth();
   if (is_readable(bandwidth, parse_bandwidth) &&

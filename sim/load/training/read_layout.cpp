@@ -123,18 +123,20 @@ void check_sharers(const JsonReader& json, Layout& layout) {
   degrees.expert_tensor = 0;
 }
 
-// The most experts' ranks up to those wanted, that are dealt evenly.
-std::int64_t nearest_expert_degree(Layout layout) {
-  while (!expert_spread(layout)) --layout.degrees.expert;
+// The most experts' ranks up to those wanted, that are dealt evenly and among which the model's experts are.
+std::int64_t nearest_expert_degree(const TrainingFacts& facts, Layout layout) {
+  const bool has_experts = facts.model != nullptr && facts.model->transformer;
+  const std::int64_t experts = has_experts ? facts.model->transformer->mixture.experts : 0;
+  while (!expert_spread(layout) || experts % layout.degrees.expert != 0) --layout.degrees.expert;
   return layout.degrees.expert;
 }
 
-void check_experts(const JsonReader& json, Layout& layout) {
+void check_experts(const JsonReader& json, const TrainingFacts& facts, Layout& layout) {
   check_sharers(json, layout);
   if (expert_spread(layout))
     return;
   const ParallelDegrees& degrees = layout.degrees;
-  const std::int64_t nearest = nearest_expert_degree(layout);
+  const std::int64_t nearest = nearest_expert_degree(facts, layout);
   json.required("expert_parallel")
       .problem(fmt::format(
           "found {}, which does not deal experts evenly among the {} ranks of tensor {} (of which {} "
@@ -382,7 +384,15 @@ std::optional<StageBalance> read_pipeline(const JsonReader& json, const Training
 
 std::int64_t degree_of(const JsonReader& json, std::string_view key, const TrainingFacts& facts,
                        const WholeDimension* whole) {
-  return read_degree(json, key, whole != nullptr && whole->degree == key ? facts.ranks() : 1);
+  if (whole == nullptr || whole->degree != key)
+    return read_degree(json, key, 1);
+  const std::int64_t ranks = facts.ranks();
+  if (const std::int64_t degree = read_degree(json, key, ranks); degree != ranks)
+    json.optional(key)->problem(fmt::format(
+        "found {}, but strategy \"{}\" cuts the model over all {} GPUs; expected {}, or beside it the "
+        "strategy of its copies, such as \"ddp\"",
+        degree, whole->name, ranks, ranks));
+  return ranks;
 }
 
 void read_degrees(const JsonReader& json, const TrainingFacts& facts, const WholeDimension* whole,
@@ -436,7 +446,7 @@ std::optional<StageBalance> read_layout(const JsonReader& json, const Place& pla
   for (const auto& [key, note] : apply_layout_preset(training, facts)) (place / key).note(note);
   read_options(json, layout);
   find_data_degree(json, facts, layout);
-  check_experts(json, layout);
+  check_experts(json, facts, layout);
   check_model(json, facts, layout);
   check_strategy(json, training.strategy, layout);
   const std::optional<StageBalance> balance = read_pipeline(json, facts, layout);

@@ -220,6 +220,9 @@ TEST_CASE("a device slower or faster than any is an error") {
   CHECK(contains(problems_of_lab({{"cluster.machine.gpu", inline_gpu},
                                   {"cluster.machine.gpu.memory_bandwidth", "1 B/s"}}),
                  "/cluster/machine/gpu/memory_bandwidth: "));
+  CHECK(contains(
+      problems_of_lab({{"cluster.machine.gpu", inline_gpu}, {"cluster.machine.gpu.memory", "0 GiB"}}),
+      "/cluster/machine/gpu/memory: "));
 }
 
 TEST_CASE(
