@@ -72,6 +72,11 @@ std::vector<std::string> warnings_of(const LoadedScenario& scenario, const std::
   std::vector<std::string> warnings = scenario.warnings;
   warn_beyond_fitted_scale(scenario.cluster, warnings);
   warn_beyond_fitted_sizes(scenario.cluster, rows.front().size, rows.back().size, warnings);
+  const std::string& asked = scenario.communication.algorithm;
+  const auto is_asked = [&](const CollectiveRow& row) { return row.algorithm == asked; };
+  if (asked != "auto" && std::none_of(rows.begin(), rows.end(), is_asked))
+    warnings.push_back(fmt::format("--algorithm {} changes nothing: it cannot do this here, and {} does",
+                                   asked, rows.front().algorithm));
   if (scenario.cluster.calibration.communication_residuals.empty()) {
     warnings.push_back(
         fmt::format("no calibration residuals are known for {}: the range of each time is unknown",

@@ -270,15 +270,18 @@ void add_explain_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("explain", "every value of a scenario with its source, and what if");
   const auto arguments = std::make_shared<ExplainArguments>();
   arguments->scenario.add_to(*command);
-  command
-      ->add_option("--what-if", arguments->questions,
-                   "the iteration time with this change; may be repeated, each on its own")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+  CLI::Option* what_if =
+      command
+          ->add_option("--what-if", arguments->questions,
+                       "the iteration time with this change; may be repeated, each on its own")
+          ->type_name("PATH=VALUE")
+          ->allow_extra_args(false);
   arguments->scenario.add_library_options(*command);
   arguments->scenario.add_simulation_options(*command);
-  command->add_flag("--kernels", arguments->wants_kernels,
-                    "the kernels of one GPU's step instead: time, share and what bounds them");
+  command
+      ->add_flag("--kernels", arguments->wants_kernels,
+                 "the kernels of one GPU's step instead: time, share and what bounds them")
+      ->excludes(what_if);
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_explain(*arguments, context); };

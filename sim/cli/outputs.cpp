@@ -72,6 +72,8 @@ void require_files_of_their_own(const std::vector<OutputFile>& outputs,
   Problems problems;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& [option, path] = outputs[i];
+    if (path == "-")
+      problems.push_back(fmt::format("{}: found -, expected a file, such as /dev/stdout or ./-", option));
     find_read(outputs[i], inputs, problems);
     for (std::size_t other = 0; other < i; ++other)
       if (collide(path, outputs[other].path))

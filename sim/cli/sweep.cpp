@@ -52,13 +52,30 @@ struct SweepArguments {
   std::string report_path;
 };
 
-// Every cell would lose what --set said. What lies inside of what is varied is laid over each value.
-void refuse_set_and_varied(const Overrides& set, const SweepGrid& grid) {
+// `path` itself, or what holds it. A name is applied before what changes the named.
+bool wipes(const SweepAxis& axis, std::string_view path) {
+  if (path == axis.path)
+    return true;
+  const auto is_name = [](const nlohmann::ordered_json& value) { return value.is_string(); };
+  return path.starts_with(axis.path + ".") && !std::all_of(axis.values.begin(), axis.values.end(), is_name);
+}
+
+// Every cell would lose what was said before. What lies inside of what is varied is laid over each value if it comes
+// later.
+void refuse_what_is_wiped(const Overrides& set, const SweepGrid& grid) {
+  const std::vector<SweepAxis>& axes = grid.axes();
   for (const auto& [path, value] : set)
-    for (const SweepAxis& axis : grid.axes())
-      if (path == axis.path)
-        throw ConfigError(fmt::format(
-            "--set {}={}: found a path that --vary sets in every cell; expected one of them", path, value));
+    for (const SweepAxis& axis : axes)
+      if (wipes(axis, path))
+        throw ConfigError(
+            fmt::format("--set {}={}: found a path that --vary {} sets in every cell; expected one of them",
+                        path, value, axis.path));
+  for (std::size_t later = 0; later < axes.size(); ++later)
+    for (std::size_t earlier = 0; earlier < later; ++earlier)
+      if (wipes(axes[later], axes[earlier].path))
+        throw ConfigError(
+            fmt::format("--vary {}: found a path that --vary {} sets anew in every cell; expected it first",
+                        axes[earlier].path, axes[later].path));
 }
 
 SweepOptions read_options(const SweepArguments& arguments, const CommandContext& context) {
@@ -66,7 +83,7 @@ SweepOptions read_options(const SweepArguments& arguments, const CommandContext&
   for (const SweepAxis& axis : grid.axes())
     refuse_said_twice(arguments.scenario.library, axis.path, "--vary");
   LoadRequest base = arguments.scenario.request(context);
-  refuse_set_and_varied(base.overrides, grid);
+  refuse_what_is_wiped(base.overrides, grid);
   return {.base = std::move(base),
           .grid = std::move(grid),
           .shard = parse_shard(arguments.shard),

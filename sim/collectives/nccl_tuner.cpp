@@ -59,7 +59,7 @@ class Weighing {
       add("ring", protocol, ring_estimate(asked, protocol));
       add("tree", protocol, tree_estimate(asked, protocol));
     }
-    if (allows(request, NcclProtocol::simple)) {
+    if (allows(request, NcclProtocol::simple)) {  // is_simple_alone
       add("nvls", NcclProtocol::simple, nvls_estimate(asked));
       add("nvls_tree", NcclProtocol::simple, nvls_tree_estimate(asked));
       add("pat", NcclProtocol::simple, pat_estimate(asked));
@@ -150,6 +150,10 @@ CollectiveChoice choose_as_nccl(const TunerRequest& request) {
 std::string nccl_version_text(std::int64_t version_code) {
   return std::to_string(version_code / 10'000) + "." + std::to_string(version_code / 100 % 100) + "." +
          std::to_string(version_code % 100);
+}
+
+bool is_simple_alone(std::string_view algorithm) {
+  return algorithm == "nvls" || algorithm == "nvls_tree" || algorithm == "pat";
 }
 
 std::optional<std::int64_t> parse_nccl_version(std::string_view text) {

@@ -48,6 +48,9 @@ struct TunerCandidate {
 };
 std::vector<TunerCandidate> weigh_as_nccl(const TunerRequest& request);
 
+// Of which NCCL has one protocol, Simple (NVIDIA/nccl src/graph/tuning.cc): NVLS, NVLSTree, PAT.
+bool is_simple_alone(std::string_view algorithm);
+
 // "2.18.3" or "2.18" as NCCL_VERSION_CODE has it; nullopt for anything else.
 std::optional<std::int64_t> parse_nccl_version(std::string_view text);
 std::string nccl_version_text(std::int64_t version_code);

@@ -7,6 +7,7 @@
 
 #include "sim/base/nearest_name.h"
 #include "sim/collectives/collective.h"
+#include "sim/collectives/nccl_tuner.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/load/training/read_training.h"
 #include "sim/network/planning.h"
@@ -82,6 +83,11 @@ Conflict protocol_problem(const Scenario& scenario) {
     if (std::find(readable.begin(), readable.end(), protocol.name) != readable.end())
       valid.push_back(protocol.name);
   }
+  const std::string& algorithm = scenario.communication.algorithm;
+  if (is_simple_alone(algorithm) && wanted != "auto" && wanted != "simple")
+    return fmt::format(
+        "/communication/protocol: found \"{}\", which {} does not have; valid with it: auto, simple", wanted,
+        algorithm);
   if (std::find(valid.begin(), valid.end(), wanted) != valid.end())
     return std::nullopt;
   return fmt::format("/communication/protocol: found \"{}\", which calibration {} does not know; {}", wanted,

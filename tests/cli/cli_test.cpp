@@ -17,6 +17,7 @@ using testing::check_refused;
 using testing::contains;
 using testing::Folder;
 using testing::lab_text;
+using testing::run_command;
 using testing::run_program;
 using testing::text_of;
 
@@ -143,6 +144,9 @@ TEST_CASE("values of options are checked like those of files") {
   check_refused("predict " + lab.path() + " --set cluster.nodes", {"--set", "PATH=VALUE"});
   check_refused("predict " + lab.path() + " --fidelity stpe", {"--fidelity", "did you mean \"step\""});
   check_refused("predict " + lab.path() + " --data /nonexistent", {"--data", "/nonexistent"});
+  const Answer elsewhere = run_command("LOCKSTEP_DATA=/nonexistent " LOCKSTEP_BINARY " list machines");
+  CHECK(elsewhere.exit_code == 2);
+  CHECK(contains(elsewhere.diagnostics, "LOCKSTEP_DATA=/nonexistent: found no such directory"));
 }
 
 TEST_CASE("check says in one line what it understood") {
@@ -193,6 +197,7 @@ TEST_CASE("explain tells where every value comes from and what a change would do
   CHECK(document["what_if"][0]["change"] == "cluster.nodes=2");
   CHECK(document["scenario"]["cluster"]["nodes"] == 4);
   check_refused("explain " + lab.path() + " --what-if cluster.nodes=none", {"/cluster/nodes"});
+  check_refused("explain " + lab.path() + " --kernels --what-if cluster.nodes=2", {"--kernels", "--what-if"});
 }
 
 TEST_CASE("list prints every kind with its count, or every entry of one") {
@@ -251,6 +256,14 @@ TEST_CASE("collective takes nccl-tests' spellings and binary sizes") {
   CHECK(document["rows"].size() == 3);
   CHECK(document["rows"][2]["size_bytes"] == 4 << 20);
   CHECK(run_program("collective allreduce" + rest).out == run_program("collective all_reduce" + rest).out);
+}
+
+TEST_CASE("collective says where an algorithm that was asked for cannot do it") {
+  const std::string rest = " --machine dgx_h100 -b 1M -e 4M ";
+  CHECK(contains(run_program("collective broadcast" + rest + "--algorithm tree").out,
+                 "--algorithm tree changes nothing: it cannot do this here, and ring does"));
+  CHECK_FALSE(
+      contains(run_program("collective all_reduce" + rest + "--algorithm tree").out, "changes nothing"));
 }
 
 TEST_CASE("collective refuses what it cannot do") {

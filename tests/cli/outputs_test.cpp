@@ -43,6 +43,9 @@ TEST_CASE("an output without a name is refused, not forgotten") {
   for (const std::string option : {"--report", "--trace", "--plot"})
     check_refused("predict " + lab + " " + option + " ''", {option + ": found an empty name"});
   check_refused("sweep " + lab + " --vary cluster.nodes=1,2 -o ''", {"--output: found an empty name"});
+  check_refused("sweep " + lab + " --vary cluster.nodes=1,2 -o -",
+                {"found -, expected a file, such as /dev/stdout"});
+  check_refused("predict " + lab + " --report -", {"--report: found -, expected a file"});
 }
 
 TEST_CASE("a profile that a scenario names is an input like the scenario") {

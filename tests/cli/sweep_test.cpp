@@ -81,7 +81,30 @@ TEST_CASE("a goal is a number, said once, and what is varied is not set as well"
   check_refused(sweeps.arguments(caps + "--minimize iteration_time_s --minimize iteration_time_s"),
                 {"--minimize: found iteration_time_s, which is a goal already"});
   check_refused(sweeps.arguments(caps + "--set training.bucket_cap_mb=5"),
-                {"--set training.bucket_cap_mb=5", "that --vary sets in every cell"});
+                {"--set training.bucket_cap_mb=5", "that --vary training.bucket_cap_mb sets in every cell"});
+}
+
+TEST_CASE(
+    "what holds a path that was said before would wipe it, and is refused; what lies inside comes after it") {
+  const Sweeps sweeps;
+  const std::string whole = R"(--vary 'training={"strategy":"ddp"},{"strategy":"zero1"}' )";
+  check_refused(sweeps.arguments(caps + whole),
+                {"--vary training.bucket_cap_mb", "that --vary training sets anew", "expected it first"});
+  check_refused(sweeps.arguments(whole + "--set training.optimizer=adam"),
+                {"--set training.optimizer=", "that --vary training sets in every cell"});
+  CHECK(sweeps.run(whole + caps).exit_code == 0);
+  CHECK(sweeps.run("--set cluster.machine.nics.count=1 --vary cluster.machine=dgx_a100_40gb").exit_code == 0);
+}
+
+TEST_CASE("a sweep of failures goes by goodput") {
+  const Sweeps sweeps;
+  const Answer answer =
+      sweeps.run(R"(--set 'cluster.faults={"restart":"1 min","checkpoint_bandwidth":"1 GB/s"}' )"
+                 "--vary 'cluster.faults.mtbf_per_node=1 year,1 day' --maximize goodput.fraction");
+  CAPTURE(answer.diagnostics);
+  CHECK(answer.exit_code == 0);
+  CHECK(contains(answer.out, "largest goodput.fraction"));
+  CHECK(contains(answer.out, "1 year"));
 }
 
 // Of a result with a band each part is a column, as of one without.

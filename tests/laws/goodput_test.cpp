@@ -104,6 +104,10 @@ TEST_CASE("A run that saves too seldom ever to save is refused, with an interval
   Json given = failing("1 day");
   given["cluster"]["faults"]["checkpoint_interval"] = "3 days";
   CHECK(problem_of(given).find("checkpoint_interval near") != std::string::npos);
+  // Where not even the best interval gets on, none is offered.
+  given["cluster"]["faults"]["restart"] = "30 days";
+  CHECK(problem_of(given).find("would get nowhere") != std::string::npos);
+  CHECK(problem_of(given).find("checkpoint_interval near") == std::string::npos);
 }
 
 TEST_CASE("An interval shorter than an iteration is refused") {

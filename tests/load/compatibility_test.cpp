@@ -27,6 +27,19 @@ TEST_CASE("collnet is refused where the fabric does not say that its switches ad
           .empty());
 }
 
+TEST_CASE("the switch's algorithms have the Simple protocol alone") {
+  const auto refused = [](const char* protocol) {
+    return problems_of_resnet({{"cluster.machine", "dgx_h100"},
+                               {"compute.single_gpu_iteration", "null"},
+                               {"communication.algorithm", "nvls_tree"},
+                               {"communication.protocol", protocol}});
+  };
+  CHECK(
+      contains(refused("ll128"), "/communication/protocol: found \"ll128\", which nvls_tree does not have"));
+  CHECK(refused("simple").empty());
+  CHECK(refused("auto").empty());
+}
+
 TEST_CASE("a strategy whose ranks load no batches of their own is refused with an input, and says why") {
   const Overrides input{{"input", R"({"workers": 2, "sample_time": "1 ms"})"}};
   const auto with = [&](const char* strategy, const char* nodes) {

@@ -63,11 +63,14 @@ std::vector<std::string> find_roots(const std::string& data_directory) {
     throw ConfigError(
         fmt::format("--data {}: found no such directory; it holds hw_profiles/ and models/", data_directory));
   }
-  const char* environment = std::getenv("LOCKSTEP_DATA");
+  const char* set = std::getenv("LOCKSTEP_DATA");
+  const std::string environment = set == nullptr ? "" : set;
+  if (!environment.empty() && !is_directory(environment))
+    throw ConfigError(fmt::format(
+        "LOCKSTEP_DATA={}: found no such directory; it holds hw_profiles/ and models/", environment));
   std::vector<std::string> roots;
-  for (const std::string& root :
-       {data_directory, std::string(environment == nullptr ? "" : environment), installed_data_directory(),
-        std::string(LOCKSTEP_INSTALL_DATA_DIR), std::string(LOCKSTEP_SOURCE_DIR)}) {
+  for (const std::string& root : {data_directory, environment, installed_data_directory(),
+                                  std::string(LOCKSTEP_INSTALL_DATA_DIR), std::string(LOCKSTEP_SOURCE_DIR)}) {
     if (!root.empty() && is_directory(root)) {
       roots.push_back(root);
     }

@@ -37,10 +37,10 @@ void append_keys(const ordered_json& barest, const ordered_json& fullest, const 
 
 ordered_json value_at(const ordered_json& json, const std::string& dotted_key) {
   const std::size_t dot = dotted_key.find('.');
-  const ordered_json& value = json.at(dotted_key.substr(0, dot));
-  if (value.is_null())
-    return value;
-  return dot == std::string::npos ? value : value_at(value, dotted_key.substr(dot + 1));
+  const auto value = json.find(dotted_key.substr(0, dot));
+  if (value == json.end() || value->is_null())
+    return nullptr;
+  return dot == std::string::npos ? *value : value_at(*value, dotted_key.substr(dot + 1));
 }
 
 std::string plain_text(const ordered_json& value) {
@@ -127,6 +127,7 @@ std::vector<std::string> fields_of(const SweepTable& table, const SweepRow& row)
 std::vector<std::string> result_keys() {
   std::vector<std::string> keys;
   append_keys(barest_result(), fullest_result(), "", keys);
+  keys.insert(keys.end(), {"goodput.fraction", "goodput.samples_per_s"});  // of whose failures are stated
   return keys;
 }
 
