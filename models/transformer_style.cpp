@@ -173,15 +173,17 @@ void read_joined(const JsonReader& json, BlockStyle& block) {
     block.names.gate_up = "mlp.gate_up_proj";
 }
 
+constexpr const char* of_mixture = "a mixture of experts: expected \"experts\" beside it";
+
 // Of what is not there: stated all the same, each says what it belongs to.
 template <std::size_t count>
 void refuse_keys(const JsonReader& json, const std::array<std::string_view, count>& keys, const char* owner) {
   for (const std::string_view key : keys)
-    if (const auto found = json.optional(std::string(key)))
+    if (const auto found = json.optional(key))
       found->problem(std::string("belongs to ") + owner);
 }
 
-// Which parts have biases in a style without any; one that has them has all.
+// With `biases` false: which parts have some all the same.
 void read_biases(const JsonReader& json, BlockStyle& block) {
   block.has_ffn_biases = flag_or(json, "ffn_biases", block.has_biases);
   if (block.has_biases && !block.has_ffn_biases)
@@ -239,8 +241,9 @@ void read_activation(const JsonReader& json, BlockStyle& block, const MixtureSiz
 void read_mixture_switches(const JsonReader& json, BlockStyle& block, const MixtureSizes& mixture) {
   if (mixture.experts > 0 && block.is_post_norm)
     json.problem("experts need a \"style\" that norms what comes in: gpt2, gpt_neox, llama or mpt");
-  if (mixture.shared_ffn > 0)
-    block.gates_shared_expert = flag_or(json, "shared_expert_gate", false);
+  block.gates_shared_expert = flag_or(json, "shared_expert_gate", false);
+  if (block.gates_shared_expert && mixture.experts > 0 && mixture.shared_ffn == 0)
+    json.problem("\"shared_expert_gate\" belongs to shared experts: expected \"shared_experts\" beside it");
 }
 
 TransformerStyle read_style(const JsonReader& json, const TransformerSizes& sizes) {
@@ -291,7 +294,8 @@ RouterBalancing read_balancing(const JsonReader& json) {
 void read_router_groups(const JsonReader& json, MixtureSizes& mixture) {
   const auto groups = json.optional("moe_router_num_groups");
   if (!groups)
-    return;
+    return refuse_keys(json, std::array<std::string_view, 1>{"moe_router_group_topk"},
+                       "groups of experts: expected \"moe_router_num_groups\" beside it");
   mixture.groups = count_of(*groups, std::min<std::int64_t>(mixture.experts, 1024));
   mixture.groups_per_token = required_count(json, "moe_router_group_topk", mixture.groups);
   if (mixture.experts % mixture.groups != 0)
@@ -300,12 +304,31 @@ void read_router_groups(const JsonReader& json, MixtureSizes& mixture) {
     json.problem("moe_router_group_topk: its groups have fewer experts than experts_per_token");
 }
 
-// Where there is none each is asked for all the same, as what it is.
-MixtureSizes read_mixture_keys(const JsonReader& json, const TransformerSizes& sizes, std::int64_t experts,
-                               bool has_experts) {
-  MixtureSizes mixture{.experts = experts};
-  mixture.experts_per_token = has_experts ? required_count(json, "experts_per_token", experts)
-                                          : count_or(json, "experts_per_token", 1, experts);
+// Of a model without experts each key is asked for all the same, as what it is.
+void refuse_mixture(const JsonReader& json) {
+  constexpr std::array<std::string_view, 5> counts{"experts_per_token", "expert_ffn", "shared_ffn",
+                                                   "moe_router_num_groups", "moe_router_group_topk"};
+  constexpr std::array<std::string_view, 5> others{"shared_experts", "dense_layers", "capacity_factor",
+                                                   "moe_router_load_balancing_type", "shared_expert_gate"};
+  for (const std::string_view key : counts) count_or(json, key, 1, 8 * largest_size);
+  for (const std::string_view key : {others[0], others[1]})
+    if (const auto found = json.optional(key))
+      found->integer(0, largest_size);
+  read_capacity(json);
+  read_balancing(json);
+  flag_or(json, others[4], false);
+  refuse_keys(json, counts, of_mixture);
+  refuse_keys(json, others, of_mixture);
+}
+
+MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes) {
+  const auto experts = json.optional("experts");
+  if (!experts) {
+    refuse_mixture(json);
+    return {};
+  }
+  MixtureSizes mixture{.experts = count_of(*experts, 1 << 16)};
+  mixture.experts_per_token = required_count(json, "experts_per_token", mixture.experts);
   mixture.ffn = count_or(json, "expert_ffn", sizes.ffn, 8 * largest_size);
   if (const auto shared = json.optional("shared_experts"))
     mixture.shared_ffn = mixture.ffn * std::clamp<std::int64_t>(shared->integer(0, 64), 0, 64);
@@ -316,26 +339,6 @@ MixtureSizes read_mixture_keys(const JsonReader& json, const TransformerSizes& s
   mixture.balancing = read_balancing(json);
   read_router_groups(json, mixture);
   return mixture;
-}
-
-MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes) {
-  constexpr std::int64_t most_experts = 1 << 16;
-  const auto experts = json.optional("experts");
-  const MixtureSizes mixture = read_mixture_keys(
-      json, sizes, experts ? count_of(*experts, most_experts) : most_experts, experts.has_value());
-  if (experts)
-    return mixture;
-  constexpr std::array<std::string_view, 9> keys{"experts_per_token",
-                                                 "expert_ffn",
-                                                 "shared_experts",
-                                                 "shared_ffn",
-                                                 "dense_layers",
-                                                 "capacity_factor",
-                                                 "moe_router_num_groups",
-                                                 "moe_router_group_topk",
-                                                 "moe_router_load_balancing_type"};
-  refuse_keys(json, keys, "a mixture of experts: expected \"experts\" beside it");
-  return {};
 }
 
 LatentSizes read_latent(const JsonReader& json, const TransformerSizes& sizes) {

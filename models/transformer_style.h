@@ -24,9 +24,10 @@
 //                      moe_router_load_balancing_type (aux_loss; sinkhorn, none)
 //   query_key_norm     queries and keys are normed head by head (llama, gpt2)
 //   joined_projections queries, keys and values in one product, gate and up in another (llama, bert, roberta)
+// Where biases is false:
+//   attention_biases   none, inputs (of queries, keys and values), all; ffn_biases: a boolean
 // In llama's style alone:
 //   output_norms       the output of each part is normed before it is added (Gemma 2)
-//   attention_biases   none, inputs (of queries, keys and values), all; ffn_biases: a boolean
 //   latent_attention   {query_rank, kv_rank, rope_width, value_width}: queries, keys and values out of narrow
 //                      vectors; head_width counts rope_width
 

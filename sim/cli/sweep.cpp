@@ -60,8 +60,7 @@ bool wipes(const SweepAxis& axis, std::string_view path) {
   return path.starts_with(axis.path + ".") && !std::all_of(axis.values.begin(), axis.values.end(), is_name);
 }
 
-// Every cell would lose what was said before. What lies inside of what is varied is laid over each value if it comes
-// later.
+// Every cell would lose what was said before. What lies inside is kept only where it is varied after what holds it.
 void refuse_what_is_wiped(const Overrides& set, const SweepGrid& grid) {
   const std::vector<SweepAxis>& axes = grid.axes();
   for (const auto& [path, value] : set)

@@ -59,7 +59,7 @@ class Weighing {
       add("ring", protocol, ring_estimate(asked, protocol));
       add("tree", protocol, tree_estimate(asked, protocol));
     }
-    if (allows(request, NcclProtocol::simple)) {  // is_simple_alone
+    if (allows(request, NcclProtocol::simple)) {
       add("nvls", NcclProtocol::simple, nvls_estimate(asked));
       add("nvls_tree", NcclProtocol::simple, nvls_tree_estimate(asked));
       add("pat", NcclProtocol::simple, pat_estimate(asked));
@@ -153,7 +153,7 @@ std::string nccl_version_text(std::int64_t version_code) {
 }
 
 bool is_simple_alone(std::string_view algorithm) {
-  return algorithm == "nvls" || algorithm == "nvls_tree" || algorithm == "pat";
+  return algorithm == "nvls" || algorithm == "nvls_tree" || algorithm == "pat" || algorithm == "collnet";
 }
 
 std::optional<std::int64_t> parse_nccl_version(std::string_view text) {

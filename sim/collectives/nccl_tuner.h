@@ -48,7 +48,7 @@ struct TunerCandidate {
 };
 std::vector<TunerCandidate> weigh_as_nccl(const TunerRequest& request);
 
-// Of which NCCL has one protocol, Simple (NVIDIA/nccl src/graph/tuning.cc): NVLS, NVLSTree, PAT.
+// Of which NCCL has one protocol, Simple (NVIDIA/nccl src/graph/tuning.cc): NVLS, NVLSTree, PAT, CollNet.
 bool is_simple_alone(std::string_view algorithm);
 
 // "2.18.3" or "2.18" as NCCL_VERSION_CODE has it; nullopt for anything else.

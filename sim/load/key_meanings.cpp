@@ -215,7 +215,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Whether attention is one kernel (fused), or its scores are stored (unfused); left out: as the style "
      "has it."},
     {"model.attention_biases",
-     "In llama's style: whether attention's projections have biases: none, those of queries, keys and values "
+     "Where biases is false: whether attention's projections have some: none, those of queries, keys and "
+     "values "
      "(inputs), or all; left out: none."},
     {"model.auxiliary_classifier",
      "Of inception_v3 and googlenet: whether auxiliary classifiers are trained as well; left out: true."},
@@ -249,7 +250,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"model.experts_per_token", "Of a mixture of experts: how many each token is routed to."},
     {"model.family", "Which kind of network the sizes beside it are of."},
     {"model.ffn", "Width of the feed-forward part; left out: 4 x hidden."},
-    {"model.ffn_biases", "In llama's style: whether the feed-forward part has biases; left out: false."},
+    {"model.ffn_biases",
+     "Where biases is false: whether the feed-forward part has some; left out: as biases."},
     {"model.gated_ffn",
      "Whether the feed-forward part is gated, as SwiGLU is; left out: as the style has it."},
     {"model.group_width",

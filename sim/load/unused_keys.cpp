@@ -28,9 +28,10 @@ bool has_whole_sequences(const Scenario& scenario) {
   return scenario.training.layout.degrees.context == 1;
 }
 
+// torchtitan keeps them by itself.
 bool has_no_sharded_sequences(const Scenario& scenario) {
   const ParallelDegrees& degrees = scenario.training.layout.degrees;
-  return degrees.tensor > 1 && !degrees.sequence_parallel;
+  return degrees.tensor > 1 && !degrees.sequence_parallel && scenario.training.framework != "torchtitan";
 }
 
 // Sharded optimizers other than Megatron-LM's hold gradients as they are sent.
@@ -103,7 +104,7 @@ constexpr std::array subjects{
     Subject{"training.stage_layers", has_no_pipeline, no_pipeline},
     Subject{"training.batch_p2p_sync", has_no_pipeline, no_pipeline},
     Subject{"training.accumulate_allreduce_grads_in_fp32", has_gradients_as_sent,
-            "gradients of a sharded optimizer stand as training.communication_data_type sends them"},
+            "a sharded optimizer's gradients stand as they are reduced"},
     Subject{"model.moe_router_load_balancing_type", fuses_router,
             "compute.moe_router_fusion is true: one kernel, whatever it balances by"},
     Subject{"training.sequence_parallel", has_whole_tensors, whole_tensors},

@@ -99,13 +99,12 @@ std::string describe_hopelessness(const Checkpointing& checkpointing, Duration i
     return fmt::format(
         "/cluster/faults: the cluster fails every {}, restarts in {} and saves in {} after {} of work: it "
         "would "
-        "get nowhere; expected a longer mtbf_per_node, fewer nodes, a faster checkpoint_bandwidth, a shorter "
-        "restart{}",
+        "get nowhere; expected a longer mtbf_per_node, fewer nodes, a faster checkpoint_bandwidth{}",
         text_of(model.mtbf), text_of(model.restart), text_of(model.checkpoint),
         text_of(checkpointing.interval),
         gets_nowhere(model, daly_interval(model))
-            ? ""
-            : " or a checkpoint_interval near " + text_of(daly_interval(model)));
+            ? " or a shorter restart"
+            : ", a shorter restart or a checkpoint_interval near " + text_of(daly_interval(model)));
   if (checkpointing.interval >= in_microseconds(iteration))
     return "";
   const bool is_optimum_longer = daly_interval(model) > in_microseconds(iteration);

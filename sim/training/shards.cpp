@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/training/memory.h"
+#include "sim/training/strategy.h"
 
 namespace lockstep {
 namespace {
@@ -35,10 +36,12 @@ std::vector<Shard> place_shards(std::span<const Gradient> gradients, const Serve
 
 std::vector<ServerMemory> server_memory(const Job& job) {
   const ServerSpec& spec = job.training.parameter_server.servers;
+  const bool is_asynchronous = strategy_named(job.training.strategy).is_asynchronous;
   std::vector<ServerMemory> servers(static_cast<std::size_t>(spec.count));
   for (const Shard& shard : place_shards(job.gradients, spec)) {
     ServerMemory& server = servers[shard.server];
-    server.sums += shard.bytes;
+    if (!spec.updates_weights || !is_asynchronous)
+      server.sums += shard.bytes;
     if (!spec.updates_weights)
       continue;
     const std::int64_t elements = shard.bytes.count() / job.gradients[shard.gradient].element_bytes;

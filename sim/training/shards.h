@@ -29,7 +29,8 @@ inline constexpr std::int64_t passes_to_add = 3;
 
 std::vector<Shard> place_shards(std::span<const Gradient> gradients, const ServerSpec& servers);
 
-// What a server keeps: one that only adds the sums alone, one that updates its variables and the optimizer's states too.
+// What a server keeps: one that updates its variables and the optimizer's states; one that adds gradients up, because it
+// does nothing else or because a round has many, their sums.
 struct ServerMemory {
   Bytes variables;
   Bytes sums;

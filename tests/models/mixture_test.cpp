@@ -145,7 +145,20 @@ TEST_CASE("what a mixture needs and cannot be is an error") {
   CHECK_THROWS_AS(model_from(with(plain, R"("experts": 8)")), ConfigError);
   CHECK_THROWS_WITH_AS(model_from(with(plain, R"("experts_per_token": 2)")),
                        doctest::Contains("a mixture of experts"), ConfigError);
-  CHECK_NOTHROW(model_from(with(plain, R"("experts": null, "experts_per_token": null, "shared_ffn": null)")));
+  CHECK_NOTHROW(model_from(with(plain, R"("experts": null, "experts_per_token": null, "shared_ffn": null,
+      "shared_expert_gate": null)")));
+  const auto problems = [&](const char* keys) {
+    try {
+      model_from(with(plain, keys));
+    } catch (const ConfigError& error) {
+      return error.problems.size();
+    }
+    return std::size_t{0};
+  };
+  CHECK(problems(R"("moe_router_num_groups": 3)") == 1);
+  CHECK(problems(R"("shared_expert_gate": true)") == 1);
+  CHECK(problems(R"("experts": 8, "experts_per_token": 2, "shared_expert_gate": true)") == 1);
+  CHECK(problems(R"("experts": 8, "experts_per_token": 2, "moe_router_group_topk": 1)") == 1);
   CHECK_THROWS_AS(model_from(with(plain, R"("experts": 8, "experts_per_token": 9)")), ConfigError);
   CHECK_THROWS_AS(model_from(with(plain, R"("experts": 8, "experts_per_token": 2, "dense_layers": 2)")),
                   ConfigError);

@@ -43,8 +43,6 @@ TEST_CASE("GPT-2's style norms queries and keys where it is asked to") {
   CHECK_THROWS_AS(model_from(text), ConfigError);
 }
 
-// Scale and mask read and write each way; softmax does forward, and backward reads two and writes one. An eager kernel
-// before that multiplies the gradient by the weights: reads two and writes one as well.
 TEST_CASE("keys of another style are refused by what they belong to, and null is as good as left out") {
   const auto plus = [](const std::string& keys) {
     std::string text(plain_form);
@@ -66,6 +64,8 @@ TEST_CASE("keys of another style are refused by what they belong to, and null is
         2 * (256 + 64));
 }
 
+// Scale and mask read and write each way; softmax does forward, and backward reads two and writes one. An eager kernel
+// before that multiplies the gradient by the weights: reads two and writes one as well.
 TEST_CASE("eager softmax is passed over once forward and twice backward") {
   std::string text(plain_form);
   text.replace(text.rfind('}'), 1, R"(, "attention": "unfused"})");

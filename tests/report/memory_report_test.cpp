@@ -46,7 +46,7 @@ TEST_CASE("What does not fit without its activations does not fit") {
   CHECK(!warns_of_activations(report));
 }
 
-// The variables twice over, sums and one state of momentum: of fp32, as much as the worker's own three.
+// A server keeps its variables, their sums and momentum's one state: each as much as the fp32 weights.
 TEST_CASE("A server on a GPU takes its memory, one elsewhere none of it") {
   const auto standing = [](const char* place, std::int64_t count) {
     Json given{{"cluster", {{"machine", "dgx_a100_40gb"}, {"gpus_per_node", 2}}},

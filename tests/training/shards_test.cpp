@@ -36,11 +36,14 @@ TEST_CASE("A server that updates keeps variables, sums and states, one that only
   job.gradients = gradients({40, 12});
   for (Gradient& gradient : job.gradients) gradient.element_bytes = 4;
   job.training.optimizer = Optimizer::adam;
+  job.training.strategy = "ps_sync";
   job.training.parameter_server.servers = {.count = 2, .placement = ShardPlacement::round_robin};
   const std::vector<ServerMemory> updating = server_memory(job);
   CHECK(updating[0].variables == Bytes{40});
   CHECK(updating[0].states == Bytes{2 * 40});
   CHECK(updating[1].total() == Bytes{4 * 12});
+  job.training.strategy = "ps_async";  // whose updates are of one worker each
+  CHECK(server_memory(job)[1].total() == Bytes{3 * 12});
   job.training.parameter_server.servers.updates_weights = false;
   CHECK(server_memory(job)[0].total() == Bytes{40});
 }

@@ -209,7 +209,7 @@ class MegatronReader {
     model["biases"] = !flag("disable-bias-linear", "model.biases");
     model["tied_embedding"] = !flag("untie-embeddings-and-output-weights", "model.tied_embedding");
     read_attention();
-    if (flag("add-qkv-bias", "model.attention_biases") && turns)
+    if (flag("add-qkv-bias", "model.attention_biases") && turns && !model["biases"].get<bool>())
       model["attention_biases"] = "inputs";
     if (turns)
       model["joined_projections"] = true;

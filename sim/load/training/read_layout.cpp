@@ -387,11 +387,13 @@ std::int64_t degree_of(const JsonReader& json, std::string_view key, const Train
   if (whole == nullptr || whole->degree != key)
     return read_degree(json, key, 1);
   const std::int64_t ranks = facts.ranks();
-  if (const std::int64_t degree = read_degree(json, key, ranks); degree != ranks)
-    json.optional(key)->problem(fmt::format(
-        "found {}, but strategy \"{}\" cuts the model over all {} GPUs; expected {}, or beside it the "
-        "strategy of its copies, such as \"ddp\"",
-        degree, whole->name, ranks, ranks));
+  const std::int64_t degree = read_degree(json, key, ranks);
+  if (const auto stated = json.optional(key); stated && stated->value() == degree && degree != ranks)
+    stated->problem(
+        fmt::format("found {}, but strategy \"{}\" cuts the model over all {} GPUs; expected {}, or another "
+                    "strategy, such "
+                    "as \"ddp\", beside a smaller degree",
+                    degree, whole->name, ranks, ranks));
   return ranks;
 }
 

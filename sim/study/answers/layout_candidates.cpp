@@ -6,6 +6,7 @@
 #include <set>
 
 #include "sim/load/training/layout_presets.h"
+#include "sim/load/training/read_layout.h"
 #include "sim/report/throughput.h"
 #include "sim/run/model_stages.h"
 #include "sim/training/parallel_model.h"
@@ -193,6 +194,11 @@ class CandidateLister {
       changes.emplace_back("training." + key, std::move(value));
   }
 
+  // pp, tp, cp: all ranks along one, which is one layout of those that are tried; copies beside it are the usual ones.
+  static bool is_whole_dimension(const ordered_json& strategy) {
+    return strategy.is_string() && find_whole_dimension(strategy.get_ref<const std::string&>()) != nullptr;
+  }
+
   static ordered_json if_said(const std::string& text) {
     return text.empty() ? ordered_json() : ordered_json(text);
   }
@@ -207,6 +213,8 @@ class CandidateLister {
     const bool keeps_own_batch = has_own_batch && !is_cut(shape);
     if (has_own_batch)
       changes.emplace_back("model.batch_per_gpu", keeps_own_batch ? micro_batch : ordered_json());
+    if (is_stated("training", "strategy") && is_whole_dimension(base_.given["training"]["strategy"]))
+      add_change(changes, "strategy", "ddp");
     add_change(changes, "tensor_parallel", shape.tensor);
     add_change(changes, "pipeline_parallel", shape.pipeline);
     add_change(changes, "context_parallel", shape.context);

@@ -224,6 +224,17 @@ constexpr std::string_view small_megatron =
     "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 50257 "
     "--micro-batch-size 1 --bf16 ";
 
+TEST_CASE("Megatron-LM's bias of queries, keys and values is its own where no layer has others") {
+  const auto model = [](const std::string& more) {
+    return import_text("megatron_arguments",
+                       std::string(small_megatron) + "--position-embedding-type rope --add-qkv-bias" + more)
+        .document["model"];
+  };
+  CHECK(model(" --disable-bias-linear")["attention_biases"] == "inputs");
+  CHECK_FALSE(model("").contains("attention_biases"));
+  CHECK(model("")["biases"] == true);
+}
+
 TEST_CASE("what Megatron-LM is told of kernels, stages, words and overlap is told on") {
   const auto read = [](std::string_view more) {
     return import_text("megatron_arguments", fmt::format("{}{}", small_megatron, more)).document;
@@ -333,7 +344,6 @@ TEST_CASE("a torchtitan job's context parallelism is PyTorch's ring, by the way 
   CHECK(kind_of("context_parallel_rotate_method = \"alltoall\"\n") == "rotate_all_to_all");
 }
 
-// Megatron-LM, training/arguments.py: as many as the tensor group unless stated. torchtitan, config/job_config.py: 1.
 TEST_CASE("TOML that breaks off or says what is none is refused with its place, by every build") {
   const auto refused_at = [](const std::string& text, const char* place) {
     CHECK_THROWS_WITH_AS(import_text("torchtitan", text), doctest::Contains(place), ConfigError);
@@ -347,6 +357,7 @@ TEST_CASE("TOML that breaks off or says what is none is refused with its place, 
   refused_at("[", "sample:1:2: ");
 }
 
+// Megatron-LM, training/arguments.py: as many as the tensor group unless stated. torchtitan, config/job_config.py: 1.
 TEST_CASE("ranks that share an expert are those of the framework") {
   const auto of_megatron = [](const std::string& more) {
     return import_text(

@@ -76,6 +76,23 @@ TEST_CASE("every candidate is a scenario that loads, and is what it says") {
   }
 }
 
+TEST_CASE("a strategy that names a dimension is one layout, and all others are tried beside it") {
+  for (const char* strategy : {"pp", "mp", "tp", "cp"}) {
+    INFO(strategy);
+    ordered_json scenario = scenario_on(1, 8);
+    scenario["training"]["strategy"] = strategy;
+    scenario["model"]["attention"] = "fused";
+    const std::vector<LayoutCandidate> candidates = candidates_of(scenario);
+    CHECK(values_of(candidates, "training.strategy") == std::set<std::string>{"ddp"});
+    bool has_copies = false;
+    for (const LayoutCandidate& candidate : candidates) {
+      CHECK_NOTHROW(scenario_from(scenario, {.overrides = candidate.overrides()}));
+      has_copies = has_copies || (candidate.data > 1 && candidate.tensor > 1);
+    }
+    CHECK(has_copies);
+  }
+}
+
 // Two stages of 12 blocks: parts of 3, 2 and 1; four: 3 parts of one; five are as uneven with 2 as they come.
 TEST_CASE("interleaving is tried with every number of parts that are alike, and with the fewest") {
   ordered_json scenario = scenario_on(5, 12);
