@@ -194,7 +194,7 @@ class CandidateLister {
       changes.emplace_back("training." + key, std::move(value));
   }
 
-  // pp, tp, cp: all ranks along one, which is one layout of those that are tried; copies beside it are the usual ones.
+  // pp, tp, cp: all ranks along one, which is one layout of those that are tried; copies beside it do what is usual.
   static bool is_whole_dimension(const ordered_json& strategy) {
     return strategy.is_string() && find_whole_dimension(strategy.get_ref<const std::string&>()) != nullptr;
   }
@@ -214,7 +214,7 @@ class CandidateLister {
     if (has_own_batch)
       changes.emplace_back("model.batch_per_gpu", keeps_own_batch ? micro_batch : ordered_json());
     if (is_stated("training", "strategy") && is_whole_dimension(base_.given["training"]["strategy"]))
-      add_change(changes, "strategy", "ddp");
+      add_change(changes, "strategy", {});
     add_change(changes, "tensor_parallel", shape.tensor);
     add_change(changes, "pipeline_parallel", shape.pipeline);
     add_change(changes, "context_parallel", shape.context);
