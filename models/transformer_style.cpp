@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <string_view>
 
 #include "models/instance_keys.h"
@@ -173,11 +174,8 @@ void read_joined(const JsonReader& json, BlockStyle& block) {
     block.names.gate_up = "mlp.gate_up_proj";
 }
 
-constexpr const char* of_mixture = "a mixture of experts: expected \"experts\" beside it";
-
 // Of what is not there: stated all the same, each says what it belongs to.
-template <std::size_t count>
-void refuse_keys(const JsonReader& json, const std::array<std::string_view, count>& keys, const char* owner) {
+void refuse_keys(const JsonReader& json, std::initializer_list<std::string_view> keys, const char* owner) {
   for (const std::string_view key : keys)
     if (const auto found = json.optional(key))
       found->problem(std::string("belongs to ") + owner);
@@ -294,7 +292,7 @@ RouterBalancing read_balancing(const JsonReader& json) {
 void read_router_groups(const JsonReader& json, MixtureSizes& mixture) {
   const auto groups = json.optional("moe_router_num_groups");
   if (!groups)
-    return refuse_keys(json, std::array<std::string_view, 1>{"moe_router_group_topk"},
+    return refuse_keys(json, {"moe_router_group_topk"},
                        "groups of experts: expected \"moe_router_num_groups\" beside it");
   mixture.groups = count_of(*groups, std::min<std::int64_t>(mixture.experts, 1024));
   mixture.groups_per_token = required_count(json, "moe_router_group_topk", mixture.groups);
@@ -306,19 +304,20 @@ void read_router_groups(const JsonReader& json, MixtureSizes& mixture) {
 
 // Of a model without experts each key is asked for all the same, as what it is.
 void refuse_mixture(const JsonReader& json) {
-  constexpr std::array<std::string_view, 5> counts{"experts_per_token", "expert_ffn", "shared_ffn",
-                                                   "moe_router_num_groups", "moe_router_group_topk"};
-  constexpr std::array<std::string_view, 5> others{"shared_experts", "dense_layers", "capacity_factor",
-                                                   "moe_router_load_balancing_type", "shared_expert_gate"};
-  for (const std::string_view key : counts) count_or(json, key, 1, 8 * largest_size);
-  for (const std::string_view key : {others[0], others[1]})
+  for (const char* key :
+       {"experts_per_token", "expert_ffn", "shared_ffn", "moe_router_num_groups", "moe_router_group_topk"})
+    count_or(json, key, 1, 8 * largest_size);
+  for (const char* key : {"shared_experts", "dense_layers"})
     if (const auto found = json.optional(key))
       found->integer(0, largest_size);
   read_capacity(json);
   read_balancing(json);
-  flag_or(json, others[4], false);
-  refuse_keys(json, counts, of_mixture);
-  refuse_keys(json, others, of_mixture);
+  flag_or(json, "shared_expert_gate", false);
+  refuse_keys(json,
+              {"experts_per_token", "expert_ffn", "shared_ffn", "moe_router_num_groups",
+               "moe_router_group_topk", "shared_experts", "dense_layers", "capacity_factor",
+               "moe_router_load_balancing_type", "shared_expert_gate"},
+              "a mixture of experts: expected \"experts\" beside it");
 }
 
 MixtureSizes read_mixture(const JsonReader& json, const TransformerSizes& sizes) {
@@ -405,7 +404,7 @@ void read_masked_words(const JsonReader& json, TransformerConfig& config) {
 // Each is asked for all the same, as what it is.
 void refuse_masked_words(const JsonReader& json, TransformerConfig config) {
   read_masked_words(json, config);
-  refuse_keys(json, std::array<std::string_view, 3>{"objective", "token_types", "predictions"},
+  refuse_keys(json, {"objective", "token_types", "predictions"},
               "an encoder: expected \"style\": \"bert\" or \"roberta\" beside it");
 }
 
@@ -416,7 +415,7 @@ void read_objective(const JsonReader& json, TransformerConfig& config) {
   if (config.objective != Objective::encoder)
     return;
   config.predictions = config.sequence_length;
-  refuse_keys(json, std::array<std::string_view, 1>{"predictions"},
+  refuse_keys(json, {"predictions"},
               "a loss over words: expected \"objective\": \"masked_words\" or \"pretraining\" beside it");
 }
 

@@ -216,8 +216,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "has it."},
     {"model.attention_biases",
      "Where biases is false: whether attention's projections have some: none, those of queries, keys and "
-     "values "
-     "(inputs), or all; left out: none."},
+     "values (inputs), or all; left out: none."},
     {"model.auxiliary_classifier",
      "Of inception_v3 and googlenet: whether auxiliary classifiers are trained as well; left out: true."},
     {"model.batch_norm", "Of a vgg: whether a batch norm follows each convolution; left out: false."},

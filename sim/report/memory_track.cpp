@@ -93,13 +93,13 @@ void add_servers(const Scenario& scenario, const Job& job, std::vector<MemoryUse
 std::vector<MemoryUse> standing_memory(const Scenario& scenario, const Simulation& simulation) {
   const Job& job = simulation.job;
   const std::size_t representatives = simulation.steady.lanes.compute.size();
-  std::vector<MemoryUse> standing(representatives);
   if (job.stages.empty()) {
-    standing.assign(representatives, standing_memory_of(scenario, simulation, job));
+    std::vector<MemoryUse> alike(representatives, standing_memory_of(scenario, simulation, job));
     if (has_servers_on_gpus(scenario))
-      add_servers(scenario, job, standing);
-    return standing;
+      add_servers(scenario, job, alike);
+    return alike;
   }
+  std::vector<MemoryUse> standing(representatives);
   for (std::size_t stage = 0; stage < job.stages.size(); ++stage) {
     const MemoryUse of_stage = standing_memory_of(scenario, simulation, job.stages[stage]);
     for (const std::uint32_t role : simulation.cluster->cohorts[stage].roles) standing[role] = of_stage;

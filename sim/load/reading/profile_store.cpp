@@ -58,16 +58,18 @@ bool exists(const std::string& path) {
   return path.find('\0') == std::string::npos && fs::exists(path, ignored);
 }
 
-std::vector<std::string> find_roots(const std::string& data_directory) {
-  if (!data_directory.empty() && !is_directory(data_directory)) {
+// `said`: the option or variable that names it.
+void require_data(const std::string& said, const std::string& folder) {
+  if (!folder.empty() && !is_directory(folder))
     throw ConfigError(
-        fmt::format("--data {}: found no such directory; it holds hw_profiles/ and models/", data_directory));
-  }
+        fmt::format("{}{}: found no such directory; it holds hw_profiles/ and models/", said, folder));
+}
+
+std::vector<std::string> find_roots(const std::string& data_directory) {
   const char* set = std::getenv("LOCKSTEP_DATA");
   const std::string environment = set == nullptr ? "" : set;
-  if (!environment.empty() && !is_directory(environment))
-    throw ConfigError(fmt::format(
-        "LOCKSTEP_DATA={}: found no such directory; it holds hw_profiles/ and models/", environment));
+  require_data("--data ", data_directory);
+  require_data("LOCKSTEP_DATA=", environment);
   std::vector<std::string> roots;
   for (const std::string& root : {data_directory, environment, installed_data_directory(),
                                   std::string(LOCKSTEP_INSTALL_DATA_DIR), std::string(LOCKSTEP_SOURCE_DIR)}) {

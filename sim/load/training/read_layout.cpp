@@ -391,8 +391,7 @@ std::int64_t degree_of(const JsonReader& json, std::string_view key, const Train
   if (const auto stated = json.optional(key); stated && stated->value() == degree && degree != ranks)
     stated->problem(
         fmt::format("found {}, but strategy \"{}\" cuts the model over all {} GPUs; expected {}, or another "
-                    "strategy, such "
-                    "as \"ddp\", beside a smaller degree",
+                    "strategy, such as \"ddp\", beside a smaller degree",
                     degree, whole->name, ranks, ranks));
   return ranks;
 }
