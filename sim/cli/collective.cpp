@@ -68,10 +68,21 @@ struct CollectiveTable {
   std::optional<CollectiveAccount> account = {};
 };
 
+void warn_of_set_protocols(const Scenario& scenario, std::vector<std::string>& warnings) {
+  const MachineSpec& machine = scenario.cluster.machine;
+  if (machine.nics.empty() || machine.nics.front().link.protocols.empty() ||
+      scenario.communication.library != LibraryKind::nccl || scenario.communication.protocol != "auto")
+    return;
+  const LinkSpec& nic = machine.nics.front().link;
+  warnings.push_back(fmt::format("the software of {} sets NCCL_PROTO={}; --protocol takes another", nic.name,
+                                 fmt::join(nic.protocols, ",")));
+}
+
 std::vector<std::string> warnings_of(const LoadedScenario& scenario, const std::vector<CollectiveRow>& rows) {
   std::vector<std::string> warnings = scenario.warnings;
   warn_beyond_fitted_scale(scenario.cluster, warnings);
   warn_beyond_fitted_sizes(scenario.cluster, rows.front().size, rows.back().size, warnings);
+  warn_of_set_protocols(scenario, warnings);
   const std::string& asked = scenario.communication.algorithm;
   const auto is_asked = [&](const CollectiveRow& row) { return row.algorithm == asked; };
   if (asked != "auto" && std::none_of(rows.begin(), rows.end(), is_asked))

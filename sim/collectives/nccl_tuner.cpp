@@ -34,11 +34,20 @@ bool is_known(const Communicator& world, NcclProtocol protocol) {
   return world.protocols.empty() || std::any_of(world.protocols.begin(), world.protocols.end(), is_it);
 }
 
+// Of what a network's software sets NCCL_PROTO to. What that names runs wherever it is cheapest: NCCL asks the topology
+// only of what nobody named.
+bool is_named(const std::vector<std::string>& protocols, NcclProtocol protocol) {
+  return std::find(protocols.begin(), protocols.end(), name_of(protocol)) != protocols.end();
+}
+
 bool allows(const TunerRequest& request, NcclProtocol protocol) {
   if (!is_known(request.world, protocol))
     return false;
   if (request.protocol != "auto")
     return request.protocol == name_of(protocol);
+  const std::vector<std::string>& set = request.world.planning.protocols;
+  if (!set.empty() && set.size() < all_protocols.size())
+    return is_named(set, protocol);
   return protocol != NcclProtocol::ll128 || allows_ll128(request);
 }
 
@@ -109,10 +118,11 @@ std::uint32_t channels_in_use(const TunerRequest& request, const CollectiveChoic
 }
 
 // Short messages between pairs go by LL (NCCL_P2P_LL_THRESHOLD, 16 KiB, known since 2.14); since 2.22 the threshold
-// counts for each channel of a message (NVIDIA/nccl src/enqueue.cc, addP2pToPlan).
+// counts for each channel of a message (NVIDIA/nccl src/enqueue.cc, addP2pToPlan). Pairs in different nodes have no
+// buffers for it (NCCL_ALLOC_P2P_NET_LL_BUFFERS, 0), and what ends last is theirs. NCCL_PROTO says nothing of messages.
 bool is_sent_by_ll(const TunerRequest& request) {
   constexpr std::int64_t threshold = 16 * 1024;
-  if (!is_point_to_point(request.op) || request.version_code < 21'400 ||
+  if (!is_point_to_point(request.op) || request.world.nodes > 1 || request.version_code < 21'400 ||
       !is_known(request.world, NcclProtocol::ll))
     return false;
   const std::int64_t message =

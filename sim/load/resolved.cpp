@@ -36,6 +36,8 @@ ordered_json write_link(const LinkSpec& link) {
   if (link.nccl_bandwidth) {
     json["nccl_bandwidth"] = exact_text(*link.nccl_bandwidth);
   }
+  if (!link.protocols.empty())
+    json["protocols"] = link.protocols;
   return json;
 }
 

@@ -48,6 +48,11 @@ bool has_all_experts(const Scenario& scenario) {
   return scenario.training.layout.degrees.expert == 1;
 }
 
+bool has_padded_experts(const Scenario& scenario) {
+  const std::optional<TransformerSizes>& sizes = scenario.model.model.transformer;
+  return sizes && sizes->mixture.capacity_percent > 0;
+}
+
 bool has_one_dimension(const Scenario& scenario) {
   return !scenario.training.layout.is_cut();
 }
@@ -115,6 +120,8 @@ constexpr std::array subjects{
     Subject{"training.vocabulary_multiple", has_whole_tensors, whole_tensors},
     Subject{"training.context_parallel_kind", has_whole_sequences, "training.context_parallel is 1"},
     Subject{"training.expert_imbalance", has_all_experts, all_experts},
+    Subject{"training.expert_imbalance", has_padded_experts,
+            "model.capacity_factor pads each expert's tokens to as many"},
     Subject{"training.moe_token_dispatcher", has_all_experts, all_experts},
     Subject{"training.placement", has_one_dimension, "its ranks stand along one dimension, the data's"}};
 

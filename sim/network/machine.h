@@ -26,6 +26,7 @@ struct LinkSpec {
   Duration latency;
   LinkClass link_class = LinkClass::network;
   std::optional<Bandwidth> nccl_bandwidth;  // what NCCL plans with, where it is known to differ
+  std::vector<std::string> protocols = {};  // a NIC's: what its software leaves NCCL; none said: all
   bool operator==(const LinkSpec&) const = default;
 };
 

@@ -110,8 +110,10 @@ PlanningFacts plan_as_nccl(const Topology& topology, const WorldOptions& options
       machine.gpu_links.kind == GpuLinkKind::nvswitch || machine.gpu_links.kind == GpuLinkKind::mesh;
   facts.has_near_nics = has_near_nics(topology, machine);
   facts.in_node = in_node_bandwidth(machine, use.rings);
-  if (!machine.nics.empty())
+  if (!machine.nics.empty()) {
     facts.between_nodes = between_nodes_bandwidth(machine, use.nics, facts.in_node);
+    facts.protocols = machine.nics.front().link.protocols;
+  }
   if (has_multicast(machine, options.compute_capability))
     facts.multicast_per_head = multicast_per_head(machine, use.gpus_per_node, options.compute_capability);
   return facts;

@@ -66,6 +66,7 @@ struct PlanningFacts {
   Bandwidth in_node = {};             // of rings inside a node
   Bandwidth between_nodes = {};       // of rings that cross nodes
   Bandwidth multicast_per_head = {};  // NVLS
+  std::vector<std::string> protocols = {};  // left to choose among; none said: all
   bool operator==(const PlanningFacts&) const = default;
 };
 

@@ -123,11 +123,36 @@ void refuse_hopeless(const Scenario& scenario, const Checkpointing& checkpointin
 
 }  // namespace
 
+namespace {
+
+// Of what so many groups of `ranks` each hold another part of.
+CheckpointBytes bytes_of_parts(const Job& part, std::int64_t ranks, std::int64_t parts) {
+  CheckpointBytes bytes = checkpoint_bytes(part, ranks);
+  bytes.total = bytes.total * parts;
+  return bytes;
+}
+
+// Experts are dealt among more ranks than the rest is cut over, and fewer hold the same.
+CheckpointBytes bytes_of_model(const Scenario& scenario, const Job& job) {
+  const Layout& layout = scenario.training.layout;
+  const ParallelDegrees& degrees = layout.degrees;
+  if (job.kinds == nullptr)
+    return bytes_of_parts(job, scenario.synchronised_ranks(), degrees.tensor);
+  CheckpointBytes all =
+      bytes_of_parts(job.kinds->dense.front(), scenario.synchronised_ranks(), degrees.tensor);
+  const CheckpointBytes experts = bytes_of_parts(job.kinds->experts.front(), copies_of_expert(layout),
+                                                 degrees.expert * sharers_of_expert(degrees));
+  all.total += experts.total;
+  all.of_busiest += experts.of_busiest;
+  return all;
+}
+
+}  // namespace
+
 Checkpointing plan_checkpoints(const Scenario& scenario, const Job& job, Duration iteration) {
   const ClusterSpec& cluster = scenario.cluster;
   const FaultSpec& faults = *cluster.faults;
-  CheckpointBytes bytes = checkpoint_bytes(job, scenario.synchronised_ranks());
-  bytes.total = bytes.total * scenario.training.layout.degrees.tensor;
+  CheckpointBytes bytes = bytes_of_model(scenario, job);
   bytes.of_busiest = divided_up(bytes.of_busiest, scenario.training.layout.pipeline);
   const Duration time = writing_time(cluster, bytes);
   const FailureModel failures{

@@ -1,5 +1,7 @@
 #include "sim/report/throughput.h"
 
+#include <algorithm>
+
 #include "sim/compute/kernel_time.h"
 #include "sim/run/describe_input.h"
 
@@ -24,6 +26,16 @@ double share_of_length(const Scenario& scenario) {
              : 1;
 }
 
+// Padding of experts is nothing that the model asks for.
+double forward_flops_asked_for(const Model& model) {
+  const std::int64_t percent = model.transformer ? model.transformer->mixture.capacity_percent : 0;
+  const double padding = static_cast<double>(std::max<std::int64_t>(percent, 100)) / 100;
+  double flops = 0;
+  for (const Layer& layer : model.layers)
+    flops += static_cast<double>(layer.forward_flops) / (layer.is_expert() ? padding : 1);
+  return flops;
+}
+
 std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration iteration) {
   const std::optional<double> step = model_flops_of_gpu(scenario);
   if (!step || iteration == Duration::zero())
@@ -36,7 +48,7 @@ std::optional<double> model_flops_utilisation(const Scenario& scenario, Duration
 
 std::optional<double> model_flops_of_gpu(const Scenario& scenario) {
   const double step =
-      share_of_length(scenario) * 3.0 * static_cast<double>(forward_flops(scenario.model.model)) *
+      share_of_length(scenario) * 3.0 * forward_flops_asked_for(scenario.model.model) *
       static_cast<double>(scenario.model.batch_per_gpu * scenario.training.gradient_accumulation) /
       static_cast<double>(scenario.training.layout.ranks_of_a_copy());
   return step > 0 ? std::optional(step) : std::nullopt;

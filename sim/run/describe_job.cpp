@@ -504,10 +504,9 @@ void describe_cut_model(Job& job, const Scenario& scenario) {
               runs);
   };
   add(job, sliced, {});
-  if (layout.pipeline == 1) {
-    job.kinds = parameter_kinds(job, sliced, scenario);
+  job.kinds = parameter_kinds(job, sliced, scenario);
+  if (layout.pipeline == 1)
     return;
-  }
   for (ModelStage& stage : stages_of(sliced, layout, job.training.gradient_accumulation)) {
     Job& own = job.stages.emplace_back(describe_settings(scenario));
     add(own, stage.slice, stage.origin);

@@ -9,8 +9,8 @@
 namespace lockstep {
 namespace {
 
-// Bytes that a parameter, its gradient and the optimizer's states (fp32) are read and written, and in how many
-// kernels.
+// Bytes that a parameter, its gradient and the optimizer's states are read and written where all are fp32, and in how
+// many kernels.
 struct UpdateCost {
   std::int64_t bytes = 0;
   std::int64_t kernels = 1;
@@ -80,7 +80,8 @@ KernelWork optimizer_work(const Model& model, const Job& job, const Scenario& sc
       strategy.updated_tensors == nullptr ? std::ssize(model.parameters) : strategy.updated_tensors(job);
   const std::int64_t lists = walks_lists(kernels) ? divided_up(tensors, tensors_per_launch) : tensors;
   return {.work_class = WorkClass::optimizer,
-          .bytes = parameter_count(model) * (cost.bytes + unscaling_bytes(scenario.model.precision)),
+          .bytes = parameter_count(model) * (divided_up(cost.bytes * updated_bytes(job), 4) +
+                                             unscaling_bytes(scenario.model.precision)),
           .launches = lists * cost.kernels};
 }
 

@@ -9,6 +9,12 @@
 namespace lockstep {
 namespace {
 
+// Padded experts compute as many tokens whatever comes.
+Ratio busiest_share(const MixtureSizes& mixture, const ParallelDegrees& degrees) {
+  const bool takes_what_comes = degrees.expert > 1 && mixture.capacity_percent == 0;
+  return takes_what_comes ? degrees.expert_imbalance : Ratio::one();
+}
+
 TokenRouting routing_of(const MixtureSizes& mixture) {
   return {.experts = mixture.experts,
           .per_token = mixture.experts_per_token,
@@ -53,9 +59,7 @@ class TokenDispatcher {
     return divided_up(shape.batch * shape.m * width, degrees_.context * degrees_.tensor);
   }
   // That come to this rank's experts: who gets most is who all wait for.
-  std::int64_t routed_elements() const {
-    return degrees_.expert > 1 ? scaled_up(copied_, degrees_.expert_imbalance) : copied_;
-  }
+  std::int64_t routed_elements() const { return scaled_up(copied_, busiest_share(mixture_, degrees_)); }
 
   // Who computes whatever comes has to know how much will: each rank's tokens for each expert, of all.
   void exchange_counts(LayerExchanges& exchanges) const {
@@ -104,8 +108,7 @@ class TokenDispatcher {
 SlicedLayer ExpertSlicer::slice(std::size_t index, Layer layer) {
   if (degrees_.tensor > degrees_.expert_tensor)
     divide_rows(layer, degrees_.tensor / degrees_.expert_tensor);
-  if (degrees_.expert > 1)
-    scale_rows(layer, degrees_.expert_imbalance);
+  scale_rows(layer, busiest_share(whole_.transformer->mixture, degrees_));
   take_experts(layer, degrees_.expert);
   parameters_.take_experts(layer);
   slice_product(layer);

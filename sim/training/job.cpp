@@ -60,4 +60,8 @@ std::int64_t weight_bytes(const Job& job) {
   return job.gradients.empty() ? 0 : job.gradients.front().element_bytes;
 }
 
+std::int64_t updated_bytes(const Job& job) {
+  return job.training.master_weights ? 4 : weight_bytes(job);
+}
+
 }  // namespace lockstep

@@ -174,5 +174,8 @@ std::vector<BufferGroup> buffers_by_type(const Model& model);
 Bytes buffer_bytes(const Job& job);
 // A weight has its gradient's type.
 std::int64_t weight_bytes(const Job& job);
+// Of an element that the optimizer updates, and of each of its states: an fp32 copy's where there is one, else the
+// weight's own (torch.optim makes them with zeros_like).
+std::int64_t updated_bytes(const Job& job);
 
 }  // namespace lockstep

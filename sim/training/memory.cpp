@@ -5,9 +5,10 @@ namespace {
 
 constexpr std::int64_t mib = 1024 * 1024;
 
-// Of fp32 states, and of the fp32 copy that half-precision weights are updated in.
-std::int64_t state_bytes_per_parameter(const TrainingSpec& training) {
-  return 4 * states_per_parameter(training.optimizer) + (training.master_weights ? 4 : 0);
+// Of the states, and of the fp32 copy that half-precision weights are updated in.
+std::int64_t state_bytes_per_parameter(const Job& job) {
+  return updated_bytes(job) * states_per_parameter(job.training.optimizer) +
+         (job.training.master_weights ? 4 : 0);
 }
 
 Bytes held_part(Bytes whole, std::int64_t parts) {
@@ -71,7 +72,7 @@ MemoryUse with_allowance(MemoryUse use) {
 }
 
 Bytes state_bytes(const Job& job) {
-  return Bytes{element_count(job.gradients) * state_bytes_per_parameter(job.training)};
+  return Bytes{element_count(job.gradients) * state_bytes_per_parameter(job)};
 }
 
 MemoryShares memory_shares(const Job& job, std::int64_t ranks) {

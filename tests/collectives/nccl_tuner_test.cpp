@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "sim/collectives/choice.h"
 #include "sim/collectives/nccl_constants.h"
 #include "tests/support/clusters.h"
@@ -126,6 +128,15 @@ TEST_CASE("Short messages between pairs go by LL since 2.14, and since 2.22 by h
   CHECK(protocol(CollectiveOp::all_to_all, 8, 22'809) == "simple");
 }
 
+TEST_CASE("Messages between nodes have no buffers for LL, whatever NCCL_PROTO says") {
+  Communicator world = world_of({.nodes = 2});
+  for (const std::vector<std::string>& set : {std::vector<std::string>{}, {"ll"}, {"simple"}}) {
+    world.planning.protocols = set;
+    for (const CollectiveOp op : {CollectiveOp::all_to_all, CollectiveOp::send_recv})
+      CHECK(choose_as_nccl({.world = world, .op = op, .bytes = Bytes{8}}).protocol == "simple");
+  }
+}
+
 TEST_CASE("Small messages over many nodes go by tree, large ones by ring") {
   const Communicator world = world_of({.nodes = 16, .channels = 16});
   const auto chosen = [&](std::int64_t bytes) {
@@ -155,6 +166,27 @@ TEST_CASE("LL128 is not used where messages pass a processor on their way to the
   for (std::int64_t bytes = 8; bytes <= 1024 * mebi; bytes *= 4)
     CHECK(choose_as_nccl({.world = world, .op = CollectiveOp::all_reduce, .bytes = Bytes{bytes}}).protocol !=
           "ll128");
+}
+
+TEST_CASE(
+    "What a network's software sets is all there is to choose among, and asks no topology; all three set "
+    "nothing") {
+  Communicator world = world_of({.nodes = 2});
+  world.planning.has_near_nics = false;
+  const auto seen = [&](const std::vector<std::string>& set) {
+    world.planning.protocols = set;
+    std::set<std::string> protocols;
+    for (std::int64_t bytes = 8; bytes <= 4096 * mebi; bytes *= 2)
+      protocols.insert(
+          choose_as_nccl({.world = world, .op = CollectiveOp::all_reduce, .bytes = Bytes{bytes}}).protocol);
+    return protocols;
+  };
+  CHECK(seen({"simple"}) == std::set<std::string>{"simple"});
+  CHECK(seen({"ll128", "simple"}) == std::set<std::string>{"ll128", "simple"});
+  CHECK(seen({"ll", "ll128", "simple"}) == seen({}));
+  CHECK_FALSE(seen({}).contains("ll128"));
+  world.planning.protocols = {"simple"};
+  CHECK(choose_as_nccl({.world = world, .bytes = Bytes{mebi}, .protocol = "ll128"}).protocol == "ll128");
 }
 
 TEST_CASE("What is forced is taken") {

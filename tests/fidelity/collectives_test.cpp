@@ -107,9 +107,9 @@ TEST_CASE("The order of forced algorithms and protocols is right in 95 % of the 
   check_points(
       by_how_much,
       {{"h100_wayne_proto-ll128_1n4g_allreduce above h100_wayne_algo-nvls_1n4g_allreduce, 268435456 bytes",
-        0.3},
+        1.2},
        {"h100_wayne_proto-ll128_1n4g_allreduce above h100_wayne_attr_4gpu_nvls_allreduce, 268435456 bytes",
-        0.3}});
+        1.2}});
 }
 
 }  // namespace lockstep::collectives_test

@@ -103,8 +103,8 @@ TEST_CASE("PyTorch's DDP benchmark on 16 V100: what small buckets cost comes out
 // Input pipelines and host time per extra local GPU that nothing in the data's cautions names and nothing
 // here models yet are what the listed groups miss.
 TEST_CASE("DLPerf groups on 2 to 32 V100 are predicted within 6 % from one GPU, but for what is listed") {
-  check_points(errors_of(dlperf_file, 6), {{"DLPerf MxNet ResNet-50", 10.2},
-                                           {"DLPerf NGC TensorFlow ResNet-50", 6.9},
+  check_points(errors_of(dlperf_file, 6), {{"DLPerf MxNet ResNet-50", 10.3},
+                                           {"DLPerf NGC TensorFlow ResNet-50", 7.0},
                                            {"DLPerf PaddlePaddle BERT-base", 20.6},
                                            {"DLPerf PaddlePaddle ResNet-50", 6.7},
                                            {"DLPerf PyTorch ResNet-50", 8.8},
@@ -114,10 +114,8 @@ TEST_CASE("DLPerf groups on 2 to 32 V100 are predicted within 6 % from one GPU, 
 // Each series is anchored at its smallest scale. Communication is hidden almost wholly: what the measured steps
 // gain with scale (1 to 2 % for each doubling, of 7b's 10 s as of 125m's 0.4 s) is more than all of it, and more
 // than GPUs that differ by 1 % make each other wait; predictions are low by what is left.
-TEST_CASE(
-    "MosaicML's MPT with FSDP on 32 to 128 A100 is within 4 % from the smallest scale, but for what is "
-    "listed") {
-  check_points(errors_of(mosaicml_file, 4), {{"MosaicML MPT-350m", 4.1}});
+TEST_CASE("MosaicML's MPT with FSDP on 32 to 128 A100 is within 4 % from the smallest scale") {
+  check_points(errors_of(mosaicml_file, 4), {});
   check_points(skills_of(mosaicml_file), {{"MosaicML MPT-350m", 4.1}});
 }
 

@@ -59,6 +59,27 @@ TEST_CASE("Under DDP a checkpoint is the weights and the optimizer's states, onc
         time_to_move(report.disturbance.goodput->checkpointing.bytes, Bandwidth{200'000'000}));
 }
 
+TEST_CASE("A checkpoint of a mixture is the whole model, however its experts are dealt") {
+  const auto checkpoint = [](std::int64_t expert_parallel, const char* strategy) {
+    Json given = failing("100 days");
+    given["cluster"].update({{"machine", "dgx_a100_80gb"}, {"nodes", 1}});
+    given["model"] = {{"family", "transformer"}, {"style", "llama"},    {"layers", 4},
+                      {"hidden", 256},           {"heads", 8},          {"vocabulary", 1024},
+                      {"sequence_length", 128},  {"precision", "bf16"}, {"experts", 8},
+                      {"experts_per_token", 2}};
+    given["training"] = {{"strategy", strategy},
+                         {"optimizer", "adam"},
+                         {"micro_batch", 1},
+                         {"expert_parallel", expert_parallel}};
+    return predict(scenario_from(given)).report.disturbance.goodput->checkpointing.bytes;
+  };
+  for (const char* strategy : {"ddp", "zero1", "fsdp"})
+    for (const std::int64_t degree : {2, 4, 8}) {
+      INFO(strategy, ", experts dealt among ", degree);
+      CHECK(checkpoint(degree, strategy) == checkpoint(1, strategy));
+    }
+}
+
 TEST_CASE("Histories agree with the closed form, and the best simulated interval is as good as Daly's") {
   for (const char* mtbf : {"10 days", "40 days", "200 days"}) {
     const Goodput goodput = *predict(scenario_from(failing(mtbf))).report.disturbance.goodput;

@@ -112,6 +112,25 @@ TEST_CASE("the answer is the same text on one thread and on three") {
   CHECK(to_text(alone) == to_text(together));
 }
 
+TEST_CASE("what has no price is on no front, and keeps nothing off it") {
+  ordered_json request = small_request();
+  request["candidates"][1].erase("usd_per_gpu_hour");
+  request["candidates"][1].erase("price_date");
+  request["candidates"][1]["machine"] = "hgx_b300";
+  const PlanAnswer answer = search_plans(question_about(request));
+  const auto cheapest =
+      std::min_element(answer.plans.begin(), answer.plans.end(), [](const auto& one, const auto& other) {
+        return one.run.usd.value_or(1e12) < other.run.usd.value_or(1e12);
+      });
+  REQUIRE(cheapest != answer.plans.end());
+  CHECK(cheapest->is_on_front);
+  CHECK(std::any_of(answer.plans.begin(), answer.plans.end(),
+                    [](const CapacityPlan& plan) { return !plan.run.usd; }));
+  for (const CapacityPlan& plan : answer.plans)
+    if (!plan.run.usd)
+      CHECK_FALSE(plan.is_on_front);
+}
+
 TEST_CASE("plans are in the order of the objective, and those on the front are beaten by none") {
   const PlanAnswer answer = search_plans(question_about(small_request()));
   CHECK(answer.objective == PlanObjective::cost);

@@ -139,6 +139,31 @@ TEST_CASE("A key of a layout is told to change nothing where its dimension is on
         std::vector<std::string>{"training.expert_imbalance changes nothing: training.expert_parallel is 1"});
 }
 
+TEST_CASE("Padded experts compute as many tokens whatever comes, and what pads them is no use of the GPU") {
+  const auto predicted = [](double capacity, double imbalance) {
+    return predict(scenario_from(
+        {{"cluster", {{"machine", "dgx_a100_80gb"}, {"nodes", 1}}},
+         {"model",
+          {{"name", "mixtral_8x7b"}, {"precision", "bf16"}, {"layers", 4}, {"capacity_factor", capacity}}},
+         {"training",
+          {{"strategy", "zero1"},
+           {"micro_batch", 1},
+           {"expert_parallel", 8},
+           {"expert_imbalance", imbalance}}}}));
+  };
+  const Prediction even = predicted(1, 1);
+  const Prediction uneven = predicted(1, 2);
+  CHECK(uneven.report.iteration == even.report.iteration);
+  const std::vector<std::string>& warnings = uneven.report.warnings;
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const std::string& line) {
+    return line.starts_with("training.expert_imbalance changes nothing: model.capacity_factor pads");
+  }));
+  const Prediction padded = predicted(2, 1);
+  const double slower = padded.report.iteration.in_seconds() / even.report.iteration.in_seconds();
+  CHECK(slower > 1.1);
+  CHECK(*padded.report.throughput.mfu * slower == doctest::Approx(*even.report.throughput.mfu).epsilon(1e-6));
+}
+
 TEST_CASE(
     "What is gathered, and what balances experts, is told to change nothing where nothing is or a kernel "
     "does") {

@@ -80,4 +80,25 @@ TEST_CASE("Megatron-LM holds 18 bytes a parameter in bf16, whatever the strategy
   CHECK(use.optimizer_states.count() == 12 * parameters);
 }
 
+// torch.optim makes its states as zeros_like(weight).
+TEST_CASE(
+    "Half-precision weights without a copy have half-precision states, which are updated in half the "
+    "traffic") {
+  const auto job = [](const char* precision, bool has_copy) {
+    return simulate(scenario_from(
+                        {{"cluster", {{"machine", "dgx_a100_40gb"}, {"gpus_per_node", 2}}},
+                         {"model", {{"name", "gpt2"}, {"batch_per_gpu", 1}, {"precision", precision}}},
+                         {"training",
+                          {{"strategy", "zero1"}, {"optimizer", "adamw"}, {"master_weights", has_copy}}}}))
+        .job;
+  };
+  const Job half = job("bf16", false);
+  const std::int64_t parameters = element_count(half.gradients);
+  CHECK(state_bytes(half).count() == 4 * parameters);
+  CHECK(state_bytes(job("fp32", false)).count() == 8 * parameters);
+  CHECK(state_bytes(job("amp_bf16", false)).count() == 8 * parameters);
+  CHECK(state_bytes(job("bf16", true)).count() == 12 * parameters);
+  CHECK(2 * half.optimizer.bytes == job("amp_bf16", false).optimizer.bytes);
+}
+
 }  // namespace lockstep::training_memory_test

@@ -47,6 +47,7 @@ struct CommunicationConstant {
   void (*put)(Calibration& calibration, std::span<const LinkClass> in_node, double value);
   double felt_from = 0;  // points say nothing of smaller values: a search begins here
   AlikeParts told_by = AlikeParts::all;
+  bool is_alike_in_generations = false;  // generations of one network differ little (without_generation)
 };
 
 std::span<const CommunicationConstant> communication_constants();

@@ -216,6 +216,13 @@ PartNames parts_of(const MachineSpec& machine, std::int64_t compute_capability, 
           network_names(machine, network)};
 }
 
+std::string_view without_generation(std::string_view network) {
+  constexpr std::array<std::string_view, 4> generations{"infiniband_edr", "infiniband_hdr", "infiniband_ndr",
+                                                        "infiniband_xdr"};
+  const bool is_one = std::find(generations.begin(), generations.end(), network) != generations.end();
+  return is_one ? network.substr(0, network.find('_')) : network;
+}
+
 bool is_carried_by_host(std::string_view network) {
   constexpr std::array<std::string_view, 2> whole{"sockets", "tcpx"};
   return std::find(whole.begin(), whole.end(), network) != whole.end() || network.ends_with("_staged") ||

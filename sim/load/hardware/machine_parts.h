@@ -34,6 +34,9 @@ PartNames parts_of(const MachineSpec& machine, std::int64_t compute_capability,
 // part of a NIC, where all others carry most of it.
 bool is_carried_by_host(std::string_view network);
 
+// The network whatever its rate: what a hop costs beside its bytes is much the same in every generation of InfiniBand.
+std::string_view without_generation(std::string_view network);
+
 // `value` in the unit of the constant; `spread`: of its logarithm on the next machine with this part.
 struct PartConstant {
   double value = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/json_text.h"
 #include "sim/base/quantity_text.h"
 #include "sim/base/registry.h"
 #include "sim/load/hardware/read_calibration.h"
@@ -265,6 +266,11 @@ LinkSpec read_link(const JsonReader& json, const Place&, LinkClass link_class) {
   if (const auto planned = json.optional("nccl_bandwidth")) {
     link.nccl_bandwidth = planned->bandwidth();
   }
+  if (const auto protocols = json.optional("protocols")) {
+    link.protocols = read_protocols_left(*protocols);
+    if (link.link_class != LinkClass::network)
+      protocols->problem("found on a link inside a node; expected on a NIC's alone");
+  }
   json.finish();
   if (link.bandwidth > fastest_link) {
     json.required("bandwidth").expected("at most 1 PB/s");
@@ -319,6 +325,20 @@ FabricSpec read_fabric(const JsonReader& json, const Place& place) {
     json.required("hop_latency").expected("at most 100 s");
   }
   return fabric;
+}
+
+std::vector<std::string> read_protocols_left(const JsonReader& json) {
+  const std::vector<std::string> known{"ll", "ll128", "simple"};
+  std::vector<std::string> protocols;
+  for (const JsonReader& element : json.elements()) {
+    const std::string text = element.value().is_string() ? element.text() : "";
+    if (!text.empty() && std::find(protocols.begin(), protocols.end(), text) != protocols.end())
+      element.problem(fmt::format("found {} twice in one list", describe_value(element.value())));
+    protocols.push_back(element.one_of(known));
+  }
+  if (json.value().is_array() && protocols.empty())
+    json.expected("at least one of ll, ll128, simple");
+  return protocols;
 }
 
 Duration read_operator_time(const JsonReader& json) {

@@ -36,6 +36,8 @@ GpuSpec read_gpu(const JsonReader& json, const Place& place);
 FabricSpec read_fabric(const JsonReader& json, const Place& place);
 // What an operator takes a host, up to a second.
 Duration read_operator_time(const JsonReader& json);
+// Protocols of NCCL that are left to choose among: each once, at least one.
+std::vector<std::string> read_protocols_left(const JsonReader& json);
 // `link_class` is what an inline link without "class" is where it stands.
 LinkSpec read_link(const JsonReader& json, const Place& place, LinkClass link_class);
 

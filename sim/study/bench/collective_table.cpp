@@ -156,12 +156,16 @@ LoadedScenario load_collective_setting(const CollectiveSetting& setting, const P
   scenario["cluster"] = cluster_of(setting);
   scenario["model"] = idle_model();
   scenario["communication"] = communication_of(setting);
-  return load_value(scenario, {.store = store,
-                               .file_name = "command line",
-                               .overrides = overrides_of({.calibration = setting.calibration,
-                                                          .library_version = setting.library_version}),
-                               .fidelity = setting.fidelity,
-                               .accepts_any_size = setting.accepts_any_size});
+  LoadedScenario loaded =
+      load_value(scenario, {.store = store,
+                            .file_name = "command line",
+                            .overrides = overrides_of({.calibration = setting.calibration,
+                                                       .library_version = setting.library_version}),
+                            .fidelity = setting.fidelity,
+                            .accepts_any_size = setting.accepts_any_size});
+  if (!setting.protocols.empty())
+    for (NicSpec& nic : loaded.cluster.machine.nics) nic.link.protocols = setting.protocols;
+  return loaded;
 }
 
 CollectiveBench::CollectiveBench(const Scenario& scenario)

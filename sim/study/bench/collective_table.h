@@ -30,6 +30,7 @@ struct CollectiveSetting {
   std::optional<std::int64_t> gpus_per_node = {};  // left out: the machine's
   std::string algorithm = "auto";
   std::string protocol = "auto";
+  std::vector<std::string> protocols = {};  // left to choose among; none: what the NICs leave
   std::string library = {};          // empty: the machine's
   std::string library_version = {};  // empty: the calibration's
   std::string calibration = {};      // a name or a path; empty: the machine's

@@ -8,6 +8,7 @@
 
 #include "sim/base/error.h"
 #include "sim/base/json_reader.h"
+#include "sim/load/hardware/read_hardware.h"
 #include "sim/load/reading/fields.h"
 #include "sim/study/bench/collective_of_table.h"
 
@@ -53,6 +54,8 @@ MeasuredTable read_table(const JsonReader& json) {
   table.library_version = text_or(json, "library_version", "");
   table.algorithm = text_or(json, "algorithm", "auto");
   table.protocol = text_or(json, "protocol", "auto");
+  if (const auto protocols = json.optional("protocols"))
+    table.protocols = read_protocols_left(*protocols);
   if (const auto chosen = json.optional("chosen"))
     for (const JsonReader& element : chosen->elements()) table.chosen.push_back(read_choice(element));
   text_or(json, "notes", "");

@@ -49,6 +49,7 @@ struct MeasuredTable {
   std::string library_version = {};  // empty: not known
   std::string algorithm = "auto";
   std::string protocol = "auto";
+  std::vector<std::string> protocols = {};  // left to choose among, where not what its NICs leave now
   std::vector<StatedChoice> chosen = {};
   std::vector<MeasuredRow> rows = {};
   std::vector<std::string> skipped_lines = {};  // of its file, one sentence each

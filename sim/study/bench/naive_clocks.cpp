@@ -55,6 +55,7 @@ double NaiveClocks::tuner_s(const MeasuredTable& table, Bytes size) const {
                                                      .nodes = table.nodes,
                                                      .gpus_per_node = table.gpus_per_node,
                                                      .algorithm = table.algorithm,
+                                                     .protocols = table.protocols,
                                                      .library_version = table.library_version},
                                                     store_);
   const auto cluster = build_cluster(scenario);

@@ -8,8 +8,9 @@ namespace lockstep {
 
 TablePredictor::Setting& TablePredictor::setting_for(const MeasuredTable& table,
                                                      std::int64_t library_version) {
-  const std::string key = fmt::format("{}/{}/{}/{}/{}/{}", table.machine, table.nodes, table.gpus_per_node,
-                                      library_version, table.algorithm, table.protocol);
+  const std::string key =
+      fmt::format("{}/{}/{}/{}/{}/{}/{}", table.machine, table.nodes, table.gpus_per_node, library_version,
+                  table.algorithm, table.protocol, fmt::join(table.protocols, "+"));
   const auto found = std::find_if(settings_.begin(), settings_.end(),
                                   [&](const Setting& setting) { return setting.key == key; });
   if (found != settings_.end())
@@ -18,7 +19,8 @@ TablePredictor::Setting& TablePredictor::setting_for(const MeasuredTable& table,
                        .scenario = load_collective_setting({.machine = table.machine,
                                                             .nodes = table.nodes,
                                                             .gpus_per_node = table.gpus_per_node,
-                                                            .algorithm = table.algorithm},
+                                                            .algorithm = table.algorithm,
+                                                            .protocols = table.protocols},
                                                            store_),
                        .queries = {}});
   Scenario& scenario = settings_.back().scenario;

@@ -162,12 +162,22 @@ class PlanSearch {
            is_on_front(index);
   }
 
-  // Whether nothing that was simulated is as fast and as cheap; of what ties in both, the first is.
+  bool knows_prices() const {
+    return std::any_of(feasible_.begin(), feasible_.end(),
+                       [this](std::size_t option) { return trials_[option].least.usd.has_value(); });
+  }
+
+  // Whether nothing that was simulated is as fast and as cheap; of what ties in both, the first is. Where some have a
+  // price, what has none is on no front and keeps nothing off it.
   bool is_on_front(std::size_t index) const {
     const TrainingRun& run = trials_[index].least;
+    if (!run.usd && knows_prices())
+      return false;
     const double usd = run.usd.value_or(0);
     return std::none_of(feasible_.begin(), feasible_.end(), [&](std::size_t other) {
       const TrainingRun& rival = trials_[other].least;
+      if (rival.usd.has_value() != run.usd.has_value())
+        return false;
       const double rival_usd = rival.usd.value_or(0);
       const bool ties = rival.seconds == run.seconds && rival_usd == usd;
       return rival.seconds <= run.seconds && rival_usd <= usd && (!ties || other < index);

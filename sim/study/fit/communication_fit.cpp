@@ -62,6 +62,13 @@ std::size_t release_index(std::int64_t version_code) {
   return std::min(static_cast<std::size_t>(found - releases.begin()), releases.size() - 1);
 }
 
+// A release that does not know a chip yet has not run on it (NCCL's release notes: 2.15 brought Hopper, 2.25
+// Blackwell).
+bool knows_chip(std::int64_t release, std::int64_t compute_capability) {
+  const std::int64_t first = compute_capability >= 100 ? 22'500 : compute_capability >= 90 ? 21'500 : 0;
+  return release >= first;
+}
+
 // An older release is believed only where it leaves this much less unexplained: several choose alike, and who names none is
 // more likely to run a new one.
 constexpr double clearly_less = 0.9;
@@ -100,6 +107,9 @@ struct TableSet::State {
   std::vector<LinkClass> in_node;
   std::size_t queries = 0;
   Calibration blank;
+  std::int64_t compute_capability = 0;
+
+  bool may_have_run(std::size_t release) const { return knows_chip(releases[release], compute_capability); }
 
   std::vector<std::size_t> queries_of(const MeasuredTable& table, Bytes size) {
     std::vector<std::size_t> result;
@@ -134,6 +144,11 @@ struct TableSet::State {
   Releases best_releases(const double* solution, double knee) const {
     std::vector<std::vector<double>> cost(groups.size(), std::vector<double>(releases.size()));
     for (std::size_t candidate = 0; candidate < releases.size(); ++candidate) {
+      if (!may_have_run(candidate)) {
+        for (std::vector<double>& of_group : cost)
+          of_group[candidate] = std::numeric_limits<double>::infinity();
+        continue;
+      }
       const Releases all(groups.size(), candidate);
       const std::vector<CollectiveRow> rows = predict(calibration_at(solution), all);
       for (const AskedPoint& point : points) {
@@ -192,6 +207,8 @@ struct TableSet::State {
     const std::vector<double> start = search.solution;
     double least = std::numeric_limits<double>::infinity();
     for (const std::size_t candidate : tried_first) {
+      if (!may_have_run(candidate))
+        continue;
       Search trial{search.prior, start, Releases(groups.size(), candidate)};
       const double cost = minimise(trial, knees.front(), iterations_a_release);
       if (cost >= clearly_less * least)
@@ -314,6 +331,7 @@ TableSet::TableSet(std::span<const MeasuredTable> tables, const ProfileStore& st
   state.constants = constants_of(cluster.machine);
   state.in_node = classes_in_node(cluster.machine);
   state.blank = blank_communication(cluster.calibration);
+  state.compute_capability = cluster.gpu.compute_capability;
 }
 
 TableSet::~TableSet() = default;

@@ -23,8 +23,23 @@ constexpr double least_own_spread = 0.03;
 constexpr double freedom = 3;
 // Parts of one kind lie so far from their own middle, and from what stands in for them, of what is usually known of it.
 constexpr double share_of_spread = 0.5;
+// And generations of one network, in what a step over them costs, so far from what they have in common.
+constexpr double share_of_generation = 0.1;
 // Keeps what no point tells solvable.
 constexpr double tiny_information = 1e-9;
+
+constexpr std::size_t to_size(Index index) {
+  return static_cast<std::size_t>(index);
+}
+
+// What two parts of one kind have in common beside their kind's middle, of the square of what is usually known of it.
+double own_share(const CommunicationConstant& constant, const std::string& part, const std::string& other) {
+  const double own = share_of_spread * share_of_spread;
+  if (!constant.is_alike_in_generations)
+    return part == other ? own : 0;
+  const bool is_one_network = without_generation(part) == without_generation(other);
+  return (is_one_network ? own : 0) + (part == other ? share_of_generation * share_of_generation : 0);
+}
 
 MatrixXd sub_matrix(const MatrixXd& all, const std::vector<Index>& places) {
   return all(places, places);
@@ -140,9 +155,11 @@ MatrixXd PartFit::usual_precision(const std::set<std::string>& known) const {
     const auto count = static_cast<Index>(places.size());
     const double square = kind.constant->spread * kind.constant->spread;
     MatrixXd covariance = MatrixXd::Constant(count, count, square);
-    covariance.diagonal().array() += square * share_of_spread * share_of_spread;
-    const MatrixXd inverse = covariance.inverse();
-    precision(places, places) = inverse;
+    for (Index i = 0; i < count; ++i)
+      for (Index j = 0; j < count; ++j)
+        covariance(i, j) += square * own_share(*kind.constant, constants_[to_size(places[to_size(i)])].part,
+                                               constants_[to_size(places[to_size(j)])].part);
+    precision(places, places) = MatrixXd(covariance.inverse());
   }
   for (std::size_t i = 0; i < constants_.size(); ++i)
     if (const auto nearest = place_of_stand_in(constants_[i], known)) {

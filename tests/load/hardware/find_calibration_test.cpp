@@ -100,6 +100,26 @@ TEST_CASE("hosts carry sockets and what is staged in their memory, NICs all else
     CHECK_FALSE(is_carried_by_host(name));
 }
 
+TEST_CASE("every generation of InfiniBand is one network, and nothing else is") {
+  for (const char* name : {"infiniband_edr", "infiniband_hdr", "infiniband_ndr", "infiniband_xdr"})
+    CHECK(without_generation(name) == "infiniband");
+  for (const char* name : {"infiniband_staged", "roce", "efa", "slingshot"})
+    CHECK(without_generation(name) == name);
+}
+
+TEST_CASE("a step costs much the same over every generation of InfiniBand, as shipped") {
+  const ProfileStore store;
+  LoadContext context{.store = store, .folder = ""};
+  const auto value = [&](const char* part, const char* key) {
+    return open_named(part, {context, ""}, ProfileKind::part, read_part).constants.at(key).value;
+  };
+  for (const char* key : {"ll_step", "ll128_step", "simple_step"})
+    for (const char* part : {"infiniband_edr", "infiniband_ndr"}) {
+      CAPTURE(part);
+      CHECK(value(part, key) == doctest::Approx(value("infiniband_hdr", key)).epsilon(0.15));
+    }
+}
+
 TEST_CASE("nearest relatives are neighbours in time, and of two as near the newer") {
   MachineSpec machine;
   machine.gpu_links.kind = GpuLinkKind::nvswitch;

@@ -39,6 +39,30 @@ TEST_CASE("every shipped machine loads, alone and in pairs") {
   }
 }
 
+TEST_CASE("protocols that a NIC's software leaves go with the NIC") {
+  const auto left = [](const std::string& nic) {
+    return load_resnet({{"cluster.machine", "aws_p4d_24xlarge"}, {"cluster.machine.nics", nic}})
+        .cluster.machine.nics.front()
+        .link.protocols;
+  };
+  CHECK(left(R"({"count": 4, "link": "efa100"})") == std::vector<std::string>{"simple"});
+  CHECK(left(R"({"count": 4, "link": "hdr200"})").empty());
+}
+
+TEST_CASE("protocols are named once each, at least one, and of a NIC alone") {
+  const auto problems = [](const std::string& protocols, const std::string& link_class) {
+    return problems_of_resnet({{"cluster.machine.nics.link",
+                                R"({"name": "mine", "bandwidth": "25 GB/s", "latency": "2 us", "class": ")" +
+                                    link_class + R"(", "protocols": )" + protocols + "}"}});
+  };
+  CHECK(problems(R"(["ll", "simple"])", "network").empty());
+  CHECK(contains(problems(R"(["simple", "simple"])", "network"), "found \"simple\" twice in one list"));
+  CHECK(contains(problems("[]", "network"), "expected at least one of ll, ll128, simple"));
+  CHECK(contains(problems(R"(["simpel", "LL"])", "network"), "simple"));
+  CHECK_FALSE(contains(problems(R"(["simpel", "LL"])", "network"), "twice"));
+  CHECK(contains(problems(R"(["ll"])", "pcie"), "found on a link inside a node"));
+}
+
 TEST_CASE("an inline GPU is enough with its peaks, memory and SMs") {
   const GpuSpec gpu = load_lab({{"cluster.machine.gpu", inline_gpu}}).cluster.gpu;
   CHECK(gpu.peak.at(Precision::fp16) == FlopRate{100'000'000'000'000});
