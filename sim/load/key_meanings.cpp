@@ -58,7 +58,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"communication.overlap",
      "Whether communication may run beside computing; false: gradients are sent once backward has ended."},
     {"communication.protocol",
-     "Protocol of the collectives, forced as by NCCL_PROTO; auto: the library's tuner chooses."},
+     "Protocol of the collectives, forced as by NCCL_PROTO; auto: the library's tuner chooses among what the "
+     "NICs' "
+     "software leaves."},
     {"communication.timeout",
      "How long a rank may wait in one collective before the job is aborted, as a process group's timeout; "
      "left out: for ever."},

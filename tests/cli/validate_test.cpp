@@ -63,6 +63,12 @@ TEST_CASE("validate tells the error of every measured point of an index and its 
   CHECK(document["points"][2]["measured_busbw_gbs"].get<double>() == doctest::Approx(algbw * 14 / 8));
   CHECK(document["points"][5]["collective"] == "broadcast");
   CHECK(document["points"][5]["measured_busbw_gbs"].get<double>() == doctest::Approx(algbw));
+  // Nothing was left out: there is no other predictor.
+  for (const json& line : document["summary"]) {
+    CHECK(line["nccl_model"]["median"].is_null());
+    CHECK((line["points"] > 0 || line["band_holds"].is_null()));
+    CHECK(line["lockstep"]["median"].is_null() == (line["points"] == 0));
+  }
 }
 
 // A table that was forced to ring and Simple, and whose source says so of its smallest size and otherwise of its largest.

@@ -207,8 +207,15 @@ std::vector<Line> lines_of(const CollectiveValidation& validation) {
   return lines;
 }
 
+// Null: that nothing was predicted so.
 ordered_json to_json(const ErrorQuantiles& errors) {
+  if (errors.points == 0)
+    return {{"median", nullptr}, {"p90", nullptr}};
   return {{"median", errors.median}, {"p90", errors.p90}};
+}
+
+bool has_band(const BandCoverage& band) {
+  return band.half_width > 0;
 }
 
 using TablesById = std::map<std::pair<std::string, std::string>, const MeasuredTable*>;  // by profile and id
@@ -391,15 +398,16 @@ ordered_json to_json(const CollectiveValidation& validation) {
   ordered_json json{{"schema", "lockstep.collective_validation/1"}, {"what", headline(validation)}};
   json["summary"] = ordered_json::array();
   for (const Line& line : lines_of(validation))
-    json["summary"].push_back({{"profile", line.name},
-                               {"sizes", size_class_name(line.size_class)},
-                               {"cells", line.ours.cells},
-                               {"points", line.ours.points},
-                               {"lockstep", to_json(line.ours)},
-                               {"one_line", to_json(line.line)},
-                               {"nccl_model", to_json(line.tuner)},
-                               {"band_holds", line.band.share},
-                               {"band_half_width", line.band.half_width}});
+    json["summary"].push_back(
+        {{"profile", line.name},
+         {"sizes", size_class_name(line.size_class)},
+         {"cells", line.ours.cells},
+         {"points", line.ours.points},
+         {"lockstep", to_json(line.ours)},
+         {"one_line", to_json(line.line)},
+         {"nccl_model", to_json(line.tuner)},
+         {"band_holds", has_band(line.band) ? ordered_json(line.band.share) : nullptr},
+         {"band_half_width", has_band(line.band) ? ordered_json(line.band.half_width) : nullptr}});
   json["choices"] = choices_json(validation);
   json["not_predicted"] = describe_not_predicted(validation);
   json["tables"] = ordered_json::array();
@@ -423,7 +431,7 @@ std::string to_text(const CollectiveValidation& validation) {
     };
     text += fmt::format(row, line.name, size_class_name(line.size_class), line.ours.cells, line.ours.points,
                         pair(line.ours), pair(line.line), pair(line.tuner),
-                        line.band.half_width > 0 ? percent(line.band.share) : "-");
+                        has_band(line.band) ? percent(line.band.share) : "-");
   }
   text += describe_choices_made(validation);
   for (const std::string& sentence : describe_not_predicted(validation))

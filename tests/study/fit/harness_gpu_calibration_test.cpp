@@ -146,18 +146,19 @@ Validation validated(const json& file, const std::string& calibration = "") {
                    .data_directory = LOCKSTEP_SOURCE_DIR});
 }
 
-// The shipped calibration is of another machine than the run's: what it predicts is wrong by tens of percent.
+// The shipped calibration is of another machine than the run's: it misses by three times what the run's own may.
 TEST_CASE("iterations over NCCL are predicted from the run's own microbenchmarks") {
   const json file = nccl_run();
   const Validation own = validated(file);
   const Validation shipped = validated(file, "dgx1_v100");
+  constexpr double bound = 3;
   for (const char* name : {"nccl cap 1", "nccl cap 5", "nccl cap 25"}) {
     CAPTURE(name);
-    CHECK(std::abs(case_named(own, name).error_percent()) < 3);
+    CHECK(std::abs(case_named(own, name).error_percent()) < bound);
   }
   for (const char* name : {"nccl cap 5", "nccl cap 25"}) {  // a launch costs both machines as much
     CAPTURE(name);
-    CHECK(std::abs(case_named(shipped, name).error_percent()) > 10);
+    CHECK(std::abs(case_named(shipped, name).error_percent()) > 3 * bound);
   }
 }
 
