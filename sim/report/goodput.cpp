@@ -121,10 +121,6 @@ void refuse_hopeless(const Scenario& scenario, const Checkpointing& checkpointin
     throw ConfigError(in_file(scenario, problem));
 }
 
-}  // namespace
-
-namespace {
-
 // Of what so many groups of `ranks` each hold another part of.
 CheckpointBytes bytes_of_parts(const Job& part, std::int64_t ranks, std::int64_t parts) {
   CheckpointBytes bytes = checkpoint_bytes(part, ranks);

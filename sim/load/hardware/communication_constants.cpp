@@ -130,12 +130,12 @@ constexpr std::array constants{
     CommunicationConstant{in_node, "ll128_fill", ratio, 0.85, 0.15, put_fill_in_node<ll128>},
     CommunicationConstant{in_node, "efficiency", ratio, usual(LinkClass::nvlink), 0.25,
                           put_efficiency_in_node},
-    CommunicationConstant{network, "ll_step", microseconds, 6, 0.9, put_step_between<ll>, 0, AlikeParts::all,
-                          true},
+    CommunicationConstant{network, "ll_step", microseconds, 6, 0.9, put_step_between<ll>, 0,
+                          AlikeParts::generations},
     CommunicationConstant{network, "ll128_step", microseconds, 9, 0.9, put_step_between<ll128>, 0,
-                          AlikeParts::all, true},
+                          AlikeParts::generations},
     CommunicationConstant{network, "simple_step", microseconds, 16, 0.9, put_step_between<simple>, 0,
-                          AlikeParts::all, true},
+                          AlikeParts::generations},
     CommunicationConstant{network, "ll_fill", ratio, 0.35, 0.8, put_fill_between<ll>},
     // NCCL plans with 0.92 of what a ring could have (NVIDIA/nccl src/graph/tuning.cc), of which 120 of 128 bytes are all
     // but a fiftieth. What the points of ABCI's V100 and Sophia's A100 rise by says nine tenths and more.

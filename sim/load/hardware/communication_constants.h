@@ -33,9 +33,9 @@ constexpr std::string_view name_of(MachinePart part) {
 
 enum class CommunicationUnit : std::uint8_t { microseconds, ratio, gigabytes_per_second };
 
-// Whose values tell of a part's own: of all parts of its kind, of those that are carried alike (by hosts, or by NICs), or
-// of no other.
-enum class AlikeParts : std::uint8_t { all, carried_alike, itself };
+// Whose values tell of a part's own: of all parts of its kind, of all and of other generations of one network nearly as
+// much as its own (without_generation), of those that are carried alike (by hosts, or by NICs), or of no other.
+enum class AlikeParts : std::uint8_t { all, generations, carried_alike, itself };
 
 struct CommunicationConstant {
   MachinePart part;
@@ -47,7 +47,6 @@ struct CommunicationConstant {
   void (*put)(Calibration& calibration, std::span<const LinkClass> in_node, double value);
   double felt_from = 0;  // points say nothing of smaller values: a search begins here
   AlikeParts told_by = AlikeParts::all;
-  bool is_alike_in_generations = false;  // generations of one network differ little (without_generation)
 };
 
 std::span<const CommunicationConstant> communication_constants();

@@ -35,7 +35,7 @@ constexpr std::size_t to_size(Index index) {
 // What two parts of one kind have in common beside their kind's middle, of the square of what is usually known of it.
 double own_share(const CommunicationConstant& constant, const std::string& part, const std::string& other) {
   const double own = share_of_spread * share_of_spread;
-  if (!constant.is_alike_in_generations)
+  if (constant.told_by != AlikeParts::generations)
     return part == other ? own : 0;
   const bool is_one_network = without_generation(part) == without_generation(other);
   return (is_one_network ? own : 0) + (part == other ? share_of_generation * share_of_generation : 0);
@@ -146,6 +146,7 @@ std::optional<Index> PartFit::place_of_stand_in(const Constant& constant,
 // far from the usual value as that is uncertain; each part lies about that middle, and one that no machine is known to have
 // about what stands in for it.
 MatrixXd PartFit::usual_precision(const std::set<std::string>& known) const {
+  const auto part_at = [this](Index place) -> const std::string& { return constants_[to_size(place)].part; };
   std::map<Kind, std::vector<Index>> alike;
   for (std::size_t i = 0; i < constants_.size(); ++i)
     alike[kind_of(constants_[i])].push_back(static_cast<Index>(i));
@@ -157,8 +158,8 @@ MatrixXd PartFit::usual_precision(const std::set<std::string>& known) const {
     MatrixXd covariance = MatrixXd::Constant(count, count, square);
     for (Index i = 0; i < count; ++i)
       for (Index j = 0; j < count; ++j)
-        covariance(i, j) += square * own_share(*kind.constant, constants_[to_size(places[to_size(i)])].part,
-                                               constants_[to_size(places[to_size(j)])].part);
+        covariance(i, j) +=
+            square * own_share(*kind.constant, part_at(places[to_size(i)]), part_at(places[to_size(j)]));
     precision(places, places) = MatrixXd(covariance.inverse());
   }
   for (std::size_t i = 0; i < constants_.size(); ++i)
