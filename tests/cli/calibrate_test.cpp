@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -91,6 +92,43 @@ TEST_CASE("calibrate --json prints one document and the same bytes every time") 
   CHECK(document["warnings"].size() == 3);
   CHECK(document["profile"] == json::parse(text_of(logs.path("mine.json"))));
   CHECK(run_program(logs.arguments("--json --quiet")).out == first.out);
+}
+
+// All-reduces of 16 ranks on two nodes: 60 us, and every byte at `gigabytes` a second of bus bandwidth.
+std::string rows_at(double gigabytes) {
+  std::string rows = "size_bytes,time_us\n";
+  for (double size = 8; size <= 8e9; size *= 4)
+    rows += fmt::format("{:.0f},{:.2f}\n", size, 60 + 2 * 15.0 / 16 * size / (gigabytes * 1e3));
+  return rows;
+}
+
+TEST_CASE("a network that carries a fortieth of what its wires could is fitted, by whatever algorithm") {
+  const LogFolder logs;
+  for (const char* machine : {"dgx_h100", "dgx_a100_80gb", "mi300x_8gpu"})
+    for (const double gigabytes : {10.0, 100.0}) {
+      CAPTURE(machine);
+      CAPTURE(gigabytes);
+      const std::string slow = logs.write("slow.csv", rows_at(gigabytes));
+      const Answer answer =
+          run_program(fmt::format("calibrate --machine {} --collective all_reduce --nodes 2 --gpus-per-node 8 {} "
+                                  "-o {} --json --quiet",
+                                  machine, slow, logs.path("slow.json")));
+      REQUIRE(answer.exit_code == 0);
+      for (const json& point : json::parse(answer.out)["points"])
+        if (point["size_bytes"] > 256'000'000)
+          CHECK_MESSAGE(std::abs(point["error"].get<double>()) < 0.2, point.dump());
+    }
+}
+
+TEST_CASE("a log that no constants explain is told with how far they miss it") {
+  const LogFolder logs;
+  std::string rows = "size_bytes,time_us\n";
+  for (int i = 0; i < 12; ++i) rows += fmt::format("{},{}\n", 8 << (2 * i), i % 2 == 0 ? 50 : 5000);
+  const Answer answer =
+      run_program("calibrate --machine dgx_h100 --collective all_reduce --nodes 2 --gpus-per-node 8 " +
+                  logs.write("wild.csv", rows) + " -o " + logs.path("wild.json"));
+  CHECK(answer.exit_code == 0);
+  check_says(answer.diagnostics, {"sizes of", "wild.csv are missed by more than 30 %"});
 }
 
 TEST_CASE("calibrate refuses what it cannot fit and writes nothing") {

@@ -144,6 +144,8 @@ TEST_CASE("values of options are checked like those of files") {
   check_refused("predict " + lab.path() + " --set cluster.nodes", {"--set", "PATH=VALUE"});
   check_refused("predict " + lab.path() + " --fidelity stpe", {"--fidelity", "did you mean \"step\""});
   check_refused("predict " + lab.path() + " --data /nonexistent", {"--data", "/nonexistent"});
+  check_refused("list --data " LOCKSTEP_SOURCE_DIR "/hw_profiles",
+                {"hw_profiles: found neither hw_profiles/ nor models/", "they are in " LOCKSTEP_SOURCE_DIR});
   const Answer elsewhere = run_command("LOCKSTEP_DATA=/nonexistent " LOCKSTEP_BINARY " list machines");
   CHECK(elsewhere.exit_code == 2);
   CHECK(contains(elsewhere.diagnostics, "LOCKSTEP_DATA=/nonexistent: found no such directory"));

@@ -58,11 +58,24 @@ bool exists(const std::string& path) {
   return path.find('\0') == std::string::npos && fs::exists(path, ignored);
 }
 
+bool holds_data(const fs::path& folder) {
+  constexpr std::array<std::string_view, 3> kept{"hw_profiles", "models", "plots"};
+  return std::any_of(kept.begin(), kept.end(),
+                     [&](std::string_view name) { return is_directory((folder / name).string()); });
+}
+
 // `said`: the option or variable that names it.
 void require_data(const std::string& said, const std::string& folder) {
-  if (!folder.empty() && !is_directory(folder))
+  if (folder.empty())
+    return;
+  if (!is_directory(folder))
     throw ConfigError(
         fmt::format("{}{}: found no such directory; it holds hw_profiles/ and models/", said, folder));
+  if (holds_data(folder))
+    return;
+  const fs::path above = fs::weakly_canonical(folder).parent_path();
+  throw ConfigError(fmt::format("{}{}: found neither hw_profiles/ nor models/ in it{}", said, folder,
+                                holds_data(above) ? "; they are in " + above.string() : ""));
 }
 
 std::vector<std::string> find_roots(const std::string& data_directory) {

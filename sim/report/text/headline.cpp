@@ -85,7 +85,7 @@ void add_disturbance(const Report& report, TextTable& table) {
     table.add_row({"iterations vary", spread_text(report.times)});
   const Disturbance& disturbance = report.disturbance;
   if (disturbance.waiting.max > Duration::zero())
-    table.add_row({"waiting for stragglers", waiting_text(disturbance.waiting, report.iteration)});
+    table.add_row({"waiting for slower ranks", waiting_text(disturbance.waiting, report.iteration)});
   if (disturbance.timed_out)
     table.add_row({"ended", timeout_text(*disturbance.timed_out)});
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -84,6 +85,34 @@ std::vector<std::string> describe_gaps(std::span<const MeasuredTable> tables) {
         "no table is of one node: what its GPUs reach of each other stays near what other machines of these "
         "parts have, and what is slow is laid on the network");
   return gaps;
+}
+
+// Tables of which more than a tenth of the sizes stay this far from what was fitted to them.
+std::vector<std::string> describe_misses(std::span<const HeldOutPoint> points) {
+  constexpr double far = 0.3;
+  struct Table {
+    std::size_t sizes = 0;
+    std::size_t missed = 0;
+    const HeldOutPoint* worst = nullptr;
+  };
+  const auto miss = [](const HeldOutPoint& point) { return std::abs(std::log1p(point.error())); };
+  std::map<std::string, Table> tables;
+  for (const HeldOutPoint& point : points) {
+    Table& table = tables[point.table];
+    ++table.sizes;
+    table.missed += std::abs(point.error()) > far ? 1 : 0;
+    if (table.worst == nullptr || miss(point) > miss(*table.worst))
+      table.worst = &point;
+  }
+  std::vector<std::string> misses;
+  for (const auto& [name, table] : tables)
+    if (10 * table.missed > table.sizes)
+      misses.push_back(fmt::format(
+          "{} of {} sizes of {} are missed by more than {:.0f} %, {} bytes by {:+.0f} %: so are predictions with this "
+          "profile",
+          table.missed, table.sizes, name, far * 100, table.worst->measured.size.count(),
+          table.worst->error() * 100));
+  return misses;
 }
 
 double microseconds(Duration duration) {
@@ -218,6 +247,7 @@ CalibrationReport report_of(const TableSet& tables, CommunicationFit fit, const 
                                            : leave_out_cells(inputs.tables, prior, fit, store),
                            .profile = {},
                            .warnings = describe_gaps(inputs.tables)};
+  for (std::string& miss : describe_misses(report.points)) report.warnings.push_back(std::move(miss));
   put_residuals(report, facts);
   report.calibration = calibration_of_profile(fit, facts);
   report.profile = write_profile(fit, facts);

@@ -10,12 +10,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr double twice = 2;
-
 // Wider than where nothing is known: own logs outweigh what other machines are like.
 double width_of(const CommunicationConstant& constant, double known, bool is_measured_alone) {
   constexpr double narrowest = 0.02;
-  return is_measured_alone ? twice * std::max(known, constant.spread) : std::max(known, narrowest);
+  return is_measured_alone ? std::max(2 * known, constant.own_spread) : std::max(known, narrowest);
 }
 
 }  // namespace
