@@ -3,7 +3,7 @@
 // An all-to-all, gather or scatter moves S / n between two ranks and a send/recv S, as NCCL's send and
 // receive in one group do. An all-gather sends the rank's own part to all, a reduce-scatter part j to rank j,
 // which adds what comes; an AllReduce is the one after the other. A message leaves by the NICs beside its
-// sender.
+// sender; what a root gathers comes by those beside the root.
 //
 // Time: launch + a start for each peer + the bytes on the fullest link + the latency of a hop, 2 of these for
 // an AllReduce. Over one switch of bandwidth B that is (n-1)/n S/B + L. Messages alone on their channel are
@@ -51,7 +51,7 @@ std::vector<Flow> messages(const CollectiveRequest& request) {
       for (std::uint32_t rank = 0; rank < ranks; ++rank) list.add(Rank{rank}, Rank{(rank + 1) % ranks});
       break;
     case CollectiveOp::gather:
-      for (std::uint32_t rank = 1; rank < ranks; ++rank) list.add(Rank{rank}, Rank{0});
+      for (std::uint32_t rank = 1; rank < ranks; ++rank) list.add_to_root(Rank{rank}, Rank{0});
       break;
     case CollectiveOp::scatter:
       for (std::uint32_t rank = 1; rank < ranks; ++rank) list.add(Rank{0}, Rank{rank});

@@ -123,4 +123,9 @@ void MessageList::add(Rank source, Rank destination, std::uint32_t weight) {
     flows_.push_back({.source = source, .destination = destination, .channel = channel, .weight = weight});
 }
 
+void MessageList::add_to_root(Rank source, Rank root) {
+  for (const std::uint32_t channel : channels_[root.index % gpus_per_node_])
+    flows_.push_back({.source = source, .destination = root, .channel = channel});
+}
+
 }  // namespace lockstep

@@ -47,13 +47,15 @@ Duration time_alone(const Communicator& world, Bytes message);
 // A request's bytes in `parts` blocks on each of these channels, rounded up.
 std::int64_t bytes_per_block(const CollectiveRequest& request, std::int64_t parts);
 
-// The flows of a round: every message is split over the channels beside its sender.
+// The flows of a round: every message is split over the channels beside its sender, or beside the receiver that all
+// go to, who takes nothing in but by its own NICs.
 class MessageList {
  public:
   explicit MessageList(const Communicator& world);
 
   void reserve(std::size_t messages) { flows_.reserve(messages * channels_.front().size()); }
   void add(Rank source, Rank destination, std::uint32_t weight = 1);
+  void add_to_root(Rank source, Rank root);
   std::vector<Flow> flows() && { return std::move(flows_); }
 
  private:

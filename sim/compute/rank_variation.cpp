@@ -44,10 +44,13 @@ Ratio expected_maximum(std::int64_t ranks) {
 }
 
 WorkFactors slowest_of(const RankSpread& spread, const Meetings& meetings) {
-  const std::int64_t passing = passing_variance(spread, meetings.apart);
+  const auto square = [](Ratio deviation) {
+    return deviation.parts_per_million() * deviation.parts_per_million();
+  };
+  const std::int64_t passing = passing_variance(spread, meetings.apart) - square(spread.drawn);
   const Ratio maximum = expected_maximum(meetings.ranks);
   const auto factor = [&](Ratio lasting) {
-    const std::int64_t variance = lasting.parts_per_million() * lasting.parts_per_million() + passing;
+    const std::int64_t variance = std::max<std::int64_t>(square(lasting) + passing, 0);
     const Ratio deviation = Ratio::parts_per_million(square_root(variance));
     return as_fraction(Ratio::one() + scaled_down(deviation, maximum));
   };

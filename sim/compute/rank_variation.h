@@ -35,6 +35,8 @@ struct RankSpread {
   // From one stretch of `passing_over` on the same chip to the next.
   Ratio passing = {};
   Duration passing_over = Duration::milliseconds(1);
+  // Of all that, what is drawn from iteration to iteration and meets its peers by itself.
+  Ratio drawn = {};
 };
 
 // Chips: 8 % from the slowest to the fastest of a cluster, outliers apart, in what multiplies, about 1 % in what

@@ -135,11 +135,30 @@ ClusterSpec read_cluster(const JsonReader& json, const Place& place,
   return cluster;
 }
 
-// communication.overlap decides how some frameworks group gradients, before that section is read.
+std::optional<bool> stated_flag(const JsonReader& json, std::string_view section, std::string_view key) {
+  const auto reader = json.optional(section);
+  const auto flag = reader && reader->is_object() ? reader->optional(key) : std::nullopt;
+  return flag && flag->is_bool() ? std::optional(flag->boolean()) : std::nullopt;
+}
+
+// Whether gradients are reduced beside backward, which decides how some frameworks group them, before the sections that
+// say so are read. Who gathers weights beside forward does both.
 std::optional<bool> stated_overlap(const JsonReader& json) {
-  const JsonReader communication = json.required("communication");
-  const auto overlap = communication.is_object() ? communication.optional("overlap") : std::nullopt;
-  return overlap && overlap->is_bool() ? std::optional(overlap->boolean()) : std::nullopt;
+  const std::optional<bool> all = stated_flag(json, "communication", "overlap");
+  const std::optional<bool> reduces = stated_flag(json, "training", "overlap_comm");
+  if (all == false || reduces)
+    return all.value_or(true) && reduces.value_or(true);
+  return stated_flag(json, "training", "overlap_param_gather") == true ? true : all;
+}
+
+CommunicationDefaults communication_defaults(const JsonReader& json, const Scenario& scenario) {
+  CommunicationDefaults defaults{.library = scenario.cluster.machine.library};
+  const FrameworkPreset* preset = find_preset(scenario.training.framework);
+  if (preset != nullptr && !preset->reduces_late.empty() && !stated_overlap(json).value_or(false)) {
+    defaults.overlap = false;
+    defaults.why_overlap = preset->reduces_late;
+  }
+  return defaults;
 }
 
 // Whether a change of this should change how long a model computes, but not what it states itself.
@@ -356,9 +375,8 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   } else {
     read_work(json, root, scenario, later);
   }
-  const MachineSpec& machine = scenario.cluster.machine;
-  scenario.communication =
-      read_communication(json.required("communication"), root / "communication", machine.library);
+  scenario.communication = read_communication(json.required("communication"), root / "communication",
+                                              communication_defaults(json, scenario));
   if (!plan) {
     later.measured = read_measured_steps(json.required("compute"), root / "compute");
     scenario.compute = read_compute(json.required("compute"), root / "compute", compute_facts(scenario));

@@ -207,6 +207,13 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeFac
   return keys;
 }
 
+bool multiplies_nothing_in_fp8(const Scenario& scenario) {
+  const auto& layers = scenario.model.model.layers;
+  return scenario.model.precision == Precision::fp8 && !scenario.model.measured &&
+         std::none_of(layers.begin(), layers.end(),
+                      [](const Layer& layer) { return layer.is_product_of_block(); });
+}
+
 }  // namespace
 
 std::vector<std::string> find_unused_keys(const Scenario& scenario, const ordered_json& given,
@@ -222,6 +229,9 @@ std::vector<std::string> find_unused_keys(const Scenario& scenario, const ordere
     if (subject.is_missing(scenario))
       tell(subject.key, subject.why);
   for (const UnusedKey& unused : unused_kernels(scenario, facts)) tell(unused.key, unused.why);
+  if (multiplies_nothing_in_fp8(scenario))
+    lines.push_back(
+        "model.precision fp8 is for products of blocks, which this model has none of: it computes as bf16");
   const Strategy& strategy = strategy_named(scenario.training.strategy);
   if (strategy.unused != nullptr)
     for (const UnusedKey& unused : strategy.unused(scenario.training)) tell(unused.key, unused.why);

@@ -130,6 +130,8 @@ void report_updates(Report& report, const UpdateRun& run) {
   report.times.p5 = quantile(Ratio::percent(5));
   report.times.p50 = quantile(Ratio::percent(50));
   report.times.p95 = quantile(Ratio::percent(95));
+  report.times.p99 = quantile(Ratio::percent(99));
+  report.times.longest = Duration::picoseconds(run.totals.steps.maximum());
   CommunicationReport& communication = report.communication;
   communication.bytes_per_gpu = Bytes{run.pushed.count() / run.ranks_per_worker};
   communication.overlapped = divided(picoseconds(run.totals.hidden), run.totals.updates);

@@ -32,6 +32,7 @@ struct CollectiveReport {
   std::string algorithm;
   std::string protocol;
   Bandwidth busbw = {};
+  bool is_received = false;  // from another stage of a pipeline
 };
 
 // Of a mean rank: on rings every rank sends as much as each link of its ring carries.

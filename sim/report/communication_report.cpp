@@ -47,6 +47,9 @@ std::vector<CollectiveReport> list_collectives(const RankView& view) {
     found.end = span.end - start;
     found.busbw = bus_bandwidth(ops.bytes_on_wire, span.end - span.start, ops.op, ops.ranks);
     found.exposed = span.end - span.start - common({{span.start, span.end, no_op}}, busy);
+    found.is_received = ops.comes_to(view.representative());
+    if (found.is_received)
+      found.sent = {};
     collectives.push_back(std::move(found));
   }
   return collectives;
@@ -60,10 +63,11 @@ std::vector<DimensionReport> dimensions_of(const std::vector<CollectiveReport>& 
     });
     if (found == dimensions.end())
       found = dimensions.insert(found, {.name = collective.dimension});
-    found->calls += 1;
+    found->calls += collective.is_received ? 0 : 1;
     found->sent += collective.sent;
     found->active += collective.end - collective.start;
-    found->exposed += collective.exposed;
+    if (collective.is_received || collective.dimension != "pipeline")
+      found->exposed += collective.exposed;
   }
   return dimensions;
 }
@@ -88,7 +92,7 @@ std::vector<BucketReport> buckets_among(const std::vector<CollectiveReport>& col
 // A message between stages is told of both its ends.
 bool sends(const Communication& communication, std::size_t representative) {
   return communication.direction != Direction::received && communication.has(representative) &&
-         (communication.dimension != "pipeline" || communication.of(representative).ready != no_op);
+         !communication.comes_to(representative);
 }
 
 // Gradients, parameters and activations that a rank sends in a mean iteration; of a stated plan, which says of nothing

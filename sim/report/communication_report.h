@@ -30,7 +30,8 @@ struct BucketReport {
   Bandwidth busbw;
 };
 
-// Collectives and messages along one dimension of the layout, of one rank and iteration.
+// Collectives and messages along one dimension of the layout, of one rank and iteration. Of a pipeline's messages those
+// are counted that the rank sends, and those expose that it waits for.
 struct DimensionReport {
   std::string name;
   std::int64_t calls = 0;

@@ -443,6 +443,7 @@ Job job_of_kind(const Job& whole, const ParallelModel& slice, const ParameterKin
                   [&](std::uint32_t gradient) { return kinds.is_expert[gradient] != wants_experts; });
     for (std::uint32_t& gradient : layer.gradients) gradient = kinds.number[gradient];
   }
+  job.wider_gradients = wider_gradients(scenario, own);
   job.optimizer = optimizer_work(own, job, scenario);
   job.process = describe_process(scenario, job);
   if (!wants_experts)

@@ -18,9 +18,7 @@ std::int64_t passes_of(Fp8Recipe recipe) {
 }  // namespace
 
 Precision multiplied_precision(const Layer& layer, Precision precision) {
-  const bool is_linear = layer.product && std::holds_alternative<GemmShape>(*layer.product);
-  const bool is_of_block = layer.block >= 0 && layer.weight_elements > 0 && is_linear;
-  return precision == Precision::fp8 && !is_of_block ? Precision::bf16 : precision;
+  return precision == Precision::fp8 && !layer.is_product_of_block() ? Precision::bf16 : precision;
 }
 
 Fp8Scaling::Fp8Scaling(const Scenario& scenario)

@@ -33,15 +33,14 @@ WorkFactors slower_of(const WorkFactors& a, const WorkFactors& b) {
 
 // No two GPUs are equally fast, and a synchronous step lasts as long as the slowest of n: everybody is charged
 // the expected excess, for all ranks once a step (or as often as they average weights) and for those that meet
-// more often at each meeting. Stated jitter takes its place: there the slowest are drawn. Asynchronous workers
-// wait for nobody.
+// more often at each meeting. Of that, stated jitter takes its part: there the slowest are drawn. Asynchronous
+// workers wait for nobody.
 WorkFactors slowest_rank(const Scenario& scenario, const Job& job, Duration step) {
   const Strategy& strategy = strategy_of(scenario);
-  const bool is_drawn = scenario.cluster.jitter.distribution != JitterDistribution::none;
-  const WorkFactors nobody_waits = slowest_of({}, {});
-  if (is_drawn || strategy.is_asynchronous)
-    return nobody_waits;
-  const RankSpread spread = spread_of(scenario);
+  if (strategy.is_asynchronous)
+    return slowest_of({}, {});
+  RankSpread spread = spread_of(scenario);
+  spread.drawn = scenario.cluster.jitter.coefficient_of_variation;
   const std::int64_t ranks = scenario.cluster.ranks();
   const WorkFactors by_step =
       slowest_of(spread, {.ranks = ranks, .apart = step * period_of(scenario.training)});

@@ -87,7 +87,6 @@ void TimeKeeper::list_presences(const Timeline& timeline, const IterationOps& op
   std::vector<Time> latest;
   for (const Communication& communication : ops.communications) {
     find_latest_begins(timeline, communication, latest);
-    const bool is_of_stages = communication.dimension == "pipeline";
     for (std::size_t i = communication.first; i < communication.last(); ++i) {
       const Participation& part = communication.of(i);
       if (part.begin == no_op)
@@ -96,7 +95,7 @@ void TimeKeeper::list_presences(const Timeline& timeline, const IterationOps& op
       presences_[i].push_back({.begin = timeline.end[part.begin.index],
                                .all_there = std::min(latest[part.group], end),
                                .end = end,
-                               .is_received = is_of_stages && part.ready == no_op});
+                               .is_received = communication.comes_to(i)});
     }
   }
   const auto is_before = [](const Presence& a, const Presence& b) { return a.begin < b.begin; };
@@ -132,7 +131,10 @@ void TimeKeeper::charge_idle(const Idle& idle, TimeAccount& account) {
   charge_wait(idle, counted_late, idle.to, account);
 }
 
+// Who waits for another stage waits for no straggler, whatever else is under way.
 void TimeKeeper::charge_straggler(const Idle& idle, Time from, Time to, TimeAccount& account) {
+  if (waits_for(idle.until) == Category::pipeline_bubble)
+    return charge_bubble(idle, from, to, account);
   account.straggler_wait += to - from;
   record({idle.representative, from, to, idle.until, Category::communication, true});
 }

@@ -6,8 +6,8 @@
 //            that were not there yet, also for runs too long to keep.
 // Idea:      one pass over the ops of an iteration follows all compute lanes at once. What a lane runs is
 //            charged to its category. While it stands still, the part before the last member of a collective
-//            has begun it is waiting for stragglers; the rest is exposed communication, or what the join that
-//            ends the wait names.
+//            has begun it is waiting for stragglers, unless another stage ends the wait; the rest is exposed
+//            communication, or what the join that ends the wait names.
 // Invariant: what an iteration adds to a rank's account is the time from the end of the iteration before to
 //            its own end, to the picosecond.
 // Cost:      linear in the ops of the iteration.

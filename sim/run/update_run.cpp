@@ -353,6 +353,8 @@ UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& 
     transfer->alone = scaled(transfer->alone, factor);
     transfer->latency = scaled(transfer->latency, factor);
   }
+  for (Duration* handling : {&setup.input.server.pull, &setup.input.server.push})
+    *handling = scaled(*handling, factor);
   const Jitter jitter = jitter_of(scenario);
   setup.input.jitter = &jitter;
   UpdateLoop loop(std::move(setup.input));

@@ -49,7 +49,7 @@ UpdateSetup describe_updates(const Scenario& scenario, const Job& job, const Top
 // What the loop will count, about: five events an update.
 double expected_update_events(const Scenario& scenario);
 
-// `factor`: what pulls and pushes take, of what they take.
+// `factor`: what pulls and pushes take, on the way and at the servers, of what they take.
 UpdateRun run_updates(const Scenario& scenario, const Job& job, const Topology& topology,
                       Ratio factor = Ratio::one());
 

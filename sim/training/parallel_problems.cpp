@@ -179,10 +179,23 @@ class ProblemFinder {
           nearest(degrees_.expert_tensor, sizes_.mixture.ffn,
                   [&](std::int64_t degree) { return sizes_.mixture.ffn % degree == 0; })));
     if (experts % degrees_.expert != 0)
-      add(fmt::format("expert_parallel {} does not divide the {} experts; nearest that does: {}",
-                      degrees_.expert, experts, nearest(degrees_.expert, experts, [&](std::int64_t degree) {
-                        return experts % degree == 0;
-                      })));
+      return add(fmt::format(
+          "expert_parallel {} does not divide the {} experts; nearest that does: {}", degrees_.expert,
+          experts,
+          nearest(degrees_.expert, experts, [&](std::int64_t degree) { return experts % degree == 0; })));
+    check_imbalance();
+  }
+
+  // A token goes to experts that differ: to as many of one rank as it has, at most.
+  void check_imbalance() {
+    const std::int64_t chosen = std::max<std::int64_t>(sizes_.mixture.experts_per_token, 1);
+    const std::int64_t of_one_rank = std::min(chosen, sizes_.mixture.experts / degrees_.expert);
+    const double most = static_cast<double>(degrees_.expert * of_one_rank) / static_cast<double>(chosen);
+    if (degrees_.expert > 1 && degrees_.expert_imbalance.in_real() > most)
+      add(fmt::format(
+          "expert_imbalance {:g}: the busiest of {} ranks gets at most {:g} times an even share, where each "
+          "token goes to {} of {} experts",
+          degrees_.expert_imbalance.in_real(), degrees_.expert, most, chosen, sizes_.mixture.experts));
   }
 
   const Model& model_;

@@ -78,6 +78,10 @@ struct Communication {
     return representative >= first && representative < last() && of(representative).begin != no_op;
   }
   const Participation& of(std::size_t representative) const { return taking_part[representative - first]; }
+  // Whether it comes to a representative from another stage.
+  bool comes_to(std::size_t representative) const {
+    return dimension == "pipeline" && has(representative) && of(representative).ready == no_op;
+  }
 };
 
 // Grows in pieces: a pipeline's iteration has hundreds of thousands, and a copy of all while they grow is dear.

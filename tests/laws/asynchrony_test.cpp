@@ -71,6 +71,18 @@ TEST_CASE("Samples per second are those of the updates") {
   CHECK(samples == doctest::Approx(report.asynchrony->updates_per_s * 4 * 64).epsilon(1e-9));
 }
 
+TEST_CASE("Quantiles of updates ascend to the longest, around their mean") {
+  for (const std::int64_t nodes : {1, 2, 4}) {
+    const Report report = report_of(one_layer("ps_async", nodes, {{"servers", direct(nodes)}}));
+    const IterationTimes& times = report.times;
+    CHECK(times.p5 <= times.p50);
+    CHECK(times.p50 <= times.p95);
+    CHECK(times.p95 <= times.p99);
+    CHECK(times.p99 <= times.longest);
+    CHECK(report.iteration <= times.longest);
+  }
+}
+
 TEST_CASE("A straggler costs asynchronous workers only its own updates") {
   Json given = one_layer("ps_async", 8, {{"servers", direct(8)}});
   const Report calm = report_of(given);

@@ -109,6 +109,18 @@ TEST_CASE("Rings over several NICs share the bytes and not the NICs") {
   CHECK(run_on(cluster, {.bytes = Bytes{bytes}}).time() == slow * (2 * (n - 1)) + nic.latency);
 }
 
+// Half of all comes from the other node to one GPU, or goes there from it.
+TEST_CASE("A root takes in and hands out no faster than the NIC beside it") {
+  const LinkSpec nic = wire(LinkClass::network, gigabytes_per_second(20), Duration::microseconds(4));
+  MachineSpec machine = switch_machine(4, wire(LinkClass::nvlink, gigabytes_per_second(400)));
+  for (const std::int64_t gpu : {0, 1, 2, 3}) machine.nics.push_back({nic, {gpu}});
+  const TestCluster cluster(machine, 2);
+  const std::int64_t bytes = 256 * mebi;
+  for (const CollectiveOp op : {CollectiveOp::gather, CollectiveOp::scatter})
+    CHECK(run_on(cluster, {.algorithm = "direct", .op = op, .bytes = Bytes{bytes}}).time() >=
+          time_to_move(Bytes{bytes / 2}, nic.bandwidth));
+}
+
 // Every rank sends 2(n-1) chunks (or n-1) over each of its ring's hops.
 TEST_CASE("Every link carries the bytes that the algorithm sends over it, at both fidelities") {
   const LinkSpec nvlink = wire(LinkClass::nvlink, gigabytes_per_second(200));

@@ -143,6 +143,21 @@ TEST_CASE("Jitter of distribution none changes nothing") {
   CHECK(report_of(given).iteration == still.iteration);
 }
 
+// What is drawn is a part of how GPUs of one kind differ, which everybody is charged for.
+TEST_CASE("A step waits no less for its peers the more their times are drawn") {
+  Json given = plain_step(2, 8);
+  given["model"] = {{"name", "resnet50"}, {"batch_per_gpu", 32}};
+  Duration before = report_of(given).iteration;
+  for (const double deviation : {0.0, 0.005, 0.01, 0.02, 0.04}) {
+    given["cluster"]["jitter"] = {{"distribution", "lognormal"}, {"coefficient_of_variation", deviation}};
+    given["simulation"]["iterations"] = 200;
+    const Duration drawn = report_of(given).iteration;
+    INFO(deviation);
+    CHECK(drawn >= before - Duration::nanoseconds(10));  // of rounding, kernel by kernel
+    before = drawn;
+  }
+}
+
 // The straggler computes 45 ms and the others 30 ms: they wait in the collective for 15 ms and its own time.
 TEST_CASE("A collective that waits longer than its timeout ends the run") {
   Json given = plain_step(1, 8);

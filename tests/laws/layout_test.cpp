@@ -62,6 +62,45 @@ TEST_CASE("Degrees of one are plain data parallelism to the picosecond") {
   CHECK(first_difference(report_of(plain), report_of(stated)) == "");
 }
 
+// Stages that are done early wait for the norm of all gradients as they would wait for the next batch.
+TEST_CASE("Who waits for another stage waits for no straggler") {
+  for (const char* schedule : {"gpipe", "1f1b", "zb_h1"}) {
+    const auto of = [&](bool clips) {
+      return report_of(equal_layers(4, {{"strategy", "pp"},
+                                        {"micro_batch", 1},
+                                        {"gradient_accumulation", 6},
+                                        {"gradient_clipping", clips},
+                                        {"pipeline_schedule", schedule}}));
+    };
+    CAPTURE(schedule);
+    const Report clipped = of(true);
+    CHECK(clipped.breakdown.straggler_wait == Duration::zero());
+    CHECK(clipped.disturbance.waiting.max == Duration::zero());
+    CHECK(share(clipped.breakdown.pipeline_bubble, clipped.iteration) ==
+          doctest::Approx(share(of(false).breakdown.pipeline_bubble, of(false).iteration)).epsilon(0.05));
+  }
+}
+
+// A message between stages is of both, and one of them sends it.
+TEST_CASE("What a rank sends along the dimensions of its layout adds up to all that it sends") {
+  for (const Json& degrees :
+       {Json{{"pipeline_parallel", 4}}, Json{{"pipeline_parallel", 2}, {"tensor_parallel", 2}},
+        Json{{"pipeline_parallel", 2}, {"context_parallel", 2}},
+        Json{{"context_parallel", 2}, {"tensor_parallel", 2}}}) {
+    Json training{{"strategy", "ddp"},
+                  {"framework", "megatron"},
+                  {"micro_batch", 1},
+                  {"gradient_accumulation", 4},
+                  {"sequence_parallel", degrees.contains("tensor_parallel")}};
+    training.update(degrees);
+    const CommunicationReport report = report_of(transformer("dgx_a100_80gb", 1, training)).communication;
+    Bytes sent;
+    for (const DimensionReport& dimension : report.dimensions) sent += dimension.sent;
+    INFO(degrees.dump());
+    CHECK(sent == report.bytes_per_gpu);
+  }
+}
+
 // Of the first stage, whose passes reach from the begin of an iteration to its end.
 double bubble_of(std::int64_t stages, std::int64_t micro_batches, const Json& schedule,
                  const std::string& backward = "20 ms") {

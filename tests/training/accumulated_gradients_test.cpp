@@ -31,6 +31,19 @@ TEST_CASE("Megatron-LM all-reduces bf16 models in fp32 unless it is told otherwi
   CHECK(reduced(false) == Bytes{2 * gpt2_parameters});
 }
 
+TEST_CASE("they stand once, though experts are dealt over ranks that hold the rest of the model each") {
+  for (const std::int64_t expert_parallel : {1, 2, 8}) {
+    Json json = Json::parse(R"({"cluster": {"machine": "dgx_h100"},
+                                "model": {"name": "mixtral_8x7b", "layers": 2, "sequence_length": 512, "precision": "bf16"},
+                                "training": {"framework": "megatron", "strategy": "ddp", "optimizer": "adamw",
+                                             "micro_batch": 1}})");
+    json["training"]["expert_parallel"] = expert_parallel;
+    CAPTURE(expert_parallel);
+    const MemoryUse memory = predict(scenario_from(json), {.with_band = false}).report.memory.standing;
+    CHECK(memory.gradients == memory.parameters * 2);
+  }
+}
+
 TEST_CASE("its distributed optimizer reduces what the same option says") {
   const auto type = [](const Json& in_fp32) {
     Json json = Json::parse(R"({"cluster": {"machine": "dgx_a100_80gb"},

@@ -634,6 +634,8 @@ TEST_CASE("experts shared by tensor-parallel ranks gather their tokens, whole on
   CHECK(problems(model, {.tensor = 4, .expert = 4}).front().find("sequence_parallel") != std::string::npos);
   CHECK(problems(model, {.expert = 3}).front() ==
         "expert_parallel 3 does not divide the 16 experts; nearest that does: 2 and 4");
+  CHECK(problems(model, {.expert = 8, .expert_imbalance = Ratio::percent(1000)}).front().find("at most") !=
+        std::string::npos);
   CHECK(problems(model, {.tensor = 8, .expert_tensor = 5, .sequence_parallel = true}).front() ==
         "expert_tensor_parallel 5 does not divide an expert's width (96); nearest that does: 4 and 6");
 }

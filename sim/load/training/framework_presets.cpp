@@ -266,6 +266,8 @@ void set_tensorflow_ps(Input& input) {
 
 // ---- Megatron-LM and NeMo ----
 
+constexpr std::string_view megatron_reduces_late = "Megatron-LM: overlap_grad_reduce false";
+
 // Megatron Core's buckets, for whoever runs it; `overlaps`: gradients are reduced beside backward.
 void set_megatron_core(Input& input, bool overlaps, std::string_view whose) {
   const std::int64_t elements =
@@ -274,7 +276,7 @@ void set_megatron_core(Input& input, bool overlaps, std::string_view whose) {
                                    ? "Megatron-LM, core/distributed: the larger of 40 M and 1 M x ranks "
                                      "parameters when reduction overlaps"
                                    : "Megatron-LM, core/distributed: one bucket, since reduction does not "
-                                     "overlap; communication.overlap says otherwise";
+                                     "overlap; communication.overlap or overlap_comm says otherwise";
   const Bytes cap = overlaps ? Bytes{elements * parameter_bytes(input.facts.precision)} : no_cap;
   DdpOptions& ddp = input.spec.ddp;
   input.set("bucket_cap_mb", ddp.bucket_cap, cap, why);
@@ -286,7 +288,8 @@ void set_megatron_core(Input& input, bool overlaps, std::string_view whose) {
   ZeroOptions& zero = input.spec.zero;
   input.set("reduce_bucket_size", zero.reduce_bucket_size, elements, why);
   input.set("allgather_bucket_size", zero.allgather_bucket_size, elements, why);
-  input.set("overlap_comm", zero.overlap_comm, overlaps, whose);
+  input.set("overlap_comm", zero.overlap_comm, overlaps,
+            input.facts.overlap ? "as communication.overlap or overlap_param_gather says" : whose);
   input.set("reduce_scatter", zero.reduce_scatter, true, "Megatron-LM: the distributed optimizer");
   input.set("use_multi_rank_bucket_allreduce", zero.use_multi_rank_bucket_allreduce, false,
             "Megatron-LM has none: it reduce-scatters");
@@ -297,7 +300,7 @@ void set_megatron_core(Input& input, bool overlaps, std::string_view whose) {
 }
 
 void set_megatron(Input& input) {
-  set_megatron_core(input, input.facts.overlap.value_or(false), "Megatron-LM: overlap_grad_reduce false");
+  set_megatron_core(input, input.facts.overlap.value_or(false), megatron_reduces_late);
   input.set("overlap_param_gather", input.spec.zero.overlap_param_gather, false,
             "Megatron-LM: overlap_param_gather false");
 }
@@ -433,7 +436,7 @@ const std::vector<FrameworkPreset>& framework_presets() {
       {"tensorflow_multiworker", "2.15", {"ddp"}, set_tensorflow_multiworker},
       {"tensorflow_ps", "2.15", {"ps_sync", "ps_async"}, set_tensorflow_ps},
       {"byteps", "0.2", {"ps_sync", "ps_async"}, set_byteps},
-      {"megatron", "0.13", {"ddp", "zero1"}, set_megatron},
+      {"megatron", "0.13", {"ddp", "zero1"}, set_megatron, megatron_reduces_late},
       {"colossalai", "0.4", {"zero1", "zero2", "zero3", "ddp"}, set_colossalai},
       {"hf_trainer", "4.50", {"ddp", "fsdp", "hsdp", "zero1", "zero2", "zero3"}, set_hf_trainer},
       {"nemo", "2.5", {"zero1", "ddp"}, set_nemo},

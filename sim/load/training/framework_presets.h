@@ -52,7 +52,7 @@ struct TrainingFacts {
   bool has_attention = true;         // in those blocks
   bool has_matrices = true;          // whose shapes are known: what PowerSGD takes apart
   bool is_cluster_known = true;      // false after a mistake there: then nothing is held against it
-  std::optional<bool> overlap = {};  // communication.overlap, where it is stated
+  std::optional<bool> overlap = {};  // of gradients' reduction with backward, where anything states it
 
   std::int64_t ranks() const { return nodes * gpus_per_node; }
 };
@@ -67,6 +67,7 @@ struct FrameworkPreset {
   std::string_view default_version;
   std::vector<std::string_view> strategies;  // the first is its default; one that none names goes with all
   void (*apply)(PresetInput& input);
+  std::string_view reduces_late = {};  // the source that says so: after backward, unless it is told otherwise
 };
 
 const std::vector<FrameworkPreset>& framework_presets();

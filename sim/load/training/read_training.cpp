@@ -216,6 +216,14 @@ void warn_of_bubble(const Place& place, const TrainingSpec& training, const Whol
     place.context.warnings.push_back(few);
 }
 
+void warn_of_gathers(const JsonReader& json, const Place& place, const TrainingSpec& training) {
+  constexpr std::array gatherers{"megatron", "nemo", "colossalai"};
+  const bool has_it = std::find(gatherers.begin(), gatherers.end(), training.framework) != gatherers.end();
+  if (training.zero.overlap_param_gather && !has_it && json.optional("overlap_param_gather"))
+    place.context.warnings.push_back("training.overlap_param_gather is Megatron-LM's and ColossalAI's: " +
+                                     training.framework + " gathers weights when all are updated");
+}
+
 std::optional<Anchor> read_anchor(const std::optional<JsonReader>& json) {
   if (!json) {
     return std::nullopt;
@@ -307,6 +315,7 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   warn_of_bubble(place, training, dimension);
   training.optimizer = spelled_or(json, "optimizer", training.optimizer, optimizer_spellings);
   check_span(json, training, facts);
+  warn_of_gathers(json, place, training);
   json.finish();
   return reading;
 }
@@ -319,9 +328,10 @@ std::string read_algorithm(const JsonReader& json) {
   return name == "sharp" ? "collnet" : name;
 }
 
-CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine) {
+CommunicationSpec read_communication(const JsonReader& json, const Place& place,
+                                     const CommunicationDefaults& defaults) {
   CommunicationSpec communication;
-  communication.library = spelled_or(json, "library", of_machine, library_spellings);
+  communication.library = spelled_or(json, "library", defaults.library, library_spellings);
   if (!json.optional("library")) {
     (place / "library").note("default (the machine's)");
   }
@@ -335,7 +345,9 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
   }
   communication.algorithm = read_algorithm(json);
   communication.protocol = name_or(json, "protocol", "auto", valid_protocols());
-  communication.overlap = boolean_or(json, "overlap", true);
+  communication.overlap = boolean_or(json, "overlap", defaults.overlap);
+  if (!json.optional("overlap") && !defaults.why_overlap.empty())
+    (place / "overlap").note(fmt::format("default ({})", defaults.why_overlap));
   const bool is_gloo = communication.library == LibraryKind::gloo;
   communication.collectives_in_flight = integer_or(json, "collectives_in_flight", is_gloo ? 2 : 1, {1, 64});
   if (!json.optional("collectives_in_flight")) {

@@ -32,7 +32,15 @@ struct TrainingReading {
   std::optional<StageBalance> balance = {};  // of its stages, which waits for all else to be known
 };
 TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts);
-CommunicationSpec read_communication(const JsonReader& json, const Place& place, LibraryKind of_machine);
+
+// What machine and framework say of communication.
+struct CommunicationDefaults {
+  LibraryKind library = LibraryKind::nccl;
+  bool overlap = true;
+  std::string_view why_overlap = {};
+};
+CommunicationSpec read_communication(const JsonReader& json, const Place& place,
+                                     const CommunicationDefaults& defaults);
 // But for measured steps, which must have been read (read_measured_steps.h).
 ComputeSpec read_compute(const JsonReader& json, const Place& place, const ComputeFacts& facts);
 SimulationSpec read_simulation(const JsonReader& json);

@@ -93,7 +93,7 @@ class CostFinder {
   std::vector<DimensionCost> find() {
     for (const Communication& sent : view_.run().iterations.back().communications)
       if (sent.direction == Direction::exchanged && sent.payload != Payload::other &&
-          sent.has(view_.representative()) && sent.of(view_.representative()).ready != no_op)
+          sent.has(view_.representative()))
         add(sent);
     for (std::size_t index = 0; index < costs_.size(); ++index) finish(costs_[index], extents_[index]);
     return std::move(costs_);
@@ -121,11 +121,15 @@ class CostFinder {
     const std::size_t index = index_of(sent);
     DimensionCost& cost = costs_[index];
     const CollectiveSpan span = span_of(view_.run(), sent, view_.representative());
-    cost.messages += 1;
-    cost.smallest = std::min(cost.smallest, sent.bytes);
-    cost.largest = std::max(cost.largest, sent.bytes);
-    cost.sent += sent_by_rank(sent);
-    cost.exposed += span.end - span.start - common({{span.start, span.end, no_op}}, busy_);
+    const bool is_received = sent.comes_to(view_.representative());
+    if (!is_received) {
+      cost.messages += 1;
+      cost.smallest = std::min(cost.smallest, sent.bytes);
+      cost.largest = std::max(cost.largest, sent.bytes);
+      cost.sent += sent_by_rank(sent);
+    }
+    if (is_received || sent.dimension != "pipeline")
+      cost.exposed += span.end - span.start - common({{span.start, span.end, no_op}}, busy_);
     extents_[index].start = std::min(extents_[index].start, span.ready);
     extents_[index].end = std::max(extents_[index].end, span.end);
   }
@@ -133,7 +137,7 @@ class CostFinder {
   void finish(DimensionCost& cost, const Stretch& extent) const {
     cost.computing = common({extent}, busy_);
     cost.needs = rate(cost.sent, cost.computing);
-    if (cost.link_bandwidth.count() == 0)
+    if (cost.link_bandwidth.count() == 0 || cost.messages == 0)
       return;
     const Duration left = cost.computing - time_to_move(cost.sent, cost.link_bandwidth);
     if (left > Duration::zero())

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "sim/base/error.h"
 #include "sim/load/training/option_text.h"
 
@@ -93,6 +97,32 @@ std::string degrees_text(const Layout& layout) {
   return text;
 }
 
+// What a candidate changes and no other word of the layout says: two that differ in it alone are told apart.
+std::string others_text(const Overrides& changes) {
+  constexpr std::array<std::string_view, 16> told{"cluster.machine",
+                                                  "cluster.nodes",
+                                                  "model.batch_per_gpu",
+                                                  "training.strategy",
+                                                  "training.data_parallel",
+                                                  "training.tensor_parallel",
+                                                  "training.context_parallel",
+                                                  "training.expert_parallel",
+                                                  "training.pipeline_parallel",
+                                                  "training.expert_tensor_parallel",
+                                                  "training.pipeline_schedule",
+                                                  "training.virtual_stages",
+                                                  "training.micro_batch",
+                                                  "training.gradient_accumulation",
+                                                  "training.global_batch",
+                                                  "training.recompute"};
+  constexpr std::string_view own = "training.";
+  std::string text;
+  for (const auto& [path, value] : changes)
+    if (std::find(told.begin(), told.end(), path) == told.end())
+      text += fmt::format(", {} {}", path.starts_with(own) ? path.substr(own.size()) : path, value);
+  return text;
+}
+
 }  // namespace
 
 LoadRequest base_of(const PlanRequest& request, const std::string& data_directory, bool accepts_any_size) {
@@ -132,7 +162,7 @@ PlanObjective objective_of(const PlanRequest& request, const ScenarioVariants& v
   return request.goal.minimize.value_or(problems.empty() ? PlanObjective::cost : PlanObjective::time);
 }
 
-std::string layout_text(const Scenario& scenario) {
+std::string layout_text(const Scenario& scenario, const Overrides& changes) {
   const TrainingSpec& training = scenario.training;
   std::string text = training.strategy + ", ";
   text += training.layout.is_cut() ? degrees_text(training.layout)
@@ -140,7 +170,7 @@ std::string layout_text(const Scenario& scenario) {
   text += fmt::format(", micro-batch {} x {}", scenario.model.batch_per_gpu, training.gradient_accumulation);
   if (training.recompute.kind != RecomputeKind::none)
     text += ", recompute " + text_of(training.recompute);
-  return text;
+  return text + others_text(changes);
 }
 
 }  // namespace lockstep

@@ -33,6 +33,6 @@ std::vector<PlanOption> plan_options(const PlanRequest& request, const ScenarioV
 PlanObjective objective_of(const PlanRequest& request, const ScenarioVariants& variants);
 
 // "fsdp, dp 8 x tp 8 x pp 2, 1f1b, micro-batch 1 x 16, recompute full".
-std::string layout_text(const Scenario& scenario);
+std::string layout_text(const Scenario& scenario, const Overrides& changes);
 
 }  // namespace lockstep

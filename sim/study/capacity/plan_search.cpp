@@ -227,7 +227,7 @@ class PlanSearch {
     return {.option = trials_.option(index),
             .machine = scenario.cluster.machine.name,
             .gpus = scenario.cluster.ranks(),
-            .layout = layout_text(scenario),
+            .layout = layout_text(scenario, trials_.option(index).changes),
             .layout_changes = trial.layout,
             .scenario = scenario.given,
             .brief = trial.brief,

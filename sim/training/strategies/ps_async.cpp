@@ -42,11 +42,19 @@ OptionList options(TrainingSpec& training) {
   return list;
 }
 
-// A worker pushes what a whole step gave, and waits for nobody.
+// A worker waits for nobody; all are alike but for their speed (update_loop.h).
 std::vector<UnusedKey> unused(const TrainingSpec& training) {
   std::vector<UnusedKey> keys = unused_with_servers(training);
   keys.push_back({"communication.timeout", "workers of ps_async wait for nobody"});
-  keys.push_back({"communication.overlap", "a worker of ps_async pushes when its step has ended"});
+  keys.push_back(
+      {"communication.overlap", "a worker of ps_async pushes each gradient as soon as it is there"});
+  keys.push_back(
+      {"cluster.slow_links", "workers of ps_async share one port a direction, whose links are alike"});
+  const ParameterServerOptions& options = training.parameter_server;
+  if (options.pull_once_per_node && options.local_reduce == LocalReduce::none)
+    keys.push_back(
+        {"training.local_reduce",
+         "where a node pulls once it is one worker of ps_async, whose GPUs add up what they found"});
   return keys;
 }
 

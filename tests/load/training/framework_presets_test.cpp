@@ -9,6 +9,7 @@
 
 #include "sim/load/training/family_options.h"
 #include "sim/training/strategy.h"
+#include "tests/support/scenarios.h"
 
 namespace lockstep::framework_presets_test {
 
@@ -176,6 +177,31 @@ TEST_CASE("megatron makes one bucket unless reduction overlaps") {
   CHECK(fill("megatron", "zero1", overlapping).spec.zero.reduce_bucket_size == 1'000'000 * 64 * 8);
   // bf16 gradients: two bytes each.
   CHECK(fill("megatron", "ddp", overlapping).spec.ddp.bucket_cap == Bytes{2 * 1'000'000 * 64 * 8});
+}
+
+// Its distributed optimizer asserts that gradients' reduction overlaps where gathers of weights do.
+TEST_CASE(
+    "whatever says that megatron's reduction overlaps makes its buckets, and no word of communication is "
+    "needed") {
+  const auto load = [](const char* key, bool value) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(R"({"cluster": {"machine": "dgx_a100_80gb"},
+      "model": {"name": "gpt2", "batch_per_gpu": 4, "precision": "bf16"},
+      "training": {"framework": "megatron", "strategy": "zero1"}})");
+    if (*key != '\0')
+      json["training"][key] = value;
+    return scenario_from(json);
+  };
+  const auto is_late = [](const Scenario& scenario) {
+    const ZeroOptions& zero = scenario.training.zero;
+    CHECK(zero.overlap_comm == (zero.reduce_bucket_size < 1'000'000'000));
+    CHECK(scenario.communication.overlap == zero.overlap_comm);
+    return !zero.overlap_comm;
+  };
+  CHECK(is_late(load("", false)));
+  CHECK(is_late(load("overlap_comm", false)));
+  CHECK(is_late(load("overlap_param_gather", false)));
+  CHECK_FALSE(is_late(load("overlap_comm", true)));
+  CHECK_FALSE(is_late(load("overlap_param_gather", true)));
 }
 
 // ColossalAI, booster/plugin: LowLevelZeroPlugin(reduce_bucket_size_in_m=12, overlap_communication=True);
