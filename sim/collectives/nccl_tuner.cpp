@@ -21,11 +21,11 @@ const char* name_of(NcclProtocol protocol) {
 bool allows_ll128(const TunerRequest& request) {
   const Communicator& world = request.world;
   const PlanningFacts& planning = world.planning;
-  const bool knows_chip = planning.compute_capability >= 70 && planning.compute_capability != 75 &&
-                          (planning.compute_capability < 90 || request.version_code >= 21'500);
+  const bool has_it = planning.compute_capability >= 70 && planning.compute_capability != 75 &&
+                      knows_chip(request.version_code, planning.compute_capability);
   const bool is_network_fit = world.nodes == 1 || planning.has_near_nics;
   const bool is_node_fit = world.gpus_per_node == 1 || planning.has_nvlink;
-  return knows_chip && is_network_fit && is_node_fit;
+  return has_it && is_network_fit && is_node_fit;
 }
 
 // Protocols that nothing is known of are not chosen.

@@ -51,6 +51,13 @@ std::vector<TunerCandidate> weigh_as_nccl(const TunerRequest& request);
 // Of which NCCL has one protocol, Simple (NVIDIA/nccl src/graph/tuning.cc): NVLS, NVLSTree, PAT, CollNet.
 bool is_simple_alone(std::string_view algorithm);
 
+// Whether a release was made for chips of this compute capability (NCCL's release notes: 2.15 brought Hopper, 2.25
+// Blackwell).
+constexpr bool knows_chip(std::int64_t version_code, std::int64_t compute_capability) {
+  const std::int64_t first = compute_capability >= 100 ? 22'500 : compute_capability >= 90 ? 21'500 : 0;
+  return version_code >= first;
+}
+
 // "2.18.3" or "2.18" as NCCL_VERSION_CODE has it; nullopt for anything else.
 std::optional<std::int64_t> parse_nccl_version(std::string_view text);
 std::string nccl_version_text(std::int64_t version_code);

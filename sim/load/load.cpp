@@ -11,6 +11,7 @@
 #include "sim/base/json_reader.h"
 #include "sim/base/json_record.h"
 #include "sim/base/json_text.h"
+#include "sim/collectives/nccl_tuner.h"
 #include "sim/load/compatibility.h"
 #include "sim/load/error_model_json.h"
 #include "sim/load/hardware/find_calibration.h"
@@ -389,8 +390,11 @@ void read_sections(const JsonReader& json, const Place& root, Scenario& scenario
   json.finish();
   warn_of_unused(scenario.cluster.gpu, root.context);
   scenario.cluster.calibration = choose_calibration(root, std::move(calibration), scenario);
-  if (scenario.communication.library_version == 0) {
-    scenario.communication.library_version = scenario.cluster.calibration.library_version;
+  // The release that a machine was measured with, unless it did not know the chip: nobody would choose that again.
+  const std::int64_t measured = scenario.cluster.calibration.library_version;
+  if (scenario.communication.library_version == 0 &&
+      knows_chip(measured, scenario.cluster.gpu.compute_capability)) {
+    scenario.communication.library_version = measured;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/base/quantity_text.h"
 #include "sim/report/run_account.h"
+#include "sim/training/host_lane.h"
 
 namespace lockstep {
 
@@ -16,6 +17,22 @@ void add_time(Report& report, const Simulation& simulation, const RankView& crit
 void charge_checkpoints(Report& report, const Scenario& scenario, const Job& job);
 Duration checkpoint_share(const Scenario& scenario, const Job& job, Duration iteration);
 EngineReport count_effort(const Simulation& simulation);
+// The breakdown charges the GPU's lane, which may be as busy: what the end waits for is the host nevertheless.
+std::optional<std::string> warning_of_host(const Report& report) {
+  Duration waiting;
+  for (const PathItem& item : report.critical_path)
+    if (item.what == host_wait_section)
+      waiting += item.end - item.start;
+  if (report.critical_path.empty() || waiting * 2 < report.critical_path.back().end)
+    return std::nullopt;
+  const double part = waiting.in_seconds() / report.critical_path.back().end.in_seconds();
+  return fmt::format(
+      "the host sets the pace: {:.0f} % of the critical path waits for it to issue kernels. Faster GPUs and links gain "
+      "little; fewer, larger or captured kernels (micro_batch, compute.kernels, compute.cuda_graph_scope) or a faster "
+      "host do",
+      part * 100);
+}
+
 std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation& simulation,
                                      const Report& report);
 
@@ -129,6 +146,8 @@ std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation&
   if (simulation.timed_out)
     warnings.push_back(timeout_warning(*simulation.timed_out, *scenario.communication.timeout));
   warnings.insert(warnings.end(), simulation.notes.begin(), simulation.notes.end());
+  if (auto warning = warning_of_host(report))
+    warnings.push_back(std::move(*warning));
   if (!memory.fits())
     warnings.push_back("out of memory: one GPU would need " + format_bytes(memory.peak.total()) +
                        " and has " + format_bytes(memory.capacity));

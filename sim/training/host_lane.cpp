@@ -9,7 +9,7 @@ void HostLane::hold() {
   const Duration issuing = work_.issuing[next_++];
   if (issuing == Duration::zero())
     return;
-  writer_.section("wait for the host", Category::host_overhead);
+  writer_.section(host_wait_section, Category::host_overhead);
   for (std::size_t i = 0; i < compute_.size(); ++i) {
     const OpId issued = writer_.delay(issue_[i], issuing);
     writer_.join(compute_[i], std::span(&issued, 1));

@@ -14,12 +14,16 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "sim/plan/plan_writer.h"
 #include "sim/training/job.h"
 
 namespace lockstep {
+
+// As reports name it.
+inline constexpr std::string_view host_wait_section = "wait for the host";
 
 class HostLane {
  public:

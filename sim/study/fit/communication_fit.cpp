@@ -62,13 +62,6 @@ std::size_t release_index(std::int64_t version_code) {
   return std::min(static_cast<std::size_t>(found - releases.begin()), releases.size() - 1);
 }
 
-// A release that does not know a chip yet has not run on it (NCCL's release notes: 2.15 brought Hopper, 2.25
-// Blackwell).
-bool knows_chip(std::int64_t release, std::int64_t compute_capability) {
-  const std::int64_t first = compute_capability >= 100 ? 22'500 : compute_capability >= 90 ? 21'500 : 0;
-  return release >= first;
-}
-
 // An older release is believed only where it leaves this much less unexplained: several choose alike, and who names none is
 // more likely to run a new one.
 constexpr double clearly_less = 0.9;

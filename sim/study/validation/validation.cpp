@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -30,8 +31,17 @@ MeasuredMemory read_memory(const JsonReader& json, double bytes) {
   return {.bytes = bytes, .counted = counted == "reserved" ? MemoryCounted::reserved : MemoryCounted::device};
 }
 
+void refuse_several(const JsonReader& json) {
+  constexpr std::array measures{"iteration_time_s", "samples_per_s", "tokens_per_s",
+                                "tflops_per_gpu",   "block_time_s",  "memory_bytes"};
+  const auto is_stated = [&](const char* measure) { return json.optional(measure).has_value(); };
+  if (std::count_if(measures.begin(), measures.end(), is_stated) > 1)
+    json.problem("found several measures; expected one a case");
+}
+
 void read_measured(const JsonReader& json, StatedCase& stated) {
   const double largest = 1e15;
+  refuse_several(json);
   if (const auto value = json.optional("iteration_time_s"))
     stated.iteration_s = value->number(1e-9, largest);
   else if (const auto samples = json.optional("samples_per_s"))
