@@ -481,6 +481,8 @@ Job describe_settings(const Scenario& scenario) {
     job.input = describe_input(scenario);
   job.host_launch = scenario.cluster.gpu.host_launch;
   job.control_round = control_round(scenario.cluster);
+  if (scenario.training.zero.lists_parts)
+    job.part_listing = operator_time(scenario.cluster.machine.host) + scenario.cluster.gpu.host_launch;
   return job;
 }
 

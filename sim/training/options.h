@@ -71,6 +71,7 @@ struct ZeroOptions {
   std::int64_t stage3_param_persistence_threshold = 100'000;
   std::int64_t stage3_max_live_parameters = 1'000'000'000;
   std::int64_t stage3_max_reuse_distance = 1'000'000'000;
+  bool lists_parts = false;     // zero3: the host hands the ranks' parts over one by one (part_lister.h)
   std::int64_t chunk_size = 0;  // zero3: what is gathered at once, as Gemini's chunks; 0: a module
   Precision communication_data_type = Precision::fp32;  // fp32, fp16 or bf16: what gradients are reduced in
 };

@@ -21,8 +21,9 @@ Bytes zero_buffers(const Job& job) {
   return Bytes{elements * parameter_bytes(options.communication_data_type)};
 }
 
-ZeroReduction::ZeroReduction(const StrategyContext& context)
+ZeroReduction::ZeroReduction(const StrategyContext& context, PartLister* lister)
     : context_(context),
+      lister_(lister),
       job_(context.job),
       options_(job_.training.zero),
       is_stage3_(strategy_named(job_.training.strategy).partition == Partition::weights),
@@ -156,7 +157,20 @@ std::vector<OpId> ZeroReduction::send(std::uint32_t bucket, Bytes bytes, std::ve
   return arrived;
 }
 
+// What is sent of a bucket is listed first, while backward goes on.
+void ZeroReduction::wait_for_lists(std::uint32_t bucket) {
+  const std::vector<OpId> listed =
+      lister_ == nullptr ? std::vector<OpId>{} : lister_->list_for_reduction(std::ssize(buckets_[bucket]));
+  if (listed.empty())
+    return;
+  if (overlaps_)
+    stream_.follow(listed);
+  else
+    write_wait(context_, "wait for lists of parts", listed, Category::host_overhead);
+}
+
 void ZeroReduction::reduce(std::uint32_t bucket, std::span<const OpId> ready) {
+  wait_for_lists(bucket);
   std::int64_t elements = 0;
   for (const std::uint32_t gradient : buckets_[bucket]) elements += element_count(job_.gradients[gradient]);
   const Bytes bytes{elements * parameter_bytes(options_.communication_data_type)};

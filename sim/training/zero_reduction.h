@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "sim/training/element_buckets.h"
+#include "sim/training/part_lister.h"
 #include "sim/training/side_stream.h"
 #include "sim/training/step_writer.h"
 
@@ -39,7 +40,8 @@ std::int64_t partitioned_tensors(const Job& job);
 
 class ZeroReduction {
  public:
-  explicit ZeroReduction(const StrategyContext& context);
+  // `lister`: makes a list of each gradient's parts; null: nobody does. It outlives this.
+  explicit ZeroReduction(const StrategyContext& context, PartLister* lister = nullptr);
 
   // `done` is when backward has it, by representative.
   void add(std::uint32_t gradient, const std::vector<OpId>& done);
@@ -49,6 +51,7 @@ class ZeroReduction {
  private:
   void expect_all();
   void wait_for_buffer(std::uint32_t bucket);
+  void wait_for_lists(std::uint32_t bucket);
   void reduce(std::uint32_t bucket, std::span<const OpId> ready);
   std::vector<OpId> send(std::uint32_t bucket, Bytes bytes, std::vector<OpId> ready);
   // Over a bucket, on the stream where it is reduced.
@@ -61,6 +64,7 @@ class ZeroReduction {
   Bytes copied_away(Bytes bytes) const;
 
   const StrategyContext& context_;
+  PartLister* lister_;
   const Job& job_;
   const ZeroOptions& options_;
   bool is_stage3_;

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/run/host_issue.h"
 #include "tests/support/scenarios.h"
 
 namespace lockstep::sharded_time_test {
@@ -292,6 +293,25 @@ TEST_CASE("ZeRO-3 without overlap takes the sum of everything") {
 // One layer ahead: it arrives during the one before (2 g <= f, b), in backward too.
 TEST_CASE("ZeRO-3 with prefetch shows its first gather and its last two reductions") {
   check_takes(zero3(1'000'000), compute_bound, (compute_bound.f + compute_bound.b) * layers + g + g * 2);
+}
+
+// What the host of such a machine spends on a list of four ranks' parts: an operator and its launch for each.
+Duration listing() {
+  const Json any = Json::parse(R"({"cluster": {"machine": "dgx_a100_40gb"},
+                                   "model": {"name": "resnet18", "batch_per_gpu": 1}})");
+  return (operator_time(HostSpec{}) + scenario_from(any).cluster.gpu.host_launch) * 4;
+}
+
+// Before 0.6 the host waits for its GPU at each gather and makes a list of the parts: l + g before each forward and
+// before the first two backwards; then l hides beside the reduction before the gather, as reductions' own lists hide
+// beside backward.
+TEST_CASE("ZeRO-3 of an early DeepSpeed shows every gather, and the lists that its host makes of the parts") {
+  Json training = zero3(0);
+  training["framework_version"] = "0.5";
+  const auto& [f, b] = compute_bound;
+  check_takes(training, compute_bound, (f + b) * layers + listing() * (layers + 2) + g * 12);
+  training["framework_version"] = "0.6";
+  check_takes(training, compute_bound, iteration_of(zero3(0), compute_bound, at_once, {1'000'000}));
 }
 
 }  // namespace lockstep::sharded_time_test

@@ -154,6 +154,8 @@ void set_deepspeed(Input& input) {
   set_deepspeed_ddp(input);
   set_zero_groups(input);
   set_zero3(input);
+  constexpr Version gathers_whole_tensors{0, 6};  // _all_gather_base and reduce_scatter_coalesced
+  input.spec.zero.lists_parts = input.version < gathers_whole_tensors;
 }
 
 // ---- Horovod and BytePS ----

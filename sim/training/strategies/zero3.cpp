@@ -6,7 +6,7 @@
 // kernels each tensor is put together again (DeepSpeed's torch.cat; Gemini's chunks are whole as they come).
 // Weights below the persistence threshold stay whole and are gathered once, after the optimizer. Gradients
 // fill a bucket as backward completes them and are reduce-scattered when it is full (zero_reduction), beside
-// backward unless overlap_comm is off. Gathers and reductions share one communicator, in the order they are
+// backward unless overlap_comm is off. DeepSpeed before 0.6 lists the ranks' parts one by one (part_lister). Gathers and reductions share one communicator, in the order they are
 // issued. Volume: 3 (n-1)/n of the weights; less where weights are kept for their reuse.
 // Reference: Rajbhandari et al., arXiv 1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py
 // (all_gather_coalesced, AllGatherCoalescedHandle).
@@ -66,7 +66,8 @@ class PartitionedParameters : public Synchroniser {
   explicit PartitionedParameters(const StrategyContext& context)
       : Synchroniser(context),
         options_(job_.training.zero),
-        reduction_(context),
+        lister_(context),
+        reduction_(context, &lister_),
         modules_(find_modules(job_)),
         arrived_(modules_.elements.size()),
         is_in_pieces_(modules_.elements.size()) {}
@@ -165,8 +166,14 @@ class PartitionedParameters : public Synchroniser {
 
   void gather(const std::vector<std::uint32_t>& modules, const std::string& name) {
     std::int64_t elements = 0;
-    for (const std::uint32_t module : modules) elements += modules_.elements[module];
-    const std::vector<OpId> asked = job_.communication.overlap ? gate() : write_mark(context_);
+    std::int64_t tensors = 0;
+    for (const std::uint32_t module : modules) {
+      elements += modules_.elements[module];
+      tensors += modules_.tensors[module];
+    }
+    lister_.list_for_gather(tensors);
+    const bool goes_ahead = job_.communication.overlap && !options_.lists_parts;
+    const std::vector<OpId> asked = goes_ahead ? gate() : write_mark(context_);
     allocate_at_end(context_, MemoryCategory::parameters, Bytes{elements * weight_bytes(job_)}, asked);
     const std::vector<OpId> arrived = write_collective(context_,
                                                        {.name = name,
@@ -209,6 +216,7 @@ class PartitionedParameters : public Synchroniser {
   }
 
   const ZeroOptions& options_;
+  PartLister lister_;
   ZeroReduction reduction_;
   std::vector<OpId> start_;
   Modules modules_;
