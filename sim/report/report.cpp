@@ -44,6 +44,8 @@ Report summarise(const Scenario& scenario, const Simulation& simulation) {
   Report report;
   report.name = scenario.name;
   add_time(report, simulation, critical);
+  if (scenario.training.layout.pipeline > 1)
+    report.told_of = simulation.cluster->symmetry.roles.representatives[critical.representative()];
   if (scenario.input)
     report.input = report_input(scenario, *simulation.job.input, report.iteration);
   charge_checkpoints(report, scenario, simulation.job);

@@ -44,6 +44,7 @@ struct Report {
   IterationTimes times;
   std::optional<BandParts> band;  // what `times.low` and `times.high` come from
   Breakdown breakdown;
+  std::optional<Rank> told_of;  // whose time and communication are told, where stages differ: who ends last
   Throughput throughput;
   Scaling scaling;
   CommunicationReport communication;

@@ -13,7 +13,7 @@ namespace lockstep {
 
 std::string to_text(const Report& report, const LoadedScenario& scenario, const TextStyle& style) {
   std::string text = headline_text(report, scenario, style);
-  text += breakdown_text(report.breakdown, style);
+  text += breakdown_text(report, style);
   text += buckets_text(report.communication.buckets, style);
   text += collectives_text(report.communication, style);
   text += communication_text(report.communication, report.iteration, style);

@@ -54,6 +54,13 @@ TEST_CASE("predict answers with a table that names every part of the iteration")
   }
 }
 
+TEST_CASE("a report says whose time it tells where stages differ") {
+  const Answer answer = run_program("predict " LOCKSTEP_SOURCE_DIR "/scenarios/pipeline_four_stages.json");
+  CHECK(answer.exit_code == 0);
+  CHECK(contains(answer.out, "Where the time of rank "));
+  CHECK(contains(answer.out, " goes, the last to end"));
+}
+
 TEST_CASE("output that is no terminal holds no escape sequence") {
   const LabFile lab;
   CHECK_FALSE(contains(run_program("predict " + lab.path()).out, "\x1b"));

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +30,8 @@ std::string bar_of(const Breakdown& breakdown, const TextStyle& style) {
 
 }  // namespace
 
-std::string breakdown_text(const Breakdown& breakdown, const TextStyle& style) {
+std::string breakdown_text(const Report& report, const TextStyle& style) {
+  const Breakdown& breakdown = report.breakdown;
   const Duration whole = sum(breakdown);
   TextTable table({Align::left, Align::left, Align::right, Align::right});
   for (const TimePart& part : time_parts) {
@@ -37,8 +40,10 @@ std::string breakdown_text(const Breakdown& breakdown, const TextStyle& style) {
       table.add_row({style.coloured(part.glyph, part.terminal_colour), words(part.key), format_duration(time),
                      percentage(time.in_seconds(), whole.in_seconds())});
   }
-  return style.heading("Where the time goes") + indented(bar_of(breakdown, style)) +
-         table.text(section_indent);
+  const std::string heading =
+      report.told_of ? fmt::format("Where the time of rank {} goes, the last to end", report.told_of->index)
+                     : "Where the time goes";
+  return style.heading(heading) + indented(bar_of(breakdown, style)) + table.text(section_indent);
 }
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@ namespace lockstep {
 
 // Iteration time, throughput, efficiency, and what disturbs them.
 std::string headline_text(const Report& report, const LoadedScenario& scenario, const TextStyle& style);
-std::string breakdown_text(const Breakdown& breakdown, const TextStyle& style);
+std::string breakdown_text(const Report& report, const TextStyle& style);
 std::string buckets_text(const std::vector<BucketReport>& buckets, const TextStyle& style);
 // Where more is exchanged than the buckets.
 std::string collectives_text(const CommunicationReport& communication, const TextStyle& style);

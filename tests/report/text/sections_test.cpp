@@ -31,11 +31,11 @@ TEST_CASE("a section of nothing is empty") {
 // The heading, then the bar: a blank line, the heading, two blanks and 76 glyphs.
 TEST_CASE("the bar is 76 wide however its parts round, and shows none that took no time") {
   for (const std::int64_t odd : {1, 7, 333, 1'000'003}) {
-    Breakdown breakdown;
-    breakdown.forward = Duration::picoseconds(odd);
-    breakdown.backward = Duration::picoseconds(2 * odd + 1);
-    breakdown.checkpoint = Duration::picoseconds(3 * odd);
-    const std::string text = breakdown_text(breakdown, plain);
+    Report report;
+    report.breakdown.forward = Duration::picoseconds(odd);
+    report.breakdown.backward = Duration::picoseconds(2 * odd + 1);
+    report.breakdown.checkpoint = Duration::picoseconds(3 * odd);
+    const std::string text = breakdown_text(report, plain);
     CHECK(display_width(line_of(text, 2)) == 2 + 76);
     CHECK(contains(text, "checkpoint"));
     CHECK_FALSE(contains(text, "straggler wait"));
