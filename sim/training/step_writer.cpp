@@ -5,6 +5,7 @@
 #include "sim/collectives/known_choices.h"
 #include "sim/collectives/relay.h"
 #include "sim/training/host_lane.h"
+#include "sim/training/megatron.h"
 
 namespace lockstep {
 
@@ -273,13 +274,17 @@ void add_up_norms(const StrategyContext& context, const ProcessGroup& group) {
 
 }  // namespace
 
+// The norm reads the gradients; PyTorch multiplies them whatever it is, Megatron-LM those alone whose norm is too
+// large (torch/nn/utils/clip_grad.py; Megatron-LM core/optimizer/clip_grads.py).
 void write_clipping(const StrategyContext& context, Bytes own, const ProcessGroup* holders) {
   if (!context.job.training.gradient_clipping)
     return;
+  const std::int64_t passes = runs_megatron(context.job.training.framework) ? 1 : 3;
   context.writer.section("gradient norm", Category::optimizer);
-  write_kernels(
-      context,
-      {.work_class = WorkClass::vector, .is_model_work = false, .bytes = own.count(), .launches = 2});
+  write_kernels(context, {.work_class = WorkClass::vector,
+                          .is_model_work = false,
+                          .bytes = own.count() * passes,
+                          .launches = passes == 1 ? 2 : 3});
   for (const ProcessGroup* group : {holders, context.subgroup(name_of(ParallelAxis::tensor))})
     if (group != nullptr)
       add_up_norms(context, *group);

@@ -72,8 +72,11 @@ class AccelerateReader {
     else
       keys_.refused("distributed_type",
                     fmt::format("found {}, expected NO, MULTI_GPU, FSDP or DEEPSPEED", kind));
-    keys_.leave({{{"fsdp_config", "deepspeed_config", "megatron_lm_config", "tpu_*", "mpirun_config"},
-                  fsdp_of_others}});
+    if (kind != "FSDP")
+      keys_.leave({{{"fsdp_config"}, of_others}});
+    if (kind != "DEEPSPEED")
+      keys_.leave({{{"deepspeed_config"}, of_others}});
+    keys_.leave({{{"megatron_lm_config", "tpu_*", "mpirun_config"}, of_others}});
     if (!draft_.training().contains("optimizer"))
       draft_.ask("training.optimizer", "adamw",
                  "the file does not say by which optimizer the training's script updates");
@@ -194,7 +197,7 @@ class AccelerateReader {
                  {{"fp8_config"}, "how, not whether: mixed_precision says it"}});
   }
 
-  static constexpr std::string_view fsdp_of_others = "distributed_type names another";
+  static constexpr std::string_view of_others = "distributed_type names another";
 
   KeyAccount keys_;
   ScenarioDraft draft_;

@@ -126,6 +126,9 @@ class TorchtitanReader {
       training["strategy"] = "ddp";
     else
       training["strategy"] = replicas > 1 ? "hsdp" : "fsdp";
+    // With the other degrees they are all ranks, or torchtitan does not start.
+    if (shards > 0)
+      training["data_parallel"] = std::max<std::int64_t>(replicas, 1) * shards;
     if (replicas > 1 && shards > 1)
       training["shard_group"] = shards;
     else if (replicas > 1 && shards < 0)
@@ -149,9 +152,12 @@ class TorchtitanReader {
       read_schedule();
     if (context_ > 1)
       read_rotation();
-    keys_.leave({{{"parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule",
-                   "parallelism.pipeline_parallel_*", "experimental.pipeline_parallel_*"},
-                  "no pipeline is cut, or it is cut evenly"}});
+    for (const std::string_view name :
+         {"schedule", "schedule_csv", "split_points", "layers_per_stage", "microbatch_size",
+          "first_stage_less_layers", "last_stage_less_layers", "expert_parallel_overlap"})
+      keys_.leave({{{fmt::format("parallelism.pipeline_parallel_{}", name),
+                     fmt::format("experimental.pipeline_parallel_{}", name)},
+                    "no pipeline is cut, or it is cut evenly"}});
   }
 
   // Products cut in pieces, each of which travels while the next is computed.
@@ -280,7 +286,12 @@ class TorchtitanReader {
                                                          : "one_in_" + option;
     keys_.used("activation_checkpoint.mode", "training.recompute");
     keys_.used("activation_checkpoint.selective_ac_option", "training.recompute");
-    keys_.leave({{{"activation_checkpoint"}, "changes little"}});
+    keys_.leave(
+        {{{"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns",
+           "activation_checkpoint.early_stop", "activation_checkpoint.memory_budget",
+           "activation_checkpoint.visualize_memory_budget_pareto", "activation_checkpoint.preserve_rng_state",
+           "activation_checkpoint.determinism_check", "activation_checkpoint.debug"},
+          "changes little"}});
   }
 
   void read_optimizer() {
@@ -320,8 +331,12 @@ class TorchtitanReader {
            "training.data_parallel_type", "training.seed", "training.deterministic"},
           "changes what is learned, hardly how long an iteration takes"},
          {{"model"}, "of the tokenizer and the start"},
-         {{"compile", "training.gc_*", "parallelism", "experimental", "training.enable_cpu_offload",
-           "training.enable_fp8_linear", "fault_tolerance", "memory_estimation"},
+         {{"compile", "training.gc_*", "parallelism.enable_compiled_autograd",
+           "parallelism.disable_loss_parallel", "parallelism.enable_async_tensor_parallel",
+           "parallelism.module_fqns_per_model_part", "parallelism.context_parallel_rotate_method",
+           "parallelism.context_parallel_load_balancer", "parallelism.expert_tensor_parallel_degree",
+           "experimental", "training.enable_cpu_offload", "training.enable_fp8_linear", "fault_tolerance",
+           "memory_estimation"},
           "changes little, and is not predicted"}});
   }
 

@@ -160,7 +160,7 @@ struct TableSet::State {
       prior_residuals(values, search.prior, residual);
     };
     return solve({.residuals = points.size() + unknowns(),
-                  .bounds = {search.solution.size(), {.least = shift - 4, .most = shift + 4}},
+                  .bounds = bounds(),
                   .relative_step = 2e-4,
                   .tolerance = 1e-4,
                   .most_iterations = most_iterations,
@@ -241,6 +241,16 @@ struct TableSet::State {
   }
 
   std::size_t unknowns() const { return constants.size() + groups.size(); }
+
+  // Five times the spread of what own tables may put far away, e^4 times the usual of all else.
+  std::vector<ParameterBounds> bounds() const {
+    constexpr double reach = 4;
+    std::vector<ParameterBounds> all(unknowns(), {.least = shift - reach, .most = shift + reach});
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      if (constants[i]->own_spread > 1 && constants[i]->own_spread > 2 * constants[i]->spread)
+        all[i].least = shift - (reach + 1) * constants[i]->own_spread;
+    return all;
+  }
 
   std::size_t query_of(const AskedPoint& point, const Releases& release) const {
     return point.queries.size() == 1 ? point.queries.front() : point.queries[release[point.group]];

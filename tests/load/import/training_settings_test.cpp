@@ -331,6 +331,41 @@ TEST_CASE("a torchtitan job's shards are asked for where they are what its repli
   CHECK(staged["gradient_accumulation"] == 4);
 }
 
+// torchtitan, distributed/parallel_dims.py: all degrees together are the ranks.
+TEST_CASE(
+    "a torchtitan job says how many copies it shards over, and no misspelt degree is a matter of taste") {
+  const auto read = [](const char* parallelism) {
+    return import_text("torchtitan", fmt::format("[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n"
+                                                 "[parallelism]\n{}\n",
+                                                 parallelism));
+  };
+  const ordered_json made =
+      read("data_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 4").document["training"];
+  CHECK(made["data_parallel"] == 8);
+  CHECK(made["shard_group"] == 4);
+  CHECK_FALSE(read("data_parallel_shard_degree = -1").document["training"].contains("data_parallel"));
+  for (const char* misspelt : {"tensor_parallel_degre", "pipeline_parallel_schedul", "data_parallel_shard"}) {
+    CAPTURE(misspelt);
+    const Imported imported = read((std::string(misspelt) + " = 2").c_str());
+    CHECK(fate_of(imported, std::string("parallelism.") + misspelt) == KeyFate::left_aside);
+    CHECK(std::any_of(imported.warnings.begin(), imported.warnings.end(), [&](const std::string& warning) {
+      return warning.find(std::string("not known here, and left aside: parallelism.") + misspelt) !=
+             std::string::npos;
+    }));
+  }
+}
+
+TEST_CASE("two half precisions at once are refused, as their frameworks do") {
+  CHECK(
+      fate_of(import_text("deepspeed_config",
+                          R"({"train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": true}})"),
+              "fp16.enabled") == KeyFate::refused);
+  CHECK(fate_of(import_text("megatron_arguments",
+                            "--num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 64 "
+                            "--micro-batch-size 1 --bf16 --fp16"),
+                "fp16") == KeyFate::refused);
+}
+
 TEST_CASE("a torchtitan job's context parallelism is PyTorch's ring, by the way its blocks come") {
   const auto kind_of = [](const std::string& method) {
     return import_text("torchtitan",
