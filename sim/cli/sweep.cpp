@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "sim/base/error.h"
 #include "sim/base/failure.h"
@@ -257,6 +259,14 @@ void draw_table(const SweepArguments& arguments, const CommandContext& context, 
         .data_directory = context.data_directory});
 }
 
+void warn_of_nothing_to_resume(const SweepArguments& arguments) {
+  const std::string partial = partial_of(arguments.output);
+  std::error_code ignored;
+  if (arguments.is_resumed && !arguments.output.empty() && !std::filesystem::exists(partial, ignored))
+    print_diagnostic(
+        fmt::format("lockstep: warning: --resume: found no {}: all cells are predicted anew\n", partial));
+}
+
 // Before anything runs.
 void require_arguments(const SweepArguments& arguments) {
   if (arguments.scenario.path.empty())
@@ -279,6 +289,7 @@ int run_sweep(const SweepArguments& arguments, const CommandContext& context) {
   PageFile page(arguments.report_path);
   say_when_interrupted("lockstep: interrupted; " + how_to_go_on(arguments.output));
   say_how_to_go_on(options);
+  warn_of_nothing_to_resume(arguments);
   const SweepTable table = run_grid(options, context.is_quiet);
   say_when_interrupted("");
   const SweepRanking ranking(table, question);

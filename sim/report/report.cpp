@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "sim/base/quantity_text.h"
@@ -136,6 +137,20 @@ std::set<std::string_view> beyond_algorithm(const std::string& algorithm,
   return beyond;
 }
 
+// Winograd's and Fourier's transforms multiply less than a convolution's FLOPs say.
+std::optional<std::string> warning_of_mfu(const Scenario& scenario, const Report& report) {
+  const auto& layers = scenario.model.model.layers;
+  const bool has_transforms = std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+    return layer.product && std::holds_alternative<ConvolutionShape>(*layer.product);
+  });
+  if (has_transforms || report.throughput.mfu.value_or(0) <= 1)
+    return std::nullopt;
+  return fmt::format(
+      "an MFU of {:.0f} %: no GPU of this kind computes as fast; see compute.scale and the times that are "
+      "stated",
+      *report.throughput.mfu * 100);
+}
+
 std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation& simulation,
                                      const Report& report) {
   const MemoryReport& memory = report.memory;
@@ -149,6 +164,8 @@ std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation&
     warnings.push_back(timeout_warning(*simulation.timed_out, *scenario.communication.timeout));
   warnings.insert(warnings.end(), simulation.notes.begin(), simulation.notes.end());
   if (auto warning = warning_of_host(report))
+    warnings.push_back(std::move(*warning));
+  if (auto warning = warning_of_mfu(scenario, report))
     warnings.push_back(std::move(*warning));
   if (!memory.fits())
     warnings.push_back("out of memory: one GPU would need " + format_bytes(memory.peak.total()) +

@@ -61,6 +61,19 @@ TEST_CASE("a report says whose time it tells where stages differ") {
   CHECK(contains(answer.out, " goes, the last to end"));
 }
 
+TEST_CASE("a report warns where the host sets the pace, and of what no GPU could do") {
+  const std::string cut = "predict " LOCKSTEP_SOURCE_DIR "/scenarios/llama2_13b_dp8_tp8.json";
+  const Answer bound = run_program(cut);
+  CHECK(contains(bound.out, "the host sets the pace: "));
+  CHECK_FALSE(contains(bound.out, "an MFU of"));
+  const Answer fast =
+      run_program("predict " LOCKSTEP_SOURCE_DIR
+                  "/scenarios/gpt2_ddp_4x8_h100.json --set cluster.nodes=1 "
+                  "--set cluster.gpus_per_node=1 --set training=null --set compute.kernels=compiled "
+                  "--set compute.scale=0.01");
+  CHECK(contains(fast.out, "an MFU of "));
+}
+
 TEST_CASE("output that is no terminal holds no escape sequence") {
   const LabFile lab;
   CHECK_FALSE(contains(run_program("predict " + lab.path()).out, "\x1b"));

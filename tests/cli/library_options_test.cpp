@@ -42,7 +42,9 @@ TEST_CASE("what cannot be is refused alike by every verb") {
   for (const std::string& command : {"predict " + resnet, "explain " + resnet}) {
     check_refused(command + " --calibration dgx_h10",
                   {"/cluster/machine/calibration: found \"dgx_h10\"", "did you mean \"dgx_h100\"?"});
-    check_refused(command + " --library-version new", {"/communication/library_version: found \"new\""});
+    for (const std::string none : {"new", "99.9.9"})
+      check_refused(command + " --library-version " + none,
+                    {"/communication/library_version: found \"" + none + "\""});
     check_refused(command + " --calibration dgx_h100 --set cluster.machine.calibration=abci_a",
                   {"--calibration: is given beside --set cluster.machine.calibration"});
     check_refused(command + " --calibration ''", {"--calibration"});

@@ -221,6 +221,9 @@ TEST_CASE("a killed sweep goes on where it was, to the same bytes") {
   CHECK(sweeps.run(grid, "whole.csv").exit_code == 0);
   CHECK(text_of(sweeps.file("killed.csv")) == text_of(sweeps.file("whole.csv")));
   CHECK_FALSE(fs::exists(partial));
+  const Answer done = sweeps.run("--vary cluster.nodes=1,2 --resume", "killed.csv");
+  CHECK(done.exit_code == 0);
+  check_says(done.diagnostics, {"--resume: found no ", "killed.csv.partial", "all cells are predicted anew"});
 }
 
 TEST_CASE("a disk that is full ends the sweep with what was there before, and what is finished is kept") {
