@@ -222,9 +222,7 @@ TrainingFacts training_facts(const JsonReader& json, const Scenario& scenario) {
 
 ComputeFacts compute_facts(const Scenario& scenario) {
   const auto& layers = scenario.model.model.layers;
-  const auto is_convolution = [](const Layer& layer) {
-    return layer.product && std::holds_alternative<ConvolutionShape>(*layer.product);
-  };
+  const auto is_convolution = [](const Layer& layer) { return layer.is_convolution(); };
   return {.training = scenario.training,
           .precision = scenario.model.precision,
           .has_convolutions = std::any_of(layers.begin(), layers.end(), is_convolution),

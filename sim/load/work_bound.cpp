@@ -19,8 +19,7 @@ Work& operator+=(Work& sum, const Work& other) {
 
 // A convolution's operands are put in another order and back: read and written around each of its products.
 double transposed_bytes(const Layer& layer, double batch) {
-  const bool is_convolution = layer.product && std::holds_alternative<ConvolutionShape>(*layer.product);
-  return is_convolution
+  return layer.is_convolution()
              ? widest_element * (batch * as_double(layer.forward_elements) + as_double(layer.weight_elements))
              : 0;
 }

@@ -136,11 +136,12 @@ struct Layer {
   bool is_loss = false;  // compares an output of the model with what it should be
   // Of a mixture, this rank's: its rows are the tokens routed to them, its products one for each. 0: of none.
   std::int64_t experts = 0;
+  bool is_expert() const { return experts > 0; }
+  bool is_convolution() const { return product && std::holds_alternative<ConvolutionShape>(*product); }
   // A product of a block's own weights: what frameworks make in fp8.
   bool is_product_of_block() const {
     return block >= 0 && weight_elements > 0 && product && std::holds_alternative<GemmShape>(*product);
   }
-  bool is_expert() const { return experts > 0; }
 };
 
 // What keeps a mixture's experts evenly busy, in Megatron-LM's words: a loss beside the loss, tokens dealt by

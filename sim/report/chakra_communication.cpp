@@ -6,10 +6,6 @@
 
 namespace lockstep {
 
-bool carries_a_message(const Communication& communication) {
-  return communication.dimension == "pipeline";
-}
-
 ExportedGroups::ExportedGroups(const Scenario& scenario, const Cluster& cluster)
     : wanted_(scenario.communication), cluster_(cluster) {
   std::uint32_t number = 0;
@@ -85,7 +81,7 @@ void CommunicationMarks::mark(const Communication& communication) {
     const Participation& part = communication.of(rank);
     first = std::min(first, part.begin.index);
     last = std::max(last, part.end.index);
-    if (carries_a_message(communication) && part.ready == no_op)
+    if (communication.comes_to(rank))
       receivers_[part.begin.index] = rank;
     else
       begun_by_[part.begin.index] = &communication;

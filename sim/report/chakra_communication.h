@@ -20,9 +20,6 @@
 
 namespace lockstep {
 
-// Between stages of a pipeline, rather than a collective.
-bool carries_a_message(const Communication& communication);
-
 // The groups of a cluster by number, and what the library would choose in them.
 class ExportedGroups {
  public:

@@ -98,7 +98,7 @@ class ChakraExporter {
       start_micros_ = own < start ? 0 : static_cast<std::uint64_t>((own - start).picoseconds() / 1'000'000);
       if (const Communication* communication = marks.begun_by(op); communication == nullptr)
         write_unless_inside(marks, op);
-      else if (carries_a_message(*communication))
+      else if (communication->is_between_stages())
         write_message(*communication, marks.receiver(op), op);
       else
         write_collective(*communication, op);

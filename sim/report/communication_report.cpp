@@ -89,7 +89,6 @@ std::vector<BucketReport> buckets_among(const std::vector<CollectiveReport>& col
   return buckets;
 }
 
-// A message between stages is told of both its ends.
 bool sends(const Communication& communication, std::size_t representative) {
   return communication.direction != Direction::received && communication.has(representative) &&
          !communication.comes_to(representative);

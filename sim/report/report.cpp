@@ -18,21 +18,6 @@ void add_time(Report& report, const Simulation& simulation, const RankView& crit
 void charge_checkpoints(Report& report, const Scenario& scenario, const Job& job);
 Duration checkpoint_share(const Scenario& scenario, const Job& job, Duration iteration);
 EngineReport count_effort(const Simulation& simulation);
-// The breakdown charges the GPU's lane, which may be as busy: what the end waits for is the host nevertheless.
-std::optional<std::string> warning_of_host(const Report& report) {
-  Duration waiting;
-  for (const PathItem& item : report.critical_path)
-    if (item.what == host_wait_section)
-      waiting += item.end - item.start;
-  if (report.critical_path.empty() || waiting * 2 < report.critical_path.back().end)
-    return std::nullopt;
-  const double part = waiting.in_seconds() / report.critical_path.back().end.in_seconds();
-  return fmt::format(
-      "the host sets the pace: {:.0f} % of the critical path waits for it to issue kernels. Faster GPUs and links gain "
-      "little; fewer, larger or captured kernels (micro_batch, compute.kernels, compute.cuda_graph_scope) or a faster "
-      "host do",
-      part * 100);
-}
 
 std::vector<std::string> warnings_of(const Scenario& scenario, const Simulation& simulation,
                                      const Report& report);
@@ -137,12 +122,29 @@ std::set<std::string_view> beyond_algorithm(const std::string& algorithm,
   return beyond;
 }
 
+// The breakdown charges the GPU's lane, which may be as busy: what the end waits for is the host nevertheless.
+std::optional<std::string> warning_of_host(const Report& report) {
+  Duration waiting;
+  for (const PathItem& item : report.critical_path)
+    if (item.what == host_wait_section)
+      waiting += item.end - item.start;
+  if (report.critical_path.empty() || waiting * 2 < report.critical_path.back().end)
+    return std::nullopt;
+  const double part = waiting.in_seconds() / report.critical_path.back().end.in_seconds();
+  return fmt::format(
+      "the host sets the pace: {:.0f} % of the critical path waits for it to issue kernels. Faster GPUs and "
+      "links gain "
+      "little; fewer, larger or captured kernels (micro_batch, compute.kernels, compute.cuda_graph_scope) or "
+      "a faster "
+      "host do",
+      part * 100);
+}
+
 // Winograd's and Fourier's transforms multiply less than a convolution's FLOPs say.
 std::optional<std::string> warning_of_mfu(const Scenario& scenario, const Report& report) {
   const auto& layers = scenario.model.model.layers;
-  const bool has_transforms = std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
-    return layer.product && std::holds_alternative<ConvolutionShape>(*layer.product);
-  });
+  const bool has_transforms =
+      std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return layer.is_convolution(); });
   if (has_transforms || report.throughput.mfu.value_or(0) <= 1)
     return std::nullopt;
   return fmt::format(

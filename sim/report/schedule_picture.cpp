@@ -207,13 +207,13 @@ class PictureWriter {
 
   // Between the ranks that are drawn.
   void write_send(const Communication& communication, ordered_json& sends) const {
-    if (communication.dimension != "pipeline")
+    if (!communication.is_between_stages())
       return;
     std::optional<std::size_t> from;
     std::optional<std::size_t> to;
     for (std::size_t stage = 0; stage < simulation_.job.stages.size(); ++stage)
       if (const std::size_t role = role_of(stage); communication.has(role))
-        (communication.of(role).ready != no_op ? from : to) = stage;
+        (communication.comes_to(role) ? to : from) = stage;
     if (!from || !to)
       return;
     const CollectiveSpan span = span_of(run_, communication, role_of(*from));

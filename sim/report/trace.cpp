@@ -202,7 +202,7 @@ class RunTrace {
   void write_collective(const Span& span, std::size_t representative) {
     const std::uint32_t thread =
         stream_.write_event(communication_row, "communication", span, arguments_of(span, representative));
-    if (span.communication != nullptr && goes_to_stage(*span.communication))
+    if (span.communication != nullptr && span.communication->is_between_stages())
       stream_.write_arrow(TraceStream::ArrowEnd::tail, span.communication->of(representative).begin.index,
                           thread, span.name, span.start);
   }
@@ -211,13 +211,11 @@ class RunTrace {
   void write_heads(std::size_t representative) {
     for (std::size_t iteration = spans_.first_iteration(); iteration < run_.iterations.size(); ++iteration)
       for (const Communication& sent : run_.iterations[iteration].communications)
-        if (goes_to_stage(sent) && sent.has(representative) && sent.of(representative).ready == no_op)
+        if (sent.comes_to(representative))
           stream_.write_arrow(TraceStream::ArrowEnd::head, sent.of(representative).begin.index,
                               compute_row * threads_per_row, sent.name,
                               span_of(run_, sent, representative).end);
   }
-
-  static bool goes_to_stage(const Communication& sent) { return sent.dimension == "pipeline"; }
 
   void write_row(std::uint32_t row, const std::string& row_name, const std::vector<Span>& spans) {
     for (const Span& span : spans) stream_.write_event(row, row_name, span);

@@ -146,9 +146,8 @@ struct Job {
   ProcessMemory process;
   Duration per_bucket;             // events and flattening around one bucket's launch, on the compute stream
   Duration host_launch;            // what the host spends on launching one kernel
+  Duration part_listing = {};      // and on each rank's part of a tensor; zero: nothing is listed
   Duration control_round;          // a few bytes from all ranks to all, by the hosts
-  Duration part_listing =
-      {};  // what the host spends on each rank's part of a tensor; zero: nothing is listed
   Bytes wider_gradients = {};      // by which gradients that stand in fp32 are more than their weights
   Bytes partial_gradients = {};    // that each rank of a tensor group found for its own tokens: added up once
   std::optional<StageWork> stage;  // left out: there is one, of all layers

@@ -8,7 +8,7 @@
 //            (torch.cuda.synchronize), makes the list, and only then does the GPU go on; before a reduction it makes
 //            the list while the GPU computes.
 // Invariant: a list takes the host an operator for each rank and tensor, whatever the parts hold; it makes one list
-//            at a time. What takes no time writes nothing.
+//            at a time. Where that takes no time (Job::part_listing) nothing is written.
 // Cost:      two ops a representative for each list.
 // Not told:  the copies themselves, which are shorter than it takes to issue them.
 // Reference: deepspeed/runtime/zero/partition_parameters.py before 0.6 (_allgather_param, _reduce_scatter_gradient);
@@ -21,21 +21,10 @@
 
 namespace lockstep {
 
-class PartLister {
- public:
-  explicit PartLister(const StrategyContext& context) : context_(context) {}
+// Holds the compute lanes until the lists of so many tensors are made.
+void list_for_gather(const StrategyContext& context, std::int64_t tensors);
 
-  // Holds the compute lanes until the lists of so many tensors are made.
-  void list_for_gather(std::int64_t tensors);
-  // When they are, by representative, unless nothing is listed.
-  std::vector<OpId> list_for_reduction(std::int64_t tensors);
-
- private:
-  bool lists_nothing() const { return context_.job.part_listing == Duration::zero(); }
-  // After `asked`, by representative; none: after what the host does.
-  std::vector<OpId> list(std::int64_t tensors, const std::vector<OpId>& asked);
-
-  const StrategyContext& context_;
-};
+// When the lists are made, by representative; empty: nothing is listed.
+std::vector<OpId> list_for_reduction(const StrategyContext& context, std::int64_t tensors);
 
 }  // namespace lockstep

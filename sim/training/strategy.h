@@ -78,9 +78,11 @@ struct Communication {
     return representative >= first && representative < last() && of(representative).begin != no_op;
   }
   const Participation& of(std::size_t representative) const { return taking_part[representative - first]; }
+  // A message, told of both its ends.
+  bool is_between_stages() const { return dimension == "pipeline"; }
   // Whether it comes to a representative from another stage.
   bool comes_to(std::size_t representative) const {
-    return dimension == "pipeline" && has(representative) && of(representative).ready == no_op;
+    return has(representative) && of(representative).ready == no_op && is_between_stages();
   }
 };
 

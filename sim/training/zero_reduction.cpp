@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/training/megatron.h"
+#include "sim/training/part_lister.h"
 
 namespace lockstep {
 
@@ -21,9 +22,8 @@ Bytes zero_buffers(const Job& job) {
   return Bytes{elements * parameter_bytes(options.communication_data_type)};
 }
 
-ZeroReduction::ZeroReduction(const StrategyContext& context, PartLister* lister)
+ZeroReduction::ZeroReduction(const StrategyContext& context)
     : context_(context),
-      lister_(lister),
       job_(context.job),
       options_(job_.training.zero),
       is_stage3_(strategy_named(job_.training.strategy).partition == Partition::weights),
@@ -157,10 +157,11 @@ std::vector<OpId> ZeroReduction::send(std::uint32_t bucket, Bytes bytes, std::ve
   return arrived;
 }
 
-// What is sent of a bucket is listed first, while backward goes on.
+// What stage 3 sends of a bucket is listed first, while backward goes on.
 void ZeroReduction::wait_for_lists(std::uint32_t bucket) {
-  const std::vector<OpId> listed =
-      lister_ == nullptr ? std::vector<OpId>{} : lister_->list_for_reduction(std::ssize(buckets_[bucket]));
+  if (!is_stage3_)
+    return;
+  const std::vector<OpId> listed = list_for_reduction(context_, std::ssize(buckets_[bucket]));
   if (listed.empty())
     return;
   if (overlaps_)

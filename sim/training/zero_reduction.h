@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "sim/training/element_buckets.h"
-#include "sim/training/part_lister.h"
 #include "sim/training/side_stream.h"
 #include "sim/training/step_writer.h"
 
@@ -40,8 +39,7 @@ std::int64_t partitioned_tensors(const Job& job);
 
 class ZeroReduction {
  public:
-  // `lister`: makes a list of each gradient's parts; null: nobody does. It outlives this.
-  explicit ZeroReduction(const StrategyContext& context, PartLister* lister = nullptr);
+  explicit ZeroReduction(const StrategyContext& context);
 
   // `done` is when backward has it, by representative.
   void add(std::uint32_t gradient, const std::vector<OpId>& done);
@@ -64,7 +62,6 @@ class ZeroReduction {
   Bytes copied_away(Bytes bytes) const;
 
   const StrategyContext& context_;
-  PartLister* lister_;
   const Job& job_;
   const ZeroOptions& options_;
   bool is_stage3_;

@@ -47,7 +47,7 @@ struct CommunicationConstant {
   void (*put)(Calibration& calibration, std::span<const LinkClass> in_node, double value);
   double felt_from = 0;  // points say nothing of smaller values: a search begins here
   AlikeParts told_by = AlikeParts::all;
-  double own_spread = 2 * spread;  // likewise, of a machine whose own tables are fitted
+  double own_spread = 2 * spread;  // the same where a machine's own tables are fitted
 };
 
 std::span<const CommunicationConstant> communication_constants();

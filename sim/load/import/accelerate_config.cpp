@@ -109,7 +109,7 @@ class AccelerateReader {
       keys_.used(key, "training.strategy");
     }
     if (draft_.training()["strategy"] == "ddp")
-      return;
+      return keys_.leave({{{"fsdp_config"}, "nothing is sharded"}});
     read_fsdp_options(keys_, {"fsdp_config.fsdp_"}, draft_);
     const std::string precision = draft_.model().value("precision", "fp32");
     if (precision.starts_with("amp_"))

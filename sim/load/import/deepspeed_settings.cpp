@@ -92,8 +92,7 @@ class DeepspeedReader {
     const bool is_fp16 = flag("fp16.enabled", "model.precision", "bf16").value_or(false);
     const bool is_bf16 = flag("bf16.enabled", "model.precision", "bf16").value_or(false) ||
                          flag("bfloat16.enabled", "model.precision", "bf16").value_or(false);
-    if (is_fp16 && is_bf16)
-      keys_.refused(at("fp16.enabled"), "stands beside bf16; expected one of them");
+    refuse_beside_bf16(keys_, at("fp16.enabled"), is_bf16, is_fp16);
     if (is_fp16 || is_bf16)
       draft_.model()["precision"] = is_bf16 ? "bf16" : "fp16";
     keys_.leave({{{at("fp16.loss_scale"), at("fp16.loss_scale_window"), at("fp16.initial_scale_power"),

@@ -92,8 +92,7 @@ class TrainingArguments {
     for (const char* key : {"bf16", "fp16", "tf32"})
       if (keys_.flag(key))
         keys_.used(key, "model.precision");
-    if (is_bf16 && is_fp16)
-      keys_.refused("fp16", "stands beside bf16; expected one of them");
+    refuse_beside_bf16(keys_, "fp16", is_bf16, is_fp16);
   }
 
   void read_optimizer() {

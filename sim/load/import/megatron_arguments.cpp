@@ -419,8 +419,7 @@ class MegatronReader {
   void read_precision() {
     const bool is_bf16 = flag("bf16", "model.precision");
     const bool is_fp16 = flag("fp16", "model.precision");
-    if (is_bf16 && is_fp16)
-      keys_.refused("fp16", "stands beside bf16; expected one of them");
+    refuse_beside_bf16(keys_, "fp16", is_bf16, is_fp16);
     const bool is_fp8 = keys_.has("fp8-format") || keys_.has("fp8-hybrid");
     keys_.used("fp8-format", "model.precision");
     draft_.model()["precision"] = is_fp8 ? "fp8" : is_bf16 ? "bf16" : is_fp16 ? "fp16" : "fp32";

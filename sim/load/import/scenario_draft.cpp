@@ -103,6 +103,11 @@ void refuse_other_dimensions(KeyAccount& keys, const std::string& prefix) {
           "is not read from here: training.shard_group, tensor_parallel and context_parallel say it");
 }
 
+void refuse_beside_bf16(KeyAccount& keys, const std::string& fp16, bool is_bf16, bool is_fp16) {
+  if (is_bf16 && is_fp16)
+    keys.refused(fp16, "stands beside bf16; expected one of them");
+}
+
 std::string autocast_precision(std::string_view name) {
   const std::string wanted = lower(name);
   if (wanted == "no" || wanted.empty())

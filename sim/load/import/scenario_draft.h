@@ -47,6 +47,9 @@ std::string optimizer_named(std::string_view name);
 // Degrees of accelerate's ParallelismConfig ("tp_size" after `prefix`) that are above 1: a scenario says them itself.
 void refuse_other_dimensions(KeyAccount& keys, const std::string& prefix);
 
+// A training is in one half precision; `fp16`: the key that says the other.
+void refuse_beside_bf16(KeyAccount& keys, const std::string& fp16, bool is_bf16, bool is_fp16);
+
 // What a launcher's mixed precision means where weights stay in fp32: "no", "fp16", "bf16", "fp8". Empty: none of them.
 std::string autocast_precision(std::string_view name);
 

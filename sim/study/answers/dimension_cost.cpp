@@ -128,7 +128,7 @@ class CostFinder {
       cost.largest = std::max(cost.largest, sent.bytes);
       cost.sent += sent_by_rank(sent);
     }
-    if (is_received || sent.dimension != "pipeline")
+    if (is_received || !sent.is_between_stages())
       cost.exposed += span.end - span.start - common({{span.start, span.end, no_op}}, busy_);
     extents_[index].start = std::min(extents_[index].start, span.ready);
     extents_[index].end = std::max(extents_[index].end, span.end);

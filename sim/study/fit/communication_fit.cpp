@@ -247,7 +247,7 @@ struct TableSet::State {
     constexpr double reach = 4;
     std::vector<ParameterBounds> all(unknowns(), {.least = shift - reach, .most = shift + reach});
     for (std::size_t i = 0; i < constants.size(); ++i)
-      if (constants[i]->own_spread > 1 && constants[i]->own_spread > 2 * constants[i]->spread)
+      if (constants[i]->own_spread > 2 * constants[i]->spread)
         all[i].least = shift - (reach + 1) * constants[i]->own_spread;
     return all;
   }

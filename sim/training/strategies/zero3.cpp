@@ -6,14 +6,16 @@
 // kernels each tensor is put together again (DeepSpeed's torch.cat; Gemini's chunks are whole as they come).
 // Weights below the persistence threshold stay whole and are gathered once, after the optimizer. Gradients
 // fill a bucket as backward completes them and are reduce-scattered when it is full (zero_reduction), beside
-// backward unless overlap_comm is off. DeepSpeed before 0.6 lists the ranks' parts one by one (part_lister). Gathers and reductions share one communicator, in the order they are
-// issued. Volume: 3 (n-1)/n of the weights; less where weights are kept for their reuse.
+// backward unless overlap_comm is off. DeepSpeed before 0.6 lists the ranks' parts one by one (part_lister).
+// Gathers and reductions share one communicator, in the order they are issued. Volume: 3 (n-1)/n of the weights;
+// less where weights are kept for their reuse.
 // Reference: Rajbhandari et al., arXiv 1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py
 // (all_gather_coalesced, AllGatherCoalescedHandle).
 
 #include <algorithm>
 
 #include "sim/training/fetch_plan.h"
+#include "sim/training/part_lister.h"
 #include "sim/training/shared_options.h"
 #include "sim/training/synchroniser.h"
 #include "sim/training/zero_reduction.h"
@@ -66,8 +68,7 @@ class PartitionedParameters : public Synchroniser {
   explicit PartitionedParameters(const StrategyContext& context)
       : Synchroniser(context),
         options_(job_.training.zero),
-        lister_(context),
-        reduction_(context, &lister_),
+        reduction_(context),
         modules_(find_modules(job_)),
         arrived_(modules_.elements.size()),
         is_in_pieces_(modules_.elements.size()) {}
@@ -171,7 +172,7 @@ class PartitionedParameters : public Synchroniser {
       elements += modules_.elements[module];
       tensors += modules_.tensors[module];
     }
-    lister_.list_for_gather(tensors);
+    list_for_gather(context_, tensors);
     const bool goes_ahead = job_.communication.overlap && !options_.lists_parts;
     const std::vector<OpId> asked = goes_ahead ? gate() : write_mark(context_);
     allocate_at_end(context_, MemoryCategory::parameters, Bytes{elements * weight_bytes(job_)}, asked);
@@ -216,7 +217,6 @@ class PartitionedParameters : public Synchroniser {
   }
 
   const ZeroOptions& options_;
-  PartLister lister_;
   ZeroReduction reduction_;
   std::vector<OpId> start_;
   Modules modules_;

@@ -355,6 +355,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("accelerate's FSDP keys are no matter of taste, but where nothing is sharded") {
+  const auto unknown = [](const char* more) {
+    const Imported imported = import_text(
+        "accelerate_config",
+        fmt::format("distributed_type: FSDP\nnum_machines: 1\nnum_processes: 8\nfsdp_config:\n{}", more));
+    return std::any_of(imported.warnings.begin(), imported.warnings.end(), [](const std::string& warning) {
+      return warning.find("not known here") != std::string::npos;
+    });
+  };
+  CHECK(unknown("  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_versio: 2\n"));
+  CHECK_FALSE(unknown("  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_sync_module_states: true\n"));
+  CHECK_FALSE(unknown("  fsdp_sharding_strategy: NO_SHARD\n  fsdp_sync_module_states: true\n"));
+}
+
 TEST_CASE("two half precisions at once are refused, as their frameworks do") {
   CHECK(
       fate_of(import_text("deepspeed_config",
