@@ -108,6 +108,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"compute.fp8_recipe",
      "Where fp8's scales come from: delayed (the greatest elements of earlier steps) or tensorwise (a "
      "tensor's own, found first: current scaling)."},
+    {"compute.gradient_accumulation_fusion",
+     "Megatron-LM's option: weights' products add to the sum of gradients as they write; false: a pass for "
+     "each micro-batch."},
     {"compute.kernels",
      "How kernels are written: operator by operator (eager), by a compiler (compiled), by hand (fused), or "
      "as formulas of several operators (primitives)."},
@@ -146,6 +149,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "The GPU that it was measured on: a name, a file or an object; left out: the scenario's."},
     {"compute.single_gpu_iteration.gradient_accumulation",
      "training.gradient_accumulation when it was measured; left out: the scenario's."},
+    {"compute.single_gpu_iteration.gradient_accumulation_fusion",
+     "compute.gradient_accumulation_fusion when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.kernels",
      "compute.kernels when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.memory_format",

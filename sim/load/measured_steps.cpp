@@ -232,6 +232,7 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
       {"fp8_recipe", name_of(scenario.compute.fp8_recipe, fp8_recipe_spellings)},
       {"autocast", scenario.compute.autocast},
       {"cross_entropy_loss_fusion", scenario.compute.cross_entropy_loss_fusion},
+      {"gradient_accumulation_fusion", scenario.compute.gradient_accumulation_fusion},
       {"gradient_accumulation", scenario.training.gradient_accumulation}};
   if (use.model.tokens_per_sample > 0)
     conditions["sequence_length"] = use.model.tokens_per_sample;

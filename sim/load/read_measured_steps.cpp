@@ -54,6 +54,7 @@ void check_conditions(const JsonReader& json) {
   spelled_or(json, "fp8_recipe", Fp8Recipe::tensorwise, fp8_recipe_spellings);
   boolean_or(json, "autocast", false);
   boolean_or(json, "cross_entropy_loss_fusion", true);
+  boolean_or(json, "gradient_accumulation_fusion", false);
   if (const auto time = json.optional("operator_time"))
     read_operator_time(*time);
 }

@@ -24,9 +24,9 @@ inline constexpr std::string_view several_steps_key = "anchors";
 inline constexpr std::array conditions_of_model{"batch_per_gpu", "sequence_length", "precision"};
 inline constexpr std::array conditions_of_training{"optimizer", "recompute", "gradient_accumulation"};
 inline constexpr std::array conditions_of_compute{
-    "preset",     "kernels",         "optimizer_kernels",         "memory_format",
-    "autocast",   "modules",         "cross_entropy_loss_fusion", "attention_backend",
-    "fp8_recipe", "cuda_graph_scope"};
+    "preset",     "kernels",          "optimizer_kernels",           "memory_format",
+    "autocast",   "modules",          "cross_entropy_loss_fusion",   "attention_backend",
+    "fp8_recipe", "cuda_graph_scope", "gradient_accumulation_fusion"};
 
 struct StatedStep {
   Duration time;

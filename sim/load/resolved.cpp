@@ -356,7 +356,7 @@ ordered_json write_training(const Scenario& scenario) {
     write_layout(scenario, json);
   write_host_waits(training, json);
   write_family_options(training, json);
-  if (runs_megatron(training.framework))
+  if (runs_megatron(training.framework) || training.accumulate_allreduce_grads_in_fp32)
     json["accumulate_allreduce_grads_in_fp32"] = training.accumulate_allreduce_grads_in_fp32;
   json["optimizer"] = name_of(training.optimizer, optimizer_spellings);
   json["compression"] = text_of(training.compression);
@@ -417,6 +417,7 @@ ordered_json write_compute(const LoadedScenario& scenario) {
                     {"cuda_graph_scope", name_of(compute.cuda_graph_scope, cuda_graph_scope_spellings)},
                     {"autocast", compute.autocast},
                     {"cross_entropy_loss_fusion", compute.cross_entropy_loss_fusion},
+                    {"gradient_accumulation_fusion", compute.gradient_accumulation_fusion},
                     {"moe_grouped_gemm", compute.moe_grouped_gemm},
                     {"moe_router_fusion", compute.moe_router_fusion},
                     {"moe_permute_fusion", compute.moe_permute_fusion},

@@ -40,6 +40,10 @@ bool has_gradients_as_sent(const Scenario& scenario) {
          strategy_named(scenario.training.strategy).partition != Partition::nothing;
 }
 
+bool has_fp32_gradients(const Scenario& scenario) {
+  return !has_gradients_as_sent(scenario) && type_of_weights(scenario.model.precision) == Precision::fp32;
+}
+
 bool fuses_router(const Scenario& scenario) {
   return scenario.compute.moe_router_fusion;
 }
@@ -110,6 +114,8 @@ constexpr std::array subjects{
     Subject{"training.batch_p2p_sync", has_no_pipeline, no_pipeline},
     Subject{"training.accumulate_allreduce_grads_in_fp32", has_gradients_as_sent,
             "a sharded optimizer's gradients stand as they are reduced"},
+    Subject{"training.accumulate_allreduce_grads_in_fp32", has_fp32_gradients,
+            "the weights are fp32, and their gradients with them"},
     Subject{"model.moe_router_load_balancing_type", fuses_router,
             "compute.moe_router_fusion is true: one kernel, whatever it balances by"},
     Subject{"training.sequence_parallel", has_whole_tensors, whole_tensors},

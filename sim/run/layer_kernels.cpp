@@ -1,5 +1,6 @@
 #include "sim/run/layer_kernels.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "sim/base/units.h"
@@ -11,12 +12,6 @@ namespace {
 
 WorkClass work_class(LayerKind kind) {
   return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;
-}
-
-// Gradients of whole weights are added up over micro-batches, but where they are reduced after each.
-bool adds_gradients_up(const Scenario& scenario) {
-  return scenario.training.gradient_accumulation > 1 &&
-         strategy_of(scenario).partition < Partition::gradients;
 }
 
 // In memory-bound layers' own bytes, beside products as passes.
@@ -47,8 +42,7 @@ LayerKernels::LayerKernels(const Scenario& scenario)
       batch_(scenario.model.batch_per_gpu),
       precision_(scenario.model.precision),
       element_bytes_(activation_bytes(precision_)),
-      added_up_(adds_gradients_up(scenario) ? scenario.training.gradient_accumulation : 1),
-      adds_as_it_multiplies_(scenario.compute.kernels == KernelStyle::fused),
+      sum_(gradient_sum(scenario)),
       casts_weights_(is_mixed(precision_)),
       fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
       loss_(scenario.compute.modules == ModuleStyle::torch ? torch_loss : megatron_loss),
@@ -175,15 +169,14 @@ MemoryPasses LayerKernels::transposing(const Layer& layer, std::int64_t products
   return {.count = 3 * products, .bytes = 2 * operands * element_bytes_ * products, .is_of_library = true};
 }
 
-// The first micro-batch's gradients are nobody's to be added to. Kernels that are written by hand add as they
-// multiply.
+// A product that adds as it writes does so with the weights it multiplied, not with a bias beside them.
 MemoryPasses LayerKernels::adding_up(const Layer& layer) const {
-  if (added_up_ == 1 || layer.gradient_elements == 0)
+  if (sum_.additions == 0 || layer.gradient_elements == 0)
     return {};
-  const std::int64_t bytes =
-      layer.gradient_elements * parameter_bytes(precision_) * (adds_as_it_multiplies_ ? 1 : 3);
-  return {.count = adds_as_it_multiplies_ ? 0 : static_cast<std::int64_t>(layer.parameters.size()),
-          .bytes = arithmetic::product_divided_up(bytes, added_up_ - 1, added_up_)};
+  const std::int64_t fused = sum_.is_fused && layer.product ? 1 : 0;
+  return {.count = std::max<std::int64_t>(std::ssize(layer.parameters) - fused, 0),
+          .bytes = arithmetic::product_divided_up(layer.gradient_elements * sum_.element_bytes,
+                                                  sum_.additions, sum_.micro_batches)};
 }
 
 }  // namespace lockstep

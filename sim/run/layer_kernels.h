@@ -8,14 +8,14 @@
 //            Products are told by shape and direction, for their time depends on it.
 // Invariant: beside a product all of these are passes of their own; in a layer bound by memory they are its own bytes.
 //            backward_weights is a part of backward. Modules move together what one of all of them would.
-// Reference: NVIDIA, "Convolutional Layers User's Guide" (tensor layouts); Megatron-LM
-//            (gradient_accumulation_fusion).
+// Reference: NVIDIA, "Convolutional Layers User's Guide" (tensor layouts).
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "sim/run/fp8_scaling.h"
+#include "sim/run/gradient_sum.h"
 #include "sim/run/loss_operators.h"
 #include "sim/run/operator_kernels.h"
 #include "sim/training/job.h"
@@ -55,8 +55,7 @@ class LayerKernels {
   std::int64_t batch_;
   Precision precision_;
   std::int64_t element_bytes_;
-  std::int64_t added_up_;  // micro-batches whose gradients are
-  bool adds_as_it_multiplies_;
+  GradientSum sum_;
   bool casts_weights_;
   bool fuses_loss_;
   LossByOperators loss_;

@@ -159,6 +159,7 @@ struct ComputeSpec {
   CudaGraphScope cuda_graph_scope = CudaGraphScope::none;
   bool autocast = false;  // mixed precision operator by operator, not a model in half precision
   bool cross_entropy_loss_fusion = true;  // a kernel or few, not an operator after another
+  bool gradient_accumulation_fusion = false;  // products add to the sum of gradients as they write
   bool moe_grouped_gemm = true;           // a rank's experts in one product, not module after module
   bool moe_router_fusion = true;
   bool moe_permute_fusion = true;

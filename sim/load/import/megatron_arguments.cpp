@@ -118,7 +118,6 @@ const std::vector<KeyAccount::Reason> left_aside_of_megatron{
       "no-masked-softmax-fusion",
       "attention-softmax-in-fp32",
       "no-bias-*",
-      "no-gradient-accumulation-fusion",
       "manual-gc*",
       "use-cpu-initialization",
       "empty-unused-memory-level",
@@ -427,6 +426,8 @@ class MegatronReader {
       read_fp8_recipe();
     if (flag("cross-entropy-loss-fusion", "compute.cross_entropy_loss_fusion"))
       draft_.compute()["cross_entropy_loss_fusion"] = true;
+    if (flag("no-gradient-accumulation-fusion", "compute.gradient_accumulation_fusion"))
+      draft_.compute()["gradient_accumulation_fusion"] = false;
   }
 
   // Scales of blocks are found in the tensor at hand, as one for all of it is.

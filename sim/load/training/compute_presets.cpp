@@ -104,6 +104,7 @@ Defaults deepspeed(const Facts& facts) {
     defaults.optimizer = {OptimizerKernels::fused,
                           "DeepSpeed, runtime/engine.py, _configure_basic_optimizer: FusedAdam, FusedLamb"};
   defaults.autocast = {false, "DeepSpeed, runtime/engine.py: the model is cast as a whole"};
+  defaults.accumulation_fusion = {false, "DeepSpeed takes the gradients that autograd has added up"};
   // It leaves it to the model to be cut, as Megatron-DeepSpeed's is.
   if (facts.training.layout.is_cut()) {
     defaults.modules = {ModuleStyle::megatron, "a model that DeepSpeed trains cut is Megatron-DeepSpeed's"};
@@ -139,6 +140,7 @@ Defaults megatron(const Facts&) {
           .fp8_recipe = {Fp8Recipe::delayed, "Megatron-LM, training/arguments.py: --fp8-recipe delayed"},
           .modules = {ModuleStyle::megatron_core, "Megatron Core's modules"},
           .loss_fusion = megatron_loss_fusion,
+          .accumulation_fusion = {true, "Megatron-LM, training/arguments.py: fused unless refused"},
           .moe_grouped_gemm = {false, "Megatron-LM, training/arguments.py: SequentialMLP unless asked for"},
           .moe_fusions = {false, "Megatron-LM, training/arguments.py: off unless asked for"}};
 }
@@ -307,6 +309,12 @@ Default<OptimizerKernels> usual_optimizer_kernels(KernelStyle kernels, const Com
   if (kernels == KernelStyle::fused && defaults.kernels.value != KernelStyle::fused)
     return {OptimizerKernels::fused, "kernels written by hand: optimizers of one pass"};
   return defaults.optimizer;
+}
+
+Default<bool> usual_accumulation_fusion(const ComputeDefaults& defaults, KernelStyle kernels) {
+  if (kernels == KernelStyle::fused)
+    return defaults.accumulation_fusion;
+  return {false, "PyTorch, autograd/functions/accumulate_grad.h: a kernel that adds"};
 }
 
 Default<bool> usual_loss_fusion(const ComputeDefaults& defaults, ModuleStyle modules, KernelStyle kernels) {

@@ -38,6 +38,7 @@ struct ComputeDefaults {
   Default<Fp8Recipe> fp8_recipe{Fp8Recipe::tensorwise, "torchao, float8/config.py: tensorwise, dynamic"};
   Default<ModuleStyle> modules{ModuleStyle::torch, "modules without a host's work of their own"};
   Default<bool> loss_fusion{true, "the framework's own loss"};
+  Default<bool> accumulation_fusion{true, "kernels written by hand"};  // where they are
   Default<bool> moe_grouped_gemm{true, "assumed: a rank's experts in one product"};
   Default<bool> moe_fusions{true, "assumed: kernels of their own"};
 };
@@ -55,5 +56,8 @@ Default<OptimizerKernels> usual_optimizer_kernels(KernelStyle kernels, const Com
 
 // Whether the loss is a kernel or few, not an operator after another; `modules` and `kernels` as they are stated.
 Default<bool> usual_loss_fusion(const ComputeDefaults& defaults, ModuleStyle modules, KernelStyle kernels);
+
+// Whether products add to the sum of gradients as they write; `kernels` as they are stated.
+Default<bool> usual_accumulation_fusion(const ComputeDefaults& defaults, KernelStyle kernels);
 
 }  // namespace lockstep

@@ -278,14 +278,23 @@ void set_master_weights(const TrainingFacts& facts, TrainingSpec& training) {
 }
 
 // Megatron-LM, training/arguments.py: with bf16 set to true; core/distributed, param_and_grad_buffer.py: what is reduced
-// is the buffer in which gradients stand.
+// is the buffer in which gradients stand. DeepSpeed, runtime/engine.py, get_data_types: fp32 with bf16 without ZeRO.
+bool stands_in_fp32(const TrainingFacts& facts, const TrainingSpec& training) {
+  const bool may_stand = runs_megatron(training.framework) ||
+                         (training.framework == "deepspeed" &&
+                          strategy_named(training.strategy).partition == Partition::nothing);
+  return may_stand && type_of_weights(facts.precision) == Precision::bf16;
+}
+
 void read_gradient_type(const JsonReader& json, const Place& place, const TrainingFacts& facts,
                         TrainingSpec& training) {
   const auto stated = json.optional("accumulate_allreduce_grads_in_fp32");
-  const bool usual = runs_megatron(training.framework) && type_of_weights(facts.precision) == Precision::bf16;
+  const bool usual = stands_in_fp32(facts, training);
   training.accumulate_allreduce_grads_in_fp32 = stated ? stated->boolean() : usual;
-  if (!stated && runs_megatron(training.framework))
-    (place / "accumulate_allreduce_grads_in_fp32").note("default (Megatron-LM: true with bf16)");
+  if (!stated && (usual || runs_megatron(training.framework)))
+    (place / "accumulate_allreduce_grads_in_fp32")
+        .note(fmt::format("default ({}: true with bf16)",
+                          runs_megatron(training.framework) ? "Megatron-LM" : "DeepSpeed without ZeRO"));
   if (runs_megatron(training.framework) && !training.accumulate_allreduce_grads_in_fp32)
     training.zero.communication_data_type = type_of_weights(facts.precision);
 }
@@ -412,6 +421,8 @@ void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts
     warn_of_guessed_autocast(json, place, facts, compute);
   compute.cross_entropy_loss_fusion =
       flag("cross_entropy_loss_fusion", usual_loss_fusion(usual, compute.modules, compute.kernels));
+  compute.gradient_accumulation_fusion =
+      flag("gradient_accumulation_fusion", usual_accumulation_fusion(usual, compute.kernels));
   compute.moe_grouped_gemm = flag("moe_grouped_gemm", usual.moe_grouped_gemm);
   compute.moe_router_fusion = flag("moe_router_fusion", usual.moe_fusions);
   compute.moe_permute_fusion = flag("moe_permute_fusion", usual.moe_fusions);

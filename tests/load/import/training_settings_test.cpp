@@ -241,6 +241,7 @@ TEST_CASE("what Megatron-LM is told of kernels, stages, words and overlap is tol
   };
   CHECK(read("--attention-backend flash")["compute"]["attention_backend"] == "flash_attention");
   CHECK(read("--attention-backend unfused")["model"]["attention"] == "unfused");
+  CHECK(read("--no-gradient-accumulation-fusion")["compute"]["gradient_accumulation_fusion"] == false);
   CHECK(read("--cross-entropy-loss-fusion")["compute"]["cross_entropy_loss_fusion"] == true);
   CHECK(read("--grad-reduce-in-bf16")["training"]["accumulate_allreduce_grads_in_fp32"] == false);
   const ordered_json cut =
