@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "sim/run/gradient_sum.h"
 #include "sim/run/host_issue.h"
 #include "sim/training/megatron.h"
 #include "sim/training/strategy.h"
@@ -204,6 +205,9 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeFac
         "the model has no fused attention");
   if (const std::string_view why = why_nothing_is_cast(scenario); !why.empty())
     add(compute.autocast == usual.autocast.value, "compute.autocast", why);
+  if (gradient_sum(scenario).additions == 0)
+    add(compute.gradient_accumulation_fusion == usual_accumulation_fusion(usual, compute.kernels).value,
+        "compute.gradient_accumulation_fusion", "no gradients are added to those of another micro-batch");
   if (has_experts(scenario))
     return keys;
   const bool fuses = usual.moe_fusions.value;
