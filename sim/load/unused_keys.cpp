@@ -207,7 +207,7 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeFac
     add(compute.autocast == usual.autocast.value, "compute.autocast", why);
   if (gradient_sum(scenario).additions == 0)
     add(compute.gradient_accumulation_fusion == usual_accumulation_fusion(usual, compute.kernels).value,
-        "compute.gradient_accumulation_fusion", "no gradients are added to those of another micro-batch");
+        "compute.gradient_accumulation_fusion", "whole gradients are added to those of no other micro-batch");
   if (has_experts(scenario))
     return keys;
   const bool fuses = usual.moe_fusions.value;

@@ -13,6 +13,7 @@
 #include "sim/compute/kernel_time.h"
 #include "sim/run/cluster.h"
 #include "sim/run/describe_input.h"
+#include "sim/run/gradient_sum.h"
 #include "sim/run/host_issue.h"
 #include "sim/run/layer_kernels.h"
 #include "sim/run/model_stages.h"
@@ -373,10 +374,8 @@ Bytes partial_gradients(const RankModel& rank, std::int64_t element_bytes) {
 
 // Sharded optimizers tell themselves how wide what they reduce stands.
 Bytes wider_gradients(const Scenario& scenario, const Model& model) {
-  constexpr std::int64_t wide = 4;
-  const bool is_wider = scenario.training.accumulate_allreduce_grads_in_fp32 &&
-                        strategy_of(scenario).partition == Partition::nothing;
-  return Bytes{is_wider ? parameter_count(model) * (wide - parameter_bytes(scenario.model.precision)) : 0};
+  const std::int64_t more = gradient_sum(scenario).width - parameter_bytes(scenario.model.precision);
+  return Bytes{strategy_of(scenario).partition == Partition::nothing ? parameter_count(model) * more : 0};
 }
 
 void add_model(Job& job, const Scenario& scenario, const RankModel& rank, ProductRuns& runs) {

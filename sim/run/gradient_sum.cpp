@@ -34,7 +34,8 @@ GradientSum gradient_sum(const Scenario& scenario) {
   const std::int64_t gradient = parameter_bytes(scenario.model.precision);
   const std::int64_t sum = width_of_sum(scenario, gradient);
   const bool has_buffer = runs_megatron(training.framework) || sum > gradient;
-  GradientSum found{.micro_batches = training.gradient_accumulation,
+  GradientSum found{.width = sum,
+                    .micro_batches = training.gradient_accumulation,
                     .is_fused = scenario.compute.gradient_accumulation_fusion};
   if (!sums_gradients(scenario))
     return found;

@@ -7,7 +7,8 @@
 // Idea:      PyTorch's autograd adds what the product wrote to what is there, a pass over three tensors, but for the
 //            first; Megatron-LM, and DeepSpeed in bf16, add all to a buffer of their own, which may be wider; and
 //            where the sum is fused the product itself reads it and writes it.
-// Invariant: beside what the product writes anyway, in bytes of the gradients themselves.
+// Invariant: beside what the product writes anyway, in bytes of the gradients themselves. Fused, what no product adds
+//            (norms, biases, embeddings) is charged no more an element than what a product does, which is too little.
 // Reference: PyTorch, autograd/functions/accumulate_grad.h; Megatron-LM, core/tensor_parallel/layers.py
 //            (gradient_accumulation_fusion) and core/distributed; DeepSpeed, runtime/bf16_optimizer.py
 //            (update_hp_grads).
@@ -19,6 +20,7 @@
 namespace lockstep {
 
 struct GradientSum {
+  std::int64_t width = 4;  // bytes that an element stands in
   std::int64_t micro_batches = 1;
   std::int64_t additions = 0;      // of a step; 0: nothing is added up
   std::int64_t element_bytes = 0;  // of each element and addition

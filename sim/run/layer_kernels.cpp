@@ -169,12 +169,12 @@ MemoryPasses LayerKernels::transposing(const Layer& layer, std::int64_t products
   return {.count = 3 * products, .bytes = 2 * operands * element_bytes_ * products, .is_of_library = true};
 }
 
-// A product that adds as it writes does so with the weights it multiplied, not with a bias beside them.
+// A product that adds as it writes does so with the weights it multiplied: a bias beside them has a kernel of its own.
 MemoryPasses LayerKernels::adding_up(const Layer& layer) const {
   if (sum_.additions == 0 || layer.gradient_elements == 0)
     return {};
-  const std::int64_t fused = sum_.is_fused && layer.product ? 1 : 0;
-  return {.count = std::max<std::int64_t>(std::ssize(layer.parameters) - fused, 0),
+  const std::int64_t added_by_product = sum_.is_fused && layer.product ? 1 : 0;
+  return {.count = std::max<std::int64_t>(std::ssize(layer.parameters) - added_by_product, 0),
           .bytes = arithmetic::product_divided_up(layer.gradient_elements * sum_.element_bytes,
                                                   sum_.additions, sum_.micro_batches)};
 }
