@@ -42,6 +42,17 @@ struct ProductConstants {
   auto operator<=>(const ProductConstants&) const = default;
 };
 
+// What an SM's tensor cores make of halves at most, in what its vector lanes make, where rows begin at multiples of so
+// few bytes: of operands that lie along the depth, of the output or an operand that lies across it. 0: nobody knows.
+struct AlignmentConstants {
+  Ratio depth_by_2 = {};
+  Ratio depth_by_4 = {};  // or 8
+  Ratio depth_by_16 = {};
+  Ratio width_by_2 = {};
+  Ratio width_by_4 = {};  // or 8
+  auto operator<=>(const AlignmentConstants&) const = default;
+};
+
 // Attention in one kernel.
 struct AttentionConstants {
   Ratio efficiency = Ratio::percent(60);           // of the peak, inside a block
@@ -86,6 +97,7 @@ struct KernelConstants {
   std::string name;
   std::string source;
   ProductConstants tensor;
+  AlignmentConstants alignment;
   ProductConstants vector;
   AttentionConstants attention;
   AttentionConstants flash_attention_2;

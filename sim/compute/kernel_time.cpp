@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "sim/base/check.h"
+#include "sim/compute/alignment.h"
 #include "sim/compute/attention_time.h"
 #include "sim/compute/convolution_time.h"
 #include "sim/compute/product_time.h"
@@ -77,36 +78,45 @@ WorkTime shapeless_time(const Pricing& pricing, const KernelWork& work) {
     return moving;
   const std::int64_t products = std::max<std::int64_t>(work.launches, 1);
   const Kernel each{.shape = square_product(work.flops / products)};
-  const RunTime run = product_run(pricing.gpu, Operands::of(pricing.precision), {&each, 1});
+  Operands operands = Operands::of(pricing.precision);
+  operands.are_padded = true;  // nobody states its sides
+  const RunTime run = product_run(pricing.gpu, operands, {&each, 1});
   return moving.total() > run.whole * products ? moving
                                                : WorkTime{.matrix = (run.whole - run.starts) * products,
                                                           .memory = {},
                                                           .launch = run.starts * products};
 }
 
+// Multiplied at a part of the unit's rate: as if it were deeper, of the same operands.
+Duration time_at_part(const ProductUnit& unit, GemmShape shape, Ratio aligned, Ratio across = Ratio::one()) {
+  const std::int64_t elements = shape.batch * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
+  shape.k = divided_up(divided_up(shape.k, across), aligned);
+  return product_time(unit, shape, elements);
+}
+
 // Forward, rows of the input meet rows of the weights: both lie along the depth. By data the weights lie across it,
 // by weights both operands do.
-Duration time_across(const ProductUnit& unit, GemmShape shape) {
-  const std::int64_t elements = shape.batch * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
+Ratio part_across(const ProductUnit& unit) {
   const bool is_wide = unit.has_tensor_cores && unit.element_bytes == 4;
-  const Ratio across = is_wide ? unit.constants.across_wide : unit.constants.across;
-  shape.k = divided_up(shape.k, across);
-  return product_time(unit, shape, elements);
+  return is_wide ? unit.constants.across_wide : unit.constants.across;
 }
 
 Duration time_of_shape(const ProductUnit& unit, const GpuSpec&, const GemmShape& shape,
                        KernelDirection direction) {
+  const Ratio aligned = aligned_part(unit, shape, direction);
   switch (direction) {
     case KernelDirection::by_data:
-      return time_across(unit, {.batch = shape.batch, .m = shape.m, .n = shape.k, .k = shape.n});
+      return time_at_part(unit, {.batch = shape.batch, .m = shape.m, .n = shape.k, .k = shape.n}, aligned,
+                          part_across(unit));
     case KernelDirection::by_weights:
-      return time_across(unit, {.batch = shape.batch, .m = shape.k, .n = shape.n, .k = shape.m});
+      return time_at_part(unit, {.batch = shape.batch, .m = shape.k, .n = shape.n, .k = shape.m}, aligned,
+                          part_across(unit));
     case KernelDirection::forward:
     case KernelDirection::backward:
     case KernelDirection::step:
       break;
   }
-  return product_time(unit, shape);
+  return time_at_part(unit, shape, aligned);
 }
 
 Duration time_of_shape(const ProductUnit& unit, const GpuSpec& gpu, const ConvolutionShape& shape,
@@ -182,6 +192,14 @@ PowerLimit limit_of(const GpuSpec& gpu, Precision precision, const ProductShape&
              : power_limit(gpu, precision);
 }
 
+// Matrices that vector loads cannot begin at are left to the lanes, which add up in fp32.
+Operands as_multiplied(Operands operands, const Kernel& kernel) {
+  constexpr std::int64_t vector_load = 16;
+  if (!operands.are_padded && kernel.interleaved_by * operands.bytes % vector_load != 0)
+    operands.precision = Precision::fp32;
+  return operands;
+}
+
 // Of what a kernel takes, that depends on nothing it does.
 Duration start_of(const GpuSpec& gpu, const Operands& operands, const Kernel& kernel) {
   const KernelConstants& constants = *gpu.kernels;
@@ -218,12 +236,14 @@ Ratio matmul_efficiency(const GpuSpec& gpu, Precision precision, Flops flops) {
   return interpolated(*std::prev(above), *above, flops);
 }
 
-Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel& kernel) {
+Duration product_time(const GpuSpec& gpu, const Operands& given, const Kernel& kernel) {
   LOCKSTEP_CHECK(gpu.kernels.has_value(), "a shape is priced by the constants of an architecture");
+  const Operands operands = as_multiplied(given, kernel);
   if (kernel.direction == KernelDirection::backward && !is_attention(kernel.shape))
-    return product_time(gpu, operands, {kernel.shape, KernelDirection::by_data}) +
-           product_time(gpu, operands, {kernel.shape, KernelDirection::by_weights});
+    return product_time(gpu, operands, {kernel.shape, KernelDirection::by_data, kernel.interleaved_by}) +
+           product_time(gpu, operands, {kernel.shape, KernelDirection::by_weights, kernel.interleaved_by});
   const bool has_tensor_cores = uses_tensor_cores(gpu, operands.precision);
+  const bool loses_alignment = has_tensor_cores && !operands.are_padded;
   const ProductUnit unit{.peak = matmul_peak(gpu, operands.precision),
                          .sms = gpu.sms,
                          .memory = gpu.memory_bandwidth,
@@ -231,6 +251,7 @@ Duration product_time(const GpuSpec& gpu, const Operands& operands, const Kernel
                          .has_tensor_cores = has_tensor_cores,
                          .constants = has_tensor_cores ? gpu.kernels->tensor : gpu.kernels->vector,
                          .lanes = gpu.vector_peak,
+                         .alignment = loses_alignment ? gpu.kernels->alignment : AlignmentConstants{},
                          .cache = operands.stay_cached ? gpu.l2 : Bytes{}};
   const Duration boost = std::visit(
       [&](const auto& shape) { return time_of_shape(unit, gpu, shape, kernel.direction); }, kernel.shape);
@@ -264,7 +285,7 @@ RunTime product_run(const GpuSpec& gpu, const Operands& operands, std::span<cons
   RunTime run;
   for (const Kernel& kernel : kernels) {
     run.whole += product_time(gpu, operands, kernel);
-    run.starts += start_of(gpu, operands, kernel);
+    run.starts += start_of(gpu, as_multiplied(operands, kernel), kernel);
   }
   return run;
 }

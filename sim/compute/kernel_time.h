@@ -41,6 +41,7 @@ struct Operands {
   std::int64_t bytes = 4;  // of an element
   Clock clock = Clock::held;
   bool stay_cached = false;  // attention's, used again as a benchmark does: what the cache holds stays there
+  bool are_padded = false;   // to where vector loads can begin: by a compiler, or whoever asks for no shape
 
   static Operands of(Precision precision) { return {precision, operand_bytes(precision)}; }
 };

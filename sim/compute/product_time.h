@@ -32,6 +32,7 @@ struct ProductUnit {
   bool has_tensor_cores = true;
   const ProductConstants& constants;
   FlopRate lanes{std::numeric_limits<std::int64_t>::max()};  // the vector lanes beside it
+  AlignmentConstants alignment = {};                         // all zeros: nothing is lost
   Bytes cache;  // that still holds what attention's call before left there; none in a training step
 
   // At so much of their peaks.

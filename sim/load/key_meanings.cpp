@@ -143,6 +143,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "compute.cross_entropy_loss_fusion when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.cuda_graph_scope",
      "compute.cuda_graph_scope when it was measured; left out: the scenario's."},
+    {"compute.single_gpu_iteration.cuda_launch_blocking",
+     "training.cuda_launch_blocking when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.fp8_recipe",
      "compute.fp8_recipe when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.gpu",
@@ -174,6 +176,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"compute.single_gpu_iteration.sequence_length",
      "model.sequence_length when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.time", "How long the step took."},
+    {"compute.single_gpu_iteration.vocabulary_multiple",
+     "training.vocabulary_multiple when it was measured; left out: the scenario's."},
     {"compute.slowdown_during_communication",
      "Factor by which kernels take longer beside communication; left out: what the machine's calibration "
      "says of it."},
@@ -396,7 +400,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
     {"source", "Where the scenario comes from, in words; changes nothing."},
     {"training", "What trains the model: strategy, framework, layout, batch sizes and optimizer."},
     {"training.accumulate_allreduce_grads_in_fp32",
-     "Megatron-LM's option: whether gradients stand in fp32, whatever the weights are in."},
+     "Megatron-LM's option, and DeepSpeed's without ZeRO: whether gradients of half-precision weights are "
+     "added up, "
+     "and all-reduced, in fp32."},
     {"training.allgather_bucket_size",
      "DeepSpeed's option, in elements: how much of the updated weights is all-gathered at a time."},
     {"training.announce",
@@ -428,7 +434,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "check_for_nan_in_loss_and_grad."},
     {"training.chunk_size",
      "Elements that are gathered at once, as ColossalAI's Gemini chunks; 0: a module."},
-    {"training.communication_data_type", "DeepSpeed's option: what gradients are reduced in."},
+    {"training.communication_data_type",
+     "DeepSpeed's option: what gradients are reduced in; with Megatron-LM also what they are added up in."},
     {"training.compression",
      "How gradients are made smaller before they are sent: DDP's hooks, or their largest values: none, fp16, "
      "bf16, powersgd_R or topk_PERCENT."},
@@ -438,6 +445,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "all-to-all (ulysses), or PyTorch's ring (rotate_all_gather, rotate_all_to_all)."},
     {"training.contiguous_gradients",
      "DeepSpeed's option: whether gradients are copied into one buffer as they come."},
+    {"training.cuda_launch_blocking",
+     "CUDA_LAUNCH_BLOCKING: whether the host waits for every kernel and message before it issues the next."},
     {"training.cycle_time_ms",
      "HOROVOD_CYCLE_TIME, in ms: time between two rounds in which the background thread fuses what was "
      "announced."},
@@ -585,7 +594,7 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "Parts of the model that each rank of a pipeline holds; left out: the fewest that the schedule has."},
     {"training.vocabulary_multiple",
      "Megatron-LM's make_vocab_size_divisible_by: each tensor-parallel rank's words are padded to a multiple "
-     "of it."},
+     "of it; 1: not at all."},
 });
 
 // A measured step is stated alike in both places.

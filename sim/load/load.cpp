@@ -29,6 +29,7 @@
 #include "sim/load/reading/fields.h"
 #include "sim/load/reading/load_context.h"
 #include "sim/load/resolved.h"
+#include "sim/load/training/host_waits.h"
 #include "sim/load/training/read_training.h"
 #include "sim/load/unused_keys.h"
 #include "sim/run/stage_balance.h"
@@ -158,6 +159,11 @@ CommunicationDefaults communication_defaults(const JsonReader& json, const Scena
   if (preset != nullptr && !preset->reduces_late.empty() && !stated_overlap(json).value_or(false)) {
     defaults.overlap = false;
     defaults.why_overlap = preset->reduces_late;
+  }
+  if (scenario.training.host_waits.for_kernels) {
+    defaults.overlap = false;
+    defaults.why_overlap = waits_for_messages_too;
+    defaults.has_no_overlap = true;
   }
   return defaults;
 }

@@ -233,7 +233,10 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
       {"autocast", scenario.compute.autocast},
       {"cross_entropy_loss_fusion", scenario.compute.cross_entropy_loss_fusion},
       {"gradient_accumulation_fusion", scenario.compute.gradient_accumulation_fusion},
-      {"gradient_accumulation", scenario.training.gradient_accumulation}};
+      {"gradient_accumulation", scenario.training.gradient_accumulation},
+      {"cuda_launch_blocking", scenario.training.host_waits.for_kernels}};
+  if (use.model.transformer)
+    conditions["vocabulary_multiple"] = scenario.training.layout.degrees.vocabulary_multiple;
   if (use.model.tokens_per_sample > 0)
     conditions["sequence_length"] = use.model.tokens_per_sample;
   return conditions;
@@ -262,6 +265,8 @@ std::string described(const std::string& key, const ordered_json& value) {
     return fmt::format("sequence length {}", value.dump());
   if (key == "gradient_accumulation")
     return fmt::format("gradient accumulation {}", value.dump());
+  if (key == "vocabulary_multiple")
+    return fmt::format("words in multiples of {}", value.dump());
   return fmt::format("{} {}", key, value.is_boolean() ? value.dump() : name_in(value));
 }
 

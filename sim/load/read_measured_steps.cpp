@@ -44,6 +44,8 @@ void check_conditions(const JsonReader& json) {
   if (const auto recompute = json.optional("recompute"))
     check_recompute_condition(*recompute);
   integer_or(json, "gradient_accumulation", 1, {1, million});
+  integer_or(json, "vocabulary_multiple", 1, {1, million});
+  boolean_or(json, "cuda_launch_blocking", false);
   name_or(json, "preset", "", compute_preset_names());
   spelled_or(json, "kernels", KernelStyle::eager, kernel_style_spellings);
   spelled_or(json, "optimizer_kernels", OptimizerKernels::foreach, optimizer_kernels_spellings);

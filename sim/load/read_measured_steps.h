@@ -22,7 +22,8 @@ inline constexpr std::string_view several_steps_key = "anchors";
 
 // Of `model`, which may be measured otherwise, of `training` and of `compute`.
 inline constexpr std::array conditions_of_model{"batch_per_gpu", "sequence_length", "precision"};
-inline constexpr std::array conditions_of_training{"optimizer", "recompute", "gradient_accumulation"};
+inline constexpr std::array conditions_of_training{"optimizer", "recompute", "gradient_accumulation",
+                                                   "vocabulary_multiple", "cuda_launch_blocking"};
 inline constexpr std::array conditions_of_compute{
     "preset",     "kernels",          "optimizer_kernels",           "memory_format",
     "autocast",   "modules",          "cross_entropy_loss_fusion",   "attention_backend",

@@ -306,7 +306,6 @@ void write_layout(const Scenario& scenario, ordered_json& json) {
     json["sequence_parallel"] = layout.degrees.sequence_parallel;
     json["tensor_parallel_overlap"] = name_of(layout.degrees.tensor_overlap, tensor_overlap_spellings);
     json["keeps_gathered_inputs"] = layout.degrees.keeps_gathered_inputs;
-    json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;
   }
   if (layout.degrees.context > 1)
     json["context_parallel_kind"] = name_of(layout.degrees.context_kind, context_kind_spellings);
@@ -331,6 +330,8 @@ void write_host_waits(const TrainingSpec& training, ordered_json& json) {
     json["broadcast_data_sync"] = waits.for_batch;
   if (may_wait || waits.for_loss)
     json["check_for_nan_in_loss"] = waits.for_loss;
+  if (may_wait || waits.for_kernels)
+    json["cuda_launch_blocking"] = waits.for_kernels;
 }
 
 // One that was not named may lack an option of the layout: named it would be refused, left out it is the usual one again.
@@ -354,6 +355,8 @@ ordered_json write_training(const Scenario& scenario) {
       scenario.model.batch_per_gpu * training.gradient_accumulation * scenario.copies_of_model();
   if (layout.is_cut())
     write_layout(scenario, json);
+  if (scenario.model.model.transformer)
+    json["vocabulary_multiple"] = layout.degrees.vocabulary_multiple;
   write_host_waits(training, json);
   write_family_options(training, json);
   if (runs_megatron(training.framework) || training.accumulate_allreduce_grads_in_fp32)

@@ -9,7 +9,7 @@
 
 #include "sim/run/gradient_sum.h"
 #include "sim/run/host_issue.h"
-#include "sim/training/megatron.h"
+#include "sim/training/parallel_model.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -25,6 +25,11 @@ bool has_whole_tensors(const Scenario& scenario) {
   return scenario.training.layout.degrees.tensor == 1;
 }
 
+// Of a measured step the transfer tells.
+bool has_even_words(const Scenario& scenario) {
+  return !has_host_in_it(scenario) && !pads_words(scenario.model.model, scenario.training.layout.degrees);
+}
+
 bool has_whole_sequences(const Scenario& scenario) {
   return scenario.training.layout.degrees.context == 1;
 }
@@ -35,14 +40,18 @@ bool has_no_sharded_sequences(const Scenario& scenario) {
   return degrees.tensor > 1 && !degrees.sequence_parallel && scenario.training.framework != "torchtitan";
 }
 
-// Sharded optimizers other than Megatron-LM's hold gradients as they are sent.
-bool has_gradients_as_sent(const Scenario& scenario) {
-  return !runs_megatron(scenario.training.framework) &&
-         strategy_named(scenario.training.strategy).partition != Partition::nothing;
+bool issues_nothing_alone(const Scenario& scenario) {
+  const bool is_ordered_apart =
+      scenario.cluster.ranks() == 1 || strategy_named(scenario.training.strategy).write_iteration != nullptr;
+  return is_ordered_apart && !has_host_in_it(scenario) && !is_issued_in_order(scenario);
+}
+
+bool leaves_gradients_to_autograd(const Scenario& scenario) {
+  return !sums_apart(scenario.training);
 }
 
 bool has_fp32_gradients(const Scenario& scenario) {
-  return !has_gradients_as_sent(scenario) && type_of_weights(scenario.model.precision) == Precision::fp32;
+  return sums_apart(scenario.training) && type_of_weights(scenario.model.precision) == Precision::fp32;
 }
 
 bool fuses_router(const Scenario& scenario) {
@@ -113,8 +122,11 @@ constexpr std::array subjects{
     Subject{"training.pipeline_schedule", has_no_pipeline, no_pipeline},
     Subject{"training.stage_layers", has_no_pipeline, no_pipeline},
     Subject{"training.batch_p2p_sync", has_no_pipeline, no_pipeline},
-    Subject{"training.accumulate_allreduce_grads_in_fp32", has_gradients_as_sent,
-            "a sharded optimizer's gradients stand as they are reduced"},
+    Subject{"training.cuda_launch_blocking", issues_nothing_alone,
+            "no host is known to issue its kernels one by one"},
+    Subject{"training.accumulate_allreduce_grads_in_fp32", leaves_gradients_to_autograd,
+            "gradients stand as autograd leaves them, or as they are reduced, but with Megatron-LM, and with "
+            "DeepSpeed that shards nothing"},
     Subject{"training.accumulate_allreduce_grads_in_fp32", has_fp32_gradients,
             "the weights are fp32, and their gradients with them"},
     Subject{"model.moe_router_load_balancing_type", fuses_router,
@@ -124,7 +136,8 @@ constexpr std::array subjects{
     Subject{"training.keeps_gathered_inputs", has_whole_tensors, whole_tensors},
     Subject{"training.keeps_gathered_inputs", has_no_sharded_sequences,
             "training.sequence_parallel is false: nothing is gathered"},
-    Subject{"training.vocabulary_multiple", has_whole_tensors, whole_tensors},
+    Subject{"training.vocabulary_multiple", has_even_words,
+            "each rank's words are a multiple of it as they are, or not known"},
     Subject{"training.context_parallel_kind", has_whole_sequences, "training.context_parallel is 1"},
     Subject{"training.expert_imbalance", has_all_experts, all_experts},
     Subject{"training.expert_imbalance", has_padded_experts,
@@ -139,12 +152,15 @@ struct Usual {
 };
 
 constexpr std::array usual_values{Usual{"training.pipeline_schedule", R"("1f1b")"},
+                                  Usual{"training.cuda_launch_blocking", "false"},
                                   Usual{"training.stage_layers", R"("even")"},
                                   Usual{"training.sequence_parallel", "false"},
                                   Usual{"training.tensor_parallel_overlap", R"("backward")"},
                                   Usual{"training.keeps_gathered_inputs", "false"},
                                   Usual{"training.accumulate_allreduce_grads_in_fp32", "false"},
                                   Usual{"model.moe_router_load_balancing_type", R"("aux_loss")"},
+                                  Usual{"training.vocabulary_multiple", "1"},
+                                  Usual{"training.vocabulary_multiple", "64"},
                                   Usual{"training.vocabulary_multiple", "128"},
                                   Usual{"training.context_parallel_kind", R"("ring")"},
                                   Usual{"training.expert_imbalance", "1"},

@@ -65,6 +65,8 @@ enum class KernelDirection : std::uint8_t { forward, backward, by_data, by_weigh
 struct Kernel {
   ProductShape shape;
   KernelDirection direction = KernelDirection::forward;
+  // Elements from one matrix of a batch to the next, where their rows lie between one another's; 0: they follow.
+  std::int64_t interleaved_by = 0;
   auto operator<=>(const Kernel&) const = default;
 };
 

@@ -15,6 +15,7 @@ Scenario on_one_gpu(const Scenario& scenario) {
   Scenario alone = scenario;
   alone.training.strategy = one_gpu_strategy();
   alone.training.layout = {};
+  alone.training.layout.degrees.vocabulary_multiple = scenario.training.layout.degrees.vocabulary_multiple;
   alone.cluster.nodes = 1;
   alone.cluster.gpus_per_node = 1;
   alone.cluster.stragglers.clear();

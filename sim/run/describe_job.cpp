@@ -69,6 +69,7 @@ class ProductRuns {
   ProductRuns(Job& job, const Scenario& scenario)
       : job_(job),
         gpu_(scenario.cluster.gpu),
+        are_padded_(scenario.compute.kernels == KernelStyle::compiled),
         attention_library_(library_of(scenario)),
         attention_factor_(attention_factor(scenario.compute.attention_backend)) {}
 
@@ -79,7 +80,9 @@ class ProductRuns {
     const auto [known, is_new] =
         numbers_.try_emplace({precision, run}, static_cast<std::uint32_t>(job_.products.size()));
     if (is_new) {
-      RunTime time = product_run(gpu_, Operands::of(precision), run);
+      Operands operands = Operands::of(precision);
+      operands.are_padded = are_padded_;
+      RunTime time = product_run(gpu_, operands, run);
       if (attention != nullptr)
         time.whole = time.starts + scaled(time.whole - time.starts, attention_factor_);
       job_.product_times.push_back(time);
@@ -91,6 +94,7 @@ class ProductRuns {
  private:
   Job& job_;
   const GpuSpec& gpu_;
+  bool are_padded_;  // torch/_inductor/config.py, shape_padding; XLA, cublas_pad_for_gemms
   AttentionLibrary attention_library_;
   Ratio attention_factor_;
   std::map<std::pair<Precision, std::vector<Kernel>>, std::uint32_t> numbers_;
@@ -372,16 +376,18 @@ Bytes partial_gradients(const RankModel& rank, std::int64_t element_bytes) {
   return Bytes{elements * element_bytes};
 }
 
-// Sharded optimizers tell themselves how wide what they reduce stands.
-Bytes wider_gradients(const Scenario& scenario, const Model& model) {
-  const std::int64_t more = gradient_sum(scenario).width - parameter_bytes(scenario.model.precision);
-  return Bytes{strategy_of(scenario).partition == Partition::nothing ? parameter_count(model) * more : 0};
+void describe_gradient_sum(const Scenario& scenario, const Model& model, Job& job) {
+  const GradientSum sum = gradient_sum(scenario);
+  const std::int64_t bytes = parameter_bytes(scenario.model.precision);
+  const std::int64_t parameters = parameter_count(model);
+  job.wider_gradients = Bytes{parameters * (sum.width - bytes)};
+  job.gradients_beside_sum = Bytes{sum.is_beside_gradients ? parameters * bytes : 0};
 }
 
 void add_model(Job& job, const Scenario& scenario, const RankModel& rank, ProductRuns& runs) {
   const ModelUse& use = scenario.model;
   const std::int64_t bytes = parameter_bytes(use.precision);
-  job.wider_gradients = wider_gradients(scenario, rank.model);
+  describe_gradient_sum(scenario, rank.model, job);
   for (const ParameterTensor& tensor : rank.model.parameters)
     job.gradients.push_back({.name = tensor.name,
                              .bytes = Bytes{tensor.elements * bytes},
@@ -442,7 +448,7 @@ Job job_of_kind(const Job& whole, const ParallelModel& slice, const ParameterKin
                   [&](std::uint32_t gradient) { return kinds.is_expert[gradient] != wants_experts; });
     for (std::uint32_t& gradient : layer.gradients) gradient = kinds.number[gradient];
   }
-  job.wider_gradients = wider_gradients(scenario, own);
+  describe_gradient_sum(scenario, own, job);
   job.optimizer = optimizer_work(own, job, scenario);
   job.process = describe_process(scenario, job);
   if (!wants_experts)
@@ -492,7 +498,7 @@ bool splits_backward(const Layout& layout) {
          (layout.pipeline > 1 && pipeline_schedule_named(layout.schedule).splits_backward);
 }
 
-void describe_cut_model(Job& job, const Scenario& scenario) {
+void describe_sliced_model(Job& job, const Scenario& scenario) {
   const Layout& layout = scenario.training.layout;
   const ParallelModel sliced = parallel_model(scenario.model.model, layout.degrees);
   ProductRuns runs(job, scenario);
@@ -523,8 +529,9 @@ void describe_cut_model(Job& job, const Scenario& scenario) {
 void describe_model(Job& job, const Scenario& scenario) {
   if (scenario.model.measured)
     return add_measured(job, *scenario.model.measured);
-  if (scenario.training.layout.is_cut())
-    return describe_cut_model(job, scenario);
+  const Layout& layout = scenario.training.layout;
+  if (layout.is_cut() || pads_words(scenario.model.model, layout.degrees))
+    return describe_sliced_model(job, scenario);
   ProductRuns runs(job, scenario);
   add_model(job, scenario, {.model = scenario.model.model}, runs);
 }

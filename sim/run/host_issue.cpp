@@ -329,6 +329,14 @@ class IssuedKernels {
     const Duration other = layer != nullptr && layer->is_formula ? cost_->kernel : kernel;
     issued.after_first = first * (modules - 1) + other * (work.launches - modules - work.library_launches) +
                          cost_->launch * work.library_launches;
+    if (job_.training.host_waits.for_kernels)
+      wait_for_each(issued);
+  }
+
+  // What the host spends beside a kernel, the GPU waits for as well.
+  static void wait_for_each(IssuedWork& issued) {
+    issued.until_first += std::exchange(issued.after_first, {});
+    issued.begins_anew = true;
   }
 
   const Job& job_;
@@ -348,7 +356,7 @@ class IssuedStep {
   IssuedStep(IssuedKernels kernels, std::vector<IssuedPass> passes, bool is_read_back)
       : passes_(std::move(passes)) {
     optimizer_ = kernels.of_optimizer();
-    for (IssuedWork& work : optimizer_) work.begins_anew = is_read_back;
+    for (IssuedWork& work : optimizer_) work.begins_anew |= is_read_back;
     for (const IssuedPass& pass : passes_) {
       const auto [known, is_new] = alike_.try_emplace(key_of(pass));
       if (is_new)
@@ -504,7 +512,7 @@ void put_last(std::vector<Each>& by_kernel, std::size_t optimizers) {
                 by_kernel.end());
 }
 
-std::optional<HostWork> host_work(const IssuedStep& issued) {
+std::optional<HostWork> host_work(const IssuedStep& issued, bool waits_for_kernels) {
   const std::vector<IssuedWork> step = waiting_step(issued);
   const auto waits = [](const IssuedWork& work) { return work.waiting > Duration::zero(); };
   if (std::none_of(step.begin(), step.end(), waits))
@@ -513,7 +521,8 @@ std::optional<HostWork> host_work(const IssuedStep& issued) {
   HostWork work{.issuing = std::move(spent.until_gpu_waits),
                 .reads_back = {},
                 .pass_waits = issued.waits(spent.until_host_waits),
-                .count_waits = count_waits(step, spent.until_host_waits)};
+                .count_waits = count_waits(step, spent.until_host_waits),
+                .waits_for_kernels = waits_for_kernels};
   if (step.front().begins_anew)
     work.reads_back = spent.until_host_waits.front();
   put_last(work.issuing, issued.optimizers());
@@ -575,7 +584,8 @@ Duration waiting_for_slower_host(const Scenario& scenario, const Job& job, Ratio
 std::optional<HostWork> describe_host(const Scenario& scenario, const Job& job) {
   if (!is_issued_in_order(scenario))
     return std::nullopt;
-  return host_work(step_of(scenario, job, single_gpu_scale(scenario, job), update_parts(scenario, job)));
+  return host_work(step_of(scenario, job, single_gpu_scale(scenario, job), update_parts(scenario, job)),
+                   job.training.host_waits.for_kernels);
 }
 
 std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const Job& whole,
@@ -586,7 +596,8 @@ std::optional<HostWork> describe_host_of_stage(const Scenario& scenario, const J
   return host_work(
       {IssuedKernels(scenario, whole, job, single_gpu_scale(scenario, whole), update_parts(scenario, job)),
        passes_of_stage(job, static_cast<std::int64_t>(stage), scenario.compute.cuda_graph_scope),
-       reads_back(scenario)});
+       reads_back(scenario)},
+      job.training.host_waits.for_kernels);
 }
 
 }  // namespace lockstep

@@ -14,6 +14,20 @@ WorkClass work_class(LayerKind kind) {
   return kind == LayerKind::vector ? WorkClass::vector : WorkClass::matmul;
 }
 
+// Megatron-LM multiplies heads where they lie, a row of each sample after another's (core/transformer/
+// dot_product_attention.py: baddbmm of transposed views); torch.matmul copies what is no batch of whole matrices.
+std::int64_t interleaved_heads(const Scenario& scenario) {
+  const std::optional<TransformerSizes>& sizes = scenario.model.model.transformer;
+  return scenario.compute.modules == ModuleStyle::torch || !sizes ? 0 : sizes->width_of_head();
+}
+
+// Of its gradients, a linear layer's own weights: what its product writes. Tied ones are written here and completed
+// elsewhere.
+std::int64_t elements_of_product(const Layer& layer) {
+  const auto* gemm = layer.product ? std::get_if<GemmShape>(&*layer.product) : nullptr;
+  return gemm != nullptr && layer.gradient_elements > 0 ? gemm->batch * gemm->n * gemm->k : 0;
+}
+
 // In memory-bound layers' own bytes, beside products as passes.
 void add(const MemoryPasses& passes, const Layer& layer, KernelWork& work) {
   work.launches += passes.count;
@@ -46,6 +60,7 @@ LayerKernels::LayerKernels(const Scenario& scenario)
       casts_weights_(is_mixed(precision_)),
       fuses_loss_(scenario.compute.cross_entropy_loss_fusion),
       loss_(scenario.compute.modules == ModuleStyle::torch ? torch_loss : megatron_loss),
+      interleaved_heads_(interleaved_heads(scenario)),
       is_channels_last_(scenario.compute.memory_format == MemoryFormat::channels_last),
       has_tensor_cores_(uses_tensor_cores(scenario.cluster.gpu, precision_)),
       groups_experts_(scenario.compute.moe_grouped_gemm) {}
@@ -81,7 +96,7 @@ KernelWork LayerKernels::backward(const Layer& layer) const {
                   .launches = own.count,
                   .passes = layer.backward_passes,
                   .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_};
-  add(casting(layer, layer.gradient_elements), layer, work);
+  add(casting(layer, layer.gradient_elements - added_by_product(layer)), layer, work);
   add(transposing(layer, layer.backward_input_flops > 0 ? 2 : 1), layer, work);
   add(operators_.autocast(layer.autocast_backward), layer, work);
   add(scaling_.of_gradient(layer), layer, work);
@@ -99,7 +114,7 @@ std::optional<KernelWork> LayerKernels::backward_weights(const Layer& layer) con
                   .launches = 1,
                   .passes = layer.backward_passes,
                   .pass_bytes = layer.backward_pass_elements * batch_ * element_bytes_};
-  add(casting(layer, layer.gradient_elements), layer, work);
+  add(casting(layer, layer.gradient_elements - added_by_product(layer)), layer, work);
   add(transposing(layer, 1), layer, work);
   add(adding_up(layer), layer, work);
   return in_modules(work, modules(layer));
@@ -130,7 +145,10 @@ std::vector<Kernel> LayerKernels::backward_products(const Layer& layer) const {
 }
 
 std::vector<Kernel> LayerKernels::products(const Layer& layer, KernelDirection direction) const {
-  const Kernel one{.shape = product_of_module(layer), .direction = direction};
+  const bool is_of_heads = std::holds_alternative<GemmShape>(*layer.product) && layer.weight_elements == 0;
+  const Kernel one{.shape = product_of_module(layer),
+                   .direction = direction,
+                   .interleaved_by = is_of_heads ? interleaved_heads_ : 0};
   return std::vector<Kernel>(static_cast<std::size_t>(modules(layer)), one);
 }
 
@@ -169,14 +187,20 @@ MemoryPasses LayerKernels::transposing(const Layer& layer, std::int64_t products
   return {.count = 3 * products, .bytes = 2 * operands * element_bytes_ * products, .is_of_library = true};
 }
 
+std::int64_t LayerKernels::added_by_product(const Layer& layer) const {
+  return sum_.is_fused && sum_.additions > 0 ? elements_of_product(layer) : 0;
+}
+
 // A product that adds as it writes does so with the weights it multiplied: a bias beside them has a kernel of its own.
 MemoryPasses LayerKernels::adding_up(const Layer& layer) const {
   if (sum_.additions == 0 || layer.gradient_elements == 0)
     return {};
-  const std::int64_t added_by_product = sum_.is_fused && layer.product ? 1 : 0;
-  return {.count = std::max<std::int64_t>(std::ssize(layer.parameters) - added_by_product, 0),
-          .bytes = arithmetic::product_divided_up(layer.gradient_elements * sum_.element_bytes,
-                                                  sum_.additions, sum_.micro_batches)};
+  const std::int64_t by_product = added_by_product(layer);
+  const std::int64_t bytes =
+      by_product * sum_.bytes_by_product + (layer.gradient_elements - by_product) * sum_.bytes_by_kernels;
+  const std::int64_t tensors = std::ssize(layer.parameters) - (by_product > 0 ? 1 : 0);
+  return {.count = std::max<std::int64_t>(tensors, 0) * sum_.kernels,
+          .bytes = arithmetic::product_divided_up(bytes, sum_.additions, sum_.micro_batches)};
 }
 
 }  // namespace lockstep

@@ -48,6 +48,8 @@ class LayerKernels {
   KernelWork loss_by(const LossOperators& operators, const Layer& layer) const;
   MemoryPasses casting(const Layer& layer, std::int64_t elements) const;
   MemoryPasses transposing(const Layer& layer, std::int64_t products) const;
+  // Elements, of its gradients.
+  std::int64_t added_by_product(const Layer& layer) const;
   MemoryPasses adding_up(const Layer& layer) const;
 
   OperatorKernels operators_;
@@ -59,6 +61,7 @@ class LayerKernels {
   bool casts_weights_;
   bool fuses_loss_;
   LossByOperators loss_;
+  std::int64_t interleaved_heads_;  // elements of each; 0: heads are matrices of their own
   bool is_channels_last_;
   bool has_tensor_cores_;
   bool groups_experts_;

@@ -9,6 +9,8 @@ void HostLane::hold() {
   const Duration issuing = work_.issuing[next_++];
   if (issuing == Duration::zero())
     return;
+  if (work_.waits_for_kernels)
+    wait_for_gpu(Duration::zero());
   writer_.section(host_wait_section, Category::host_overhead);
   for (std::size_t i = 0; i < compute_.size(); ++i) {
     const OpId issued = writer_.delay(issue_[i], issuing);

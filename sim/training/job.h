@@ -113,6 +113,7 @@ struct HostWork {
   std::optional<Duration> reads_back = {};
   std::vector<std::optional<Duration>> pass_waits = {};
   std::vector<std::optional<Duration>> count_waits = {};  // likewise before kernels of the model; empty: none
+  bool waits_for_kernels = false;                         // and after every one
 };
 
 // What a process holds beside the tensors of a step. None of it on a CPU.
@@ -149,6 +150,7 @@ struct Job {
   Duration part_listing = {};      // and on each rank's part of a tensor; zero: nothing is listed
   Duration control_round;          // a few bytes from all ranks to all, by the hosts
   Bytes wider_gradients = {};      // by which gradients that stand in fp32 are more than their weights
+  Bytes gradients_beside_sum = {};  // what autograd leaves, until all of it is added to a sum that is wider
   Bytes partial_gradients = {};    // that each rank of a tensor group found for its own tokens: added up once
   std::optional<StageWork> stage;  // left out: there is one, of all layers
   std::shared_ptr<const ParameterKinds>

@@ -90,7 +90,8 @@ MemoryUse standing_memory(const MemoryInput& input) {
   MemoryUse use;
   use.parameters = held_part(gradient_bytes(job) + input.half_copies, shares.weights) + buffer_bytes(job) +
                    shares.gathered;
-  use.gradients = held_part(gradient_bytes(job) + job.wider_gradients, shares.gradients);
+  use.gradients =
+      held_part(gradient_bytes(job) + job.wider_gradients + job.gradients_beside_sum, shares.gradients);
   use.optimizer_states = held_part(state_bytes(job), shares.states);
   use.library = library_buffers(input);
   use.communication_buffers = use.library + shares.buffers;

@@ -169,6 +169,7 @@ struct HostWaits {
   bool for_messages = false;  // between stages, after each
   bool for_batch = false;     // of each micro-batch, before its forward
   bool for_loss = false;      // likewise, before its backward
+  bool for_kernels = false;   // after each (CUDA_LAUNCH_BLOCKING)
 };
 
 struct TrainingSpec {

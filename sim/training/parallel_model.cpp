@@ -164,7 +164,7 @@ class ModelSlicer {
   // Each rank looks its own words up and leaves zeros for the others'.
   void add_embedding(Layer layer) {
     const bool adds_positions = layer.parameters.size() > 1;
-    if (degrees_.tensor > 1)
+    if (words_of_rank(whole_.transformer->vocabulary, degrees_) != whole_.transformer->vocabulary)
       layer.gradient_elements = parameters_.take_words(layer, whole_.transformer->vocabulary);
     const std::int64_t elements =
         divided_up(whole_.tokens_per_sample, degrees_.context) * whole_.transformer->hidden;
@@ -232,11 +232,16 @@ std::vector<ParameterRole> roles_in(const Model& model) {
   return roles;
 }
 
-bool are_all_one(const ParallelDegrees& degrees) {
-  return degrees.tensor == 1 && degrees.context == 1 && degrees.expert == 1;
+bool is_whole(const Model& model, const ParallelDegrees& degrees) {
+  return degrees.tensor == 1 && degrees.context == 1 && degrees.expert == 1 && !pads_words(model, degrees);
 }
 
 }  // namespace
+
+bool pads_words(const Model& model, const ParallelDegrees& degrees) {
+  return model.transformer && words_of_rank(model.transformer->vocabulary, degrees) * degrees.tensor !=
+                                  model.transformer->vocabulary;
+}
 
 std::int64_t sharers_of_expert(const ParallelDegrees& degrees) {
   return degrees.expert_tensor == 0 ? degrees.tensor : degrees.expert_tensor;
@@ -262,7 +267,7 @@ std::int64_t degree_of(const ParallelDegrees& degrees, ParallelAxis axis) {
 }
 
 ParallelModel parallel_model(const Model& model, const ParallelDegrees& degrees) {
-  if (are_all_one(degrees))
+  if (is_whole(model, degrees))
     return {.model = model,
             .exchanges = std::vector<LayerExchanges>(model.layers.size()),
             .parameters = roles_in(model)};
@@ -270,8 +275,6 @@ ParallelModel parallel_model(const Model& model, const ParallelDegrees& degrees)
 }
 
 std::int64_t words_of_rank(std::int64_t vocabulary, const ParallelDegrees& degrees) {
-  if (degrees.tensor == 1)
-    return vocabulary;
   return divided_up(vocabulary, degrees.vocabulary_multiple * degrees.tensor) * degrees.vocabulary_multiple;
 }
 

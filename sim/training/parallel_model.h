@@ -50,7 +50,7 @@ struct ParallelDegrees {
   ContextKind context_kind = ContextKind::ring;
   // torch.compile writes what stands between products, and awaits every message at once.
   bool is_compiled = false;
-  std::int64_t vocabulary_multiple = 128;  // of each rank's words; used where tensor > 1
+  std::int64_t vocabulary_multiple = 1;    // of each rank's words
   Ratio expert_imbalance = Ratio::one();   // the busiest rank's tokens by an even share
   TokenDispatch token_dispatch = TokenDispatch::alltoall;
 };
@@ -103,6 +103,9 @@ ParallelModel parallel_model(const Model& model, const ParallelDegrees& degrees)
 
 // What of the model these degrees do not divide, each with the nearest degrees that do.
 std::vector<std::string> problems(const Model& model, const ParallelDegrees& degrees);
+
+// Whether all ranks together hold more words than the vocabulary has.
+bool pads_words(const Model& model, const ParallelDegrees& degrees);
 
 // Words of one rank's part of the vocabulary, padded.
 std::int64_t words_of_rank(std::int64_t vocabulary, const ParallelDegrees& degrees);

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "sim/base/check.h"
+#include "sim/training/megatron.h"
 
 namespace lockstep {
 
@@ -45,6 +46,11 @@ bool reduces_every_micro_batch(const TrainingSpec& training) {
 bool reduces_on_hosts(const TrainingSpec& training) {
   const Strategy& strategy = strategy_named(training.strategy);
   return strategy.host_reduction != nullptr && strategy.host_reduction(training).has_value();
+}
+
+bool sums_apart(const TrainingSpec& training) {
+  const bool is_whole = strategy_named(training.strategy).partition == Partition::nothing;
+  return runs_megatron(training.framework) || (training.framework == "deepspeed" && is_whole);
 }
 
 }  // namespace lockstep

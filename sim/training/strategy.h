@@ -305,5 +305,8 @@ const std::string& one_gpu_strategy();
 std::int64_t period_of(const TrainingSpec& training);
 bool reduces_every_micro_batch(const TrainingSpec& training);
 bool reduces_on_hosts(const TrainingSpec& training);
+// Whether gradients are added up in a buffer of their own, which may be wider than they are: Megatron-LM's, and
+// DeepSpeed's where it partitions nothing (runtime/bf16_optimizer.py).
+bool sums_apart(const TrainingSpec& training);
 
 }  // namespace lockstep

@@ -222,6 +222,74 @@ TEST_CASE("Operands of four bytes across the depth of tensor cores have an effic
   CHECK(time(Precision::tf32, KernelDirection::forward) == wide);
 }
 
+// Its lanes make as much as its tensor cores do inside a tile: alignment's parts of the one are parts of the other.
+GpuSpec gpu_on_lanes() {
+  GpuSpec gpu = gpu_with_constants();
+  gpu.kernels->tensor.efficiency = Ratio::one();
+  gpu.vector_peak = gpu.peak.at(Precision::fp16);
+  return gpu;
+}
+
+// Loads of two bytes bring half of an operand of four: a quarter becomes an eighth, and none of it where tensor cores
+// are slower than that.
+TEST_CASE("What loads bring in bounds tensor cores that could do more, and no others") {
+  GpuSpec gpu = gpu_on_lanes();
+  gpu.peak[Precision::tf32] = gpu.peak.at(Precision::fp16);
+  const auto time = [&](Precision precision) {
+    return product_time(gpu, Operands::of(precision), {GemmShape{.m = 4096, .n = 4096, .k = 4095}});
+  };
+  gpu.kernels->alignment.depth_by_2 = Ratio::percent(100);
+  gpu.kernels->alignment.depth_by_4 = Ratio::percent(100);
+  const Duration half = time(Precision::fp16);
+  CHECK(time(Precision::tf32) * 10 > half * 18);
+  gpu.kernels->alignment.depth_by_2 = Ratio::percent(150);
+  CHECK(time(Precision::fp16) == half);
+}
+
+// An odd side lets rows begin at any second byte, one that is twice as much at any fourth.
+TEST_CASE("Rows that begin between vector loads slow a product by the side that they lie along") {
+  GpuSpec gpu = gpu_on_lanes();
+  gpu.kernels->alignment.depth_by_2 = Ratio::percent(25);
+  gpu.kernels->alignment.depth_by_4 = Ratio::percent(50);
+  gpu.kernels->alignment.width_by_2 = Ratio::percent(30);
+  const auto time = [&](const GemmShape& shape, KernelDirection direction,
+                        Precision precision = Precision::fp16) {
+    return product_time(gpu, Operands::of(precision), {shape, direction});
+  };
+  constexpr GemmShape even{.m = 4096, .n = 4096, .k = 4096};
+  constexpr GemmShape odd_outputs{.m = 4096, .n = 4095, .k = 4096};
+  constexpr GemmShape odd_inputs{.m = 4096, .n = 4096, .k = 4095};
+  constexpr GemmShape odd_rows{.m = 4095, .n = 4096, .k = 4096};
+  constexpr GemmShape even_inputs{.m = 4096, .n = 4096, .k = 4094};
+  const auto slows = [&](const GemmShape& shape, KernelDirection direction) {
+    return static_cast<double>(time(shape, direction).picoseconds()) /
+           static_cast<double>(time(even, direction).picoseconds());
+  };
+  CHECK(slows(odd_inputs, KernelDirection::forward) > 3.6);  // a quarter
+  CHECK(slows(odd_outputs, KernelDirection::forward) < 3.4);
+  CHECK(slows(odd_outputs, KernelDirection::forward) > 2);  // three tenths
+  CHECK(slows(odd_outputs, KernelDirection::by_data) > 3.6);
+  CHECK(slows(odd_outputs, KernelDirection::by_weights) > 2);
+  CHECK(slows(even_inputs, KernelDirection::forward) < 2);  // half
+  CHECK(slows(even_inputs, KernelDirection::forward) > 1.5);
+  for (const KernelDirection direction :
+       {KernelDirection::forward, KernelDirection::by_data, KernelDirection::by_weights})
+    CHECK(slows(odd_rows, direction) <= 1);
+  CHECK(time(odd_inputs, KernelDirection::forward, Precision::fp32) <=
+        time(even, KernelDirection::forward, Precision::fp32));
+}
+
+TEST_CASE("What a compiler pads loses nothing") {
+  GpuSpec gpu = gpu_on_lanes();
+  Operands padded = Operands::of(Precision::fp16);
+  padded.are_padded = true;
+  const Kernel odd{GemmShape{.m = 4096, .n = 4095, .k = 4095}};
+  const Duration free = product_time(gpu, Operands::of(Precision::fp16), odd);
+  gpu.kernels->alignment = {.depth_by_2 = Ratio::percent(25), .width_by_2 = Ratio::percent(25)};
+  CHECK(product_time(gpu, padded, odd) == free);
+  CHECK(product_time(gpu, Operands::of(Precision::fp16), odd) > free * 2);
+}
+
 // The same wires multiply half numbers at 100 TFLOP/s and fp8 at 200: as many watts.
 TEST_CASE("Tensor cores draw as much whatever they multiply") {
   GpuSpec gpu = gpu_with_constants();

@@ -21,7 +21,13 @@ struct Unit {
   GpuSpec gpu;
   Operands operands;
 
-  Duration time(const Kernel& kernel) const { return product_time(gpu, operands, kernel); }
+  // As if each row began where a vector load may.
+  Duration time(const Kernel& kernel) const {
+    Operands padded = operands;
+    padded.are_padded = true;
+    return product_time(gpu, padded, kernel);
+  }
+  Duration time_where_rows_begin(const Kernel& kernel) const { return product_time(gpu, operands, kernel); }
   std::string name() const {
     return fmt::format("{} at precision {}", gpu.name, static_cast<int>(operands.precision));
   }
@@ -130,6 +136,20 @@ TEST_CASE("longer, wider and more attention never takes less") {
 TEST_CASE("a larger product or convolution never takes less") {
   check_growth(drawn_product, product_sizes);
   check_growth(drawn_convolution, convolution_sizes);
+}
+
+TEST_CASE(
+    "rows that begin anywhere never make a product faster, nor those at a multiple of 32 bytes slower") {
+  check_for_all(cases, "alignment only costs", [&] {
+    const KernelDirection direction = drawn_direction();
+    const GemmShape shape = drawn_product();
+    GemmShape aligned = shape;
+    for (std::int64_t* side : {&aligned.n, &aligned.k}) *side = divided_up(*side, 32) * 32;
+    for (const Unit& unit : shipped_units())
+      if (unit.time_where_rows_begin({shape, direction}) < unit.time({shape, direction}) ||
+          unit.time_where_rows_begin({aligned, direction}) != unit.time({aligned, direction}))
+        RC_FAIL(unit.name());
+  });
 }
 
 // A kernel of twice the batch against two of the one, whose start is paid twice. What of a wave is begun may

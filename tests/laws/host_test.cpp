@@ -303,6 +303,19 @@ TEST_CASE("A slower host never makes a pipeline faster, nor does one that waits 
   }
 }
 
+// With nothing beside it, which is what messages slow.
+TEST_CASE("A host that waits for every kernel makes no pipeline faster") {
+  for (const char* operator_time : {"0 us", "6 us", "200 us"}) {
+    CAPTURE(std::string(operator_time));
+    Json given = pipeline_of(4, 8, "1f1b");
+    given["cluster"]["machine"]["host"]["operator_time"] = operator_time;
+    given["communication"]["overlap"] = false;
+    const Duration ahead = predict(scenario_from(given), {.with_band = false}).report.iteration;
+    given["training"]["cuda_launch_blocking"] = true;
+    CHECK(predict(scenario_from(given), {.with_band = false}).report.iteration >= ahead);
+  }
+}
+
 TEST_CASE("A micro-batch is waited for before its forward, and its loss before its backward") {
   Json given = pipeline_of(1, 4);
   for (const char* wait : {"broadcast_data_sync", "check_for_nan_in_loss"}) given["training"][wait] = true;

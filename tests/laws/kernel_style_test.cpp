@@ -24,7 +24,7 @@ Scenario one_gpu(const std::string& model, const char* kernels, const char* prec
                  bool is_autocast = false) {
   Json given{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
              {"model", {{"name", model}, {"batch_per_gpu", 2}, {"precision", precision}}},
-             {"training", {{"strategy", "single"}, {"optimizer", "adamw"}}},
+             {"training", {{"strategy", "single"}, {"optimizer", "adamw"}, {"vocabulary_multiple", 64}}},
              {"compute", {{"kernels", kernels}, {"autocast", is_autocast}}}};
   return scenario_from(given);
 }

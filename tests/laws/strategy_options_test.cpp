@@ -59,6 +59,7 @@ std::vector<Option> with_zero(std::vector<Option> own) {
   own.push_back({"master_weights", "false"});
   own.push_back({"broadcast_data_sync", "true"});
   own.push_back({"check_for_nan_in_loss", "true"});
+  own.push_back({"cuda_launch_blocking", "true"});
   own.push_back(unmoved("compression", "its messages have a type of their own"));
   return with_common(std::move(own));
 }
@@ -129,7 +130,7 @@ const std::map<std::string, std::vector<Option>>& options() {
 // Parameters of a scenario rather than choices of a strategy.
 const std::set<std::string> not_options{"strategy",         "framework",       "framework_version",
                                         "data_parallel",    "tensor_parallel", "pipeline_parallel",
-                                        "context_parallel", "global_batch"};
+                                        "context_parallel", "global_batch",    "vocabulary_multiple"};
 
 // What moves buffers has batch norms, what partitions has blocks of a transformer.
 Json base(const std::string& strategy) {

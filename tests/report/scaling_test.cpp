@@ -132,4 +132,17 @@ TEST_CASE("where one GPU can hold the model there is no reason, however it is sh
   }
 }
 
+// Padded or of as many words, the same model is the same on one GPU.
+TEST_CASE("A model on one GPU has the words that its ranks have together") {
+  const auto efficiency = [](std::int64_t vocabulary, std::int64_t multiple) {
+    const Json json{
+        {"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 2}}},
+        {"model",
+         {{"name", "gpt2"}, {"vocabulary", vocabulary}, {"batch_per_gpu", 2}, {"precision", "bf16"}}},
+        {"training", {{"strategy", "ddp"}, {"vocabulary_multiple", multiple}}}};
+    return predict(scenario_from(json), {.with_band = false}).report.scaling.efficiency.value_or(0);
+  };
+  CHECK(efficiency(50257, 64) == efficiency(50304, 1));
+}
+
 }  // namespace lockstep::scaling_test

@@ -42,46 +42,67 @@ Json by(const char* framework, const char* strategy) {
 
 }  // namespace
 
-// A pass of autograd reads the sum and the gradient and writes the sum; a product that adds reads the sum, and writes
-// it in the place of the gradient.
+// A pass of autograd reads the sum and the gradient and writes the sum; DeepSpeed's casts the gradient before, which it
+// reads and writes once more.
 TEST_CASE("A sum is read and written once a micro-batch, as wide as it stands") {
   struct Expected {
     const char* precision;
     Json training;
-    Json compute;
     std::int64_t additions;
-    std::int64_t element_bytes;
+    std::int64_t kernels;
+    std::int64_t bytes;
   };
-  const Json unfused{{"gradient_accumulation_fusion", false}};
-  const Json by_hand{{"kernels", "fused"}};
   const std::vector<Expected> all{
-      {"fp32", by("pytorch_ddp", "ddp"), Json::object(), micro_batches - 1, 4 + 4 + 4},
-      {"fp16", by("pytorch_ddp", "ddp"), Json::object(), micro_batches - 1, 2 + 2 + 2},
-      {"fp16", by("pytorch_ddp", "ddp"), by_hand, micro_batches - 1, 2 + 2 - 2},
-      {"fp16", by("megatron", "ddp"), Json::object(), micro_batches, 2 + 2 - 2},
-      {"bf16", by("megatron", "ddp"), Json::object(), micro_batches, 4 + 4 - 2},
-      {"bf16", by("megatron", "ddp"), unfused, micro_batches, 4 + 2 + 4},
-      {"bf16", by("megatron", "zero1"), Json::object(), micro_batches, 4 + 4 - 2},
-      {"bf16", by("deepspeed", "ddp"), by_hand, micro_batches, 4 + 2 + 4},
-      {"fp16", by("deepspeed", "ddp"), by_hand, micro_batches - 1, 2 + 2 + 2},
-      {"bf16", by("deepspeed", "zero1"), by_hand, micro_batches - 1, 2 + 2 + 2},
-      {"bf16", by("deepspeed", "zero2"), by_hand, 0, 0},
-      {"bf16", by("torchtitan", "fsdp"), Json::object(), 0, 0},
+      {"fp32", by("pytorch_ddp", "ddp"), micro_batches - 1, 1, 4 + 4 + 4},
+      {"fp16", by("pytorch_ddp", "ddp"), micro_batches - 1, 1, 2 + 2 + 2},
+      {"amp_bf16", by("pytorch_ddp", "ddp"), micro_batches - 1, 1, 4 + 4 + 4},
+      {"fp16", by("megatron", "ddp"), micro_batches, 1, 2 + 2 + 2},
+      {"bf16", by("megatron", "ddp"), micro_batches, 1, 4 + 2 + 4},
+      {"bf16", by("megatron", "zero1"), micro_batches, 1, 4 + 2 + 4},
+      {"bf16", by("deepspeed", "ddp"), micro_batches, 2, (2 + 4) + (4 + 4 + 4)},
+      {"fp16", by("deepspeed", "ddp"), micro_batches - 1, 1, 2 + 2 + 2},
+      {"bf16", by("deepspeed", "zero1"), micro_batches - 1, 1, 2 + 2 + 2},
+      {"bf16", by("deepspeed", "zero2"), 0, 0, 0},
+      {"bf16", by("torchtitan", "fsdp"), 0, 0, 0},
   };
   for (const Expected& expected : all) {
     CAPTURE(expected.precision);
     CAPTURE(expected.training.dump());
-    CAPTURE(expected.compute.dump());
-    const GradientSum sum = gradient_sum(of(expected.precision, expected.training, expected.compute));
+    const GradientSum sum = gradient_sum(of(expected.precision, expected.training));
     CHECK(sum.additions == expected.additions);
-    CHECK(sum.element_bytes == expected.element_bytes);
+    CHECK(sum.kernels == expected.kernels);
+    CHECK(sum.bytes_by_kernels == expected.bytes);
   }
+}
+
+// It reads the sum and writes it where it would have written the gradient.
+TEST_CASE("A product that adds moves the sum in the gradient's place") {
+  const auto bytes = [](const char* precision) {
+    return gradient_sum(of(precision, by("megatron", "ddp"))).bytes_by_product;
+  };
+  CHECK(bytes("fp32") == 4 + 4 - 4);
+  CHECK(bytes("fp16") == 2 + 2 - 2);
+  CHECK(bytes("bf16") == 4 + 4 - 2);
+  CHECK(bytes("amp_bf16") == 4 + 4 - 2);
+}
+
+TEST_CASE("Products add where Megatron-LM's do, and nobody else's") {
+  const auto is_fused = [](const Json& training, const Json& compute = Json::object()) {
+    return gradient_sum(of("bf16", training, compute)).is_fused;
+  };
+  const Json by_hand{{"kernels", "fused"}};
+  CHECK(is_fused(by("megatron", "ddp")));
+  CHECK(is_fused(by("nemo", "zero1")));
+  CHECK_FALSE(is_fused(by("megatron", "ddp"), {{"gradient_accumulation_fusion", false}}));
+  CHECK_FALSE(is_fused(by("megatron", "ddp"), {{"kernels", "eager"}}));
+  CHECK_FALSE(is_fused(by("pytorch_ddp", "ddp"), by_hand));
+  CHECK_FALSE(is_fused(by("deepspeed", "ddp"), by_hand));
 }
 
 TEST_CASE("Megatron-LM's distributed optimizer adds up in what it reduces") {
   Json training = by("megatron", "zero1");
   training["communication_data_type"] = "bf16";
-  CHECK(gradient_sum(of("bf16", training)).element_bytes == 2 + 2 - 2);
+  CHECK(gradient_sum(of("bf16", training)).bytes_by_kernels == 2 + 2 + 2);
 }
 
 // A layer's weight and its bias: the product adds the one, a kernel of its own the other, or one adds each.
@@ -96,6 +117,35 @@ TEST_CASE("A product adds its weights up itself, but no bias") {
   };
   CHECK(launches(false, micro_batches) == launches(true, micro_batches) + 1);
   CHECK(launches(true, 1) == launches(true, micro_batches));  // what is zeroed is added to as well
+}
+
+// Two layers of one model, each with a weight of 64 x 256 and its 256 biases, and norms and words that no product
+// wrote.
+TEST_CASE("What no product wrote is added by kernels, fused or not") {
+  const auto bytes = [](const char* layer, bool is_fused) {
+    const LoadedScenario scenario =
+        of("bf16", by("megatron", "ddp"), {{"gradient_accumulation_fusion", is_fused}});
+    const KernelWork work = LayerKernels(scenario).backward(layer_named(scenario.model.model, layer));
+    return work.bytes + work.pass_bytes;
+  };
+  const std::int64_t weights = 64 * 256;
+  CHECK(bytes("transformer.h.0.mlp.c_fc", false) - bytes("transformer.h.0.mlp.c_fc", true) ==
+        weights * ((4 + 2 + 4) - (4 + 4 - 2)));
+  CHECK(bytes("transformer.h.0.ln_1", false) == bytes("transformer.h.0.ln_1", true));
+  CHECK(bytes("embedding", false) == bytes("embedding", true));
+}
+
+// Two bytes are read and four written for each weight: not where the product writes the sum itself.
+TEST_CASE("A gradient that a product adds is not cast") {
+  const auto passes = [](bool is_fused) {
+    const LoadedScenario scenario =
+        of("amp_bf16", by("megatron", "ddp"), {{"gradient_accumulation_fusion", is_fused}});
+    return LayerKernels(scenario)
+        .backward(layer_named(scenario.model.model, "transformer.h.0.mlp.c_fc"))
+        .pass_bytes;
+  };
+  const std::int64_t weights = 64 * 256;
+  CHECK(passes(false) - passes(true) == weights * ((2 + 4) + (4 + 4 + 4) - (4 + 4 - 2)));
 }
 
 }  // namespace lockstep::gradient_sum_test

@@ -61,6 +61,20 @@ TEST_CASE("A host that is behind takes the step along at its own pace: an operat
   CHECK(single_gpu_time(scenario) == host);
 }
 
+TEST_CASE("A host that waits for every kernel adds what it issues to what they take") {
+  for (const std::int64_t batch : {1, 256}) {
+    CAPTURE(batch);
+    Json given = one_gpu("bf16", batch, "6 us");
+    given["training"]["cuda_launch_blocking"] = true;
+    const LoadedScenario scenario = scenario_from(given);
+    const Job job = describe_job(scenario);
+    const Duration host =
+        Duration::microseconds(11) * launches_of(job) - Duration::microseconds(6) * library_launches_of(job);
+    CHECK(iteration_of(scenario) == kernels_of(scenario) + host);
+    CHECK(single_gpu_time(scenario) == kernels_of(scenario) + host);
+  }
+}
+
 // Without channels_last cuDNN puts the maps of tensor cores in order within the operator.
 TEST_CASE("What a library launches within an operator costs its host a launch each") {
   const auto step = [](const char* precision) {

@@ -242,19 +242,26 @@ TEST_CASE("a rank's products are thinner and move what their sides say") {
   CHECK(std::get<GemmShape>(*scores.product).batch == 2);  // of 8 heads
 }
 
-TEST_CASE("a vocabulary is padded to a multiple of 128 words a rank, and only where it is divided") {
+TEST_CASE("a vocabulary is padded to a multiple of so many words a rank, divided or whole") {
   std::string text(gpt);
   text.replace(text.find("2048"), 4, "2000");
   const Model model = model_from(text);
   CHECK(words_of_rank(2000, {}) == 2000);
-  CHECK(words_of_rank(2000, {.tensor = 4}) == 512);
-  CHECK(words_of_rank(2000, {.tensor = 4, .vocabulary_multiple = 1}) == 500);
-  const ParallelModel rank = parallel_model(model, {.tensor = 4});
-  CHECK(rank.model.parameters[0].shape == std::vector<std::int64_t>{512, 256});
-  CHECK(rank.model.parameters[0].elements == 512 * 256);
-  CHECK(std::get<GemmShape>(*layer_named(rank.model, "lm_head").product).n == 512);
-  CHECK(layer_named(rank.model, "loss").saved_elements == 128 * 512);
-  CHECK(rank.model.output_elements == 128 * 512);
+  CHECK(words_of_rank(2000, {.tensor = 4}) == 500);
+  CHECK(words_of_rank(2000, {.tensor = 4, .vocabulary_multiple = 128}) == 512);
+  CHECK(words_of_rank(2000, {.vocabulary_multiple = 128}) == 2048);
+  CHECK_FALSE(pads_words(model, {.tensor = 4, .vocabulary_multiple = 100}));
+  CHECK(pads_words(model, {.vocabulary_multiple = 128}));
+  for (const std::int64_t ranks : {1, 4}) {
+    CAPTURE(ranks);
+    const std::int64_t words = 2048 / ranks;
+    const ParallelModel rank = parallel_model(model, {.tensor = ranks, .vocabulary_multiple = 128});
+    CHECK(rank.model.parameters[0].shape == std::vector<std::int64_t>{words, 256});
+    CHECK(rank.model.parameters[0].elements == words * 256);
+    CHECK(std::get<GemmShape>(*layer_named(rank.model, "lm_head").product).n == words);
+    CHECK(layer_named(rank.model, "loss").saved_elements == 128 * words);
+    CHECK(rank.model.output_elements == 128 * words);
+  }
 }
 
 // Words: one sum of the stream. Loss: of each token the largest logit, the right word's and the sum of

@@ -89,6 +89,16 @@ constexpr auto product_fields(std::string_view section) {
                     field<part, &P::draw>(section, "draw")};
 }
 
+constexpr auto alignment_fields(std::string_view section) {
+  constexpr auto part = &KernelConstants::alignment;
+  using A = AlignmentConstants;
+  return std::array{field<part, &A::depth_by_2>(section, "depth_by_2_bytes"),
+                    field<part, &A::depth_by_4>(section, "depth_by_4_bytes"),
+                    field<part, &A::depth_by_16>(section, "depth_by_16_bytes"),
+                    field<part, &A::width_by_2>(section, "width_by_2_bytes"),
+                    field<part, &A::width_by_4>(section, "width_by_4_bytes")};
+}
+
 template <auto part>
 constexpr auto convolution_fields(std::string_view section) {
   using C = ConvolutionConstants;
@@ -138,13 +148,14 @@ constexpr auto joined(const Arrays&... arrays) {
   return all;
 }
 
-constexpr auto fields = joined(
-    product_fields<&KernelConstants::tensor>("tensor"), product_fields<&KernelConstants::vector>("vector"),
-    attention_fields<&KernelConstants::attention>("attention"),
-    attention_fields<own_attentions[0].constants>(own_attentions[0].section),
-    attention_fields<own_attentions[1].constants>(own_attentions[1].section),
-    convolution_fields<&KernelConstants::tensor_convolution>("tensor_convolution"),
-    convolution_fields<&KernelConstants::vector_convolution>("vector_convolution"), memory_fields());
+constexpr auto fields =
+    joined(product_fields<&KernelConstants::tensor>("tensor"), alignment_fields("tensor"),
+           product_fields<&KernelConstants::vector>("vector"),
+           attention_fields<&KernelConstants::attention>("attention"),
+           attention_fields<own_attentions[0].constants>(own_attentions[0].section),
+           attention_fields<own_attentions[1].constants>(own_attentions[1].section),
+           convolution_fields<&KernelConstants::tensor_convolution>("tensor_convolution"),
+           convolution_fields<&KernelConstants::vector_convolution>("vector_convolution"), memory_fields());
 
 bool divides(const KernelConstantField& field) {
   return field.key.ends_with("efficiency") || field.key.starts_with("across") || field.key == "forward" ||
@@ -231,7 +242,7 @@ std::span<const KernelConstantField> kernel_constant_fields() {
 
 bool shows_in_few_tables(const KernelConstantField& field) {
   return field.unit == ConstantUnit::power || field.key.starts_with("across") || field.key == "cached" ||
-         field.key == "fill" || field.key == "wide" || field.key == "last";
+         field.key == "fill" || field.key == "wide" || field.key == "last" || field.key.ends_with("_bytes");
 }
 
 KernelConstants read_kernel_constants(const JsonReader& json, const Place& place) {

@@ -104,7 +104,6 @@ Defaults deepspeed(const Facts& facts) {
     defaults.optimizer = {OptimizerKernels::fused,
                           "DeepSpeed, runtime/engine.py, _configure_basic_optimizer: FusedAdam, FusedLamb"};
   defaults.autocast = {false, "DeepSpeed, runtime/engine.py: the model is cast as a whole"};
-  defaults.accumulation_fusion = {false, "DeepSpeed takes the gradients that autograd has added up"};
   // It leaves it to the model to be cut, as Megatron-DeepSpeed's is.
   if (facts.training.layout.is_cut()) {
     defaults.modules = {ModuleStyle::megatron, "a model that DeepSpeed trains cut is Megatron-DeepSpeed's"};
@@ -312,9 +311,7 @@ Default<OptimizerKernels> usual_optimizer_kernels(KernelStyle kernels, const Com
 }
 
 Default<bool> usual_accumulation_fusion(const ComputeDefaults& defaults, KernelStyle kernels) {
-  if (kernels == KernelStyle::fused)
-    return defaults.accumulation_fusion;
-  return {false, "PyTorch, autograd/functions/accumulate_grad.h: a kernel that adds"};
+  return kernels == KernelStyle::fused ? defaults.accumulation_fusion : ComputeDefaults{}.accumulation_fusion;
 }
 
 Default<bool> usual_loss_fusion(const ComputeDefaults& defaults, ModuleStyle modules, KernelStyle kernels) {

@@ -38,7 +38,9 @@ struct ComputeDefaults {
   Default<Fp8Recipe> fp8_recipe{Fp8Recipe::tensorwise, "torchao, float8/config.py: tensorwise, dynamic"};
   Default<ModuleStyle> modules{ModuleStyle::torch, "modules without a host's work of their own"};
   Default<bool> loss_fusion{true, "the framework's own loss"};
-  Default<bool> accumulation_fusion{true, "kernels written by hand"};  // where they are
+  // Where kernels are written by hand.
+  Default<bool> accumulation_fusion{false,
+                                    "PyTorch, autograd/functions/accumulate_grad.h: a kernel that adds"};
   Default<bool> moe_grouped_gemm{true, "assumed: a rank's experts in one product"};
   Default<bool> moe_fusions{true, "assumed: kernels of their own"};
 };

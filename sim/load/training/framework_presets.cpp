@@ -298,7 +298,7 @@ void set_megatron_core(Input& input, bool overlaps, std::string_view whose) {
   input.set("contiguous_gradients", zero.contiguous_gradients, false,
             "Megatron-LM: gradients are born in their buffer");
   input.set("communication_data_type", zero.communication_data_type, Precision::fp32,
-            "Megatron-LM: gradients are accumulated and reduced in fp32");
+            "Megatron-LM: what gradients stand in");
 }
 
 void set_megatron(Input& input) {
@@ -313,8 +313,6 @@ void set_nemo(Input& input) {
   set_megatron_core(input, input.facts.overlap.value_or(true), recipes);
   input.set("overlap_param_gather", input.spec.zero.overlap_param_gather, true,
             "NeMo, collections/llm/recipes: overlap_param_gather true");
-  input.set("communication_data_type", input.spec.zero.communication_data_type, Precision::fp32,
-            "NeMo, collections/llm/recipes: grad_reduce_in_fp32 true");
   input.set("optimizer", input.spec.optimizer, Optimizer::adam,
             "NeMo, collections/llm/recipes/optim/adam.py: distributed_fused_adam_with_cosine_annealing");
   if (strategy_named(input.spec.strategy).accepts.gradient_clipping)

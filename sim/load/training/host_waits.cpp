@@ -1,5 +1,8 @@
 #include "sim/load/training/host_waits.h"
 
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
@@ -65,7 +68,19 @@ HostWaits read_host_waits(const JsonReader& json, const Place& place, const Trai
                 "Megatron-LM before 0.5 and Megatron-DeepSpeed: broadcast_data reads the sizes back");
   waits.for_loss = read_wait(json, place, host_wait_keys[2], waits_for_loss(training),
                              "Megatron-LM from 0.5 on: check_for_nan_in_loss_and_grad");
+  waits.for_kernels = read_wait(json, place, host_wait_keys[3], false, "CUDA_LAUNCH_BLOCKING is not set");
   return waits;
+}
+
+void leave_nothing_beside(const JsonReader& json, const Place& place, TrainingSpec& training) {
+  if (!training.host_waits.for_kernels || training.layout.degrees.tensor == 1)
+    return;
+  if (const auto stated = json.optional("tensor_parallel_overlap");
+      stated && training.layout.degrees.tensor_overlap != TensorOverlap::none)
+    stated->problem(fmt::format("found {} with cuda_launch_blocking; expected none: {}",
+                                stated->value().dump(), waits_for_messages_too));
+  training.layout.degrees.tensor_overlap = TensorOverlap::none;
+  (place / "tensor_parallel_overlap").note(fmt::format("none ({})", waits_for_messages_too));
 }
 
 }  // namespace lockstep

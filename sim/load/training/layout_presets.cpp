@@ -26,7 +26,8 @@ struct LayoutPreset {
   Default<bool> keeps_gathered_inputs;
   Default<TensorOverlap> tensor_overlap;
   Default<ContextKind> context_kind;
-  Default<std::int64_t> vocabulary_multiple;
+  Default<std::int64_t> vocabulary_multiple;  // where words are dealt over ranks, or its own model is trained
+  bool pads_whole_vocabularies = false;       // also of models that nothing cuts
   std::vector<Has<std::string_view>> schedules = {};  // none: all that there are
   std::vector<TensorOverlap> tensor_overlaps = {};
   std::vector<Has<ContextKind>> context_kinds = {};
@@ -51,6 +52,7 @@ LayoutPreset megatron_preset() {
                          "model_parallel_config.py: tp_comm_overlap false"},
       .context_kind = {ContextKind::ring, "Megatron-LM, training/arguments.py: cp_comm_type p2p"},
       .vocabulary_multiple = {128, "Megatron-LM, training/arguments.py: make_vocab_size_divisible_by 128"},
+      .pads_whole_vocabularies = true,
       .schedules = {{"1f1b"}, {"combined_1f1b", {0, 14}}, {"interleaved"}},
       .tensor_overlaps = {TensorOverlap::backward, TensorOverlap::pieces, TensorOverlap::none},
       .context_kinds = {
@@ -111,6 +113,7 @@ LayoutPreset colossalai_preset() {
           .context_kind = {ContextKind::ulysses,
                            "ColossalAI, HybridParallelPlugin: sequence_parallelism_mode all_to_all"},
           .vocabulary_multiple = {64, "ColossalAI, HybridParallelPlugin: make_vocab_size_divisible_by 64"},
+          .pads_whole_vocabularies = true,
           .schedules = {{"1f1b"}, {"interleaved"}, {"zb_v", {0, 4}}},
           .tensor_overlaps = {TensorOverlap::backward, TensorOverlap::none},
           .context_kinds = {{ContextKind::ulysses}, {ContextKind::ring, {0, 4}}},
@@ -281,8 +284,12 @@ OptionNotes apply_layout_preset(TrainingSpec& spec, const TrainingFacts& facts) 
   set("tensor_parallel_overlap", degrees.tensor_overlap, preset.tensor_overlap.value,
       preset.tensor_overlap.why);
   set("context_parallel_kind", degrees.context_kind, preset.context_kind.value, preset.context_kind.why);
-  set("vocabulary_multiple", degrees.vocabulary_multiple, preset.vocabulary_multiple.value,
-      preset.vocabulary_multiple.why);
+  const bool pads =
+      degrees.tensor > 1 || preset.pads_whole_vocabularies || (layout.is_cut() && !preset.framework.empty());
+  const Default<std::int64_t> as_stated{1,
+                                        "words that no rank shares with another are as many as the model's"};
+  const Default<std::int64_t>& multiple = pads ? preset.vocabulary_multiple : as_stated;
+  set("vocabulary_multiple", degrees.vocabulary_multiple, multiple.value, multiple.why);
   return notes;
 }
 

@@ -277,28 +277,6 @@ void set_master_weights(const TrainingFacts& facts, TrainingSpec& training) {
     training.master_weights = type_of_weights(facts.precision) != Precision::fp32;
 }
 
-// Megatron-LM, training/arguments.py: with bf16 set to true; core/distributed, param_and_grad_buffer.py: what is reduced
-// is the buffer in which gradients stand. DeepSpeed, runtime/engine.py, get_data_types: fp32 with bf16 without ZeRO.
-bool stands_in_fp32(const TrainingFacts& facts, const TrainingSpec& training) {
-  const bool may_stand = runs_megatron(training.framework) ||
-                         (training.framework == "deepspeed" &&
-                          strategy_named(training.strategy).partition == Partition::nothing);
-  return may_stand && type_of_weights(facts.precision) == Precision::bf16;
-}
-
-void read_gradient_type(const JsonReader& json, const Place& place, const TrainingFacts& facts,
-                        TrainingSpec& training) {
-  const auto stated = json.optional("accumulate_allreduce_grads_in_fp32");
-  const bool usual = stands_in_fp32(facts, training);
-  training.accumulate_allreduce_grads_in_fp32 = stated ? stated->boolean() : usual;
-  if (!stated && (usual || runs_megatron(training.framework)))
-    (place / "accumulate_allreduce_grads_in_fp32")
-        .note(fmt::format("default ({}: true with bf16)",
-                          runs_megatron(training.framework) ? "Megatron-LM" : "DeepSpeed without ZeRO"));
-  if (runs_megatron(training.framework) && !training.accumulate_allreduce_grads_in_fp32)
-    training.zero.communication_data_type = type_of_weights(facts.precision);
-}
-
 TrainingReading read_training(const JsonReader& json, const Place& place, const TrainingFacts& facts) {
   TrainingReading reading{.training = {}, .micro_batch = facts.stated_batch.value_or(1)};
   TrainingSpec& training = reading.training;
@@ -311,12 +289,13 @@ TrainingReading read_training(const JsonReader& json, const Place& place, const 
   const WholeDimension* dimension = stated_dimension(json);
   reading.balance = read_layout(json, place, facts, training, dimension);
   training.host_waits = read_host_waits(json, place, training);
+  leave_nothing_beside(json, place, training);
   const TrainingFacts of_copies = facts_of_copies(facts, training.layout);
   apply_defaults(place, of_copies, training);
   set_master_weights(facts, training);
-  read_gradient_type(json, place, facts, training);
   read_compression(json, of_copies, training);
   read_family_options(json, place, of_copies, training);
+  read_gradient_type(json, place, facts.precision, training);
   const BatchSizes sizes = read_batch_sizes(json, training.layout, facts);
   training.gradient_accumulation = sizes.micro_batches;
   reading.micro_batch = sizes.micro_batch;
@@ -355,6 +334,8 @@ CommunicationSpec read_communication(const JsonReader& json, const Place& place,
   communication.algorithm = read_algorithm(json);
   communication.protocol = name_or(json, "protocol", "auto", valid_protocols());
   communication.overlap = boolean_or(json, "overlap", defaults.overlap);
+  if (defaults.has_no_overlap && communication.overlap)
+    json.required("overlap").problem(fmt::format("found true; expected false: {}", defaults.why_overlap));
   if (!json.optional("overlap") && !defaults.why_overlap.empty())
     (place / "overlap").note(fmt::format("default ({})", defaults.why_overlap));
   const bool is_gloo = communication.library == LibraryKind::gloo;

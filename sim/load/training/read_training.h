@@ -38,6 +38,7 @@ struct CommunicationDefaults {
   LibraryKind library = LibraryKind::nccl;
   bool overlap = true;
   std::string_view why_overlap = {};
+  bool has_no_overlap = false;  // whatever is stated
 };
 CommunicationSpec read_communication(const JsonReader& json, const Place& place,
                                      const CommunicationDefaults& defaults);

@@ -74,21 +74,23 @@ class PartitionedOptimizer : public Synchroniser {
   std::int64_t needed_ = 0;                // elements, by the layers so far
 };
 
-// Gradients that are born in their buffer are as wide as they are reduced.
-Bytes wider_gradients(const Job& job) {
+// Where no buffer holds them and they are not added up wider themselves.
+Bytes copies_in_wider_type(const Job& job) {
   const ZeroOptions& options = job.training.zero;
+  if (options.contiguous_gradients || job.wider_gradients.count() > 0)
+    return Bytes{0};
   const std::int64_t reduced = parameter_bytes(options.communication_data_type);
   Bytes more;
   for (const Gradient& gradient : job.gradients)
     more += Bytes{std::max<std::int64_t>(reduced - gradient.element_bytes, 0) * element_count(gradient)};
-  return options.contiguous_gradients ? Bytes{0} : more;
+  return more;
 }
 
 template <Stage stage>
 MemoryShares memory(const Job& job, std::int64_t ranks) {
   return {.gradients = stage == Stage::gradients ? ranks : 1,
           .states = ranks,
-          .buffers = zero_buffers(job) + wider_gradients(job)};
+          .buffers = zero_buffers(job) + copies_in_wider_type(job)};
 }
 
 OptionList options(TrainingSpec& training) {

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "tests/scenario/lab.h"
 #include "tests/support/cut_transformer.h"
 #include "tests/support/scenarios.h"
 
@@ -55,6 +56,26 @@ TEST_CASE("What a scenario says of a host's waits beats its framework") {
                {"broadcast_data_sync", true},
                {"check_for_nan_in_loss", false}},
               {.for_batch = true});
+}
+
+TEST_CASE("Nothing runs beside kernels that are waited for one by one, and who states otherwise is told") {
+  const auto problems = [](const Json& training, const Json& communication) {
+    Json given{{"cluster", {{"machine", "dgx_a100_80gb"}}},
+               {"model", {{"name", "gpt2"}}},
+               {"training",
+                {{"framework", "megatron"},
+                 {"tensor_parallel", 2},
+                 {"micro_batch", 1},
+                 {"cuda_launch_blocking", true}}},
+               {"communication", communication}};
+    given["training"].update(training);
+    return testing::problems_of({.text = given.dump(), .overrides = {}});
+  };
+  CHECK(problems(Json::object(), Json::object()).empty());
+  CHECK(problems({{"tensor_parallel_overlap", "none"}}, {{"overlap", false}}).empty());
+  CHECK(problems({{"tensor_parallel_overlap", "backward"}}, Json::object()).find("expected none") !=
+        std::string::npos);
+  CHECK(problems(Json::object(), {{"overlap", true}}).find("expected false") != std::string::npos);
 }
 
 }  // namespace lockstep::host_waits_test
