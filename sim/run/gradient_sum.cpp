@@ -1,6 +1,7 @@
 #include "sim/run/gradient_sum.h"
 
 #include "sim/plan/precision.h"
+#include "sim/run/cluster.h"
 #include "sim/run/operator_kernels.h"
 #include "sim/training/megatron.h"
 #include "sim/training/strategy.h"

@@ -10,8 +10,8 @@
 //            optimizer) the host waits for, so a step is walked from there; a loop that reads nothing back is behind
 //            for good or never.
 //            Passes are walked in the order of the schedule, from anew where the host has waited for a message
-//            between stages, a micro-batch or its loss (HostWaits), or before experts for how many tokens each gets:
-//            products of so many rows, and messages of as many, are issued from the host (Megatron-LM
+//            between stages, a micro-batch, its loss or every kernel (HostWaits), or before experts for how many
+//            tokens each gets: products of so many rows, and messages of as many, are issued from the host (Megatron-LM
 //            core/transformer/moe/token_dispatcher.py, cuda_sync_point; torchtitan's all-to-all splits).
 //            What is captured as a CUDA graph is issued with one launch.
 //            Messages between ranks only ever delay the GPU: where it does not wait alone it never does, and only

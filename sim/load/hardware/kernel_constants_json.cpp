@@ -242,7 +242,11 @@ std::span<const KernelConstantField> kernel_constant_fields() {
 
 bool shows_in_few_tables(const KernelConstantField& field) {
   return field.unit == ConstantUnit::power || field.key.starts_with("across") || field.key == "cached" ||
-         field.key == "fill" || field.key == "wide" || field.key == "last" || field.key.ends_with("_bytes");
+         field.key == "fill" || field.key == "wide" || field.key == "last" || is_of_alignment(field);
+}
+
+bool is_of_alignment(const KernelConstantField& field) {
+  return field.key.ends_with("_bytes");
 }
 
 KernelConstants read_kernel_constants(const JsonReader& json, const Place& place) {

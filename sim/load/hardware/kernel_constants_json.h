@@ -45,6 +45,8 @@ inline constexpr std::array own_attentions{
 // What units draw, where no limit acts, and how operands lie, where no table says so: may be left out, and a
 // fit leaves it as it was known.
 bool shows_in_few_tables(const KernelConstantField& field);
+// Of AlignmentConstants.
+bool is_of_alignment(const KernelConstantField& field);
 
 KernelConstants read_kernel_constants(const JsonReader& json, const Place& place);
 nlohmann::ordered_json write_kernel_constants(const KernelConstants& constants);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sim/load/reading/spelling.h"
+#include "sim/load/training/framework_presets.h"
 #include "sim/plan/precision.h"
 #include "sim/training/megatron.h"
 #include "sim/training/strategy.h"

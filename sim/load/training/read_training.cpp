@@ -14,6 +14,7 @@
 #include "sim/load/reading/library_version.h"
 #include "sim/load/reading/spelling.h"
 #include "sim/load/training/family_options.h"
+#include "sim/load/training/gradient_type.h"
 #include "sim/load/training/host_waits.h"
 #include "sim/load/training/option_text.h"
 #include "sim/load/training/read_layout.h"

@@ -85,7 +85,7 @@ ConstantRange range_of(const KernelConstantField& field, const KernelConstants& 
 // Tensor cores go by no transform, and kernels that move bytes draw nothing here. What rows that begin anywhere lose is
 // timed side by side, not told from tables in which few do.
 bool is_unused(const KernelConstantField& field) {
-  if (field.key == "standby" || field.key.ends_with("_bytes"))
+  if (field.key == "standby" || is_of_alignment(field))
     return true;
   return field.section == "tensor_convolution" &&
          (field.key.ends_with("winograd") || field.key == "transform");
