@@ -19,6 +19,7 @@
 #include "sim/report/text_table.h"
 #include "sim/run/beside_communication.h"
 #include "sim/study/answers/difference_text.h"
+#include "sim/study/answers/faster_settings.h"
 #include "sim/study/answers/strategy_cost.h"
 
 namespace lockstep {
@@ -36,6 +37,7 @@ struct ExplainArguments {
 struct Explanation {
   const LoadedScenario& scenario;
   StrategyCost cost;
+  FasterSettings settings;
   std::vector<Sensitivity> what_if;
   std::vector<std::string> warnings;
 };
@@ -63,6 +65,21 @@ ordered_json to_json(const std::vector<Sensitivity>& changes, Duration iteration
                     {"difference_percent", difference_percent(iteration, change.iteration)}});
   }
   return json;
+}
+
+ordered_json to_json(const FasterSettings& settings, Duration iteration) {
+  ordered_json json = ordered_json::array();
+  for (const FasterSetting& setting : settings.found) {
+    ordered_json set = ordered_json::object();
+    for (const auto& [path, value] : setting.changes) set[path] = value;
+    json.push_back({{"set", std::move(set)},
+                    {"iteration_time_s", setting.iteration.in_seconds()},
+                    {"difference_s", (setting.iteration - iteration).in_seconds()},
+                    {"difference_percent", difference_percent(iteration, setting.iteration)},
+                    {"memory_bytes", setting.memory.count()},
+                    {"rounds_more", setting.rounds_more}});
+  }
+  return {{"found", std::move(json)}, {"tried", settings.tried}, {"left_out", settings.left_out}};
 }
 
 ordered_json to_json(const std::vector<DimensionCost>& dimensions) {
@@ -104,6 +121,7 @@ ordered_json to_json(const Explanation& explanation) {
             {"kernels_beside", tell_interference(explanation.scenario)},
             {"clock", clock_json(explanation.scenario)},
             {"sensitivities", to_json(cost.sensitivities, cost.iteration)}}},
+          {"faster_settings", to_json(explanation.settings, cost.iteration)},
           {"what_if", to_json(explanation.what_if, cost.iteration)},
           {"warnings", explanation.warnings}};
 }
@@ -116,6 +134,21 @@ std::string comparison(const std::vector<Sensitivity>& changes, Duration iterati
                    fmt::format("{:+.1f} %", difference_percent(iteration, change.iteration))});
   }
   return table.text(2);
+}
+
+std::string settings_text(const FasterSettings& settings, Duration iteration) {
+  TextTable table({Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
+  for (const FasterSetting& setting : settings.found)
+    table.add_row({describe(setting.changes), format_duration(setting.iteration),
+                   signed_duration(setting.iteration - iteration),
+                   fmt::format("{:+.1f} %", difference_percent(iteration, setting.iteration)),
+                   "holds " + format_bytes(setting.memory), setting.rounds_more ? "rounds more" : ""});
+  std::string text = settings.found.empty()
+                         ? fmt::format("  none of the {} that were tried\n", settings.tried)
+                         : table.text(2) + fmt::format("  of {} that were tried\n", settings.tried);
+  if (settings.left_out > 0)
+    text += fmt::format("  {} more were not tried, which would take long (--yes)\n", settings.left_out);
+  return text;
 }
 
 std::string cost_text(const StrategyCost& cost, const Scenario& scenario) {
@@ -164,6 +197,8 @@ std::string to_text(const Explanation& explanation) {
     text += "\nIts collectives\n" + to_text(grouped_alike(cost.listed), 2);
   }
   text += "\nThe iteration if one thing were better\n" + comparison(cost.sensitivities, cost.iteration);
+  text += "\nThe iteration with one setting changed, where it is shorter and fits\n" +
+          settings_text(explanation.settings, cost.iteration);
   if (!explanation.what_if.empty()) {
     text += "\nWhat if\n" + comparison(explanation.what_if, cost.iteration);
   }
@@ -249,12 +284,13 @@ int explain_kernels(const ExplainArguments& arguments, const LoadedScenario& sce
 
 int run_explain(const ExplainArguments& arguments, const CommandContext& context) {
   const ScenarioVariants variants(arguments.scenario.request(context));
-  const LoadedScenario scenario = solve_anchor(variants.load());
   if (arguments.wants_kernels)
-    return explain_kernels(arguments, scenario, ProfileStore(context.data_directory));
-  std::vector<std::string> warnings = scenario.warnings;
+    return explain_kernels(arguments, solve_anchor(variants.load()), ProfileStore(context.data_directory));
+  const Prediction prediction = variants.predict(variants.load(), {.with_band = false});
+  std::vector<std::string> warnings = prediction.scenario.warnings;
   std::vector<Sensitivity> what_if = answer(arguments.questions, variants, warnings);
-  const Explanation explanation{scenario, find_strategy_cost(scenario), std::move(what_if),
+  const Explanation explanation{prediction.scenario, find_strategy_cost(prediction),
+                                find_faster_settings(variants, prediction), std::move(what_if),
                                 std::move(warnings)};
   if (arguments.wants_json) {
     print_json(to_json(explanation));

@@ -136,6 +136,12 @@ void apply(JsonDocument& document, const std::string& path, const std::string& v
 
 }  // namespace
 
+std::string describe(const Overrides& changes) {
+  std::string text;
+  for (const auto& [path, value] : changes) text += (text.empty() ? "" : " ") + path + "=" + value;
+  return text;
+}
+
 void apply_overrides(JsonDocument& document, const Overrides& overrides) {
   name_model(document);
   std::vector<std::string> problems;

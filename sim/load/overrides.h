@@ -19,6 +19,9 @@ namespace lockstep {
 using Overrides =
     std::vector<std::pair<std::string, std::string>>;  // dotted path and value, as --set has them
 
+// "training.recompute=full model.batch_per_gpu=4"
+std::string describe(const Overrides& changes);
+
 // Throws ConfigError with every override that cannot be applied.
 void apply_overrides(JsonDocument& document, const Overrides& overrides);
 

@@ -288,9 +288,7 @@ std::vector<MemoryRemedy> find_memory_remedies(const LoadedScenario& scenario, c
 }
 
 std::string describe(const MemoryRemedy& remedy) {
-  std::string text;
-  for (const auto& [path, value] : remedy.changes)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", path, value);
+  const std::string text = describe(remedy.changes);
   return remedy.is_at_any_scale ? text + ", on any number of nodes" : text;
 }
 

@@ -131,6 +131,21 @@ TEST_CASE("what does not fit is left out, and the nearest of it told") {
   CHECK(answer.nearest->memory > answer.capacity);
 }
 
+// DDP pads a vocabulary where ranks share it and not where it is whole; Megatron-LM pads it always.
+TEST_CASE("layouts that pad words beside some that do not are told to") {
+  ordered_json scenario = small_transformer("ddp");
+  CHECK(search_layouts(question_about(scenario)).warnings.empty());  // 32,000 are 250 x 128
+  scenario["model"]["vocabulary"] = 32001;
+  const std::vector<std::string> warnings = search_layouts(question_about(scenario)).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings.front().starts_with("training.vocabulary_multiple is not stated: 32,001 words"));
+  scenario["training"]["vocabulary_multiple"] = 128;
+  CHECK(search_layouts(question_about(scenario)).warnings.empty());
+  scenario["training"].erase("vocabulary_multiple");
+  scenario["training"]["framework"] = "megatron";
+  CHECK(search_layouts(question_about(scenario)).warnings.empty());
+}
+
 TEST_CASE("a layout that fits is told with no more recomputation than it needs") {
   const LayoutAnswer ample = exhaustive(question_about(small_transformer("ddp")));
   CHECK(ample.rejected.needless_recomputation > 0);

@@ -192,6 +192,7 @@ std::string layout_page(const nlohmann::ordered_json& document) {
       {"memory", memory_table(document)},
       {"rejected", rejected_table(document.at("rejected"))}};
   add_answer(document, view);
+  view.update(warnings_view(document.at("warnings")));
   return render_page("layouts.html", view);
 }
 

@@ -1,10 +1,13 @@
 #include "sim/study/answers/layout_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 #include <numeric>
 #include <tuple>
 
+#include "sim/report/text_table.h"
 #include "sim/study/answers/layout_trials.h"
 #include "sim/study/answers/outcome_bytes.h"
 #include "sim/study/answers/shared_trials.h"
@@ -182,6 +185,25 @@ void add_oversized(const LayoutTrials& trials, LayoutAnswer& answer) {
     answer.promising = oversized(trials, *promising);
 }
 
+// Rows that begin between whole loads are slower to multiply (alignment.h): what pads some layouts' words and not
+// others' is no virtue of the layouts.
+void warn_of_padding(const LayoutTrials& trials, const std::vector<std::size_t>& told, LayoutAnswer& answer) {
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+  for (const std::size_t index : told) {
+    const std::int64_t multiple = trials.changed(index, {}).training.layout.degrees.vocabulary_multiple;
+    least = least == 0 ? multiple : std::min(least, multiple);
+    most = std::max(most, multiple);
+  }
+  const auto& transformer = trials.base().model.model.transformer;
+  if (const std::int64_t words = transformer ? transformer->vocabulary : 0; least < most && words % most != 0)
+    answer.warnings.push_back(
+        fmt::format("training.vocabulary_multiple is not stated: {} words stay as they are in some of these "
+                    "layouts and are padded to multiples of {} in others, which multiply faster; "
+                    "--set training.vocabulary_multiple={} pads them in all",
+                    grouped(words), most, most));
+}
+
 }  // namespace
 
 LayoutAnswer search_layouts(const LayoutQuestion& question) {
@@ -201,6 +223,7 @@ LayoutAnswer search_layouts(const LayoutQuestion& question) {
     answer.layouts.push_back({trials.candidate(index), trials[index].brief});
   count_outcomes(trials, answer);
   add_oversized(trials, answer);
+  warn_of_padding(trials, best, answer);
   return answer;
 }
 

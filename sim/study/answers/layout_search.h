@@ -72,6 +72,7 @@ struct LayoutAnswer {
   std::optional<OversizedLayout> nearest = {};    // of those that do not fit, the one that needs least
   std::vector<MemoryRemedy> remedies = {};        // where nothing fits: what makes the nearest fit
   std::optional<OversizedLayout> promising = {};  // and of those that might be faster than the best
+  std::vector<std::string> warnings = {};         // of what the layouts told differ in besides
 };
 
 // Throws ConfigError where the scenario cannot be read or `gpus` makes no nodes. Everybody in a team has the answer.

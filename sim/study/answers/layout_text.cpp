@@ -115,6 +115,12 @@ std::string promise_of(const LayoutAnswer& answer) {
                      short_of(answer.promising->candidate));
 }
 
+std::string warnings_of(const LayoutAnswer& answer) {
+  std::string text;
+  for (const std::string& warning : answer.warnings) text += "warning: " + warning + "\n";
+  return text;
+}
+
 // Of the best, after those that the question came with; a later one takes an earlier one's place.
 Overrides all_changes(const LayoutAnswer& answer) {
   const Overrides own = answer.layouts.front().candidate.overrides();
@@ -207,7 +213,7 @@ std::string to_text(const LayoutAnswer& answer) {
     return text + counts_of(answer);
   return text + table_of(answer) + "\n" + counts_of(answer) + promise_of(answer) +
          "The best again: predict " + set_arguments(all_changes(answer)) + "\n" +
-         (answer.is_anchored ? about_anchor : "");
+         (answer.is_anchored ? about_anchor : "") + warnings_of(answer);
 }
 
 ordered_json to_json(const LayoutAnswer& answer) {
@@ -236,6 +242,7 @@ ordered_json to_json(const LayoutAnswer& answer) {
   };
   document["nearest_that_does_not_fit"] = oversized(answer.nearest);
   document["might_be_faster_with_more_memory"] = oversized(answer.promising);
+  document["warnings"] = answer.warnings;
   return document;
 }
 

@@ -4,12 +4,11 @@
 
 namespace lockstep {
 
-StrategyCost find_strategy_cost(const Scenario& scenario) {
-  const Simulation simulation = simulate(scenario);
-  Report report = summarise(scenario, simulation);
+StrategyCost find_strategy_cost(const Prediction& prediction) {
+  const auto& [scenario, simulation, report] = prediction;
   return {.iteration = report.iteration,
           .collectives = static_cast<std::int64_t>(simulation.steady.iterations.back().communications.size()),
-          .listed = std::move(report.communication.collectives),
+          .listed = report.communication.collectives,
           .bytes_per_gpu = report.communication.bytes_per_gpu,
           .communicating = report.communication.total,
           .exposed = report.breakdown.exposed_communication,

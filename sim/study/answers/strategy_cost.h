@@ -10,7 +10,7 @@
 
 #include "sim/base/units.h"
 #include "sim/report/collective_list.h"
-#include "sim/scenario/scenario.h"
+#include "sim/report/prediction.h"
 #include "sim/study/answers/dimension_cost.h"
 #include "sim/study/answers/sensitivity.h"
 
@@ -27,6 +27,7 @@ struct StrategyCost {
   std::vector<Sensitivity> sensitivities;
 };
 
-StrategyCost find_strategy_cost(const Scenario& scenario);
+// Of a prediction that has its times.
+StrategyCost find_strategy_cost(const Prediction& prediction);
 
 }  // namespace lockstep

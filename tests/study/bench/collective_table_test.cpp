@@ -94,8 +94,8 @@ TEST_CASE("what pairs exchange takes as long at step whether ranks were folded o
   }
 }
 
-double slowest_improvement(const Scenario& scenario) {
-  const StrategyCost cost = find_strategy_cost(scenario);
+double slowest_improvement(LoadedScenario scenario) {
+  const StrategyCost cost = find_strategy_cost(predict(std::move(scenario), {.with_band = false}));
   CHECK(cost.sensitivities.size() == 4);
   double slowest = 0;
   for (const Sensitivity& change : cost.sensitivities)
@@ -114,7 +114,8 @@ TEST_CASE("better hardware is slower by no more than what planned speeds promise
 }
 
 TEST_CASE("one GPU has nothing but computation to improve") {
-  const StrategyCost cost = find_strategy_cost(testing::load_lab({{"cluster.nodes", "1"}}));
+  const StrategyCost cost =
+      find_strategy_cost(predict(testing::load_lab({{"cluster.nodes", "1"}}), {.with_band = false}));
   CHECK(cost.sensitivities.size() == 1);
   CHECK(cost.bytes_per_gpu == Bytes{0});
 }
