@@ -7,6 +7,7 @@
 #include "sim/base/check.h"
 #include "sim/compute/kernel_time.h"
 #include "sim/run/simulate.h"
+#include "sim/run/single_gpu.h"
 #include "sim/training/shards.h"
 #include "sim/training/strategy.h"
 
