@@ -1,5 +1,7 @@
 #include "models/transformer_style.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -442,7 +444,9 @@ void check_total(const JsonReader& json, TransformerConfig& config) {
       length * (16 * hidden * width + 24 * hidden * ffn_of_token(sizes) + 16 * width * length);
   const double output = 8 * length * hidden * static_cast<double>(sizes.vocabulary);
   if (static_cast<double>(sizes.layers) * block + output > 1e18) {
-    json.problem("these sizes make a model of more than 1e18 operations per sequence");
+    json.problem(fmt::format(
+        "these sizes make a model of more than 1e18 operations per sequence of {} tokens (sequence_length)",
+        config.sequence_length));
     config.sequence_length = config.predictions = 1;  // what is written after a mistake must not overflow
   }
   if (expert_weights(sizes) > 1e17) {

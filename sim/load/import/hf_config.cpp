@@ -358,6 +358,8 @@ void read_qwen2(ConfigReader& config) {
 void read_qwen3(ConfigReader& config) {
   read_llama(config);
   config.model()["query_key_norm"] = true;
+  if (!config.model().contains("head_width"))
+    config.model()["head_width"] = 128;  // configuration_qwen3.py
 }
 
 void read_gemma(ConfigReader& config) {
