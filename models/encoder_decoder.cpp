@@ -52,14 +52,16 @@ std::int64_t read_width(const JsonReader& json, const EncoderDecoderSizes& sizes
 
 // An estimate from above: operations and bytes of one sequence must stay far below 2^63.
 void check_total(const JsonReader& json, EncoderDecoderSizes& sizes) {
-  const auto length = static_cast<double>(std::max(sizes.length, sizes.decoder_length));
+  const std::int64_t longest = std::max(sizes.length, sizes.decoder_length);
+  const auto length = static_cast<double>(longest);
   const auto hidden = static_cast<double>(sizes.hidden);
   const auto width = static_cast<double>(sizes.width);
   const double block = length * (32 * hidden * width + 24 * hidden * static_cast<double>(sizes.ffn) +
                                  32 * length * (width + 8 * static_cast<double>(sizes.heads)));
   const double output = 8 * length * hidden * static_cast<double>(sizes.vocabulary);
   if (static_cast<double>(sizes.layers + sizes.decoder_layers) * block + output > 1e18) {
-    json.problem("these sizes make a model of more than 1e18 operations per sequence");
+    json.problem(fmt::format(
+        "these sizes make a model of more than 1e18 operations per sequence of {} tokens", longest));
     sizes.length = sizes.decoder_length = sizes.layers = sizes.decoder_layers = 1;
   }
 }

@@ -38,6 +38,7 @@ struct Explanation {
   const LoadedScenario& scenario;
   StrategyCost cost;
   FasterSettings settings;
+  bool fits = true;
   std::vector<Sensitivity> what_if;
   std::vector<std::string> warnings;
 };
@@ -136,6 +137,12 @@ std::string comparison(const std::vector<Sensitivity>& changes, Duration iterati
   return table.text(2);
 }
 
+// Where it does not fit as it is, what holds no more than now is told.
+std::string settings_heading(bool fits) {
+  return fmt::format("\nThe iteration with one setting changed, where it is shorter and {}\n",
+                     fits ? "fits" : "holds no more than now, which does not fit");
+}
+
 std::string settings_text(const FasterSettings& settings, Duration iteration) {
   TextTable table({Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
   for (const FasterSetting& setting : settings.found)
@@ -197,8 +204,7 @@ std::string to_text(const Explanation& explanation) {
     text += "\nIts collectives\n" + to_text(grouped_alike(cost.listed), 2);
   }
   text += "\nThe iteration if one thing were better\n" + comparison(cost.sensitivities, cost.iteration);
-  text += "\nThe iteration with one setting changed, where it is shorter and fits\n" +
-          settings_text(explanation.settings, cost.iteration);
+  text += settings_heading(explanation.fits) + settings_text(explanation.settings, cost.iteration);
   if (!explanation.what_if.empty()) {
     text += "\nWhat if\n" + comparison(explanation.what_if, cost.iteration);
   }
@@ -289,8 +295,11 @@ int run_explain(const ExplainArguments& arguments, const CommandContext& context
   const Prediction prediction = variants.predict(variants.load(), {.with_band = false});
   std::vector<std::string> warnings = prediction.scenario.warnings;
   std::vector<Sensitivity> what_if = answer(arguments.questions, variants, warnings);
-  const Explanation explanation{prediction.scenario, find_strategy_cost(prediction),
-                                find_faster_settings(variants, prediction), std::move(what_if),
+  const Explanation explanation{prediction.scenario,
+                                find_strategy_cost(prediction),
+                                find_faster_settings(variants, prediction),
+                                prediction.report.memory.fits(),
+                                std::move(what_if),
                                 std::move(warnings)};
   if (arguments.wants_json) {
     print_json(to_json(explanation));

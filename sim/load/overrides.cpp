@@ -136,6 +136,10 @@ void apply(JsonDocument& document, const std::string& path, const std::string& v
 
 }  // namespace
 
+std::string as_set(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 std::string describe(const Overrides& changes) {
   std::string text;
   for (const auto& [path, value] : changes) text += (text.empty() ? "" : " ") + path + "=" + value;

@@ -8,6 +8,7 @@
 // Invariant: names come first and what changes the named comes after, whatever the order it is said in, so
 //            that `--set cluster.machine.nics.count=4 --vary cluster.machine=A,B` changes both machines.
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,9 @@ namespace lockstep {
 
 using Overrides =
     std::vector<std::pair<std::string, std::string>>;  // dotted path and value, as --set has them
+
+// A value as --set would say it.
+std::string as_set(const nlohmann::ordered_json& value);
 
 // "training.recompute=full model.batch_per_gpu=4"
 std::string describe(const Overrides& changes);

@@ -355,18 +355,22 @@ void read_qwen2(ConfigReader& config) {
   config.model()["attention_biases"] = "inputs";
 }
 
+// Of a class whose heads are so wide where the file does not say, whatever its other sizes.
+void default_head_width(ConfigReader& config, std::int64_t width) {
+  if (!config.model().contains("head_width"))
+    config.model()["head_width"] = width;
+}
+
 void read_qwen3(ConfigReader& config) {
   read_llama(config);
   config.model()["query_key_norm"] = true;
-  if (!config.model().contains("head_width"))
-    config.model()["head_width"] = 128;  // configuration_qwen3.py
+  default_head_width(config, 128);  // configuration_qwen3.py
 }
 
 void read_gemma(ConfigReader& config) {
   read_decoder(config, true);
   take_attention_biases(config, "attention_bias");
-  if (!config.model().contains("head_width"))
-    config.model()["head_width"] = 256;  // configuration_gemma.py
+  default_head_width(config, 256);  // configuration_gemma.py
 }
 
 void read_gemma2(ConfigReader& config) {

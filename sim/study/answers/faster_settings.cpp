@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "sim/base/error.h"
@@ -75,10 +79,6 @@ constexpr std::array switches{
 };
 
 constexpr double least_gain = 0.001;  // of the iteration
-
-std::string as_set(const nlohmann::ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
 
 // Whether the scenario has it so already.
 bool is_set(const LoadedScenario& scenario, const Switch& choice) {
@@ -165,7 +165,7 @@ std::vector<Candidate> load_candidates(const ScenarioVariants& variants, const L
 // How many may be simulated.
 std::size_t affordable(const Prediction& now) {
   if (now.scenario.simulation.accepts_any_size)
-    return switches.size();
+    return std::numeric_limits<std::size_t>::max();
   const double seconds = now.simulation.size.seconds();
   return static_cast<std::size_t>(std::max(1.0, most_seconds / std::max(seconds, 1e-6)));
 }

@@ -5,9 +5,9 @@
 // Problem:   who wants a shorter iteration on the machine at hand asks which switch is worth trying: fused attention, a
 //            compiler, half precision, words padded to whole loads, blocks that need not be computed again. --what-if
 //            answers who knows the switch by name.
-// Idea:      every switch that leaves the model, the samples of a step and the layout as they are is tried as --set
-//            would set it. What is told to change nothing, or does not load, is not simulated; what needs more memory
-//            than there is is no remedy.
+// Idea:      some fifty switches that leave the model, the samples of a step and the degrees of its layout as they are
+//            are tried as --set would set them. What is told to change nothing, or does not load, is not simulated;
+//            what needs more memory than there is, and than is needed now, is no remedy.
 // Invariant: each iteration told is what `predict` says of that change, and shorter by a thousandth at least; the
 //            shortest comes first. The same on any number of threads.
 // Cost:      a simulation for each switch, together about as long as a prediction may take; how many were left out for

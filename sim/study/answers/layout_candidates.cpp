@@ -249,8 +249,7 @@ class CandidateLister {
 
 Overrides LayoutCandidate::overrides() const {
   Overrides changes;
-  for (const auto& [path, value] : set)
-    changes.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
+  for (const auto& [path, value] : set) changes.emplace_back(path, as_set(value));
   return changes;
 }
 

@@ -79,8 +79,7 @@ std::vector<PageFact> facts_of_layout(const ordered_json& layout, const ordered_
 
 std::string command_of(const ordered_json& set) {
   std::string text = "lockstep predict SCENARIO";
-  for (const auto& [path, value] : set.items())
-    text += fmt::format(" --set {}={}", path, value.is_string() ? value.get<std::string>() : value.dump());
+  for (const auto& [path, value] : set.items()) text += fmt::format(" --set {}={}", path, as_set(value));
   return text;
 }
 

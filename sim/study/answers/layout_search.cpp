@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "sim/report/text_table.h"
@@ -188,15 +189,15 @@ void add_oversized(const LayoutTrials& trials, LayoutAnswer& answer) {
 // Rows that begin between whole loads are slower to multiply (alignment.h): what pads some layouts' words and not
 // others' is no virtue of the layouts.
 void warn_of_padding(const LayoutTrials& trials, const std::vector<std::size_t>& told, LayoutAnswer& answer) {
-  std::int64_t least = 0;
-  std::int64_t most = 0;
-  for (const std::size_t index : told) {
-    const std::int64_t multiple = trials.changed(index, {}).training.layout.degrees.vocabulary_multiple;
-    least = least == 0 ? multiple : std::min(least, multiple);
-    most = std::max(most, multiple);
-  }
   const auto& transformer = trials.base().model.model.transformer;
-  if (const std::int64_t words = transformer ? transformer->vocabulary : 0; least < most && words % most != 0)
+  if (!transformer || told.empty())
+    return;
+  std::set<std::int64_t> multiples;
+  for (const std::size_t index : told)
+    multiples.insert(trials.changed(index, {}).training.layout.degrees.vocabulary_multiple);
+  const std::int64_t words = transformer->vocabulary;
+  const std::int64_t most = *multiples.rbegin();
+  if (multiples.contains(1) && words % most != 0)
     answer.warnings.push_back(
         fmt::format("training.vocabulary_multiple is not stated: {} words stay as they are in some of these "
                     "layouts and are padded to multiples of {} in others, which multiply faster; "

@@ -47,11 +47,6 @@ std::string hash_of_profile(const std::string& file) {
   }
 }
 
-// As --set would say it.
-std::string said(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 std::string fidelity_of(const LoadRequest& request) {
   return request.fidelity ? name_of(*request.fidelity, fidelity_spellings) : "";
 }
@@ -176,7 +171,7 @@ class Cells {
     for (std::size_t axis = 0; axis < values.size(); ++axis) {
       const std::string& path = options_.grid.axes()[axis].path;
       variant.changes.emplace_back(path, values[axis].dump());
-      variant.file_name += fmt::format("{}{}={}", axis == 0 ? " with " : ", ", path, said(values[axis]));
+      variant.file_name += fmt::format("{}{}={}", axis == 0 ? " with " : ", ", path, as_set(values[axis]));
     }
     return variants_.load(variant);
   }

@@ -112,6 +112,20 @@ TEST_CASE("Qwen 2 has biases where queries, keys and values are made, and nowher
   CHECK(biases == 3 * 24);
 }
 
+// configuration_qwen3.py: head_dim 128, whatever hidden_size / num_attention_heads is: 64 here.
+TEST_CASE("Qwen3's heads are 128 wide where its file does not say") {
+  ordered_json config = sample("qwen3_0_6b");
+  config.erase("head_dim");
+  CHECK(parameter_count(model_of_config(config)) == 596'049'920);
+}
+
+TEST_CASE("a sequence that makes a model too large is named") {
+  ordered_json config = sample("mistral_nemo");
+  config["max_position_embeddings"] = 1'024'000;
+  CHECK_THROWS_WITH_AS(model_of_config(config), doctest::Contains("per sequence of 1024000 tokens"),
+                       ConfigError);
+}
+
 TEST_CASE("Gemma 2 norms what each part gives as well") {
   const Model model = model_of_config(sample("gemma2_2b"));
   CHECK(model.parameters.size() == 1 + 26 * (7 + 4) + 1);
