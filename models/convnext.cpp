@@ -53,14 +53,15 @@ FeatureMap write_layer_scale(ImageNetwork& network, const std::string& name, con
       {.name = name,
        .parameters = {builder.parameter(name)},
        .forward_elements = 2 * elements,
-       .backward_elements = (2 + 3 + 1) * elements,
+       .backward_elements = (2 + 1) * elements,
        .saved_elements = builder.keep(input.activation),
        .weight_elements = input.channels,
        .gradient_elements = input.channels,
+       .eager_backward_elements = (1 + 2) * elements,
+       .eager_backward_kernels = 2,
        .autocast_forward = {.bytes = element_bytes::wider * elements},
        .autocast_backward = {.bytes = ((2 + 2 + 1) * element_bytes::wider + element_bytes::cast) * elements,
-                             .casts = 1},
-       .backward_kernels = 3},
+                             .casts = 1}},
       {input});
 }
 

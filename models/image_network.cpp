@@ -146,8 +146,8 @@ FeatureMap ImageNetwork::copied_activation(const std::string& name, const Featur
                       .saved_elements = builder_.keep(input.activation),
                       .pointwise_elements = elements,
                       .eager_forward_elements = 2 * elements,
-                      .composition = composition,
-                      .forward_kernels = 2},
+                      .eager_forward_kernels = 1,
+                      .composition = composition},
                      {input.activation});
   return feature_map(input.channels, input.height, input.width);
 }

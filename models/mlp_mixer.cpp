@@ -49,6 +49,7 @@ Tokens write_turned(ModelBuilder& builder, const std::string& name, const Tokens
                      .forward_elements = copied,
                      .backward_elements = 2 * copied,
                      .pointwise_elements = input.activation.elements,
+                     .is_copy = true,
                      .autocast_forward = cast,
                      .autocast_backward = cast,
                      .backward_kernels = 2},

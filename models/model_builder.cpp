@@ -22,6 +22,22 @@ Activation ModelBuilder::add_activation(std::int64_t elements) {
   return {.id = activations_.size() - 1, .elements = elements};
 }
 
+Activation ModelBuilder::add_product(std::int64_t elements) {
+  const Activation product = add_activation(elements);
+  activations_[product.id].merges = MergedBy::nobody;
+  return product;
+}
+
+void ModelBuilder::mark_of_library(const Activation& activation) {
+  activations_[activation.id].merges = MergedBy::compiler;
+}
+
+Activation ModelBuilder::add_view(const Activation& whole, std::int64_t elements) {
+  const Activation view = add_activation(elements);
+  activations_[view.id].merges = activations_[whole.id].merges;
+  return view;
+}
+
 std::int64_t ModelBuilder::keep(const Activation& activation) {
   ActivationState& state = activations_[activation.id];
   if (std::exchange(state.is_kept, true))
@@ -96,14 +112,23 @@ void ModelBuilder::add_layer(Layer layer, const std::vector<Activation>& inputs)
       layer.autocast_backward.bytes += state.is_wide ? 3 * element_bytes::wider * input.elements : 0;
     }
   }
+  layer.merged_by = merged_by(layer, inputs);
   layer.repeatable_elements = std::exchange(kept_repeatable_, 0);
   layer.block = in_block_ ? next_block_ : -1;
   model_.layers.push_back(std::move(layer));
 }
 
+MergedBy ModelBuilder::merged_by(const Layer& layer, const std::vector<Activation>& inputs) const {
+  MergedBy by = MergedBy::everybody;
+  if (layer.pointwise_elements == 0 || layer.is_copy)
+    return by;
+  for (const Activation& input : inputs) by = std::min(by, activations_[input.id].merges);
+  return by;
+}
+
 Activation ModelBuilder::add_matmul(const Matmul& matmul, const Activation& input) {
   const bool needs_input_gradient = activations_[input.id].needs_gradient;
-  const Activation output = add_activation(matmul.output_elements);
+  const Activation output = add_product(matmul.output_elements);
   const std::int64_t flops = 2 * matmul.multiply_adds;
   const std::int64_t traffic = input.elements + output.elements;
   const std::int64_t kept_cast = cast_again(input);

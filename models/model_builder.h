@@ -53,6 +53,12 @@ class ModelBuilder {
   void mark_wide(const Activation& activation) { activations_[activation.id].is_wide = true; }
   // Bytes of the cast that autocast keeps for a product of it, where it is kept already.
   std::int64_t cast_again(const Activation& input) const;
+  // What a library's product makes.
+  Activation add_product(std::int64_t elements);
+  // What kernels make that only a compiler adds to.
+  void mark_of_library(const Activation& activation);
+  // Columns of another activation, which they are a view of.
+  Activation add_view(const Activation& whole, std::int64_t elements);
   // The cast of what a product reads, if autocast left that in fp32; as much again for its gradient.
   AutocastWork cast_of(const Activation& input) const;
 
@@ -70,7 +76,7 @@ class ModelBuilder {
   void begin_block();
   void end_block();
 
-  // Charges the layer for adding the gradients of inputs that were read before.
+  // Charges the layer for adding the gradients of inputs that were read before and tells who merges it.
   void add_layer(Layer layer, const std::vector<Activation>& inputs);
   Activation add_matmul(const Matmul& matmul, const Activation& input);
   // The loss of one of the model's outputs.
@@ -88,8 +94,10 @@ class ModelBuilder {
     bool is_read = false;
     bool is_repeatable = false;
     bool is_wide = false;
+    MergedBy merges = MergedBy::everybody;  // what reads it
   };
 
+  MergedBy merged_by(const Layer& layer, const std::vector<Activation>& inputs) const;
   std::vector<std::uint32_t> completed_parameters(const Matmul& matmul) const;
   Model model_;
   std::vector<ActivationState> activations_;

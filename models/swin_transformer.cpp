@@ -78,6 +78,7 @@ Tokens write_moves(ModelBuilder& builder, const std::string& name, const BothMov
                      .forward_elements = moves.forward.elements,
                      .backward_elements = moves.backward.elements,
                      .pointwise_elements = count * width,
+                     .is_copy = true,
                      .autocast_forward = {.bytes = wider * moves.forward.elements},
                      .autocast_backward = {.bytes = wider * moves.backward.elements},
                      .forward_kernels = moves.forward.kernels,
@@ -210,7 +211,7 @@ Activation write_product(ModelBuilder& builder, const std::string& name, const G
                      .autocast_backward = cast,
                      .backward_kernels = 2},
                     {kept});
-  return builder.add_activation(outputs);
+  return builder.add_product(outputs);
 }
 
 // Rows of the table, gathered and turned, are added to the scores; the table is in fp32, and so is what comes out.
@@ -225,10 +226,11 @@ Activation write_position_bias(ModelBuilder& builder, const Attention& attention
        .weight_elements = attention.side() * attention.side() * attention.heads,
        .gradient_elements = builder.parameter_elements(attention.table()),
        .pointwise_elements = elements,
+       .eager_forward_kernels = 2,
+       .eager_backward_kernels = 1 + 5,
        .autocast_forward = {.bytes = element_bytes::wider * elements},
        .autocast_backward = {.bytes = (element_bytes::wider + element_bytes::cast) * elements, .casts = 1},
-       .forward_kernels = 3,
-       .backward_kernels = 2 + 1 + 5 + 1},
+       .backward_kernels = 1 + 1 + 1},
       {scores});
   return builder.add_activation(elements);
 }
@@ -259,9 +261,9 @@ Activation write_softmax(ModelBuilder& builder, const Attention& attention, cons
                      .softmax_elements = elements,
                      .pointwise_elements = elements,
                      .eager_backward_elements = 3 * elements,
+                     .eager_backward_kernels = 1,
                      .autocast_forward = {.bytes = 2 * element_bytes::wider * elements},
-                     .autocast_backward = {.bytes = (3 + 3) * element_bytes::wider * elements},
-                     .backward_kernels = 2},
+                     .autocast_backward = {.bytes = (3 + 3) * element_bytes::wider * elements}},
                     {scores});
   return weights;
 }

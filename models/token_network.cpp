@@ -30,6 +30,12 @@ Tokens TokenNetwork::tokens(std::int64_t count, std::int64_t width) {
   return {.activation = builder_.add_activation(count * width), .count = count, .width = width};
 }
 
+Tokens TokenNetwork::columns(const Tokens& whole, std::int64_t width) {
+  return {.activation = builder_.add_view(whole.activation, whole.count * width),
+          .count = whole.count,
+          .width = width};
+}
+
 Tokens TokenNetwork::embedding(const std::string& name, const std::vector<std::string>& tables,
                                const Tokens& shape) {
   const std::int64_t elements = shape.activation.elements;
@@ -45,6 +51,7 @@ Tokens TokenNetwork::embedding(const std::string& name, const std::vector<std::s
     layer.gradient_elements += builder_.parameter_elements(*table);
   }
   builder_.add_layer(std::move(layer), {});
+  builder_.mark_of_library(shape.activation);
   return shape;
 }
 
@@ -98,6 +105,7 @@ Tokens TokenNetwork::norm(const std::string& name, const Tokens& input, NormKind
   builder_.add_layer(std::move(layer), {input.activation});
   const Tokens output = repeatable(tokens(input.count, input.width));
   builder_.mark_wide(output.activation);
+  builder_.mark_of_library(output.activation);
   return output;
 }
 
@@ -118,15 +126,16 @@ Tokens TokenNetwork::residual(const std::string& name, const Tokens& path, const
   const std::int64_t elements = path.activation.elements;
   const std::int64_t dropped = has_dropout ? elements : 0;
   builder_.add_layer({.name = name,
-                      .forward_elements = 3 * elements + 2 * dropped,
+                      .forward_elements = 3 * elements,
                       .backward_elements = 2 * dropped,
                       .saved_bytes = dropped,
                       .pointwise_elements = elements,
+                      .eager_forward_elements = 2 * dropped,
+                      .eager_forward_kernels = has_dropout ? 1 : 0,
                       .composition = residual_of_primitives(elements, has_dropout),
                       // The stream is in fp32, from its embeddings on; what is added to it is not.
                       .autocast_forward = {.bytes = 2 * element_bytes::wider * elements},
                       .autocast_backward = {.bytes = element_bytes::cast * elements, .casts = 1},
-                      .forward_kernels = has_dropout ? 2 : 1,
                       .backward_kernels = has_dropout ? 1 : 0},
                      {path.activation, skip.activation});
   const Tokens sum = tokens(path.count, path.width);
@@ -195,13 +204,14 @@ Tokens TokenNetwork::add_gated_activation(Layer layer, const std::vector<Tokens>
   const std::vector<Activation> read = kept;
   kept.push_back(activated.activation);
   layer.split = TensorSplit::local;
-  layer.forward_elements = 5 * elements;
-  layer.backward_elements = 9 * elements;
+  layer.forward_elements = (2 + 1) * elements;
+  layer.backward_elements = (3 + 2) * elements;
   layer.saved_elements = keep_all(kept);
   layer.pointwise_elements = elements;
-  layer.shared_backward_elements = 2 * elements;  // the output's gradient, and the one of the activated gate
-  layer.forward_kernels = 2;
-  layer.backward_kernels = 3;
+  layer.eager_forward_elements = 2 * elements;   // the activated gate
+  layer.eager_backward_elements = 4 * elements;  // and its gradient; the output's again
+  layer.eager_forward_kernels = 1;
+  layer.eager_backward_kernels = 2;
   builder_.add_layer(std::move(layer), read);
   return repeatable(tokens(count, width));
 }
@@ -211,7 +221,9 @@ Tokens TokenNetwork::head_norm(const std::string& name, const Tokens& input, Nor
   Layer layer = norm_layer(name, input.activation, kind);
   layer.split = TensorSplit::local;
   builder_.add_layer(std::move(layer), {input.activation});
-  return tokens(input.count, input.width);
+  const Tokens output = tokens(input.count, input.width);
+  builder_.mark_of_library(output.activation);
+  return output;
 }
 
 Tokens TokenNetwork::shared_keys(const std::string& name, const Tokens& own, std::int64_t shared,
@@ -231,11 +243,12 @@ Tokens TokenNetwork::gated_by_token(const std::string& name, const Tokens& input
   const std::int64_t elements = input.activation.elements;
   builder_.add_layer({.name = name,
                       .forward_elements = 2 * elements,
-                      .backward_elements = 4 * elements,
+                      .backward_elements = 3 * elements,
                       .saved_elements = keep_all({input.activation, gate.activation}),
                       .pointwise_elements = elements,
-                      .forward_kernels = 2,
-                      .backward_kernels = 3},
+                      .eager_backward_elements = elements,
+                      .eager_forward_kernels = 1,
+                      .eager_backward_kernels = 2},
                      {input.activation, gate.activation});
   return tokens(input.count, input.width);
 }
@@ -367,6 +380,7 @@ Activation TokenNetwork::rearranged(const std::string& name, const std::vector<A
                       .forward_elements = 2 * elements,
                       .backward_elements = 2 * elements,
                       .pointwise_elements = elements,
+                      .is_copy = true,
                       .forward_kernels = static_cast<int>(inputs.size()),
                       .backward_kernels = static_cast<int>(inputs.size())},
                      inputs);
@@ -379,7 +393,8 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
   const std::int64_t product = 2 * count * keys * attention.width;
   const std::int64_t operands = count * attention.width + keys * attention.kv_width;
   const std::int64_t square = attention.heads * count * keys;
-  const Tokens scores = tokens(count, attention.heads * keys);
+  const Tokens scores{
+      .activation = builder_.add_product(square), .count = count, .width = attention.heads * keys};
   const std::int64_t width = width_of_head(attention);
   const Layer multiply{.name = attention.name,
                        .kind = LayerKind::attention,
@@ -406,14 +421,14 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
   weights_times_values.autocast_backward = builder_.cast_of(weights.activation);
   weights_times_values.saved_elements = builder_.keep(weights.activation);
   builder_.add_layer(std::move(weights_times_values), {weights.activation});
-  const Tokens output = tokens(count, attention.width);
-  return {.activation = rearranged(attention.name + ".merged", {output.activation}),
+  const Activation output = builder_.add_product(count * attention.width);
+  return {.activation = rearranged(attention.name + ".merged", {output}),
           .count = count,
           .width = attention.width};
 }
 
-// Scale, mask if there is one, and softmax (and dropout), each a kernel of its own; a mask has no backward. PyTorch
-// multiplies the gradient by the weights in a kernel before softmax's backward, which reads that and the weights
+// Scale, mask if there is one, and softmax (and dropout), each a kernel of its own where operators run; a mask has no
+// backward. PyTorch multiplies the gradient by the weights in a kernel before softmax's backward, which reads that and the weights
 // (aten/src/ATen/native/cuda/SoftMax.cu).
 Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& scores) {
   const std::int64_t square = scores.activation.elements;
@@ -422,25 +437,27 @@ Tokens TokenNetwork::masked_softmax(const Attention& attention, const Tokens& sc
   const std::int64_t half = attention.has_mask && !attention.is_causal ? 0 : square;
   const Tokens weights = tokens(scores.count, scores.width);
   builder_.mark_wide(weights.activation);
+  builder_.mark_of_library(weights.activation);
   builder_.add_layer(
       {.name = attention.name + ".softmax",
        .split = TensorSplit::local,
-       .forward_elements = (4 + 2 * masks) * square,
-       .backward_elements = 7 * square,
+       .forward_elements = 2 * square,
+       .backward_elements = 3 * square,
        .saved_elements = builder_.keep(weights.activation),
        .autocast_bytes = element_bytes::half * square,
        .softmax_elements = square,
        .pointwise_elements = square,
-       .eager_backward_elements = 3 * square,
+       .eager_forward_elements = (2 + 2 * masks) * square,
+       .eager_backward_elements = (4 + 3) * square,
+       .eager_forward_kernels = 1 + masks,
+       .eager_backward_kernels = 3,
        .composition = masked_softmax_of_primitives(square),
        .autocast_forward = {.bytes = (element_bytes::cast + element_bytes::wider * 2) * square,
                             .casts = 1,
                             .softmax_of_half = half},
        .autocast_backward = {.bytes = (element_bytes::cast + element_bytes::wider * (3 + 3)) * square,
                              .casts = 1,
-                             .softmax_of_half = half},
-       .forward_kernels = 2 + masks,
-       .backward_kernels = 4},
+                             .softmax_of_half = half}},
       {scores.activation});
   if (!attention.has_dropout)
     return weights;

@@ -66,6 +66,8 @@ class TokenNetwork {
   explicit TokenNetwork(ModelBuilder& builder) : builder_(builder) {}
 
   Tokens tokens(std::int64_t count, std::int64_t width);
+  // Some of the columns of what a product has made for several operations, as a view.
+  Tokens columns(const Tokens& whole, std::int64_t width);
 
   // The sum of rows of each table; the first table is completed last in backward.
   Tokens embedding(const std::string& name, const std::vector<std::string>& tables, const Tokens& shape);

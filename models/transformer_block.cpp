@@ -178,9 +178,9 @@ class BlockWriter {
                                           input);
     if (!style_.is_rotary && !style_.norms_heads)
       return {joined};
-    const auto [query, key] = turned(network_.tokens(joined.count, sizes_.query_width()),
-                                     network_.tokens(joined.count, sizes_.kv_width()));
-    return {query, key, network_.tokens(joined.count, sizes_.kv_width())};
+    const auto [query, key] =
+        turned(network_.columns(joined, sizes_.query_width()), network_.columns(joined, sizes_.kv_width()));
+    return {query, key, network_.columns(joined, sizes_.kv_width())};
   }
 
   std::vector<Tokens> apart_inputs(const Tokens& input) {
@@ -213,17 +213,18 @@ class BlockWriter {
         narrowed(style_.names.narrow_key_value, input, latent.kv_rank, latent.rope_width);
     const Tokens query = linear(style_.names.query, narrow_query, sizes_.query_width(), TensorSplit::column);
     const std::int64_t own = sizes_.heads * own_width(sizes_);
-    linear(style_.names.key_value, narrow_key, own + value_width(sizes_), TensorSplit::column);
+    const Tokens joined =
+        linear(style_.names.key_value, narrow_key, own + value_width(sizes_), TensorSplit::column);
     const Tokens turned_query = network_.rotary_embedding(prefix_ + "rotary_query", query);
-    const Tokens keys = network_.shared_keys(prefix_ + "rotary_key", network_.tokens(input.count, own),
+    const Tokens keys = network_.shared_keys(prefix_ + "rotary_key", network_.columns(joined, own),
                                              latent.rope_width, sizes_.query_width());
-    return {turned_query, keys, network_.tokens(input.count, value_width(sizes_))};
+    return {turned_query, keys, network_.columns(joined, value_width(sizes_))};
   }
 
   // `beside` goes on as it is.
   Tokens narrowed(const std::string& name, const Tokens& input, std::int64_t rank, std::int64_t beside) {
-    linear(name, input, rank + beside, TensorSplit::replicated);
-    return norm(name + "_norm", network_.tokens(input.count, rank));
+    const Tokens narrow = linear(name, input, rank + beside, TensorSplit::replicated);
+    return norm(name + "_norm", network_.columns(narrow, rank));
   }
 
   // `part` stands below the block's name and ends in a point, or is empty.

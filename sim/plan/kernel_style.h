@@ -11,7 +11,7 @@
 namespace lockstep {
 
 // eager: one for each operator, as a library has it; compiled: what depends on its own place alone goes into the
-// kernel before it; fused: the same by hand, and one-pass optimizers; primitives: as eager, where norms, GELU, dropout
+// kernel before it, unless that is a library's product; fused: some of that by hand, and one-pass optimizers; primitives: as eager, where norms, GELU, dropout
 // and biases are formulas of several kernels each (TensorFlow without XLA).
 enum class KernelStyle : std::uint8_t { eager, compiled, fused, primitives };
 

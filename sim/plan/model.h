@@ -84,6 +84,10 @@ struct AutocastWork {
   std::int64_t softmax_of_half = 0;
 };
 
+// Who writes what each element does by itself into the kernel that has made it. Of a library's product nobody, of tokens'
+// norms, softmax and embeddings a compiler, of all else also who writes kernels by hand.
+enum class MergedBy : std::uint8_t { nobody, compiler, everybody };
+
 struct Layer {
   std::string name;
   LayerKind kind = LayerKind::vector;
@@ -117,15 +121,18 @@ struct Layer {
   std::int64_t backward_pass_elements = 0;
   int backward_passes = 0;
 
-  // Of its output, where each element depends on its own place alone: a compiler writes such a layer into the
-  // kernel before it. 0: it is none.
+  // Of its output, where each element depends on its own place alone: such a layer may be a part of the kernel before
+  // it. 0: it is none.
   std::int64_t pointwise_elements = 0;
-  // Backward, what operators of such a layer read and write once each and one kernel for all of them once.
-  std::int64_t shared_backward_elements = 0;
-  // What an eager framework's kernels pass over once more: norms read their rows again, softmax has a
-  // kernel more on its way back.
+  MergedBy merged_by = MergedBy::everybody;
+  bool is_copy =
+      false;  // its elements lie otherwise, and products of strided matrices read them where they lay
+  // What an eager framework's kernels pass over once more: norms read their rows again, and a layer of several operators
+  // has so many kernels more.
   std::int64_t eager_forward_elements = 0;
   std::int64_t eager_backward_elements = 0;
+  int eager_forward_kernels = 0;
+  int eager_backward_kernels = 0;
 
   std::optional<Composition> composition = {};  // none: every framework has a kernel for it
   AutocastWork autocast_forward = {};

@@ -55,20 +55,43 @@ std::vector<CollectiveReport> list_collectives(const RankView& view) {
   return collectives;
 }
 
-std::vector<DimensionReport> dimensions_of(const std::vector<CollectiveReport>& collectives) {
-  std::vector<DimensionReport> dimensions;
-  for (const CollectiveReport& collective : collectives) {
-    auto found = std::find_if(dimensions.begin(), dimensions.end(), [&](const DimensionReport& dimension) {
-      return dimension.name == collective.dimension;
-    });
-    if (found == dimensions.end())
-      found = dimensions.insert(found, {.name = collective.dimension});
-    found->calls += collective.is_received ? 0 : 1;
-    found->sent += collective.sent;
-    found->active += collective.end - collective.start;
+// What a rank sends along one dimension, and when; a message to the next stage keeps nobody waiting but that stage.
+struct DimensionSpans {
+  DimensionReport report;
+  std::vector<Stretch> active;
+  std::vector<Stretch> awaited;
+
+  void add(const CollectiveReport& collective, Time start) {
+    const Stretch span{start + collective.start, start + collective.end, no_op};
+    report.calls += collective.is_received ? 0 : 1;
+    report.sent += collective.sent;
+    active.push_back(span);
     if (collective.is_received || collective.dimension != "pipeline")
-      found->exposed += collective.exposed;
+      awaited.push_back(span);
   }
+
+  DimensionReport finish(const std::vector<Stretch>& busy) {
+    awaited = united(std::move(awaited), {});
+    report.active = total(united(std::move(active), {}));
+    report.exposed = total(awaited) - common(awaited, busy);
+    return report;
+  }
+};
+
+std::vector<DimensionReport> dimensions_of(const RankView& view,
+                                           const std::vector<CollectiveReport>& collectives) {
+  const Time start = view.start_of(view.iterations());
+  const std::vector<Stretch> busy = view.busy(view.iterations());
+  std::vector<DimensionSpans> spans;
+  for (const CollectiveReport& collective : collectives) {
+    auto found = std::ranges::find(spans, collective.dimension,
+                                   [](const DimensionSpans& dimension) { return dimension.report.name; });
+    if (found == spans.end())
+      found = spans.insert(found, {.report = {.name = collective.dimension}, .active = {}, .awaited = {}});
+    found->add(collective, start);
+  }
+  std::vector<DimensionReport> dimensions;
+  for (DimensionSpans& dimension : spans) dimensions.push_back(dimension.finish(busy));
   return dimensions;
 }
 
@@ -167,7 +190,7 @@ CommunicationReport report_communication(const Simulation& simulation, const Ran
       simulation.long_run ? mean_activity(*simulation.long_run) : mean_activity(critical);
   report.collectives = list_collectives(critical);
   report.buckets = buckets_among(report.collectives);
-  report.dimensions = dimensions_of(report.collectives);
+  report.dimensions = dimensions_of(critical, report.collectives);
   report.pushes = report_messages(run, critical.representative(), Direction::sent, last_start);
   report.pulls = report_messages(run, critical.representative(), Direction::received, last_start);
   report.servers = report_servers(run, simulation.job);

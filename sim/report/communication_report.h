@@ -36,7 +36,7 @@ struct DimensionReport {
   std::string name;
   std::int64_t calls = 0;
   Bytes sent = {};
-  Duration active = {};   // the sum over calls
+  Duration active = {};   // while any is under way
   Duration exposed = {};  // of that, while the compute lane stood still
 };
 

@@ -24,26 +24,19 @@ constexpr Ratio compiled_operator = Ratio::percent(50);
 // 99.7 and 90.5 us where that takes 37.1 and 33.2 (NVIDIA/TransformerEngine issue 2053).
 constexpr Ratio transformer_engine = Ratio::percent(270);
 
-// What a framework's modules take, by what PyTorch's operators alone take.
-struct ModuleCost {
-  Ratio forward;
-  Ratio backward;
-  std::int64_t operators_of_step = 0;  // between a step's kernels and the next one's
-};
-
 // What Megatron-LM's modules take a kernel, by what PyTorch's operators alone take: beside them are views,
 // functions of autograd that are written in Python, and states of random numbers that are put aside and back
 // (core/tensor_parallel/random.py, fork). Forward: the shortest of a block that Sailor timed alone on A100 (OPT 350M
 // cut in two, one sequence: 1.91 ms of 21 kernels). Backward, which C++ walks: from vTrain's rows that no layout cuts,
 // with what an operator takes their host (validate/layouts/vtrain_host.json): what is left of those that the host
 // bounds, once those whose backward the GPU bounds have told the forward.
-constexpr ModuleCost megatron{.forward = Ratio::percent(450), .backward = Ratio::percent(130)};
+constexpr Ratio megatron_forward = Ratio::percent(450);
+constexpr Ratio megatron_backward = Ratio::percent(130);
 
-// Megatron Core's: 1.13 times that, and once a step what checks, clips, counts and logs beside the kernels. Fitted to
-// its own tests of plain PyTorch blocks on DGX H100, where an operator takes the usual time, and on DGX A100, whose
-// tests of 4 and of 8 passes tell a step from its passes (validate/layouts/megatron_lm_tests_host.json).
-constexpr ModuleCost megatron_core{
-    .forward = Ratio::percent(508), .backward = Ratio::percent(147), .operators_of_step = 500};
+// Megatron Core's take no more, and once a step what checks, clips, counts and logs beside the kernels, in operators
+// between a step's and the next one's. Fitted to its own tests of plain PyTorch blocks on DGX A100, whose tests of 4 and
+// of 8 passes tell a step from its passes (validate/layouts/megatron_lm_tests_host.json).
+constexpr std::int64_t operators_of_core_step = 500;
 
 struct IssueCost {
   Duration graph;      // of a pass, forward or backward
@@ -75,15 +68,14 @@ std::optional<IssueCost> issue_cost(const Scenario& scenario) {
   const Duration kernel = each + gpu.host_launch;
   if (scenario.compute.modules == ModuleStyle::torch)
     return IssueCost{.graph = {}, .launch = gpu.host_launch, .kernel = kernel};
-  const ModuleCost& modules =
-      scenario.compute.modules == ModuleStyle::megatron_core ? megatron_core : megatron;
+  const bool is_core = scenario.compute.modules == ModuleStyle::megatron_core;
   return IssueCost{
       .graph = {},
-      .step = kernel * modules.operators_of_step,
+      .step = is_core ? kernel * operators_of_core_step : Duration::zero(),
       .launch = gpu.host_launch,
       .kernel = kernel,
-      .forward = modules.forward,
-      .backward = modules.backward,
+      .forward = megatron_forward,
+      .backward = megatron_backward,
       // Kernels that are written by hand are Transformer Engine's there.
       .module = scenario.compute.kernels == KernelStyle::fused ? transformer_engine : Ratio::one()};
 }

@@ -7,8 +7,10 @@ namespace {
 
 constexpr std::int64_t wide_softmax_forward = 2 + 2;
 constexpr std::int64_t wide_softmax_backward = 3 + 3 + 4;
+constexpr std::int64_t wide_softmax_forward_kernels = 2;
+constexpr std::int64_t wide_softmax_backward_kernels = 4;
 
-// Merged into the kernel before it, a layer neither reads what that writes nor writes what it would.
+// Merged into the kernel before it, a layer neither reads what that writes nor has it written.
 std::int64_t without_pointwise(std::int64_t elements, const Layer& layer) {
   return std::max<std::int64_t>(elements - 2 * layer.pointwise_elements, 0);
 }
@@ -31,7 +33,7 @@ MemoryPasses OperatorKernels::forward(const Layer& layer) const {
   if (const Composition* formula = formula_of(layer))
     return made_of(formula->forward, formula->by);
   return {
-      .count = is_merged(layer) ? 0 : layer.forward_kernels,
+      .count = forward_count(layer),
       .bytes = forward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer)};
 }
 
@@ -44,7 +46,7 @@ MemoryPasses OperatorKernels::backward(const Layer& layer) const {
     return passes;
   }
   return {
-      .count = is_merged(layer) ? 0 : layer.backward_kernels,
+      .count = backward_count(layer),
       .bytes = backward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer)};
 }
 
@@ -73,7 +75,10 @@ MemoryPasses OperatorKernels::autocast(const AutocastWork& work) const {
 }
 
 bool OperatorKernels::is_merged(const Layer& layer) const {
-  return !runs_operators(style_) && layer.pointwise_elements > 0 && !is_wide_softmax(layer);
+  if (runs_operators(style_) || layer.pointwise_elements == 0 || is_wide_softmax(layer))
+    return false;
+  return style_ == KernelStyle::compiled ? layer.merged_by != MergedBy::nobody
+                                         : layer.merged_by == MergedBy::everybody;
 }
 
 // Megatron's fused softmax takes half precision alone; otherwise the product has scaled the scores already, their
@@ -101,6 +106,23 @@ const Composition* OperatorKernels::formula_of(const Layer& layer) const {
   return layer.product ? nullptr : composition_of(layer);
 }
 
+std::int64_t OperatorKernels::forward_count(const Layer& layer) const {
+  if (is_merged(layer))
+    return 0;
+  if (is_wide_softmax(layer))
+    return wide_softmax_forward_kernels;
+  return layer.forward_kernels + (runs_operators(style_) ? layer.eager_forward_kernels : 0);
+}
+
+std::int64_t OperatorKernels::backward_count(const Layer& layer) const {
+  if (is_merged(layer))
+    return 0;
+  if (is_wide_softmax(layer))
+    return wide_softmax_backward_kernels;
+  return layer.backward_kernels + (runs_operators(style_) ? layer.eager_backward_kernels : 0) -
+         (adds_where_made(layer) ? layer.backward_passes : 0);
+}
+
 std::int64_t OperatorKernels::forward_elements(const Layer& layer) const {
   if (is_wide_softmax(layer))
     return wide_softmax_forward * layer.softmax_elements;
@@ -110,11 +132,21 @@ std::int64_t OperatorKernels::forward_elements(const Layer& layer) const {
 }
 
 std::int64_t OperatorKernels::backward_elements(const Layer& layer) const {
+  constexpr std::int64_t passes_of_sum = 3;
   if (is_wide_softmax(layer))
     return wide_softmax_backward * layer.softmax_elements;
   if (is_merged(layer))
-    return without_pointwise(layer.backward_elements - layer.shared_backward_elements, layer);
-  return layer.backward_elements + (runs_operators(style_) ? layer.eager_backward_elements : 0);
+    return without_pointwise(layer.backward_elements, layer);
+  const std::int64_t spared = layer.backward_pass_elements - layer.backward_pass_elements / passes_of_sum;
+  return layer.backward_elements + (runs_operators(style_) ? layer.eager_backward_elements : 0) -
+         (adds_where_made(layer) ? spared : 0);
+}
+
+// Gradients of what several layers read: autograd adds them in a kernel, a compiler where the last of them is made, which
+// reads what there is already.
+bool OperatorKernels::adds_where_made(const Layer& layer) const {
+  return style_ == KernelStyle::compiled && layer.pointwise_elements > 0 &&
+         layer.merged_by == MergedBy::nobody;
 }
 
 // A loss is taken in fp32: its logits are cast there, their gradient back; what is counted in elements is
@@ -129,7 +161,9 @@ std::int64_t OperatorKernels::loss_casts(const Layer& layer) const {
 
 // Masks and places, written by forward and read by backward; a compiler draws a mask again.
 std::int64_t OperatorKernels::kept_beside(const Layer& layer) const {
-  return is_merged(layer) ? 0 : layer.saved_bytes * batch_;
+  const bool is_drawn_again =
+      is_merged(layer) || (style_ == KernelStyle::compiled && layer.pointwise_elements > 0);
+  return is_drawn_again ? 0 : layer.saved_bytes * batch_;
 }
 
 }  // namespace lockstep

@@ -6,8 +6,12 @@
 //            it; what is read and written differs by more than twice.
 // Idea:      a layer says what one kernel of its own passes over, what eager ones pass over besides, what its formula
 //            does and how much of it depends on its own place alone. The kernel style says which of these it is.
+//            Where kernels are merged, a layer's go into the kernel before them, or after a library's product, into
+//            which nobody writes, are one of their own.
 // Invariant: an operator is counted once: as its formula, as merged into the kernel before it, or by itself.
-// Reference: sim/plan/kernel_style.h; Megatron-LM, megatron/model/fused_softmax.py (softmax in fp32).
+// Reference: sim/plan/kernel_style.h; Megatron-LM, megatron/model/fused_softmax.py (softmax in fp32) and
+//            core/fusions (a bias and GELU, a bias, dropout and sum, a gated activation: a kernel each); PyTorch,
+//            torch/_inductor/kernel/mm.py (a product is a call of cuBLAS).
 
 #include <cstdint>
 
@@ -46,6 +50,9 @@ class OperatorKernels {
   bool composes(ComposedBy by) const;
   const Composition* formula_of(const Layer& layer) const;
   MemoryPasses made_of(const PrimitiveWork& primitives, ComposedBy by) const;
+  bool adds_where_made(const Layer& layer) const;
+  std::int64_t forward_count(const Layer& layer) const;
+  std::int64_t backward_count(const Layer& layer) const;
   std::int64_t forward_elements(const Layer& layer) const;
   std::int64_t backward_elements(const Layer& layer) const;
   std::int64_t loss_casts(const Layer& layer) const;

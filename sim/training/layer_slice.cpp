@@ -49,8 +49,7 @@ void scale_counts(Layer& layer, std::int64_t share, std::int64_t whole) {
   scale_kept(layer, share, whole);
   scale({&layer.forward_elements, &layer.backward_elements, &layer.eager_bytes, &layer.softmax_elements,
          &layer.gelu_elements, &layer.backward_pass_elements, &layer.pointwise_elements,
-         &layer.shared_backward_elements, &layer.eager_forward_elements, &layer.eager_backward_elements,
-         &layer.saved_bytes},
+         &layer.eager_forward_elements, &layer.eager_backward_elements, &layer.saved_bytes},
         share, whole);
   scale_composition(layer, share, whole);
   scale_casts(layer, share, whole);

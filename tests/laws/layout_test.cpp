@@ -95,8 +95,13 @@ TEST_CASE("What a rank sends along the dimensions of its layout adds up to all t
     training.update(degrees);
     const CommunicationReport report = report_of(transformer("dgx_a100_80gb", 1, training)).communication;
     Bytes sent;
-    for (const DimensionReport& dimension : report.dimensions) sent += dimension.sent;
     INFO(degrees.dump());
+    for (const DimensionReport& dimension : report.dimensions) {
+      INFO(dimension.name);
+      sent += dimension.sent;
+      CHECK(dimension.active <= report.total);
+      CHECK(dimension.exposed <= report.total - report.overlapped);
+    }
     CHECK(sent == report.bytes_per_gpu);
   }
 }

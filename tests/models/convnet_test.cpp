@@ -184,14 +184,20 @@ TEST_CASE("activations that need their input copy it where they work in place") 
   const Model second = shipped_model("mobilenet_v2");
   const Layer& relu6 = layer_named(second, "features.0.2");
   CHECK(relu6.saved_elements == 32 * 112 * 112);
-  CHECK(relu6.forward_kernels == 2);
+  CHECK(relu6.eager_forward_kernels == 1);
   const Model large = shipped_model("mobilenet_v3_large");
   const Layer& hardswish = layer_named(large, "features.0.2");
   CHECK(hardswish.saved_elements == 16 * 112 * 112);
   CHECK(hardswish.eager_forward_elements == 2 * 16 * 112 * 112);
   const Layer& hardsigmoid = layer_named(large, "features.4.block.2.scale_activation");
   CHECK(hardsigmoid.saved_elements == 72);
-  CHECK(hardsigmoid.forward_kernels == 1);
+  CHECK(hardsigmoid.eager_forward_kernels == 0);
+}
+
+TEST_CASE(
+    "what follows a batch norm may be written into it, what follows a convolution is a kernel of its own") {
+  CHECK(layer_named(shipped_model("resnet50"), "relu").merged_by == MergedBy::everybody);
+  CHECK(layer_named(shipped_model("vgg11"), "features.1").merged_by == MergedBy::nobody);
 }
 
 // torch.nn.Sequential counts norms as well, and convolutions keep their biases.

@@ -64,18 +64,52 @@ TEST_CASE("keys of another style are refused by what they belong to, and null is
         2 * (256 + 64));
 }
 
-// Scale and mask read and write each way; softmax does forward, and backward reads two and writes one. An eager kernel
-// before that multiplies the gradient by the weights: reads two and writes one as well.
-TEST_CASE("eager softmax is passed over once forward and twice backward") {
+// One kernel reads scores and writes weights; backward reads two and writes one. Of operators scale and mask read and
+// write each way beside it, and one more multiplies the gradient by the weights: reads two and writes one as well.
+TEST_CASE(
+    "softmax is one kernel each way; of operators scale and mask stand beside it, and a product backward") {
   std::string text(plain_form);
   text.replace(text.rfind('}'), 1, R"(, "attention": "unfused"})");
   const Model model = model_from(text);
   const Layer& softmax = layer_named(model, "transformer.h.1.attention.softmax");
   constexpr std::int64_t scores = 8 * 32 * 32;
-  CHECK(softmax.forward_elements == (2 + 2 + 2) * scores);
-  CHECK(softmax.eager_forward_elements == 0);
-  CHECK(softmax.backward_elements == (2 + 2 + 3) * scores);
-  CHECK(softmax.eager_backward_elements == 3 * scores);
+  CHECK(softmax.forward_elements == 2 * scores);
+  CHECK(softmax.eager_forward_elements == (2 + 2) * scores);
+  CHECK(softmax.backward_elements == 3 * scores);
+  CHECK(softmax.eager_backward_elements == (2 + 2 + 3) * scores);
+  CHECK(softmax.forward_kernels == 1);
+  CHECK(softmax.eager_forward_kernels == 2);
+  CHECK(softmax.backward_kernels == 1);
+  CHECK(softmax.eager_backward_kernels == 3);
+}
+
+TEST_CASE("nobody writes into a product, and into tokens' norms, softmax and embeddings a compiler alone") {
+  std::string text(plain_form);
+  text.replace(text.rfind('}'), 1, R"(, "attention": "unfused", "dropout": true})");
+  const Model model = model_from(text);
+  const auto merged_by = [&](const char* name) {
+    return layer_named(model, std::string("transformer.h.1.") + name).merged_by;
+  };
+  CHECK(merged_by("attention.softmax") == MergedBy::nobody);
+  CHECK(merged_by("attention.dropout") == MergedBy::compiler);
+  CHECK(merged_by("activation") == MergedBy::nobody);
+  CHECK(merged_by("residual_1") == MergedBy::nobody);
+  CHECK(merged_by("attention.heads") == MergedBy::everybody);  // read where they lie
+  CHECK(layer_named(model, "embedding.dropout").merged_by == MergedBy::compiler);
+}
+
+TEST_CASE("queries and keys are turned in kernels of their own, apart or as columns of one product") {
+  for (const char* name : {"llama3_8b", "nemotron4_15b"}) {
+    CAPTURE(name);
+    int turned = 0;
+    for (const Layer& layer : shipped_model(name).layers) {
+      if (layer.name.find("rotary") == std::string::npos)
+        continue;
+      ++turned;
+      CHECK(layer.merged_by == MergedBy::nobody);
+    }
+    CHECK(turned > 0);
+  }
 }
 
 TEST_CASE("GPT-2's GELU is a formula where its file says so, and gates have none") {
