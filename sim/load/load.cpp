@@ -262,6 +262,16 @@ void warn_of_borrowing(const ChangedProfile* machine, const Calibration& calibra
   }
 }
 
+// Calibrations are named for their machines, or for something else, of which nothing is known here.
+void warn_of_another_machine(const ChangedProfile& machine, const Calibration& calibration,
+                             LoadContext& context) {
+  if (calibration.name != machine.name && context.store.has(ProfileKind::machine, calibration.name))
+    context.warnings.push_back(
+        fmt::format("calibration {0} was fitted to the machine {0}: nothing says that it holds for {1}, on "
+                    "which it was put",
+                    calibration.name, machine.name));
+}
+
 // What a GPU's profile states for those whose kernels nobody timed.
 void warn_of_unused(const GpuSpec& gpu, LoadContext& context) {
   struct Unused {
@@ -310,9 +320,10 @@ Calibration choose_calibration(const Place& root, std::optional<Calibration> sta
   const ChangedProfile* changes = root.context.changes_at("/cluster/machine");
   const bool is_asked_for = changes != nullptr && changes->changes_key("calibration");
   if (stated && (machine.library == library || is_asked_for)) {
-    if (!is_asked_for) {
+    if (is_asked_for)
+      warn_of_another_machine(*changes, *stated, root.context);
+    else
       warn_of_borrowing(changes, *stated, root.context);
-    }
     return *std::move(stated);
   }
   Calibration found = find_calibration(

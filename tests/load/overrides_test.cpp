@@ -165,6 +165,14 @@ TEST_CASE("a calibration of the machine as it was is said to be borrowed by the 
   CHECK_FALSE(warns_of(load_resnet({{"cluster.machine.calibration", "dgx_h100"}}), "is borrowed"));
 }
 
+TEST_CASE("another machine's calibration is said to be that") {
+  CHECK(
+      warns_of(load_resnet({{"cluster.machine.calibration", "dgx_h100"}}), "fitted to the machine dgx_h100"));
+  CHECK_FALSE(
+      warns_of(load_resnet({{"cluster.machine.calibration", "a100_pcie_no_gdr"}}), "fitted to the machine"));
+  CHECK_FALSE(warns_of(load_resnet({}), "fitted to the machine"));
+}
+
 TEST_CASE("the resolved scenario of a changed one is read back to the same") {
   const LoadedScenario changed = load_llama(
       {{"cluster.machine.nics.count", "4"}, {"model.attention", "unfused"}, {"cluster.nodes", "2"}});

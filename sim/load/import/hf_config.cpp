@@ -538,6 +538,7 @@ void read_gpt_oss(ConfigReader& config) {
   read_decoder(config, false);
   config.model()["attention_biases"] = config.keys().flag("attention_bias").value_or(true) ? "all" : "none";
   config.keys().used("attention_bias", "attention_biases");
+  default_head_width(config, 64);  // configuration_gpt_oss.py
   take_experts(config, "num_local_experts", "");
   config.keys().left("experts_per_token", "num_experts_per_tok by another name");
   config.keys().left("initial_context_length", "of its positions");

@@ -119,6 +119,17 @@ TEST_CASE("Qwen3's heads are 128 wide where its file does not say") {
   CHECK(parameter_count(model_of_config(config)) == 596'049'920);
 }
 
+// configuration_gpt_oss.py: head_dim 64, and grouped heads; 2,880 / 64 would be 45.
+TEST_CASE("gpt-oss' heads are 64 wide where its file does not say") {
+  const ordered_json config = {{"model_type", "gpt_oss"},  {"hidden_size", 2880},
+                               {"num_hidden_layers", 2},   {"num_attention_heads", 64},
+                               {"num_key_value_heads", 8}, {"intermediate_size", 2880},
+                               {"num_local_experts", 4},   {"num_experts_per_tok", 2},
+                               {"vocab_size", 1024},       {"max_position_embeddings", 4096}};
+  const Model model = model_of_config(config);
+  CHECK(model.transformer->width_of_head() == 64);
+}
+
 TEST_CASE("a sequence that makes a model too large is named") {
   ordered_json config = sample("mistral_nemo");
   config["max_position_embeddings"] = 1'024'000;
