@@ -47,12 +47,13 @@ Tokens write_turned(ModelBuilder& builder, const std::string& name, const Tokens
   const AutocastWork cast = builder.cast_of(input.activation);
   builder.add_layer({.name = name,
                      .forward_elements = copied,
-                     .backward_elements = 2 * copied,
+                     .backward_elements = copied,
                      .pointwise_elements = input.activation.elements,
-                     .is_copy = true,
+                     .is_view_forward = true,
+                     .eager_backward_elements = copied,
+                     .eager_backward_kernels = 1,
                      .autocast_forward = cast,
-                     .autocast_backward = cast,
-                     .backward_kernels = 2},
+                     .autocast_backward = cast},
                     {input.activation});
   return TokenNetwork(builder).tokens(input.width, input.count);
 }

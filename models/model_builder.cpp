@@ -120,7 +120,7 @@ void ModelBuilder::add_layer(Layer layer, const std::vector<Activation>& inputs)
 
 MergedBy ModelBuilder::merged_by(const Layer& layer, const std::vector<Activation>& inputs) const {
   MergedBy by = MergedBy::everybody;
-  if (layer.pointwise_elements == 0 || layer.is_copy)
+  if (layer.pointwise_elements == 0)
     return by;
   for (const Activation& input : inputs) by = std::min(by, activations_[input.id].merges);
   return by;

@@ -62,6 +62,8 @@ struct Moves {
 struct BothMoves {
   Moves forward;
   Moves backward;
+  bool is_view_forward = false;  // a product reads what is moved where it lay
+  bool is_view_backward = false;
 
   void copy(std::int64_t tensor) {
     forward.copy(tensor);
@@ -78,7 +80,8 @@ Tokens write_moves(ModelBuilder& builder, const std::string& name, const BothMov
                      .forward_elements = moves.forward.elements,
                      .backward_elements = moves.backward.elements,
                      .pointwise_elements = count * width,
-                     .is_copy = true,
+                     .is_view_forward = moves.is_view_forward,
+                     .is_view_backward = moves.is_view_backward,
                      .autocast_forward = {.bytes = wider * moves.forward.elements},
                      .autocast_backward = {.bytes = wider * moves.backward.elements},
                      .forward_kernels = moves.forward.kernels,
@@ -178,6 +181,8 @@ void register_table(ModelBuilder& builder, const Attention& attention) {
 Tokens write_heads(ModelBuilder& builder, const Attention& attention, const Tokens& query_key_value) {
   const std::int64_t part = attention.values();
   BothMoves moves;
+  moves.is_view_forward = true;
+  moves.is_view_backward = true;
   moves.copy(part);
   for (int copied = 0; copied < 3; ++copied) {
     moves.forward.copy(part);
@@ -283,6 +288,7 @@ Tokens write_attention(ModelBuilder& builder, const Attention& attention, const 
   const Activation output = write_product(builder, attention.name + ".values",
                                           {.batch = batch, .m = side, .n = head, .k = side}, weights);
   BothMoves merge;
+  merge.is_view_backward = true;
   merge.copy(output.elements);
   const Tokens merged{.activation = output, .count = heads.count, .width = attention.width};
   return write_moves(builder, attention.name + ".merged", merge, merged, merged.count, merged.width);

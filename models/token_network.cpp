@@ -370,20 +370,16 @@ Layer TokenNetwork::fused_attention(const Attention& attention, std::int64_t cou
           .backward_kernels = 3};  // row sums, the products, conversion of the query gradient
 }
 
-// Between token by token, as linear layers have it, and head by head, as products in batches do: a copy each
-// way.
-Activation TokenNetwork::rearranged(const std::string& name, const std::vector<Activation>& inputs) {
+// Between token by token, as linear layers have it, and head by head, as products in batches do: a copy each way, but
+// where a product may read heads where they lie.
+Activation TokenNetwork::rearranged(Layer layer, const std::vector<Activation>& inputs) {
   std::int64_t elements = 0;
   for (const Activation& input : inputs) elements += input.elements;
-  builder_.add_layer({.name = name,
-                      .split = TensorSplit::local,
-                      .forward_elements = 2 * elements,
-                      .backward_elements = 2 * elements,
-                      .pointwise_elements = elements,
-                      .is_copy = true,
-                      .forward_kernels = static_cast<int>(inputs.size()),
-                      .backward_kernels = static_cast<int>(inputs.size())},
-                     inputs);
+  layer.split = TensorSplit::local;
+  layer.forward_elements = layer.backward_elements = 2 * elements;
+  layer.pointwise_elements = elements;
+  layer.forward_kernels = layer.backward_kernels = static_cast<int>(inputs.size());
+  builder_.add_layer(std::move(layer), inputs);
   return builder_.add_activation(elements);
 }
 
@@ -408,7 +404,10 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
 
   Layer queries_times_keys = multiply;
   queries_times_keys.name += ".scores";
-  const Activation heads = rearranged(attention.name + ".heads", inputs);
+  // Gradients of what one product has made are put together in one tensor, which its backward reads.
+  const Activation heads = rearranged(
+      {.name = attention.name + ".heads", .is_view_forward = true, .is_view_backward = inputs.size() > 1},
+      inputs);
   queries_times_keys.saved_elements = builder_.keep(heads);
   builder_.add_layer(std::move(queries_times_keys), {heads});
 
@@ -422,7 +421,7 @@ Tokens TokenNetwork::unfused_attention(const Attention& attention, const std::ve
   weights_times_values.saved_elements = builder_.keep(weights.activation);
   builder_.add_layer(std::move(weights_times_values), {weights.activation});
   const Activation output = builder_.add_product(count * attention.width);
-  return {.activation = rearranged(attention.name + ".merged", {output}),
+  return {.activation = rearranged({.name = attention.name + ".merged", .is_view_backward = true}, {output}),
           .count = count,
           .width = attention.width};
 }

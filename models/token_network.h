@@ -106,7 +106,7 @@ class TokenNetwork {
  private:
   Layer norm_layer(const std::string& name, const Activation& input, NormKind kind);
   Layer fused_attention(const Attention& attention, std::int64_t count) const;
-  Activation rearranged(const std::string& name, const std::vector<Activation>& inputs);
+  Activation rearranged(Layer layer, const std::vector<Activation>& inputs);
   Tokens unfused_attention(const Attention& attention, const std::vector<Activation>& inputs,
                            std::int64_t count);
   Tokens masked_softmax(const Attention& attention, const Tokens& scores);

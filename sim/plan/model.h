@@ -125,8 +125,9 @@ struct Layer {
   // it. 0: it is none.
   std::int64_t pointwise_elements = 0;
   MergedBy merged_by = MergedBy::everybody;
-  bool is_copy =
-      false;  // its elements lie otherwise, and products of strided matrices read them where they lay
+  // Its elements lie otherwise, and products of strided matrices read them where they lay: operators alone copy them.
+  bool is_view_forward = false;
+  bool is_view_backward = false;
   // What an eager framework's kernels pass over once more: norms read their rows again, and a layer of several operators
   // has so many kernels more.
   std::int64_t eager_forward_elements = 0;

@@ -69,15 +69,15 @@ std::optional<IssueCost> issue_cost(const Scenario& scenario) {
   if (scenario.compute.modules == ModuleStyle::torch)
     return IssueCost{.graph = {}, .launch = gpu.host_launch, .kernel = kernel};
   const bool is_core = scenario.compute.modules == ModuleStyle::megatron_core;
-  return IssueCost{
-      .graph = {},
-      .step = is_core ? kernel * operators_of_core_step : Duration::zero(),
-      .launch = gpu.host_launch,
-      .kernel = kernel,
-      .forward = megatron_forward,
-      .backward = megatron_backward,
-      // Kernels that are written by hand are Transformer Engine's there.
-      .module = scenario.compute.kernels == KernelStyle::fused ? transformer_engine : Ratio::one()};
+  return IssueCost{.graph = {},
+                   .step = is_core ? kernel * operators_of_core_step : Duration::zero(),
+                   .launch = gpu.host_launch,
+                   .kernel = kernel,
+                   .forward = megatron_forward,
+                   .backward = megatron_backward,
+                   // Kernels that are written by hand are Transformer Engine's there.
+                   .module = is_core && scenario.compute.kernels == KernelStyle::fused ? transformer_engine
+                                                                                       : Ratio::one()};
 }
 
 // GradScaler's check of what it has divided, and the gradients' norm in Megatron Core.

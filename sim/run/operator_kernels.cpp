@@ -107,7 +107,7 @@ const Composition* OperatorKernels::formula_of(const Layer& layer) const {
 }
 
 std::int64_t OperatorKernels::forward_count(const Layer& layer) const {
-  if (is_merged(layer))
+  if (is_merged(layer) || is_left_out(layer.is_view_forward))
     return 0;
   if (is_wide_softmax(layer))
     return wide_softmax_forward_kernels;
@@ -115,7 +115,7 @@ std::int64_t OperatorKernels::forward_count(const Layer& layer) const {
 }
 
 std::int64_t OperatorKernels::backward_count(const Layer& layer) const {
-  if (is_merged(layer))
+  if (is_merged(layer) || is_left_out(layer.is_view_backward))
     return 0;
   if (is_wide_softmax(layer))
     return wide_softmax_backward_kernels;
@@ -126,6 +126,8 @@ std::int64_t OperatorKernels::backward_count(const Layer& layer) const {
 std::int64_t OperatorKernels::forward_elements(const Layer& layer) const {
   if (is_wide_softmax(layer))
     return wide_softmax_forward * layer.softmax_elements;
+  if (is_left_out(layer.is_view_forward))
+    return 0;
   if (is_merged(layer))
     return without_pointwise(layer.forward_elements, layer);
   return layer.forward_elements + (runs_operators(style_) ? layer.eager_forward_elements : 0);
@@ -135,6 +137,8 @@ std::int64_t OperatorKernels::backward_elements(const Layer& layer) const {
   constexpr std::int64_t passes_of_sum = 3;
   if (is_wide_softmax(layer))
     return wide_softmax_backward * layer.softmax_elements;
+  if (is_left_out(layer.is_view_backward))
+    return 0;
   if (is_merged(layer))
     return without_pointwise(layer.backward_elements, layer);
   const std::int64_t spared = layer.backward_pass_elements - layer.backward_pass_elements / passes_of_sum;

@@ -50,6 +50,7 @@ class OperatorKernels {
   bool composes(ComposedBy by) const;
   const Composition* formula_of(const Layer& layer) const;
   MemoryPasses made_of(const PrimitiveWork& primitives, ComposedBy by) const;
+  bool is_left_out(bool is_view) const { return is_view && !runs_operators(style_); }
   bool adds_where_made(const Layer& layer) const;
   std::int64_t forward_count(const Layer& layer) const;
   std::int64_t backward_count(const Layer& layer) const;

@@ -4,6 +4,8 @@
 #include <iterator>
 
 #include "sim/base/units.h"
+#include "sim/run/gradient_sum.h"
+#include "sim/run/operator_kernels.h"
 #include "sim/training/strategy.h"
 
 namespace lockstep {
@@ -62,9 +64,23 @@ UpdateCost cost_of(const OptimizerCosts& costs, OptimizerKernels kernels) {
   return costs.one_pass;
 }
 
-// GradScaler divides every gradient by the scale and looks for infinities.
-std::int64_t unscaling_bytes(Precision precision) {
-  return precision == Precision::amp_fp16 ? 8 : 0;
+// GradScaler divides every gradient by the scale and looks for infinities; so do Megatron-LM and DeepSpeed with what they
+// have cast to fp32, DeepSpeed within what clips.
+UpdateCost unscaling(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const bool has_scale = scenario.model.precision == Precision::amp_fp16 ||
+                         (scenario.model.precision == Precision::fp16 && training.master_weights);
+  const bool is_clipping = training.gradient_clipping && training.framework == "deepspeed";
+  return has_scale && !is_clipping ? UpdateCost{.bytes = 8} : UpdateCost{.kernels = 0};
+}
+
+// What keeps fp32 copies in step: gradients that stand in half precision are cast for them, and they are cast back.
+UpdateCost casting(const Job& job, const Scenario& scenario) {
+  if (!job.training.master_weights)
+    return {.kernels = 0};
+  const bool casts_gradients = gradient_sum(scenario).width < updated_bytes(job);
+  const std::int64_t kernels = casts_gradients ? 2 : 1;
+  return {.bytes = kernels * bytes_of_cast, .kernels = kernels};
 }
 
 }  // namespace
@@ -79,10 +95,12 @@ KernelWork optimizer_work(const Model& model, const Job& job, const Scenario& sc
   const std::int64_t tensors =
       strategy.updated_tensors == nullptr ? std::ssize(model.parameters) : strategy.updated_tensors(job);
   const std::int64_t lists = walks_lists(kernels) ? divided_up(tensors, tensors_per_launch) : tensors;
+  const UpdateCost unscale = unscaling(scenario);
+  const UpdateCost cast = casting(job, scenario);
   return {.work_class = WorkClass::optimizer,
-          .bytes = parameter_count(model) * (divided_up(cost.bytes * updated_bytes(job), 4) +
-                                             unscaling_bytes(scenario.model.precision)),
-          .launches = lists * cost.kernels};
+          .bytes = parameter_count(model) *
+                   (divided_up(cost.bytes * updated_bytes(job), 4) + unscale.bytes + cast.bytes),
+          .launches = lists * (cost.kernels + cast.kernels)};
 }
 
 }  // namespace lockstep

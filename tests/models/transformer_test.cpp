@@ -94,8 +94,23 @@ TEST_CASE("nobody writes into a product, and into tokens' norms, softmax and emb
   CHECK(merged_by("attention.dropout") == MergedBy::compiler);
   CHECK(merged_by("activation") == MergedBy::nobody);
   CHECK(merged_by("residual_1") == MergedBy::nobody);
-  CHECK(merged_by("attention.heads") == MergedBy::everybody);  // read where they lie
   CHECK(layer_named(model, "embedding.dropout").merged_by == MergedBy::compiler);
+}
+
+// Megatron-LM's baddbmm reads views of queries, keys and values, whose gradients are put together (torch.split's
+// backward); what comes out is permuted and made contiguous, whose gradient is read as a view.
+TEST_CASE("heads are read where they lie, and what comes out of attention is not") {
+  std::string text(plain_form);
+  text.replace(text.rfind('}'), 1, R"(, "attention": "unfused"})");
+  const Model model = model_from(text);
+  const Layer& heads = layer_named(model, "transformer.h.1.attention.heads");
+  CHECK(heads.is_view_forward);
+  CHECK_FALSE(heads.is_view_backward);
+  CHECK(heads.backward_elements == 2 * 3 * 32 * 64);
+  const Layer& merged = layer_named(model, "transformer.h.1.attention.merged");
+  CHECK_FALSE(merged.is_view_forward);
+  CHECK(merged.is_view_backward);
+  CHECK(merged.forward_elements == 2 * 32 * 64);
 }
 
 TEST_CASE("queries and keys are turned in kernels of their own, apart or as columns of one product") {

@@ -217,6 +217,18 @@ TEST_CASE("a router is a few kernels or operator after operator, whoever writes 
   }
 }
 
+TEST_CASE("what a product reads where it lies is copied by operators alone") {
+  Layer copy{.name = "copy", .forward_elements = 200, .backward_elements = 200, .pointwise_elements = 100};
+  copy.merged_by = MergedBy::nobody;
+  copy.is_view_forward = true;
+  for (const char* kernels : {"compiled", "fused"}) {
+    CAPTURE(kernels);
+    check(written_by(kernels).forward(copy), 0, 0);
+    check(written_by(kernels).backward(copy), 1, 200);
+  }
+  check(written_by("eager").forward(copy), 1, 200);
+}
+
 TEST_CASE("a mask is written and read, but by a compiler, which draws it again") {
   Layer dropout = gelu();
   dropout.saved_bytes = 50;

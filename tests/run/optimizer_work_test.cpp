@@ -82,6 +82,32 @@ TEST_CASE("Parameters that lie in flat tensors are updated by as many kernels as
   CHECK(launches({{"strategy", "zero1"}, {"framework", "megatron"}}) == apart);
 }
 
+// A parameter's bytes beside Adam's 28: its gradient cast (2 read, 4 written) unless it stands in fp32, divided by the
+// scale (4 and 4), its copy cast back (4 and 2).
+TEST_CASE("fp32 copies of half-precision weights are kept in step") {
+  const auto bytes_of = [](const char* precision, Json training) {
+    training["optimizer"] = "adam";
+    training["strategy"] = "ddp";
+    const Scenario scenario =
+        scenario_from(Json{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 4}}},
+                           {"model", {{"name", "bert_base"}, {"batch_per_gpu", 2}, {"precision", precision}}},
+                           {"training", training},
+                           {"compute", {{"optimizer_kernels", "fused"}}}});
+    const KernelWork work = optimizer_work(scenario.model.model, describe_job(scenario), scenario);
+    CHECK(work.bytes % parameters() == 0);
+    return work.bytes / parameters();
+  };
+  CHECK(bytes_of("fp16", {{"framework", "megatron"}}) == 28 + 6 + 8 + 6);
+  CHECK(bytes_of("bf16", {{"framework", "megatron"}}) == 28 + 6);  // added up in fp32
+  CHECK(bytes_of("bf16", {{"framework", "megatron"}, {"accumulate_allreduce_grads_in_fp32", false}}) ==
+        28 + 6 + 6);
+  CHECK(bytes_of("fp16", {{"framework", "deepspeed"}, {"gradient_clipping", false}}) == 28 + 6 + 8 + 6);
+  CHECK(bytes_of("fp16", {{"framework", "deepspeed"}, {"gradient_clipping", true}}) == 28 + 6 + 6);
+  CHECK(bytes_of("amp_fp16", Json::object()) == 28 + 8);
+  CHECK(bytes_of("amp_bf16", Json::object()) == 28);
+  CHECK(bytes_of("bf16", Json::object()) == 14);  // no copies: all of it in half precision
+}
+
 TEST_CASE("No optimizer takes no time") {
   CHECK(work_of("none", "primitives").duration == Duration::zero());
   CHECK(work_of("none", "primitives").bytes == 0);
