@@ -21,10 +21,10 @@ std::string verdict_of(const MemoryReport& memory, const TextStyle& style) {
 std::string remedies_text(const MemoryReport& memory, const TextStyle& style) {
   if (memory.remedies.empty())
     return "";
-  TextTable table({Align::left, Align::right, Align::left});
+  TextTable table({Align::right, Align::left, Align::left});
   for (const MemoryRemedy& remedy : memory.remedies)
     table.add_row(
-        {printable_name(describe(remedy)), format_bytes(remedy.total), remedy.fits ? "fits" : "does not"});
+        {format_bytes(remedy.total), remedy.fits ? "fits" : "does not", printable_name(describe(remedy))});
   const std::string hopeless = describe_hopelessness(memory.remedies, memory.capacity);
   return style.heading("What would make it fit (each part with --set)") + table.text(section_indent) +
          (hopeless.empty() ? "" : indented(hopeless));
