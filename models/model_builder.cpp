@@ -28,10 +28,6 @@ Activation ModelBuilder::add_product(std::int64_t elements) {
   return product;
 }
 
-void ModelBuilder::mark_of_library(const Activation& activation) {
-  activations_[activation.id].merges = MergedBy::compiler;
-}
-
 Activation ModelBuilder::add_view(const Activation& whole, std::int64_t elements) {
   const Activation view = add_activation(elements);
   activations_[view.id].merges = activations_[whole.id].merges;

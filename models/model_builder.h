@@ -44,6 +44,10 @@ class ModelBuilder {
   // fp32 data: no gradient flows into it.
   Activation add_input(std::int64_t elements);
   Activation add_activation(std::int64_t elements);
+  // What a library's product makes.
+  Activation add_product(std::int64_t elements);
+  // Columns of another activation, which they are a view of.
+  Activation add_view(const Activation& whole, std::int64_t elements);
 
   // Elements that backward newly keeps when it needs this activation: none if an earlier layer kept it.
   std::int64_t keep(const Activation& activation);
@@ -51,14 +55,12 @@ class ModelBuilder {
   void mark_repeatable(const Activation& activation) { activations_[activation.id].is_repeatable = true; }
   // PyTorch's autocast leaves it in fp32, and casts it for each product that reads it.
   void mark_wide(const Activation& activation) { activations_[activation.id].is_wide = true; }
+  // Its kernels are such that only a compiler adds to.
+  void mark_of_library(const Activation& activation) {
+    activations_[activation.id].merges = MergedBy::compiler;
+  }
   // Bytes of the cast that autocast keeps for a product of it, where it is kept already.
   std::int64_t cast_again(const Activation& input) const;
-  // What a library's product makes.
-  Activation add_product(std::int64_t elements);
-  // What kernels make that only a compiler adds to.
-  void mark_of_library(const Activation& activation);
-  // Columns of another activation, which they are a view of.
-  Activation add_view(const Activation& whole, std::int64_t elements);
   // The cast of what a product reads, if autocast left that in fp32; as much again for its gradient.
   AutocastWork cast_of(const Activation& input) const;
 

@@ -33,10 +33,9 @@ CollectiveReport describe_collective(const Communication& ops) {
 }
 
 // Messages to and from servers are listed as pushes and pulls.
-std::vector<CollectiveReport> list_collectives(const RankView& view) {
+std::vector<CollectiveReport> list_collectives(const RankView& view, const std::vector<Stretch>& busy) {
   std::vector<CollectiveReport> collectives;
   const Time start = view.start_of(view.iterations());
-  const std::vector<Stretch> busy = view.busy(view.iterations());
   for (const Communication& ops : view.run().iterations.back().communications) {
     if (ops.direction != Direction::exchanged || !ops.has(view.representative()))
       continue;
@@ -78,10 +77,9 @@ struct DimensionSpans {
   }
 };
 
-std::vector<DimensionReport> dimensions_of(const RankView& view,
-                                           const std::vector<CollectiveReport>& collectives) {
-  const Time start = view.start_of(view.iterations());
-  const std::vector<Stretch> busy = view.busy(view.iterations());
+// `collectives` count from `start`.
+std::vector<DimensionReport> dimensions_of(const std::vector<CollectiveReport>& collectives, Time start,
+                                           const std::vector<Stretch>& busy) {
   std::vector<DimensionSpans> spans;
   for (const CollectiveReport& collective : collectives) {
     auto found = std::ranges::find(spans, collective.dimension,
@@ -188,9 +186,10 @@ CommunicationReport report_communication(const Simulation& simulation, const Ran
   report.bytes_per_gpu = sent_per_rank(critical, simulation.job.program != nullptr);
   std::tie(report.total, report.overlapped) =
       simulation.long_run ? mean_activity(*simulation.long_run) : mean_activity(critical);
-  report.collectives = list_collectives(critical);
+  const std::vector<Stretch> busy = critical.busy(critical.iterations());
+  report.collectives = list_collectives(critical, busy);
   report.buckets = buckets_among(report.collectives);
-  report.dimensions = dimensions_of(critical, report.collectives);
+  report.dimensions = dimensions_of(report.collectives, last_start, busy);
   report.pushes = report_messages(run, critical.representative(), Direction::sent, last_start);
   report.pulls = report_messages(run, critical.representative(), Direction::received, last_start);
   report.servers = report_servers(run, simulation.job);

@@ -32,9 +32,7 @@ OperatorKernels::OperatorKernels(const Scenario& scenario)
 MemoryPasses OperatorKernels::forward(const Layer& layer) const {
   if (const Composition* formula = formula_of(layer))
     return made_of(formula->forward, formula->by);
-  return {
-      .count = forward_count(layer),
-      .bytes = forward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer)};
+  return passes_of(passed_forward(layer), layer);
 }
 
 // Gradients that are added up stand beside the formula.
@@ -45,9 +43,12 @@ MemoryPasses OperatorKernels::backward(const Layer& layer) const {
     passes.bytes += layer.backward_pass_elements * element_bytes_ * batch_;
     return passes;
   }
-  return {
-      .count = backward_count(layer),
-      .bytes = backward_elements(layer) * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer)};
+  return passes_of(passed_backward(layer), layer);
+}
+
+MemoryPasses OperatorKernels::passes_of(const Passed& passed, const Layer& layer) const {
+  return {.count = passed.kernels,
+          .bytes = passed.elements * batch_ * element_bytes_ + loss_casts(layer) + kept_beside(layer)};
 }
 
 MemoryPasses OperatorKernels::bias_beside_product(const Layer& layer) const {
@@ -106,51 +107,42 @@ const Composition* OperatorKernels::formula_of(const Layer& layer) const {
   return layer.product ? nullptr : composition_of(layer);
 }
 
-std::int64_t OperatorKernels::forward_count(const Layer& layer) const {
-  if (is_merged(layer) || is_left_out(layer.is_view_forward))
-    return 0;
+OperatorKernels::Passed OperatorKernels::passed_forward(const Layer& layer) const {
   if (is_wide_softmax(layer))
-    return wide_softmax_forward_kernels;
-  return layer.forward_kernels + (runs_operators(style_) ? layer.eager_forward_kernels : 0);
-}
-
-std::int64_t OperatorKernels::backward_count(const Layer& layer) const {
-  if (is_merged(layer) || is_left_out(layer.is_view_backward))
-    return 0;
-  if (is_wide_softmax(layer))
-    return wide_softmax_backward_kernels;
-  return layer.backward_kernels + (runs_operators(style_) ? layer.eager_backward_kernels : 0) -
-         (adds_where_made(layer) ? layer.backward_passes : 0);
-}
-
-std::int64_t OperatorKernels::forward_elements(const Layer& layer) const {
-  if (is_wide_softmax(layer))
-    return wide_softmax_forward * layer.softmax_elements;
+    return {.kernels = wide_softmax_forward_kernels,
+            .elements = wide_softmax_forward * layer.softmax_elements};
   if (is_left_out(layer.is_view_forward))
-    return 0;
+    return {};
   if (is_merged(layer))
-    return without_pointwise(layer.forward_elements, layer);
-  return layer.forward_elements + (runs_operators(style_) ? layer.eager_forward_elements : 0);
+    return {.elements = without_pointwise(layer.forward_elements, layer)};
+  Passed passed{.kernels = layer.forward_kernels, .elements = layer.forward_elements};
+  if (runs_operators(style_)) {
+    passed.kernels += layer.eager_forward_kernels;
+    passed.elements += layer.eager_forward_elements;
+  }
+  return passed;
 }
 
-std::int64_t OperatorKernels::backward_elements(const Layer& layer) const {
+// Gradients of what several layers read are added up: by autograd in a kernel, by a compiler where the last of them is
+// made, which reads what there is already.
+OperatorKernels::Passed OperatorKernels::passed_backward(const Layer& layer) const {
   constexpr std::int64_t passes_of_sum = 3;
   if (is_wide_softmax(layer))
-    return wide_softmax_backward * layer.softmax_elements;
+    return {.kernels = wide_softmax_backward_kernels,
+            .elements = wide_softmax_backward * layer.softmax_elements};
   if (is_left_out(layer.is_view_backward))
-    return 0;
+    return {};
   if (is_merged(layer))
-    return without_pointwise(layer.backward_elements, layer);
-  const std::int64_t spared = layer.backward_pass_elements - layer.backward_pass_elements / passes_of_sum;
-  return layer.backward_elements + (runs_operators(style_) ? layer.eager_backward_elements : 0) -
-         (adds_where_made(layer) ? spared : 0);
-}
-
-// Gradients of what several layers read: autograd adds them in a kernel, a compiler where the last of them is made, which
-// reads what there is already.
-bool OperatorKernels::adds_where_made(const Layer& layer) const {
-  return style_ == KernelStyle::compiled && layer.pointwise_elements > 0 &&
-         layer.merged_by == MergedBy::nobody;
+    return {.elements = without_pointwise(layer.backward_elements, layer)};
+  Passed passed{.kernels = layer.backward_kernels, .elements = layer.backward_elements};
+  if (runs_operators(style_)) {
+    passed.kernels += layer.eager_backward_kernels;
+    passed.elements += layer.eager_backward_elements;
+  } else if (style_ == KernelStyle::compiled && layer.merged_by == MergedBy::nobody) {
+    passed.kernels -= layer.backward_passes;
+    passed.elements -= layer.backward_pass_elements - layer.backward_pass_elements / passes_of_sum;
+  }
+  return passed;
 }
 
 // A loss is taken in fp32: its logits are cast there, their gradient back; what is counted in elements is

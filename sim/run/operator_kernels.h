@@ -44,6 +44,12 @@ class OperatorKernels {
   bool is_formula(const Layer& layer) const { return formula_of(layer) != nullptr; }
 
  private:
+  // Of a sample, one way.
+  struct Passed {
+    std::int64_t kernels = 0;
+    std::int64_t elements = 0;
+  };
+
   bool is_merged(const Layer& layer) const;
   bool is_wide_softmax(const Layer& layer) const;
   const Composition* composition_of(const Layer& layer) const;
@@ -51,11 +57,9 @@ class OperatorKernels {
   const Composition* formula_of(const Layer& layer) const;
   MemoryPasses made_of(const PrimitiveWork& primitives, ComposedBy by) const;
   bool is_left_out(bool is_view) const { return is_view && !runs_operators(style_); }
-  bool adds_where_made(const Layer& layer) const;
-  std::int64_t forward_count(const Layer& layer) const;
-  std::int64_t backward_count(const Layer& layer) const;
-  std::int64_t forward_elements(const Layer& layer) const;
-  std::int64_t backward_elements(const Layer& layer) const;
+  Passed passed_forward(const Layer& layer) const;
+  Passed passed_backward(const Layer& layer) const;
+  MemoryPasses passes_of(const Passed& passed, const Layer& layer) const;
   std::int64_t loss_casts(const Layer& layer) const;
   std::int64_t kept_beside(const Layer& layer) const;
 

@@ -66,12 +66,12 @@ UpdateCost cost_of(const OptimizerCosts& costs, OptimizerKernels kernels) {
 
 // GradScaler divides every gradient by the scale and looks for infinities; so do Megatron-LM and DeepSpeed with what they
 // have cast to fp32, DeepSpeed within what clips.
-UpdateCost unscaling(const Scenario& scenario) {
+std::int64_t unscaling_bytes(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const bool has_scale = scenario.model.precision == Precision::amp_fp16 ||
                          (scenario.model.precision == Precision::fp16 && training.master_weights);
   const bool is_clipping = training.gradient_clipping && training.framework == "deepspeed";
-  return has_scale && !is_clipping ? UpdateCost{.bytes = 8} : UpdateCost{.kernels = 0};
+  return has_scale && !is_clipping ? 8 : 0;
 }
 
 // What keeps fp32 copies in step: gradients that stand in half precision are cast for them, and they are cast back.
@@ -95,11 +95,10 @@ KernelWork optimizer_work(const Model& model, const Job& job, const Scenario& sc
   const std::int64_t tensors =
       strategy.updated_tensors == nullptr ? std::ssize(model.parameters) : strategy.updated_tensors(job);
   const std::int64_t lists = walks_lists(kernels) ? divided_up(tensors, tensors_per_launch) : tensors;
-  const UpdateCost unscale = unscaling(scenario);
   const UpdateCost cast = casting(job, scenario);
   return {.work_class = WorkClass::optimizer,
           .bytes = parameter_count(model) *
-                   (divided_up(cost.bytes * updated_bytes(job), 4) + unscale.bytes + cast.bytes),
+                   (divided_up(cost.bytes * updated_bytes(job), 4) + unscaling_bytes(scenario) + cast.bytes),
           .launches = lists * (cost.kernels + cast.kernels)};
 }
 
