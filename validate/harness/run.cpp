@@ -95,6 +95,8 @@ class WatchedRun {
   void measure_kernels();
   void measure_losses(TrainingModel& model);
   void measure_training(TrainingModel& model);
+  void measure_beside(Trainer& trainer);
+  void tell_step(const StepTiming& step);
   void watch_while(const std::string& name, const std::function<void()>& work) {
     telemetry_.push_back(watch(monitor_.get(), name, work));
   }
@@ -160,23 +162,35 @@ void WatchedRun::measure_training(TrainingModel& model) {
   Trainer trainer(bench_.device, bench_.communicator, model,
                   {.optimizer = options_.optimizer, .micro_batches = options_.gradient_accumulation});
   run_.kernel_choices = agree_on_kernels(bench_, trainer);
-  if (options_.chosen.step) {
-    watch_while("without_communication",
-                [&] { run_.step = time_steps(bench_, trainer, options_.iterations.counts); });
-    bench_.tell_progress(
-        fmt::format("step without communication: {:.4g} ms", run_.step->step.iteration.median * 1e3));
-  }
-  if (options_.chosen.interference && bench_.ranks.size() > 1)
+  std::unique_ptr<StepAlone> alone;
+  if (options_.chosen.step)
+    alone = time_steps(bench_, trainer, options_.iterations.counts);
+  if (alone && !options_.chosen.iterations)
+    watch_while("without_communication", [&] { take_turns({alone.get()}); });
+  measure_beside(trainer);
+  if (options_.chosen.iterations)
+    watch_while("iterations", [&] {
+      run_.iterations = time_iterations(bench_, trainer, options_.iterations, alone.get());
+    });
+  if (alone)
+    tell_step(alone->result());
+}
+
+void WatchedRun::measure_beside(Trainer& trainer) {
+  if (!options_.chosen.interference)
+    return;
+  if (bench_.ranks.size() > 1)
     watch_while("interference", [&] {
       run_.interference =
           measure_interference(bench_, trainer, interference_sizes(options_.most_curve_bytes));
     });
-  if (options_.chosen.interference)
-    watch_while("copy_interference",
-                [&] { run_.copy_interference = measure_copy_interference(bench_, trainer); });
-  if (options_.chosen.iterations)
-    watch_while("iterations",
-                [&] { run_.iterations = time_iterations(bench_, trainer, options_.iterations); });
+  watch_while("copy_interference",
+              [&] { run_.copy_interference = measure_copy_interference(bench_, trainer); });
+}
+
+void WatchedRun::tell_step(const StepTiming& step) {
+  run_.step = step;
+  bench_.tell_progress(fmt::format("step without communication: {:.4g} ms", step.step.iteration.median * 1e3));
 }
 
 nlohmann::ordered_json WatchedRun::gpus() {

@@ -19,11 +19,17 @@ std::int64_t kernels_of_step(VirtualBench& virtual_bench) {
   return virtual_bench.gpu.launches() - before;
 }
 
+StepTiming timed_step(VirtualBench& virtual_bench) {
+  const std::unique_ptr<StepAlone> alone = time_steps(virtual_bench.bench, virtual_bench.trainer, counts);
+  take_turns({alone.get()});
+  return alone->result();
+}
+
 TEST_CASE("a step's time holds the few marks of a plain step, not one for every parameter") {
   // Making a mark costs the host 10 ms, more than a whole step.
   const VirtualTimes times{.event_creation = 10e-3, .event_on_device = 4e-6};
   VirtualBench virtual_bench(times);
-  const StepTiming timing = time_steps(virtual_bench.bench, virtual_bench.trainer, counts);
+  const StepTiming timing = timed_step(virtual_bench);
   const double kernels = static_cast<double>(kernels_of_step(virtual_bench)) * times.kernel;
   // Between the first mark and the last: those of forward, backward, its end, the optimizer, and the last.
   CHECK(timing.step.iteration.median == doctest::Approx(kernels + 5 * times.event_on_device).epsilon(1e-6));
@@ -35,8 +41,8 @@ TEST_CASE("gradients are ready when the kernels before them are done, whatever t
   const VirtualTimes times{.event_on_device = 4e-6};
   VirtualBench plain({});
   VirtualBench marked(times);
-  const StepTiming expected = time_steps(plain.bench, plain.trainer, counts);
-  const StepTiming timing = time_steps(marked.bench, marked.trainer, counts);
+  const StepTiming expected = timed_step(plain);
+  const StepTiming timing = timed_step(marked);
   const auto parameters = static_cast<double>(marked.trainer.parameters().size());
   CHECK(timing.marked_backward.median - timing.step.backward.median ==
         doctest::Approx(parameters * times.event_on_device).epsilon(1e-6));
@@ -49,7 +55,7 @@ TEST_CASE("gradients are ready when the kernels before them are done, whatever t
 TEST_CASE("layers follow each other without a wait for the host, also in the first of them") {
   const VirtualTimes times;
   VirtualBench virtual_bench(times);
-  const StepTiming timing = time_steps(virtual_bench.bench, virtual_bench.trainer, counts);
+  const StepTiming timing = timed_step(virtual_bench);
   for (const LayerTiming& layer : timing.layers) {
     const double kernels = std::round(layer.forward / times.kernel);
     CHECK(layer.forward == doctest::Approx(kernels * times.kernel).epsilon(1e-6));

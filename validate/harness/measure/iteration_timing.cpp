@@ -12,7 +12,7 @@ constexpr int warm_up_steps = 2;
 constexpr std::int64_t broadcasts_of_iteration = 1;  // of buffers
 
 // One bucket cap, with or without overlap, and what its iterations took on this rank.
-class Setting {
+class Setting : public TakesTurns {
  public:
   Setting(Bench& bench, Trainer& trainer, BucketMemory& memory, const ReducerOptions& options)
       : bench_(bench),
@@ -30,9 +30,9 @@ class Setting {
     blocks_left_ = count_blocks(counts, bench_.ranks.slowest(last));
   }
 
-  bool is_done() const { return blocks_left_ == 0; }
+  bool is_done() const override { return blocks_left_ == 0; }
 
-  void run_block() {
+  void run_block() override {
     --blocks_left_;
     bench_.device.reserve_marks((steps_of_block + 1) * marks_of_iteration_);
     bench_.communicator.reserve_tickets((steps_of_block + 1) * tickets_of_iteration_);
@@ -172,22 +172,22 @@ double hidden_share(std::vector<CollectiveTimes> intervals, double until) {
 }
 
 std::vector<IterationTiming> time_iterations(Bench& bench, Trainer& trainer,
-                                             const IterationSettings& settings) {
+                                             const IterationSettings& settings, TakesTurns* beside) {
   warm_up_device(bench, trainer);
   BucketMemory memory(bench.device, trainer.parameters(), settings.compresses);
   std::vector<std::unique_ptr<Setting>> all;
+  std::vector<TakesTurns*> turns;
   for (const bool overlaps : settings.overlaps)
     for (const double cap : settings.bucket_caps_mb) {
       const ReducerOptions options{
           .bucket_cap_mb = cap, .overlaps = overlaps, .compresses = settings.compresses};
       all.push_back(std::make_unique<Setting>(bench, trainer, memory, options));
       all.back()->warm_up(settings.counts);
+      turns.push_back(all.back().get());
     }
-  const auto is_done = [](const std::unique_ptr<Setting>& setting) { return setting->is_done(); };
-  while (!std::all_of(all.begin(), all.end(), is_done))
-    for (const auto& setting : all)
-      if (!setting->is_done())
-        setting->run_block();
+  if (beside != nullptr)
+    turns.push_back(beside);
+  take_turns(turns);
   std::vector<IterationTiming> timings;
   for (const auto& setting : all) timings.push_back(setting->result());
   return timings;

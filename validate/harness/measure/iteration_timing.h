@@ -4,9 +4,9 @@
 //
 // Problem:   a machine drifts; measured one after the other, settings would differ by when they were
 //            measured.
-// Idea:      settings take turns, a block of iterations each, until all have theirs. Iterations of a block
-//            follow each other without a wait; the first of a block brings ranks into step and is not
-//            counted.
+// Idea:      settings take turns, a block of iterations each, until all have theirs, and with them the step
+//            without communication that they are predicted from. Iterations of a block follow each other
+//            without a wait; the first of a block brings ranks into step and is not counted.
 // Invariant: each setting has its own reducer, in one shared memory; iteration 1, before its buckets are
 //            rebuilt, is kept apart.
 
@@ -43,8 +43,9 @@ struct IterationSettings {
   IterationCounts counts;
 };
 
+// `beside` is what the iterations are compared with, measured in turns with them; null: nothing.
 std::vector<IterationTiming> time_iterations(Bench& bench, Trainer& trainer,
-                                             const IterationSettings& settings);
+                                             const IterationSettings& settings, TakesTurns* beside = nullptr);
 
 // Part of the union of `intervals` that lies before `until`; 0 where nothing ran.
 double hidden_share(std::vector<CollectiveTimes> intervals, double until);

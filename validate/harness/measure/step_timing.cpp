@@ -97,9 +97,9 @@ double warm_up(Bench& bench, Trainer& trainer, const IterationCounts& counts) {
 
 // Plain and marked steps in turns. An event costs the device a little, and there is one for every parameter:
 // what a step takes is the plain one's to say, the marked one says when within backward each gradient is ready.
-class AloneTiming {
+class PlainAndMarked {
  public:
-  AloneTiming(Bench& bench, Trainer& trainer)
+  PlainAndMarked(Bench& bench, Trainer& trainer)
       : bench_(bench), trainer_(trainer), gradients_(bench.device, trainer.parameters().size()) {}
 
   void run_plain_block() {
@@ -163,37 +163,76 @@ class AloneTiming {
   Columns ready_;
 };
 
-// A block of steps whose layers are marked; the first is left out.
-Rows run_layer_block(Bench& bench, Trainer& trainer, LayerMarks& marks) {
-  const auto layers = static_cast<std::int64_t>(trainer.model().layers().size());
-  bench.device.reserve_marks((steps_of_block + 1) * (marks_of_step + 4 * layers));
-  bench.ranks.barrier();
-  for (std::int64_t step = 0; step <= steps_of_block; ++step) {
-    trainer.step_alone(marks, Samples::kept);
-    marks.end_step();
-  }
-  bench.device.synchronize();
-  Rows rows = marks.take_steps();
-  bench.device.forget_marks();
-  rows.erase(rows.begin());
-  return rows;
-}
+// Steps whose layers are marked.
+class LayerBlocks {
+ public:
+  LayerBlocks(Bench& bench, Trainer& trainer)
+      : bench_(bench), trainer_(trainer), marks_(bench.device, trainer.model().layers().size()) {}
 
-std::vector<LayerTiming> time_layers(Bench& bench, Trainer& trainer, std::int64_t blocks) {
-  const std::vector<LayerRecord>& layers = trainer.model().layers();
-  LayerMarks marks(bench.device, layers.size());
-  Columns columns;
-  for (std::int64_t block = 0; block < blocks; ++block)
-    for (const std::vector<double>& row : run_layer_block(bench, trainer, marks)) append(columns, row);
-  const std::vector<double> seconds = bench.ranks.medians(medians(columns));
-  std::vector<LayerTiming> timings;
-  for (std::size_t layer = 0; layer < layers.size(); ++layer)
-    timings.push_back({.name = layers[layer].name,
-                       .parameters = layers[layer].parameters,
-                       .forward = seconds[layer],
-                       .backward = seconds[layers.size() + layer]});
-  return timings;
-}
+  // The first step of a block is left out.
+  void run_block() {
+    const auto layers = static_cast<std::int64_t>(trainer_.model().layers().size());
+    bench_.device.reserve_marks((steps_of_block + 1) * (marks_of_step + 4 * layers));
+    bench_.ranks.barrier();
+    for (std::int64_t step = 0; step <= steps_of_block; ++step) {
+      trainer_.step_alone(marks_, Samples::kept);
+      marks_.end_step();
+    }
+    bench_.device.synchronize();
+    const Rows rows = marks_.take_steps();
+    bench_.device.forget_marks();
+    for (std::size_t step = 1; step < rows.size(); ++step) append(seconds_, rows[step]);
+  }
+
+  std::vector<LayerTiming> result() const {
+    const std::vector<LayerRecord>& layers = trainer_.model().layers();
+    const std::vector<double> seconds = bench_.ranks.medians(medians(seconds_));
+    std::vector<LayerTiming> timings;
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+      timings.push_back({.name = layers[layer].name,
+                         .parameters = layers[layer].parameters,
+                         .forward = seconds[layer],
+                         .backward = seconds[layers.size() + layer]});
+    return timings;
+  }
+
+ private:
+  Bench& bench_;
+  Trainer& trainer_;
+  LayerMarks marks_;
+  Columns seconds_;
+};
+
+class TimedStep : public StepAlone {
+ public:
+  TimedStep(Bench& bench, Trainer& trainer, const IterationCounts& counts)
+      : ranks_(bench.ranks),
+        blocks_left_(count_blocks(counts, warm_up(bench, trainer, counts))),
+        steps_(bench, trainer),
+        layers_(bench, trainer) {}
+
+  bool is_done() const override { return blocks_left_ == 0; }
+
+  void run_block() override {
+    --blocks_left_;
+    steps_.run_plain_block();
+    steps_.run_marked_block();
+    layers_.run_block();
+  }
+
+  StepTiming result() const override {
+    return {.step = combine_steps(ranks_, steps_.steps()),
+            .marked_backward = summarise(ranks_.medians(steps_.marked_backwards())),
+            .gradient_ready = ranks_.medians(steps_.gradient_ready()),
+            .layers = layers_.result()};
+  }
+
+ private:
+  Ranks& ranks_;
+  std::int64_t blocks_left_;
+  PlainAndMarked steps_;
+  LayerBlocks layers_;
+};
 
 template <class Part>
 std::vector<double> column_of(const std::vector<StepTimes>& steps, Part part) {
@@ -229,18 +268,8 @@ std::int64_t count_blocks(const IterationCounts& counts, double seconds_each) {
   return count_repeats({.seconds = counts.most_seconds, .least = 1, .most = wanted}, block_seconds);
 }
 
-StepTiming time_steps(Bench& bench, Trainer& trainer, const IterationCounts& counts) {
-  const double seconds_each = warm_up(bench, trainer, counts);
-  const std::int64_t blocks = count_blocks(counts, seconds_each);
-  AloneTiming timing(bench, trainer);
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    timing.run_plain_block();
-    timing.run_marked_block();
-  }
-  return {.step = combine_steps(bench.ranks, timing.steps()),
-          .marked_backward = summarise(bench.ranks.medians(timing.marked_backwards())),
-          .gradient_ready = bench.ranks.medians(timing.gradient_ready()),
-          .layers = time_layers(bench, trainer, blocks)};
+std::unique_ptr<StepAlone> time_steps(Bench& bench, Trainer& trainer, const IterationCounts& counts) {
+  return std::make_unique<TimedStep>(bench, trainer, counts);
 }
 
 }  // namespace lockstep::harness

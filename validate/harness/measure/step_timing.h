@@ -11,10 +11,12 @@
 //            times scaled by the ratio of the two backwards, and layers. All marks are made before.
 // Invariant: the times of one rank are medians over steps; those of all are medians over ranks.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "validate/harness/measure/measurement.h"
+#include "validate/harness/measure/turns.h"
 #include "validate/harness/training/trainer.h"
 
 namespace lockstep::harness {
@@ -63,6 +65,13 @@ inline constexpr std::int64_t steps_of_block = 5;
 // Blocks that give `counts.measured` steps, or fewer where a step of `seconds_each` leaves no time for them.
 std::int64_t count_blocks(const IterationCounts& counts, double seconds_each);
 
-StepTiming time_steps(Bench& bench, Trainer& trainer, const IterationCounts& counts);
+// A block of it is one of plain steps, one of marked ones and one whose layers are marked.
+class StepAlone : public TakesTurns {
+ public:
+  // Once it is done; all ranks call it.
+  virtual StepTiming result() const = 0;
+};
+// Warms up; what it is given outlives it.
+std::unique_ptr<StepAlone> time_steps(Bench& bench, Trainer& trainer, const IterationCounts& counts);
 
 }  // namespace lockstep::harness
