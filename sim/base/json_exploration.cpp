@@ -12,11 +12,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// An object with a key, since the keys of some are the user's; "based_on" is one that changes of a profile have.
-const std::vector<ordered_json>& probes() {
-  static const std::vector<ordered_json> values{
-      "?", 1, true, ordered_json::object(), ordered_json{{"based_on", "?"}}, ordered_json::array({"?"})};
-  return values;
+// Of a kind, as a record names it. An object with a key, since the keys of some are the user's; "based_on" is one that
+// changes of a profile have.
+std::vector<ordered_json> values_of(std::string_view kind) {
+  if (kind == "object")
+    return {ordered_json::object(), ordered_json{{"based_on", "?"}}};
+  if (kind == "array")
+    return {ordered_json::array({"?"})};
+  if (kind == "boolean")
+    return {true};
+  return {kind == "string" ? ordered_json("?") : ordered_json(1)};
 }
 
 // Where `place` is in this document; the parts that are not there are made. Null: it leads through another value.
@@ -57,15 +62,19 @@ class Exploration {
     }
     found_.merge(record);
     for (const auto& [place, note] : record.notes()) {
-      if (!place.empty())
-        probe(place, document);
-      for (const auto& [key, is_required] : note.keys) probe(place + "/" + key, document);
+      for (const auto& [key, is_required] : note.keys) ask_kinds_of(place + "/" + key, document);
+      if (place.empty())
+        continue;
+      ask_kinds_of(place, document);
+      for (const std::string& kind : note.kinds)
+        attempt(place + ":" + kind, document, place, values_of(kind));
       for (const std::string& name : note.choices) attempt(place + "=" + name, document, place, {name});
     }
   }
 
-  void probe(const std::string& place, const ordered_json& document) {
-    attempt(place, document, place, probes());
+  // A value that is of none is asked for each.
+  void ask_kinds_of(const std::string& place, const ordered_json& document) {
+    attempt(place, document, place, {ordered_json::binary({})});
   }
 
   // Once, in the first document that can have something there.

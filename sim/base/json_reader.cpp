@@ -285,7 +285,7 @@ JsonReader JsonReader::missing(std::string_view key) const {
 // Also remembers that the key was asked for.
 const ordered_json* JsonReader::find(std::string_view key) const {
   ask(*state_, pointer_, key);
-  const auto found = value_->find(std::string(key));
+  const auto found = value_->find(key);
   return found == value_->end() ? nullptr : &*found;
 }
 
