@@ -316,7 +316,8 @@ Tokens TokenNetwork::rotary_embedding(const std::string& name, const Tokens& inp
                       .forward_elements = 2 * elements,
                       .backward_elements = 2 * elements,
                       .pointwise_elements = elements,
-                      .composition = rotary_of_primitives(elements)},
+                      .composition = rotary_of_primitives(elements),
+                      .is_rotary = true},
                      {input.activation});
   return tokens(input.count, input.width);
 }

@@ -129,6 +129,9 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "How weights are updated: over lists of tensors by operators (foreach) or one kernel (fused), tensor by "
      "tensor likewise (for_loop, per_tensor), or by formulas (primitives)."},
     {"compute.preset", "The framework, or script, that the other keys of compute have their defaults from."},
+    {"compute.rotary_embedding",
+     "How queries and keys are turned by their place: as pairs of real numbers, or as complex ones in fp32, "
+     "which no compiler writes kernels for."},
     {"compute.scale", "Factor of every compute duration."},
     {"compute.single_gpu_iteration",
      "Measured time of a whole optimizer step of one GPU, all micro-batches and no communication; an object "
@@ -173,6 +176,8 @@ constexpr auto meanings = std::to_array<KeyMeaning>({
      "compute.preset when it was measured; left out: that of the scenario as its file states it."},
     {"compute.single_gpu_iteration.recompute",
      "training.recompute when it was measured; left out: the scenario's."},
+    {"compute.single_gpu_iteration.rotary_embedding",
+     "compute.rotary_embedding when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.sequence_length",
      "model.sequence_length when it was measured; left out: the scenario's."},
     {"compute.single_gpu_iteration.time", "How long the step took."},

@@ -230,6 +230,7 @@ ordered_json conditions_of(const LoadedScenario& scenario) {
       {"cuda_graph_scope", name_of(scenario.compute.cuda_graph_scope, cuda_graph_scope_spellings)},
       {"attention_backend", name_of(scenario.compute.attention_backend, attention_backend_spellings)},
       {"fp8_recipe", name_of(scenario.compute.fp8_recipe, fp8_recipe_spellings)},
+      {"rotary_embedding", name_of(scenario.compute.rotary_embedding, rotary_embedding_spellings)},
       {"autocast", scenario.compute.autocast},
       {"cross_entropy_loss_fusion", scenario.compute.cross_entropy_loss_fusion},
       {"gradient_accumulation_fusion", scenario.compute.gradient_accumulation_fusion},

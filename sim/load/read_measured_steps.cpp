@@ -54,6 +54,7 @@ void check_conditions(const JsonReader& json) {
   spelled_or(json, "attention_backend", AttentionBackend::flash_attention, attention_backend_spellings);
   spelled_or(json, "cuda_graph_scope", CudaGraphScope::none, cuda_graph_scope_spellings);
   spelled_or(json, "fp8_recipe", Fp8Recipe::tensorwise, fp8_recipe_spellings);
+  spelled_or(json, "rotary_embedding", RotaryEmbedding::real, rotary_embedding_spellings);
   boolean_or(json, "autocast", false);
   boolean_or(json, "cross_entropy_loss_fusion", true);
   boolean_or(json, "gradient_accumulation_fusion", false);

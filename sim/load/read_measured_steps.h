@@ -24,10 +24,18 @@ inline constexpr std::string_view several_steps_key = "anchors";
 inline constexpr std::array conditions_of_model{"batch_per_gpu", "sequence_length", "precision"};
 inline constexpr std::array conditions_of_training{"optimizer", "recompute", "gradient_accumulation",
                                                    "vocabulary_multiple", "cuda_launch_blocking"};
-inline constexpr std::array conditions_of_compute{
-    "preset",     "kernels",          "optimizer_kernels",           "memory_format",
-    "autocast",   "modules",          "cross_entropy_loss_fusion",   "attention_backend",
-    "fp8_recipe", "cuda_graph_scope", "gradient_accumulation_fusion"};
+inline constexpr std::array conditions_of_compute{"preset",
+                                                  "kernels",
+                                                  "optimizer_kernels",
+                                                  "memory_format",
+                                                  "autocast",
+                                                  "modules",
+                                                  "cross_entropy_loss_fusion",
+                                                  "attention_backend",
+                                                  "fp8_recipe",
+                                                  "cuda_graph_scope",
+                                                  "gradient_accumulation_fusion",
+                                                  "rotary_embedding"};
 
 struct StatedStep {
   Duration time;

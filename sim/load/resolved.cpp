@@ -426,7 +426,8 @@ ordered_json write_compute(const LoadedScenario& scenario) {
                     {"moe_permute_fusion", compute.moe_permute_fusion},
                     {"memory_format", name_of(compute.memory_format, memory_format_spellings)},
                     {"attention_backend", name_of(compute.attention_backend, attention_backend_spellings)},
-                    {"fp8_recipe", name_of(compute.fp8_recipe, fp8_recipe_spellings)}};
+                    {"fp8_recipe", name_of(compute.fp8_recipe, fp8_recipe_spellings)},
+                    {"rotary_embedding", name_of(compute.rotary_embedding, rotary_embedding_spellings)}};
   write_measured_steps(scenario, json);
   if (compute.anchor) {
     json["anchor"] = write_anchor(*compute.anchor);

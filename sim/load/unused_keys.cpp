@@ -97,6 +97,17 @@ std::string_view why_nothing_is_cast(const Scenario& scenario) {
   return std::any_of(layers.begin(), layers.end(), is_cast) ? "" : "no operator of the model casts its input";
 }
 
+// Empty: something is, by either kind of numbers.
+std::string_view why_nothing_is_turned(const Scenario& scenario) {
+  const std::vector<Layer>& layers = scenario.model.model.layers;
+  const auto is_rotary = [](const Layer& layer) { return layer.is_rotary; };
+  if (std::none_of(layers.begin(), layers.end(), is_rotary))
+    return "the model has no rotary embedding";
+  const bool is_ours =
+      scenario.compute.kernels == KernelStyle::eager || scenario.compute.kernels == KernelStyle::compiled;
+  return is_ours ? "" : "compute.kernels are neither eager nor compiled";
+}
+
 // Empty: something is.
 std::string_view why_nothing_is_captured(const Scenario& scenario) {
   if (!is_issued_in_order(scenario))
@@ -221,6 +232,8 @@ std::vector<UnusedKey> unused_kernels(const Scenario& scenario, const ComputeFac
         "the model has no fused attention");
   if (const std::string_view why = why_nothing_is_cast(scenario); !why.empty())
     add(compute.autocast == usual.autocast.value, "compute.autocast", why);
+  if (const std::string_view why = why_nothing_is_turned(scenario); !why.empty())
+    add(compute.rotary_embedding == usual.rotary_embedding.value, "compute.rotary_embedding", why);
   if (gradient_sum(scenario).additions == 0)
     add(compute.gradient_accumulation_fusion == usual_accumulation_fusion(usual, compute.kernels).value,
         "compute.gradient_accumulation_fusion", "whole gradients are added to those of no other micro-batch");

@@ -141,7 +141,8 @@ struct Layer {
 
   int forward_kernels = 1;
   int backward_kernels = 1;
-  bool is_loss = false;  // compares an output of the model with what it should be
+  bool is_rotary = false;  // turns queries or keys by their place
+  bool is_loss = false;    // compares an output of the model with what it should be
   // Of a mixture, this rank's: its rows are the tokens routed to them, its products one for each. 0: of none.
   std::int64_t experts = 0;
   bool is_expert() const { return experts > 0; }

@@ -15,7 +15,20 @@ std::int64_t without_pointwise(std::int64_t elements, const Layer& layer) {
   return std::max<std::int64_t>(elements - 2 * layer.pointwise_elements, 0);
 }
 
+// Cast to fp32, multiplied as complex numbers, cast back; the same backward. A compiler has no kernel for the product
+// (pytorch/torchtitan issue 15: "does not support code generation for complex operators"), so nothing is merged with it.
+Composition complex_rotary(std::int64_t elements) {
+  const PrimitiveWork turned{
+      .wide_elements = 2 * elements, .cast_elements = 2 * elements, .kernels = 1, .casts = 2};
+  return {.forward = turned, .backward = turned};
+}
+
 }  // namespace
+
+bool turns_complex(const ComputeSpec& compute) {
+  return compute.rotary_embedding == RotaryEmbedding::complex_numbers &&
+         (compute.kernels == KernelStyle::eager || compute.kernels == KernelStyle::compiled);
+}
 
 OperatorKernels::OperatorKernels(const Scenario& scenario)
     : batch_(scenario.model.batch_per_gpu),
@@ -27,17 +40,18 @@ OperatorKernels::OperatorKernels(const Scenario& scenario)
       fills_mask_in_place_(!composes_common_ && element_bytes_ == 4),
       is_autocast_(scenario.compute.autocast && style_ == KernelStyle::eager &&
                    is_mixed(scenario.model.precision)),
-      converts_in_softmax_(scenario.model.precision == Precision::amp_fp16) {}
+      converts_in_softmax_(scenario.model.precision == Precision::amp_fp16),
+      turns_complex_(turns_complex(scenario.compute)) {}
 
 MemoryPasses OperatorKernels::forward(const Layer& layer) const {
-  if (const Composition* formula = formula_of(layer))
+  if (const std::optional<Composition> formula = formula_of(layer))
     return made_of(formula->forward, formula->by);
   return passes_of(passed_forward(layer), layer);
 }
 
 // Gradients that are added up stand beside the formula.
 MemoryPasses OperatorKernels::backward(const Layer& layer) const {
-  if (const Composition* formula = formula_of(layer)) {
+  if (const std::optional<Composition> formula = formula_of(layer)) {
     MemoryPasses passes = made_of(formula->backward, formula->by);
     passes.count += layer.backward_passes;
     passes.bytes += layer.backward_pass_elements * element_bytes_ * batch_;
@@ -52,8 +66,8 @@ MemoryPasses OperatorKernels::passes_of(const Passed& passed, const Layer& layer
 }
 
 MemoryPasses OperatorKernels::bias_beside_product(const Layer& layer) const {
-  const Composition* composition = layer.product ? composition_of(layer) : nullptr;
-  return composition == nullptr ? MemoryPasses{} : made_of(composition->forward, composition->by);
+  const std::optional<Composition> composition = layer.product ? composition_of(layer) : std::nullopt;
+  return composition ? made_of(composition->forward, composition->by) : MemoryPasses{};
 }
 
 // Autocast has what operators are made of in fp32, as what they read is.
@@ -88,10 +102,12 @@ bool OperatorKernels::is_wide_softmax(const Layer& layer) const {
   return fills_mask_in_place_ && layer.softmax_elements > 0;
 }
 
-// Of primitives, where the framework has no kernel for the operator; null where it has.
-const Composition* OperatorKernels::composition_of(const Layer& layer) const {
+// Of primitives, where the framework has no kernel for the operator; none where it has.
+std::optional<Composition> OperatorKernels::composition_of(const Layer& layer) const {
+  if (layer.is_rotary && turns_complex_)
+    return complex_rotary(layer.pointwise_elements);
   const bool is_formula = layer.composition && !is_wide_softmax(layer) && composes(layer.composition->by);
-  return is_formula ? &*layer.composition : nullptr;
+  return is_formula ? layer.composition : std::nullopt;
 }
 
 bool OperatorKernels::composes(ComposedBy by) const {
@@ -103,8 +119,8 @@ bool OperatorKernels::composes(ComposedBy by) const {
          (by == ComposedBy::operators && composes_common_ && runs_operators(style_));
 }
 
-const Composition* OperatorKernels::formula_of(const Layer& layer) const {
-  return layer.product ? nullptr : composition_of(layer);
+std::optional<Composition> OperatorKernels::formula_of(const Layer& layer) const {
+  return layer.product ? std::nullopt : composition_of(layer);
 }
 
 OperatorKernels::Passed OperatorKernels::passed_forward(const Layer& layer) const {

@@ -14,6 +14,7 @@
 //            torch/_inductor/kernel/mm.py (a product is a call of cuBLAS).
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/plan/model.h"
 #include "sim/scenario/scenario.h"
@@ -29,6 +30,9 @@ struct MemoryPasses {
 
 constexpr std::int64_t bytes_of_cast = 6;  // read in one precision, written in the other
 
+// Whether queries and keys are turned as complex numbers, which kernels written by hand do not do.
+bool turns_complex(const ComputeSpec& compute);
+
 class OperatorKernels {
  public:
   explicit OperatorKernels(const Scenario& scenario);
@@ -41,7 +45,7 @@ class OperatorKernels {
   MemoryPasses autocast(const AutocastWork& work) const;
 
   // Whether it is its formula's operators, one after another.
-  bool is_formula(const Layer& layer) const { return formula_of(layer) != nullptr; }
+  bool is_formula(const Layer& layer) const { return formula_of(layer).has_value(); }
 
  private:
   // Of a sample, one way.
@@ -52,9 +56,9 @@ class OperatorKernels {
 
   bool is_merged(const Layer& layer) const;
   bool is_wide_softmax(const Layer& layer) const;
-  const Composition* composition_of(const Layer& layer) const;
+  std::optional<Composition> composition_of(const Layer& layer) const;
   bool composes(ComposedBy by) const;
-  const Composition* formula_of(const Layer& layer) const;
+  std::optional<Composition> formula_of(const Layer& layer) const;
   MemoryPasses made_of(const PrimitiveWork& primitives, ComposedBy by) const;
   bool is_left_out(bool is_view) const { return is_view && !runs_operators(style_); }
   Passed passed_forward(const Layer& layer) const;
@@ -72,6 +76,7 @@ class OperatorKernels {
   bool fills_mask_in_place_;
   bool is_autocast_;
   bool converts_in_softmax_;
+  bool turns_complex_;
 };
 
 }  // namespace lockstep

@@ -150,6 +150,10 @@ enum class AttentionBackend : std::uint8_t { flash_attention, flash_attention_1,
 // before (Transformer Engine's DelayedScaling), or the tensor's own, which is found first (current scaling).
 enum class Fp8Recipe : std::uint8_t { delayed, tensorwise };
 
+// How queries and keys are turned by their place: as pairs of numbers, or as complex ones, for which no compiler writes
+// kernels.
+enum class RotaryEmbedding : std::uint8_t { real, complex_numbers };
+
 // How one GPU computes, and what was measured of that as far as it says something here.
 struct ComputeSpec {
   std::string preset = "pytorch";  // whose defaults the rest has
@@ -166,6 +170,7 @@ struct ComputeSpec {
   MemoryFormat memory_format = MemoryFormat::contiguous;
   AttentionBackend attention_backend = AttentionBackend::cudnn_attention;
   Fp8Recipe fp8_recipe = Fp8Recipe::tensorwise;
+  RotaryEmbedding rotary_embedding = RotaryEmbedding::real;
   std::optional<Duration> single_gpu_iteration;  // as measured, or transferred from other conditions
   WorkFactors factors;                           // of the model's kernels
   Ratio transfer = {};  // doublings between what was measured and this; 0: measured as it is here

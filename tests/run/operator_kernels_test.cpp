@@ -183,6 +183,33 @@ TEST_CASE(
   check(written_by("fused").forward(after_softmax), 1, 200);
 }
 
+// 100 elements of 2 bytes: read and written as 4, twice; two of 4 multiplied, one way. In fp32 nothing is cast.
+TEST_CASE("queries turned as complex numbers are cast, multiplied and cast back, whatever compiles") {
+  const auto turned_by = [](const char* kernels, const char* precision) {
+    return OperatorKernels(scenario_from(
+        Json{{"cluster", {{"machine", "dgx_a100_80gb"}, {"gpus_per_node", 1}}},
+             {"model", {{"name", "llama3_8b"}, {"batch_per_gpu", batch}, {"precision", precision}}},
+             {"training", {{"strategy", "single"}}},
+             {"compute", {{"kernels", kernels}, {"rotary_embedding", "complex"}}}}));
+  };
+  const Layer turned{.name = "rotary",
+                     .forward_elements = 200,
+                     .backward_elements = 200,
+                     .pointwise_elements = 100,
+                     .composition = rotary_of_primitives(100),
+                     .is_rotary = true};
+  for (const char* kernels : {"eager", "compiled"}) {
+    const OperatorKernels in_half = turned_by(kernels, "bf16");
+    for (const MemoryPasses& passes : {in_half.forward(turned), in_half.backward(turned)}) {
+      CHECK(passes.count == 3);
+      CHECK(passes.bytes == batch * 100 * (6 + 8 + 6));
+    }
+    CHECK(turned_by(kernels, "fp32").forward(turned).count == 1);
+    CHECK(turned_by(kernels, "fp32").forward(turned).bytes == batch * 100 * 8);
+  }
+  check(turned_by("fused", "bf16").forward(turned), 0, 0);
+}
+
 // By hand from core/transformer/moe: the best few are 8 operators, the loss beside the loss 13, three rounds of
 // Sinkhorn's 45 among 58; 4, 8 and 2 backward. Each reads and writes the scores.
 TEST_CASE("a router is a few kernels or operator after operator, whoever writes the others") {

@@ -107,6 +107,8 @@ inline constexpr auto attention_backend_spellings =
                                                {"cudnn_attention", AttentionBackend::cudnn_attention}});
 inline constexpr auto fp8_recipe_spellings = std::to_array<Spelling<Fp8Recipe>>(
     {{"delayed", Fp8Recipe::delayed}, {"tensorwise", Fp8Recipe::tensorwise}});
+inline constexpr auto rotary_embedding_spellings = std::to_array<Spelling<RotaryEmbedding>>(
+    {{"real", RotaryEmbedding::real}, {"complex", RotaryEmbedding::complex_numbers}});
 inline constexpr auto fidelity_spellings =
     std::to_array<Spelling<Fidelity>>({{"flow", Fidelity::flow}, {"step", Fidelity::step}});
 

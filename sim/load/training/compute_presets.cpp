@@ -92,6 +92,8 @@ Defaults torchtitan(const Facts& facts) {
     defaults.attention = {AttentionBackend::cudnn_attention,
                           "torchtitan, models/attention.py: cuDNN first on compute capability 10.0"};
   defaults.optimizer = {OptimizerKernels::fused, "torchtitan, config/job_config.py: implementation fused"};
+  defaults.rotary_embedding = {RotaryEmbedding::complex_numbers,
+                               "torchtitan, models/llama3/model.py: apply_rotary_emb, view_as_complex"};
   return defaults;
 }
 

@@ -36,6 +36,7 @@ struct ComputeDefaults {
   Default<AttentionBackend> attention{AttentionBackend::flash_attention, ""};
   Default<bool> autocast{false, "assumed: all of the model is in half precision (apex O2, FSDP, DeepSpeed)"};
   Default<Fp8Recipe> fp8_recipe{Fp8Recipe::tensorwise, "torchao, float8/config.py: tensorwise, dynamic"};
+  Default<RotaryEmbedding> rotary_embedding{RotaryEmbedding::real, "pairs of numbers"};
   Default<ModuleStyle> modules{ModuleStyle::torch, "modules without a host's work of their own"};
   Default<bool> loss_fusion{true, "the framework's own loss"};
   // Where kernels are written by hand.

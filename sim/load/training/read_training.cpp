@@ -394,6 +394,8 @@ void read_kernels(const JsonReader& json, const Place& place, const ComputeFacts
   compute.attention_backend =
       spelled_or_default(json, place, "attention_backend", usual.attention, attention_backend_spellings);
   compute.fp8_recipe = spelled_or_default(json, place, "fp8_recipe", usual.fp8_recipe, fp8_recipe_spellings);
+  compute.rotary_embedding =
+      spelled_or_default(json, place, "rotary_embedding", usual.rotary_embedding, rotary_embedding_spellings);
   const auto flag = [&](std::string_view key, const Default<bool>& fused) {
     (place / key).note(fmt::format("default ({})", fused.why));
     return boolean_or(json, key, fused.value);

@@ -50,6 +50,7 @@ constexpr std::array switches{
     Switch{"compute.gradient_accumulation_fusion", "true", false, true},
     Switch{"compute.cross_entropy_loss_fusion", "true"},
     Switch{"compute.optimizer_kernels", "fused"},
+    Switch{"compute.rotary_embedding", "real"},
     Switch{"compute.attention_backend", "cudnn_attention"},
     Switch{"compute.moe_grouped_gemm", "true"},
     Switch{"compute.moe_permute_fusion", "true"},
